@@ -1,0 +1,5 @@
+"""Entry point of `python -m trainchart`."""
+
+from trainchart.cli.app import main
+
+main()

@@ -1,0 +1,66 @@
+"""The `trainchart` program: its commands, and the one place where an error becomes an exit code.
+
+Command modules import their action inside the command, so that `trainchart --help` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Annotated
+
+import typer
+from typer import _click as click
+
+from trainchart import __version__
+from trainchart.cli.output import print_error, print_note
+from trainchart.errors import TrainchartError
+
+COMMAND_MODULES = ("generate", "check", "run", "logs", "package", "plan", "explain", "schema")
+"""Each is trainchart.cli.<name> with a function `register(app)`, in the order --help shows them."""
+
+app = typer.Typer(
+    name="trainchart",
+    help="Turn one short model spec plus training code into a versioned Helm chart and a matching image.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    del version
+
+
+for _module in COMMAND_MODULES:
+    importlib.import_module(f"trainchart.cli.{_module}").register(app)
+
+
+def main() -> None:
+    """Run the command line and exit with the code that errors.py documents."""
+    try:
+        code = app(standalone_mode=False)
+    except TrainchartError as error:
+        print_error(error)
+        sys.exit(error.exit_code)
+    except click.exceptions.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        print_note("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,61 @@
+"""How commands print: results to stdout, everything else to stderr, errors as text or JSON, colour only on demand."""
+
+from __future__ import annotations
+
+import enum
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from trainchart.errors import TrainchartError
+
+
+class Format(enum.StrEnum):
+    text = "text"
+    json = "json"
+
+
+_chosen = Format.text
+
+
+def _remember(value: Format) -> Format:
+    global _chosen
+    _chosen = value
+    return value
+
+
+FormatOption = Annotated[
+    Format,
+    typer.Option("--format", callback=_remember, is_eager=True, help="Print the result, and errors, as text or as JSON."),
+]
+
+
+def print_json(value: Any) -> None:
+    """Print `value` to stdout as JSON, keys in the order given."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_note(text: str) -> None:
+    """Print what is not the result (progress, advice) to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_error(error: TrainchartError) -> None:
+    """Print an expected failure to stderr in the chosen format: what, where, expected, hint."""
+    if _chosen is Format.json:
+        body = {
+            "error": type(error).__name__,
+            "exitCode": error.exit_code,
+            "message": error.message,
+            "hint": error.hint,
+            "problems": [{"message": p.message, "where": p.where, "hint": p.hint} for p in error.problems],
+        }
+        print(json.dumps(body, indent=2, ensure_ascii=False), file=sys.stderr)
+        return
+    lines = [f"error: {error.message}"]
+    lines += [f"  {line}" for problem in error.problems for line in str(problem).splitlines()]
+    if error.hint:
+        lines.append(f"hint: {error.hint}")
+    print("\n".join(lines), file=sys.stderr)

@@ -1,0 +1,77 @@
+"""All errors that trainchart raises on purpose, with their exit codes.
+
+* TrainchartError (1)
+  * SpecError (3): the model spec, a pack or a values file is wrong
+  * PlanError (4): the spec is well-formed but asks for something impossible
+  * RenderError (5): templates or values do not render
+  * ChecksFailed (6): findings of severity error
+  * ToolError (7): an outside tool or file is missing or failed
+  * PublishError (8): a chart could not be published
+  * ClusterError (9): the Kubernetes API refused or could not be reached
+  * TrainingFailed (10): the training itself failed
+
+Usage errors exit with 2. Anything else that escapes is a bug of ours: 1 with a traceback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong: what (with the user's value), where, and the next action."""
+
+    message: str
+    where: str = ""
+    """`file:line:column` where known."""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.where}: " if self.where else ""
+        hint = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{where}{self.message}{hint}"
+
+
+class TrainchartError(Exception):
+    """Base of every expected failure: one summary line, a hint, and possibly several problems at once."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "", problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.problems = problems
+
+
+class SpecError(TrainchartError):
+    exit_code = 3
+
+
+class PlanError(TrainchartError):
+    exit_code = 4
+
+
+class RenderError(TrainchartError):
+    exit_code = 5
+
+
+class ChecksFailed(TrainchartError):
+    exit_code = 6
+
+
+class ToolError(TrainchartError):
+    exit_code = 7
+
+
+class PublishError(TrainchartError):
+    exit_code = 8
+
+
+class ClusterError(TrainchartError):
+    exit_code = 9
+
+
+class TrainingFailed(TrainchartError):
+    exit_code = 10

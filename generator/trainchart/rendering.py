@@ -1,0 +1,58 @@
+"""What a Helm engine takes and gives, as plain data: shared by checks, local runs and the engines.
+
+No engine lives here; see host/helm.py for those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ValueOverrides:
+    """What a user adds to a chart's values, with Helm's meaning and order: files first, then the sets."""
+
+    files: tuple[tuple[str, str], ...] = ()
+    """(name for messages, YAML text) of every --values file, later ones win."""
+    sets: tuple[str, ...] = ()
+    set_strings: tuple[str, ...] = ()
+    set_jsons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One rendered Kubernetes object and the template it came from (relative to the chart folder)."""
+
+    source: str
+    document: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str:
+        return str(self.document.get("kind", ""))
+
+    @property
+    def name(self) -> str:
+        return str((self.document.get("metadata") or {}).get("name", ""))
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """All objects that `helm install RELEASE` would create (hooks included), in file order, and the notes."""
+
+    release: str
+    namespace: str
+    manifests: tuple[Manifest, ...]
+    texts: Mapping[str, str]
+    """Raw rendered text per template file, for line-based checks."""
+    notes: str = ""
+
+
+@dataclass(frozen=True)
+class LintMessage:
+    """One message of `helm lint`: severity is "info", "warning" or "error"."""
+
+    severity: str
+    path: str
+    message: str

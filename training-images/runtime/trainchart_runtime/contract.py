@@ -1,0 +1,85 @@
+"""The contract between a chart and what runs in its pods: names of variables, files, ports and exit codes.
+
+The chart templates write these names, the launcher reads them and programs may rely on them. Changing one
+is a breaking change of every published chart: see docs/decisions/0003-chart-launcher-contract.md.
+"""
+
+from __future__ import annotations
+
+# --- what the chart tells the launcher -------------------------------------------------------------------
+TASK_TYPE = "TRAINCHART_TASK_TYPE"
+"""TensorFlow's task type, which is also the role: chief, worker, ps or evaluator."""
+POD_NAME = "TRAINCHART_POD_NAME"
+"""The pod's name (downward API); the launcher falls back to the host name."""
+ORDINAL = "TRAINCHART_ORDINAL"
+"""The StatefulSet ordinal from the label apps.kubernetes.io/pod-index; falls back to the pod name's suffix."""
+RUN_ID = "TRAINCHART_RUN_ID"
+"""Identity of the run that a success marker belongs to; empty means "this pod's own lifetime"."""
+CLUSTER_FILE = "TRAINCHART_CLUSTER_FILE"
+"""Path of the cluster description: strategy, service, ports, and per role the StatefulSet and its replicas."""
+HYPERPARAMETERS_FILE = "TRAINCHART_HYPERPARAMETERS_FILE"
+"""Path of the hyperparameters as one JSON object."""
+STATE_DIR = "TRAINCHART_STATE_DIR"
+"""Folder (an emptyDir) that lives as long as the pod: success marker, attempts, progress."""
+TERMINATION_FILE = "TRAINCHART_TERMINATION_FILE"
+"""Where the termination message goes: JSON of at most TERMINATION_MESSAGE_LIMIT bytes."""
+MAX_RESTARTS = "TRAINCHART_MAX_RESTARTS"
+"""How often the program of this pod may fail by its own fault before the launcher gives up."""
+STOP_GRACE_SECONDS = "TRAINCHART_STOP_GRACE_SECONDS"
+"""The pod's terminationGracePeriodSeconds; the launcher kills the program one second before it ends."""
+NO_PROGRESS_SECONDS = "TRAINCHART_NO_PROGRESS_SECONDS"
+"""Watchdog: end a program whose progress file did not change for so long; 0 switches it off."""
+CHECKPOINTS_DIR = "TRAINCHART_CHECKPOINTS_DIR"
+"""Shared folder or object-store URI for checkpoints; absent where the model keeps none."""
+LOG_DIR = "TRAINCHART_LOG_DIR"
+"""Where TensorBoard summaries go; absent where the model keeps no checkpoints."""
+ADDRESSES = "TRAINCHART_ADDRESSES"
+"""JSON map from "host:port" as the cluster knows it to the "host:port" used here. Set by local runs only."""
+
+# --- what the launcher tells the program -----------------------------------------------------------------
+TF_CONFIG = "TF_CONFIG"
+HYPERPARAMETERS = "TRAINCHART_HYPERPARAMETERS"
+"""All hyperparameters as one JSON object."""
+HYPERPARAMETER_PREFIX = "TRAINCHART_HP_"
+"""One variable per hyperparameter: learningRate becomes TRAINCHART_HP_LEARNING_RATE."""
+PROGRESS_FILE = "TRAINCHART_PROGRESS_FILE"
+"""The program may write {"step", "examples_per_second", "metrics"} here (atomically, by rename)."""
+ATTEMPT = "TRAINCHART_ATTEMPT"
+"""1 for the first start of the program in this pod, counted up by every restart."""
+CLASSIC_TASK_TYPE = "TASK_TYPE"
+CLASSIC_TASK_INDEX = "TASK_INDEX"
+CLASSIC_HOSTS_SUFFIX = "_HOSTS"
+"""PS_HOSTS, WORKER_HOSTS, CHIEF_HOSTS: comma-separated, for programs with --ps_hosts and --worker_hosts."""
+
+# --- places and numbers ----------------------------------------------------------------------------------
+CONFIG_MOUNT = "/etc/trainchart"
+CLUSTER_FILE_NAME = "cluster.json"
+HYPERPARAMETERS_FILE_NAME = "hyperparameters.json"
+STATE_MOUNT = "/run/trainchart"
+PROGRESS_FILE_NAME = "progress.json"
+LAUNCHER_PATH = "/opt/trainchart/launcher.pyz"
+"""Where a training image holds the launcher."""
+CODE_PATH = "/app"
+"""Working directory of a training image, which holds the training code."""
+TRAINING_CONTAINER = "training"
+"""Name of the container that runs the launcher in every training pod."""
+TF_PORT = 2222
+STATUS_PORT = 2223
+TERMINATION_MESSAGE_LIMIT = 4096
+"""Bytes of a termination message that Kubernetes keeps for one container."""
+ENVIRONMENT_STRING_LIMIT = 131072
+"""Linux refuses a single environment string (name, "=", value, NUL) longer than this: MAX_ARG_STRLEN."""
+
+# --- exit codes of the launcher --------------------------------------------------------------------------
+EXIT_TERMINATED = 143
+"""A SIGTERM was forwarded: not a success, whatever the program returned."""
+EXIT_PEER_LOST = 75
+"""EX_TEMPFAIL. A program that ends because a peer went away may return it; the launcher then restarts it."""
+EXIT_CONFIG = 78
+"""EX_CONFIG. The chart and the launcher disagree: nothing was started."""
+
+
+def hyperparameter_variable(name: str) -> str:
+    """Return the environment variable that carries hyperparameter `name` (camelCase or snake_case)."""
+    snake = "".join("_" + letter if letter.isupper() else letter for letter in name).lstrip("_")
+    return HYPERPARAMETER_PREFIX + snake.upper()
