@@ -1,0 +1,214 @@
+"""Pick the cause of a program's end from its exit code, its signal and its last lines.
+
+Pure text work. The exception that ended the program counts, not what it or TensorFlow logged before: a
+healthy parameter-server chief logs UNAVAILABLE too while a worker restarts.
+"""
+
+from __future__ import annotations
+
+import re
+import signal as signals
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+from trainchart_runtime import causes
+from trainchart_runtime.causes import Cause
+from trainchart_runtime.contract import EXIT_PEER_LOST
+
+ERROR_LIMIT = 500
+"""Characters of an error line that are worth keeping."""
+_LAST_WORDS = 3
+"""Without a traceback, only so many of the last lines may say why the program ended."""
+_CRASH_WORDS = 40
+"""A native abort prints its reason some lines above the stack trace."""
+
+
+class Ending(NamedTuple):
+    """How a program ended: exactly one of `exit_code` and `signal` is set."""
+
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    lines: Sequence[str] = ()
+    """The last lines of its output, without newlines."""
+    command: Sequence[str] = ()
+    stopped: bool = False
+    """The launcher forwarded a request to stop."""
+    stalled: bool = False
+    """The watchdog ended it."""
+
+
+class Diagnosis(NamedTuple):
+    """Why a program ended, and the program's own words for it (one line, maybe empty)."""
+
+    cause: Cause
+    error: str = ""
+
+
+def classify(ending: Ending) -> Diagnosis:
+    """Return why a program ended."""
+    if ending.stopped:
+        return Diagnosis(causes.TERMINATED)
+    errors = find_errors(ending.lines)
+    if ending.stalled:
+        return Diagnosis(causes.NO_PROGRESS, _cut(errors[0] if errors else ""))
+    if ending.exit_code == 0:
+        return Diagnosis(causes.SUCCEEDED)
+    cause, error = _by_signal(ending) if ending.signal else _by_exit(ending, errors)
+    return Diagnosis(cause, _cut(error))
+
+
+def find_errors(lines: Sequence[str]) -> List[str]:
+    """Return the exception lines of the traceback that ended a Python program, the last of a chain first."""
+    chains = _find_chains(lines)
+    for noise in (False, True):
+        # A destructor or a background thread may print a traceback after the one that matters.
+        for is_noise, chain in reversed(chains):
+            if is_noise == noise and chain:
+                return chain[::-1]
+    return []
+
+
+_TRACEBACK = re.compile(r"^\W*(Exception Group )?Traceback \(most recent call last\):")
+_NOISE = re.compile(r"^(Exception ignored |Exception in thread |Error in atexit)")
+_CHAINED = (
+    "The above exception was the direct cause of the following exception:",
+    "During handling of the above exception, another exception occurred:",
+)
+_EXCEPTION = re.compile(r"^(?:  \| )?([A-Za-z_][\w.]*)(?:: .*|:)?$")
+_SYNTAX = re.compile(r"^(SyntaxError|IndentationError|TabError): ")
+
+
+def _find_chains(lines: Sequence[str]) -> List[Tuple[bool, List[str]]]:
+    """Return (is noise, exception lines in printed order) of every chain of tracebacks."""
+    chains: List[Tuple[bool, List[str]]] = []
+    inside = linked = False
+    before = ""
+    for line in lines:
+        if _TRACEBACK.match(line):
+            if not linked:
+                chains.append((bool(_NOISE.match(before)), []))
+            inside, linked = True, False
+        elif inside and _EXCEPTION.match(line):
+            chains[-1][1].append(line.replace("  | ", ""))
+            inside = False
+        elif not inside and _SYNTAX.match(line):
+            # A syntax error in the program itself has no "Traceback" heading.
+            chains.append((False, [line]))
+        elif line in _CHAINED:
+            linked = bool(chains)
+        before = line or before
+    return chains
+
+
+def _matching(pattern: str) -> "re.Pattern[str]":
+    return re.compile(pattern)
+
+
+# The order decides: a full disk and a name that does not resolve arrive as ResourceExhausted and Unavailable.
+_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
+    (_matching(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
+    (
+        _matching(
+            r"errors resolving|getaddrinfo|gaierror|DNS resolution failed|[Nn]ame resolution"
+            r"|Name or service not known|nodename nor servname"
+        ),
+        causes.PEER_UNRESOLVABLE,
+    ),
+    (
+        _matching(
+            r"UnavailableError|Collective ops is aborted|Connection reset by peer|Socket closed"
+            r"|failed to connect to all addresses|[Cc]oordination ?[Ss]ervice|missing heartbeats"
+            r"|heartbeat timeout"
+        ),
+        causes.PEER_LOST,
+    ),
+    (
+        _matching(r"\bMemoryError\b|ResourceExhaustedError|RESOURCE_EXHAUSTED|std::bad_alloc|out of memory"),
+        causes.OUT_OF_MEMORY,
+    ),
+    (_matching(r"^(SyntaxError|IndentationError|TabError)\b"), causes.SYNTAX_ERROR),
+    (_matching(r"^PermissionError\b|Permission denied|Read-only file system"), causes.PERMISSION_DENIED),
+    (_matching(r"^(ModuleNotFoundError|ImportError)\b.*No module named"), causes.MODULE_MISSING),
+)
+
+_NOT_STARTED = (
+    re.compile(r"can't open file '"),
+    re.compile(r"^\S*python[\d.]*: (No module named|Error while finding module specification for) "),
+)
+_USAGE = re.compile(r"^usage: ", re.IGNORECASE)
+_REFUSED = re.compile(r"\berror: |^FATAL Flags parsing error", re.IGNORECASE)
+_COMPLAINT = re.compile(r"error|fatal|exception|failed|cannot", re.IGNORECASE)
+
+_CRASH_SIGNALS = tuple(
+    getattr(signals, name)
+    for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
+)
+
+
+def _by_signal(ending: Ending) -> Tuple[Cause, str]:
+    if ending.signal not in _CRASH_SIGNALS:
+        return causes.KILLED, ""
+    # TensorFlow aborts itself when its coordination service reports a lost task.
+    found = _by_words(ending.lines[-_CRASH_WORDS:])
+    if found and found[0] in (causes.PEER_LOST, causes.OUT_OF_MEMORY):
+        return found
+    return causes.CRASHED, _last_complaint(ending.lines)
+
+
+def _by_exit(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
+    for line in reversed(ending.lines):
+        if any(pattern.search(line) for pattern in _NOT_STARTED):
+            return causes.PROGRAM_MISSING, line
+    if ending.exit_code in (126, 127):
+        return causes.PROGRAM_MISSING, _last_complaint(ending.lines)
+    if ending.exit_code == EXIT_PEER_LOST:
+        return causes.PEER_LOST, errors[0] if errors else _last_complaint(ending.lines)
+    if errors:
+        return _by_exceptions(ending, errors)
+    refusal = [line for line in ending.lines if _REFUSED.search(line)]
+    if refusal and (refusal[-1].startswith("FATAL") or (ending.exit_code == 2 and _has_usage(ending.lines))):
+        return causes.BAD_ARGUMENTS, refusal[-1]
+    last = [line for line in ending.lines if line.strip()][-_LAST_WORDS:]
+    return _by_words(last) or (causes.PROGRAM_EXIT, _last_complaint(ending.lines))
+
+
+def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
+    for error in errors:
+        found = _by_words([error])
+        if found and found[0] is causes.MODULE_MISSING and _is_own_module(error, ending.command):
+            return causes.PROGRAM_MISSING, error
+        if found:
+            return found
+    return causes.PROGRAM_ERROR, errors[0]
+
+
+def _is_own_module(error: str, command: Sequence[str]) -> bool:
+    """Say whether the missing module belongs to the package that `python -m PACKAGE.MODULE` runs."""
+    name = re.search(r"No module named '?([\w]+)", error)
+    if name is None or "-m" not in command[:-1]:
+        return False
+    return command[list(command).index("-m") + 1].split(".")[0] == name.group(1)
+
+
+def _by_words(lines: Sequence[str]) -> Optional[Tuple[Cause, str]]:
+    for line in reversed(lines):
+        for pattern, cause in _BY_WORDS:
+            if pattern.search(line):
+                return cause, line
+    return None
+
+
+def _has_usage(lines: Sequence[str]) -> bool:
+    return any(_USAGE.match(line) for line in lines)
+
+
+def _last_complaint(lines: Sequence[str]) -> str:
+    """Return the last line that sounds like an error, else the last line."""
+    for line in reversed(lines):
+        if _COMPLAINT.search(line):
+            return line
+    return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def _cut(line: str) -> str:
+    line = line.strip()
+    return line if len(line) <= ERROR_LIMIT else line[: ERROR_LIMIT - 1] + "…"

@@ -1,0 +1,61 @@
+"""Whether, and after how long, a launcher starts its program again.
+
+Pure rules over counters; the launcher keeps them in the pod's state folder, so that a restarted container
+goes on counting.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from trainchart_runtime.causes import RESTART_IN_PLACE, RESTART_IN_PLACE_PEER, Cause
+
+PEER_RESTARTS_LIMIT = 100
+"""So many restarts because of peers, without STEADY_SECONDS of work in between, and the launcher gives up."""
+STEADY_SECONDS = 300.0
+"""A program that ran this long was fine: waits and peer restarts are counted from zero again."""
+FIRST_WAIT_SECONDS = 0.2
+LONGEST_WAIT_SECONDS = 30.0
+
+
+class Attempts(NamedTuple):
+    """What happened so far to the program of one pod."""
+
+    started: int = 0
+    own_failures: int = 0
+    """Over the pod's whole life: compared with the restart budget."""
+    peer_failures: int = 0
+    """Over the pod's whole life, for reports."""
+    peer_failures_in_a_row: int = 0
+    failures_in_a_row: int = 0
+    """Failures of any kind without STEADY_SECONDS of work in between: decides the wait."""
+
+
+def count_failure(attempts: Attempts, cause: Cause, ran_seconds: float) -> Attempts:
+    """Return `attempts` with one more failure of a program that ran for `ran_seconds`."""
+    if ran_seconds >= STEADY_SECONDS:
+        attempts = attempts._replace(peer_failures_in_a_row=0, failures_in_a_row=0)
+    attempts = attempts._replace(failures_in_a_row=attempts.failures_in_a_row + 1)
+    if cause.restart == RESTART_IN_PLACE_PEER:
+        return attempts._replace(
+            peer_failures=attempts.peer_failures + 1,
+            peer_failures_in_a_row=attempts.peer_failures_in_a_row + 1,
+        )
+    return attempts._replace(own_failures=attempts.own_failures + 1)
+
+
+def resolve_wait(attempts: Attempts) -> float:
+    """Return the seconds to wait before the next start."""
+    doublings = min(attempts.failures_in_a_row - 1, 20)
+    return min(FIRST_WAIT_SECONDS * 2.0**doublings, LONGEST_WAIT_SECONDS)
+
+
+def explain_giving_up(attempts: Attempts, cause: Cause, max_restarts: int) -> str:
+    """Return why the program, whose failure is counted already, is not started again; "" where it is."""
+    if cause.restart == RESTART_IN_PLACE:
+        failures = attempts.own_failures
+        return "" if failures <= max_restarts else f"{failures} failures, {max_restarts} restarts are allowed"
+    if cause.restart == RESTART_IN_PLACE_PEER:
+        losses = attempts.peer_failures_in_a_row
+        return "" if losses <= PEER_RESTARTS_LIMIT else f"its peers were lost {losses} times in a row"
+    return "a restart would not help"

@@ -1,0 +1,158 @@
+"""The termination message: what the launcher leaves behind about a program's end, as JSON of at most 4 KiB.
+
+Times are Unix seconds with microseconds, because Kubernetes keeps whole seconds only and peers fail within
+0.2 s of each other. Writing it to a file is the launcher's work.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
+
+from trainchart_runtime import causes
+from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
+from trainchart_runtime.progress import parse_metrics, parse_number
+
+LINES_KEPT = 20
+LINE_LIMIT = 300
+"""Characters kept of each of the last lines; one endless line must not push out all others."""
+_SHORT = 60
+
+
+class Termination(NamedTuple):
+    """The end of one program as its launcher saw it."""
+
+    cause: str
+    """A name of causes.CAUSES; a newer launcher may know more of them."""
+    exit_code: int
+    """What the launcher exits with: the program's code, 128 + n for signal n, 143 after a SIGTERM."""
+    task_type: str = ""
+    task_index: int = 0
+    run_id: str = ""
+    attempt: int = 0
+    own_restarts: int = 0
+    peer_restarts: int = 0
+    signal: Optional[int] = None
+    error: str = ""
+    """The program's own words, such as the exception line."""
+    step: Optional[int] = None
+    metrics: Mapping[str, float] = {}
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    lines: Sequence[str] = ()
+
+    @property
+    def succeeded(self) -> bool:
+        return self.cause == causes.SUCCEEDED.name
+
+
+_KEYS = {
+    "cause": "cause",
+    "exit_code": "exitCode",
+    "task_type": "taskType",
+    "task_index": "taskIndex",
+    "run_id": "runId",
+    "attempt": "attempt",
+    "own_restarts": "ownRestarts",
+    "peer_restarts": "peerRestarts",
+    "signal": "signal",
+    "error": "error",
+    "step": "step",
+    "metrics": "metrics",
+    "started_at": "startedAt",
+    "finished_at": "finishedAt",
+    "lines": "lines",
+}
+
+
+def dump_termination(message: Termination) -> bytes:
+    """Return the message as JSON that fits: the oldest lines go first, then the metrics, then long texts."""
+    for candidate in _ever_shorter(message):
+        body = _encode(candidate)
+        if len(body) <= TERMINATION_MESSAGE_LIMIT:
+            return body
+    raise AssertionError("the shortest termination message does not fit")
+
+
+def parse_termination(text: str) -> Optional[Termination]:
+    """Parse a termination message; None for whatever no launcher has written."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    cause, exit_code = document.get("cause"), parse_number(document.get("exitCode"))
+    if not isinstance(cause, str) or exit_code is None:
+        return None
+    lines = document.get("lines")
+    return Termination(
+        cause=cause,
+        exit_code=int(exit_code),
+        task_type=_text(document, "taskType"),
+        task_index=_whole(document, "taskIndex") or 0,
+        run_id=_text(document, "runId"),
+        attempt=_whole(document, "attempt") or 0,
+        own_restarts=_whole(document, "ownRestarts") or 0,
+        peer_restarts=_whole(document, "peerRestarts") or 0,
+        signal=_whole(document, "signal"),
+        error=_text(document, "error"),
+        step=_whole(document, "step"),
+        metrics=parse_metrics(document.get("metrics")),
+        started_at=float(parse_number(document.get("startedAt")) or 0.0),
+        finished_at=float(parse_number(document.get("finishedAt")) or 0.0),
+        lines=tuple(line for line in lines if isinstance(line, str)) if isinstance(lines, list) else (),
+    )
+
+
+def find_first_failure(messages: Mapping[str, Termination]) -> Optional[str]:
+    """Return the key of the pod that failed first and not because of a peer; None where no pod failed.
+
+    Where every failure follows a peer's (the one that went away left no message), the earliest counts.
+    """
+    quiet = (causes.SUCCEEDED.name, causes.TERMINATED.name)
+    failed = {pod: message for pod, message in messages.items() if message.cause not in quiet}
+    origins = {pod: message for pod, message in failed.items() if not _follows_a_peer(message)}
+    candidates = origins or failed
+    # The name settles a tie, so that the answer does not depend on the order of the mapping.
+    return min(candidates, key=lambda pod: (candidates[pod].finished_at, pod), default=None)
+
+
+def _follows_a_peer(message: Termination) -> bool:
+    cause = causes.CAUSES.get(message.cause)
+    return cause is not None and cause.restart == causes.RESTART_IN_PLACE_PEER
+
+
+def _ever_shorter(message: Termination) -> Iterator[Termination]:
+    lines = tuple(line[:LINE_LIMIT] for line in message.lines[-LINES_KEPT:])
+    for start in range(len(lines)):
+        yield message._replace(lines=lines[start:])
+    yield message._replace(lines=())
+    bare = message._replace(lines=(), metrics={})
+    yield bare
+    yield bare._replace(
+        error=bare.error[:LINE_LIMIT],
+        cause=bare.cause[:_SHORT],
+        task_type=bare.task_type[:_SHORT],
+        run_id=bare.run_id[: 2 * _SHORT],
+    )
+
+
+def _encode(message: Termination) -> bytes:
+    document: Dict[str, Any] = {_KEYS[field]: value for field, value in message._asdict().items()}
+    document["lines"] = list(message.lines)
+    document["metrics"] = dict(message.metrics)
+    for field in ("startedAt", "finishedAt"):
+        document[field] = round(document[field], 6)
+    # Text from a program may hold lone surrogates, which UTF-8 cannot carry.
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _text(document: Mapping[str, Any], key: str) -> str:
+    value = document.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _whole(document: Mapping[str, Any], key: str) -> Optional[int]:
+    number = parse_number(document.get(key))
+    return None if number is None else int(number)
