@@ -1,0 +1,209 @@
+"""Reading and writing files and folders: all or nothing, with errors that say what to do.
+
+A tree is replaced by renames of sibling folders, so that whoever looks sees the old tree or the new one,
+and a full disk, a read-only folder or Ctrl-C leaves the old one as it was.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from trainchart.errors import ToolError
+
+READ_LIMIT = 64 * 1024 * 1024
+"""Bytes; nothing that trainchart reads is larger on purpose."""
+_STAGED = ".trainchart-new"
+_RETIRED = ".trainchart-old"
+
+_HINTS = {
+    errno.ENOSPC: "free some space on that disk; nothing was changed",
+    errno.EDQUOT: "the disk quota is used up; nothing was changed",
+    errno.EROFS: "the file system is read-only; choose another folder",
+    errno.EACCES: "check the permissions of the file and of the folders above it",
+    errno.EPERM: "check the permissions of the file and of the folders above it",
+    errno.ENOENT: "check the spelling; relative paths start at the current folder",
+    errno.ENOTDIR: "a part of that path is a file, not a folder",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "the path goes round in symbolic links",
+}
+
+
+def read_bytes(path: Path, *, limit: int = READ_LIMIT) -> bytes:
+    """Return the content of the file at `path`; ToolError where there is none, or more than `limit` bytes."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(limit + 1)
+    except IsADirectoryError as error:
+        raise ToolError(f"{path} is a folder, expected a file") from error
+    except OSError as error:
+        raise _tool_error("cannot read", path, error) from error
+    except ValueError as error:
+        raise ToolError(f"cannot read {str(path)!r}: {error}") from error
+    if len(content) > limit:
+        raise ToolError(f"{path} is larger than {limit} bytes", hint="is this the file you mean?")
+    return content
+
+
+def read_text(path: Path, *, limit: int = READ_LIMIT) -> str:
+    """Return the content of the UTF-8 file at `path`, as read_bytes does."""
+    content = read_bytes(path, limit=limit)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ToolError(f"{path}:{line}: not UTF-8 text", hint="save the file as UTF-8") from error
+
+
+def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
+    """Return every file below `folder` by its relative POSIX path, sorted; links to files are followed."""
+    if not folder.is_dir():
+        raise ToolError(f"{folder} is not a folder", hint=_HINTS[errno.ENOENT])
+    files: dict[str, bytes] = {}
+    remaining = limit
+    for parent, folders, names in os.walk(folder, onerror=_raise_walk_error):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(parent, name)
+            if not path.is_file():
+                raise ToolError(
+                    f"{path} is neither a file nor a folder", hint="remove it, or list it in .helmignore"
+                )
+            content = read_bytes(path, limit=remaining)
+            remaining -= len(content)
+            files[path.relative_to(folder).as_posix()] = content
+    return dict(sorted(files.items()))
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Put `content` at `path` in one step: readers see the old content or the new, never a part."""
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+        temporary = None
+    except IsADirectoryError as error:
+        raise ToolError(f"cannot write {path}: it is a folder", hint="name a file") from error
+    except OSError as error:
+        raise _tool_error("cannot write", path, error) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def write_tree(target: Path, files: Mapping[str, bytes], *, is_ours: Callable[[Path], bool]) -> None:
+    """Replace the folder `target` by exactly `files` (relative POSIX path → content), all or nothing.
+
+    An existing folder is replaced only if it is empty or `is_ours(target)` says so; anything else raises
+    ToolError and is left alone. What an earlier, killed attempt left beside `target` is put right first.
+    """
+    for name in files:
+        _require_inside(name)
+    if target.is_symlink():
+        # Renaming would replace the link, and deleting through it could hit a folder elsewhere.
+        target = target.resolve()
+    staged = target.with_name(f".{target.name}{_STAGED}")
+    retired = target.with_name(f".{target.name}{_RETIRED}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(target.parent):
+            _recover(target, staged, retired)
+            _require_replaceable(target, is_ours)
+            try:
+                _write_all(staged, files)
+                _swap(target, staged, retired)
+            finally:
+                shutil.rmtree(staged, ignore_errors=True)
+            # The new tree is in place: a failure to clear the old one away is no failure of the write.
+            shutil.rmtree(retired, ignore_errors=True)
+    except OSError as error:
+        raise _tool_error("cannot write", target, error) from error
+
+
+def _write_all(staged: Path, files: Mapping[str, bytes]) -> None:
+    staged.mkdir()
+    for name, content in sorted(files.items()):
+        path = staged / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as stream:
+            stream.write(content)
+
+
+def _swap(target: Path, staged: Path, retired: Path) -> None:
+    """Two renames; _recover undoes the first if the second never happens."""
+    try:
+        if target.exists():
+            target.rename(retired)
+        staged.rename(target)
+    except BaseException:
+        if retired.exists() and not target.exists():
+            retired.rename(target)
+        raise
+
+
+def _recover(target: Path, staged: Path, retired: Path) -> None:
+    """Put right what a killed attempt left: at any moment the newest whole tree is `target` or `retired`."""
+    if retired.exists():
+        if target.exists():
+            shutil.rmtree(retired)
+        else:
+            retired.rename(target)
+    if staged.exists():
+        shutil.rmtree(staged)
+
+
+def _require_replaceable(target: Path, is_ours: Callable[[Path], bool]) -> None:
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise ToolError(f"{target} is a file, expected a folder", hint="choose another output folder")
+    if any(target.iterdir()) and not is_ours(target):
+        raise ToolError(
+            f"{target} is not empty and was not written by trainchart",
+            hint="choose another folder, or empty this one yourself",
+        )
+
+
+def _require_inside(name: str) -> None:
+    path = PurePosixPath(name)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise ToolError(f"{name!r} is not a relative path inside the folder")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let one writer at a time work in `folder`; the lock is the folder itself, so no file stays behind."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    current = os.umask(0o022)
+    os.umask(current)
+    return current
+
+
+def _raise_walk_error(error: OSError) -> None:
+    raise _tool_error("cannot read", Path(error.filename or "?"), error) from error
+
+
+def _tool_error(action: str, path: Path, error: OSError) -> ToolError:
+    hint = _HINTS.get(error.errno or 0, "")
+    return ToolError(f"{action} {path}: {(error.strerror or str(error)).lower()}", hint=hint)

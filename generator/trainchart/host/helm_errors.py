@@ -1,0 +1,90 @@
+"""What Helm's messages mean, in short: pure text work shared by both engines.
+
+Helm wraps errors in layers of Go ("error calling include: template: …"). Here only the innermost place and
+the last message survive; a schema refusal becomes one problem per value.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trainchart.errors import Problem, RenderError
+
+_SCHEMA_REFUSAL = re.compile(r"^- (?:at '(?P<pointer>[^']*)'|(?P<dotted>[^:\s]+)): (?P<message>.*)$")
+_UNKNOWN = re.compile(r"^[Aa]dditional propert(?:y|ies) (?P<names>.+?) (?:is|are)? ?not allowed$")
+_FILE = r"[\w.-]+/(?P<place>(?:templates|charts)/[^\s:()\"]+"
+_PLACES = (re.compile(_FILE + r":\d+(?::\d+)?)"), re.compile(_FILE + ")"))
+"""Where in a template: with the line, else the file alone; Helm names the outermost place first."""
+_EXECUTING = re.compile(r"^executing \"[^\"]*\" at <(?P<expression>.*?)>: (?P<message>.*)$", re.DOTALL)
+_NOISE = re.compile(
+    r"^(?:Error: |INSTALLATION FAILED: |failed to load values: |error converting YAML to JSON: |yaml: |"
+    r"error unmarshaling JSON: |while decoding JSON: |json: )+"
+)
+_ADVICE = re.compile(r"\n*Use --debug flag to render out invalid YAML\s*$")
+
+
+def render_error(raw: str, chart: str) -> RenderError:
+    """Turn Helm's failure text into a RenderError about the chart called `chart`."""
+    text = _NOISE.sub("", _ADVICE.sub("", raw).strip())
+    problems = schema_problems(text)
+    if problems:
+        return RenderError(
+            f"the values do not fit the schema of chart {chart}",
+            hint=f"see values.yaml and values.schema.json in {chart} for the keys and types it takes",
+            problems=problems,
+        )
+    places = next((found for pattern in _PLACES if (found := list(pattern.finditer(text)))), None)
+    if places is None:
+        return RenderError(f"chart {chart} does not render: {_one_line(text)}")
+    message, hint = _template_message(text[places[-1].end() :], text)
+    return RenderError(
+        f"chart {chart} does not render", problems=(Problem(message, where=places[-1]["place"], hint=hint),)
+    )
+
+
+def schema_problems(text: str) -> tuple[Problem, ...]:
+    """Return one problem per refused value in a schema message, sorted; none for other text."""
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        if match := _SCHEMA_REFUSAL.match(line):
+            path = _dotted(match["pointer"] if match["pointer"] is not None else match["dotted"])
+            found.extend([path, message] for message in _each_refusal(match["message"]))
+        elif line.startswith("  ") and found:
+            # The alternatives of anyOf and oneOf, told below the value that fits none of them.
+            found[-1][1] += "; " + re.sub(r"^\s*- at '[^']*': ", "", line)
+    return tuple(sorted((Problem(f"{path}: {message}") for path, message in found), key=str))
+
+
+def clean_lint_message(text: str) -> str:
+    """Return one lint message on one line, without Helm's advice."""
+    problems = schema_problems(text)
+    if problems:
+        return "; ".join(problem.message for problem in problems)
+    return _one_line(_ADVICE.sub("", text))
+
+
+def _each_refusal(message: str) -> list[str]:
+    unknown = _UNKNOWN.match(message)
+    if not unknown:
+        return [message]
+    return [f"unknown key {name.strip().strip(chr(39))!r}" for name in unknown["names"].split(",")]
+
+
+def _dotted(pointer: str) -> str:
+    if pointer in ("", "(root)"):
+        return "values"
+    return pointer.strip("/").replace("/", ".").replace("~1", "/").replace("~0", "~")
+
+
+def _template_message(after_place: str, text: str) -> tuple[str, str]:
+    if "YAML parse error" in text:
+        return f"renders to invalid YAML: {_NOISE.sub('', after_place.lstrip(': '))}", ""
+    message = re.sub(r"^[):\s]+", "", after_place).rstrip()
+    if match := _EXECUTING.match(re.sub(r"\s*\n\s*", " ", message)):
+        hint = "a value that this template reads is not set" if "nil pointer" in match["message"] else ""
+        return f"{match['expression']}: {match['message'].strip()}", hint
+    return message, ""
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s*\n\s*", "; ", text.strip())

@@ -1,0 +1,55 @@
+"""What must hold before any Helm engine is asked: a chart is there, the release has a legal name.
+
+Checked here once, so that both engines refuse the same input with the same words.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from trainchart.errors import RenderError, ToolError
+
+RELEASE_NAME_LIMIT = 53
+"""Helm's own limit: maxReleaseNameLen."""
+DEFAULT_KUBE_VERSION = "1.36.0"
+"""What .Capabilities.KubeVersion says where nobody asks for a version; the SDK has it built in."""
+_RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def require_chart(chart: Path) -> None:
+    """Raise ToolError unless `chart` is a folder with a Chart.yaml or a gzip file."""
+    try:
+        if chart.is_dir():
+            if not (chart / "Chart.yaml").is_file():
+                raise ToolError(
+                    f"{chart} is not a chart: it has no Chart.yaml", hint="name the chart's own folder"
+                )
+            return
+        with chart.open("rb") as stream:
+            magic = stream.read(len(_GZIP_MAGIC))
+    except FileNotFoundError as error:
+        raise ToolError(
+            f"there is no chart at {chart}", hint="generate it first, or check the path"
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ToolError(f"cannot read chart {chart}: {reason}") from error
+    if magic != _GZIP_MAGIC:
+        raise ToolError(f"{chart} is not a chart: expected a chart folder or a .tgz archive")
+
+
+def require_release_name(release: str) -> None:
+    """Raise RenderError unless Helm would accept `release` as the name of a release."""
+    if len(release) > RELEASE_NAME_LIMIT or not _RELEASE_NAME.fullmatch(release):
+        raise RenderError(
+            f"{release!r} is not a release name",
+            hint=f"use at most {RELEASE_NAME_LIMIT} lower-case letters, digits, dashes and dots, "
+            "beginning and ending with a letter or digit",
+        )
+
+
+def chart_label(chart: Path) -> str:
+    """Return the short name of `chart` for messages."""
+    return chart.name or str(chart.resolve().name)

@@ -1,0 +1,31 @@
+"""From rendered text to Kubernetes objects, in one order for every engine. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trainchart.errors import Problem, RenderError
+from trainchart.kubernetes_yaml import YamlError, parse_documents
+from trainchart.rendering import Manifest
+
+
+def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...]:
+    """Return the objects in rendered texts by template path. Raises RenderError for what is not an object."""
+    manifests: list[Manifest] = []
+    problems: list[Problem] = []
+    for source, text in texts.items():
+        try:
+            documents = parse_documents(text)
+        except YamlError as error:
+            where = f"{source}:{error.line}" if error.line else source
+            problems.append(Problem(f"renders to invalid YAML: {error.message}", where=where))
+            continue
+        for document in documents:
+            if isinstance(document, dict):
+                manifests.append(Manifest(source, document))
+            else:
+                problems.append(Problem("renders to something that is not a Kubernetes object", where=source))
+    if problems:
+        raise RenderError(f"chart {chart} does not render", problems=tuple(problems))
+    # Helm puts documents of one file into an order by kind, so the order in the file is not to be had from it.
+    return tuple(sorted(manifests, key=lambda manifest: (manifest.source, manifest.kind, manifest.name)))

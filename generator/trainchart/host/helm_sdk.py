@@ -1,0 +1,169 @@
+"""The Helm engine of the PyPI package helm-python-sdk, the one owner of `helm_python`.
+
+The package bundles Helm 4 but leaves out what the helm program checks before it renders: declared but
+missing subcharts and library charts are refused here. Integers reach templates as floats, as they do from
+a values file; `--set` of the helm program alone makes them int64.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainchart.errors import Problem, RenderError, ToolError
+from trainchart.host.helm import HelmEngine
+from trainchart.host.helm_errors import clean_lint_message, render_error
+from trainchart.host.helm_input import chart_label, require_chart, require_release_name
+from trainchart.host.helm_manifests import parse_manifests
+from trainchart.host.helm_values import SetParser, merge_maps, merge_set
+from trainchart.rendering import LintMessage, Rendering, ValueOverrides
+
+try:
+    import helm_python
+except ImportError as error:
+    raise ToolError(
+        f"the Helm engine helm-python-sdk does not load: {error}", hint="pip install 'trainchart[helm]'"
+    ) from error
+
+_SEVERITIES = {1: "info", 2: "warning", 3: "error"}
+_NOTES = "templates/NOTES.txt"
+
+
+@dataclass(frozen=True)
+class SdkEngine:
+    """Renders in this process; hands on to `fallback` what the SDK cannot do."""
+
+    fallback: HelmEngine | None = None
+
+    @property
+    def name(self) -> str:
+        return f"helm-python-sdk {helm_python.__version__}"
+
+    def render(
+        self,
+        chart: Path,
+        *,
+        release: str,
+        namespace: str = "default",
+        overrides: ValueOverrides = ValueOverrides(),  # noqa: B008 - frozen
+        kube_version: str | None = None,
+        api_versions: tuple[str, ...] = (),
+        is_upgrade: bool = False,
+    ) -> Rendering:
+        if kube_version is not None or api_versions:
+            return self._capable_engine().render(
+                chart,
+                release=release,
+                namespace=namespace,
+                overrides=overrides,
+                kube_version=kube_version,
+                api_versions=api_versions,
+                is_upgrade=is_upgrade,
+            )
+        require_chart(chart)
+        require_release_name(release)
+        label = chart_label(chart)
+        try:
+            # Loaded anew for every rendering: rendering changes the values that a loaded chart holds.
+            with helm_python.Chart.load(chart) as loaded:
+                _require_installable(loaded, label)
+                rendered = loaded.render(
+                    merge_overrides(overrides),
+                    name=release,
+                    namespace=namespace,
+                    is_install=not is_upgrade,
+                    is_upgrade=is_upgrade,
+                )
+                definitions = loaded.crds
+        except helm_python.HelmError as error:
+            raise render_error(str(error), label) from error
+        texts = {path.partition("/")[2]: text for path, text in rendered.items()}
+        texts |= {definition["filename"].partition("/")[2]: definition["data"] for definition in definitions}
+        notes = texts.get(_NOTES, "")
+        objects = {
+            path: text
+            for path, text in sorted(texts.items())
+            if text.strip() and not path.endswith(_NOTES.partition("/")[2])
+        }
+        return Rendering(release, namespace, parse_manifests(objects, label), objects, notes)
+
+    def lint(
+        self,
+        chart: Path,
+        *,
+        overrides: ValueOverrides = ValueOverrides(),  # noqa: B008 - frozen
+        strict: bool = True,
+        kube_version: str | None = None,
+    ) -> tuple[LintMessage, ...]:
+        require_chart(chart)
+        try:
+            report = helm_python.lint(
+                chart, merge_overrides(overrides), strict=True, kube_version=kube_version
+            )
+        except helm_python.HelmError as error:
+            raise render_error(str(error), chart_label(chart)) from error
+        messages = []
+        for found in report["messages"]:
+            severity = _SEVERITIES.get(found["severity"], "warning")
+            if strict and severity == "warning":
+                severity = "error"
+            messages.append(LintMessage(severity, found["path"], clean_lint_message(found["error"])))
+        return tuple(messages)
+
+    def _capable_engine(self) -> HelmEngine:
+        if self.fallback is None:
+            raise ToolError(
+                "this Helm engine cannot render for another Kubernetes version or other API versions",
+                hint="install helm 3 or 4, and choose it with --engine binary or --engine PATH",
+            )
+        return self.fallback
+
+
+def merge_overrides(overrides: ValueOverrides) -> dict[str, Any]:
+    """Return the values that `overrides` stand for, in Helm's order; RenderError for what does not parse."""
+    values: dict[str, Any] = {}
+    for name, text in overrides.files:
+        try:
+            values = merge_maps(values, helm_python.values_from_yaml(text))
+        except helm_python.HelmError as error:
+            raise RenderError(f"cannot read the values in {name}", problems=_problems(error)) from error
+    for expression in overrides.set_jsons:
+        values = _apply(values, "--set-json", expression, _parse_json)
+    for expression in overrides.sets:
+        values = _apply(values, "--set", expression, helm_python.parse_set_string)
+    for expression in overrides.set_strings:
+        values = _apply(values, "--set-string", expression, helm_python.parse_set_string_values)
+    return values
+
+
+def _apply(values: dict[str, Any], option: str, expression: str, parse: SetParser) -> dict[str, Any]:
+    try:
+        if option == "--set-json" and expression.lstrip().startswith("{"):
+            return merge_maps(values, json.loads(expression))
+        return merge_set(values, expression, parse, is_json=option == "--set-json")
+    except (helm_python.HelmError, ValueError) as error:
+        raise RenderError(f"cannot read {option} {expression!r}", problems=_problems(error)) from error
+
+
+def _parse_json(expression: str) -> dict[str, Any]:
+    return helm_python.parse_set_json(expression)
+
+
+def _problems(error: Exception) -> tuple[Problem, ...]:
+    return render_error(str(error), "").problems or (Problem(str(error)),)
+
+
+def _require_installable(loaded: helm_python.Chart, label: str) -> None:
+    metadata = loaded.metadata
+    if metadata.get("type") == "library":
+        raise RenderError(f"chart {label} is a library chart, which cannot be installed")
+    declared = [str(dependency.get("name")) for dependency in metadata.get("dependencies") or ()]
+    present = {str(dependency.get("name")) for dependency in loaded.dependencies}
+    missing = sorted(set(declared) - present)
+    if missing:
+        raise RenderError(
+            f"chart {label} lacks subcharts that its Chart.yaml names: {', '.join(missing)}",
+            hint=f"run: helm dependency build {label}",
+        )

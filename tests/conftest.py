@@ -1,0 +1,52 @@
+"""Fixtures that several kinds of test share: the real helm programs and the hand-written chart."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def _load_helm_program() -> ModuleType:
+    # Test modules are imported by path (importmode=importlib), so siblings are not importable by name.
+    spec = importlib.util.spec_from_file_location("helm_program", Path(__file__).with_name("helm_program.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _helm(major: int) -> Path:
+    helm_program = _load_helm_program()
+    try:
+        program: Path = helm_program.find_helm_program(major)
+    except helm_program.HelmProgramMissingError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+    return program
+
+
+@pytest.fixture(scope="session")
+def helm3() -> Path:
+    """The pinned helm 3 program."""
+    return _helm(3)
+
+
+@pytest.fixture(scope="session")
+def helm4() -> Path:
+    """The pinned helm 4 program."""
+    return _helm(4)
+
+
+@pytest.fixture
+def plain_chart(tmp_path: Path) -> Path:
+    """A private copy of the hand-written chart tests/fixtures/charts/plain, free to be broken."""
+    return Path(shutil.copytree(FIXTURES / "charts" / "plain", tmp_path / "charts" / "plain"))
