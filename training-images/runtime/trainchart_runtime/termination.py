@@ -30,8 +30,8 @@ class Termination(NamedTuple):
     task_index: int = 0
     run_id: str = ""
     attempt: int = 0
-    own_restarts: int = 0
-    peer_restarts: int = 0
+    own_failures: int = 0
+    peer_failures: int = 0
     signal: Optional[int] = None
     error: str = ""
     """The program's own words, such as the exception line."""
@@ -53,8 +53,8 @@ _KEYS = {
     "task_index": "taskIndex",
     "run_id": "runId",
     "attempt": "attempt",
-    "own_restarts": "ownRestarts",
-    "peer_restarts": "peerRestarts",
+    "own_failures": "ownFailures",
+    "peer_failures": "peerFailures",
     "signal": "signal",
     "error": "error",
     "step": "step",
@@ -93,8 +93,8 @@ def parse_termination(text: str) -> Optional[Termination]:
         task_index=_whole(document, "taskIndex") or 0,
         run_id=_text(document, "runId"),
         attempt=_whole(document, "attempt") or 0,
-        own_restarts=_whole(document, "ownRestarts") or 0,
-        peer_restarts=_whole(document, "peerRestarts") or 0,
+        own_failures=_whole(document, "ownFailures") or 0,
+        peer_failures=_whole(document, "peerFailures") or 0,
         signal=_whole(document, "signal"),
         error=_text(document, "error"),
         step=_whole(document, "step"),

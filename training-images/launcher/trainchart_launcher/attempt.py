@@ -1,0 +1,164 @@
+"""One attempt: start the program, watch it until its whole process group is gone, say how it ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+from trainchart_launcher.child import end_group, reap, start_child
+from trainchart_launcher.environment import Invocation
+from trainchart_launcher.pump import Pump, Tail
+from trainchart_launcher.settings import Settings
+from trainchart_launcher.signals import Signals
+
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+"""Both as in every shell."""
+_KILL_MARGIN_SECONDS = 1.0
+"""Left of the grace period for the launcher's own last words."""
+_QUIET_SECONDS = 0.25
+"""A pipe that a stranger keeps open counts as empty after so long without output."""
+
+
+class AttemptEnd(NamedTuple):
+    """How one attempt ended. Exactly one of `exit_code` and `signal` is set."""
+
+    exit_code: Optional[int]
+    signal: Optional[int]
+    started_at: float
+    """Unix seconds."""
+    finished_at: float
+    ran_seconds: float
+    output: Sequence[str] = ()
+    """The last lines as the log shows them."""
+    streams: Sequence[str] = ()
+    """The last lines of stdout, then those of stderr, none cut in two by the other stream."""
+    stopped: bool = False
+    stalled: bool = False
+
+
+class Watchdog:
+    """Notices that a progress file no longer changes. It sleeps until the program has ever written one."""
+
+    def __init__(self, progress_file: str, limit_seconds: float) -> None:
+        self._path = progress_file
+        self._limit_seconds = limit_seconds
+        self._seen = self._look()
+        self._changed_at = time.monotonic()
+
+    def is_expired(self) -> bool:
+        if not self._limit_seconds:
+            return False
+        now, seen = time.monotonic(), self._look()
+        if seen != self._seen:
+            self._seen, self._changed_at = seen, now
+        return seen is not None and now - self._changed_at > self._limit_seconds
+
+    @property
+    def interval_seconds(self) -> Optional[float]:
+        """How long to sleep between two looks; None where there is nothing to watch."""
+        return min(self._limit_seconds / 4, 5.0) if self._limit_seconds else None
+
+    def _look(self) -> Optional[Tuple[int, int]]:
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
+
+class _Stop(NamedTuple):
+    """A program that is being ended: the time.monotonic() of its killing, and whether it has stalled."""
+
+    kill_at: float
+    stalled: bool
+
+
+def run_attempt(
+    invocation: Invocation,
+    settings: Settings,
+    signals: Signals,
+    watchdog: Watchdog,
+    on_start: Callable[[], None],
+) -> AttemptEnd:
+    """Run the program once. `on_start` is called when it runs: for all that must not delay its start."""
+    started_at, began = time.time(), time.monotonic()
+    try:
+        child = start_child(invocation.command, invocation.environ)
+    except (OSError, ValueError) as err:
+        return _describe_refused_start(invocation.command[0], err, started_at)
+    signals.attach(child.pid)
+    everything, stdout, stderr = Tail(), Tail(), Tail()
+    pumps = [Pump(child.stdout, 1, [everything, stdout]), Pump(child.stderr, 2, [everything, stderr])]
+    for pump in pumps:
+        pump.start()
+    on_start()
+    status, stop = _watch(child.pid, settings.stop_grace_seconds, signals, watchdog)
+    finished_at, ran_seconds = time.time(), time.monotonic() - began
+    signals.detach()
+    end_group(child.pid, stop.kill_at if stop else None, signals.wait)
+    _drain(pumps, settings.stop_grace_seconds, signals)
+    by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    return AttemptEnd(
+        exit_code=None if by_signal else os.WEXITSTATUS(status),
+        signal=by_signal,
+        started_at=started_at,
+        finished_at=finished_at,
+        ran_seconds=ran_seconds,
+        output=everything.lines(),
+        streams=[*stdout.lines(), *stderr.lines()],
+        stopped=bool(signals.stop_signal) or by_signal in signals.forwarded,
+        stalled=bool(stop and stop.stalled),
+    )
+
+
+def _watch(
+    pid: int, grace_seconds: float, signals: Signals, watchdog: Watchdog
+) -> Tuple[int, Optional[_Stop]]:
+    """Wait for the program's end, and hasten it where a stop was requested or the watchdog has expired."""
+    stop: Optional[_Stop] = None
+    while True:
+        ended = reap()
+        if pid in ended:
+            return ended[pid], stop
+        if signals.stop_signal and (stop is None or stop.stalled):
+            stop = _Stop(_kill_at(signals.stopped_at, grace_seconds), stalled=False)
+        elif stop is None and watchdog.is_expired():
+            stop = _Stop(_kill_at(time.monotonic(), grace_seconds), stalled=True)
+            os.kill(pid, signal.SIGTERM)
+        if stop and time.monotonic() >= stop.kill_at:
+            signals.kill_group()
+            signals.wait(0.5)
+        else:
+            signals.wait(stop.kill_at - time.monotonic() if stop else watchdog.interval_seconds)
+
+
+def _kill_at(stopped_at: float, grace_seconds: float) -> float:
+    return stopped_at + max(grace_seconds - _KILL_MARGIN_SECONDS, grace_seconds / 2)
+
+
+def _drain(pumps: Sequence[Pump], grace_seconds: float, signals: Signals) -> None:
+    """Wait until all output is passed on, however slow the reader, not for strangers with an open pipe."""
+    quiet_since = time.monotonic()
+    while any(pump.is_alive() for pump in pumps):
+        if not all(pump.is_quiet() for pump in pumps):
+            quiet_since = time.monotonic()
+        if time.monotonic() - quiet_since >= _QUIET_SECONDS:
+            return
+        if signals.stop_signal and time.monotonic() >= _kill_at(signals.stopped_at, grace_seconds):
+            return
+        for pump in pumps:
+            pump.join(0.02)
+
+
+def _describe_refused_start(program: str, err: Exception, started_at: float) -> AttemptEnd:
+    if isinstance(err, FileNotFoundError):
+        where = "" if "/" in program else f" in PATH ({os.environ.get('PATH', '')})"
+        code, line = NOT_FOUND, f"cannot start {program!r}: no such program{where}"
+    else:
+        reason = err.strerror if isinstance(err, OSError) else str(err)
+        code, line = NOT_EXECUTABLE, f"cannot start {program!r}: {reason}"
+    lines: List[str] = [line]
+    return AttemptEnd(code, None, started_at, time.time(), 0.0, lines, lines)

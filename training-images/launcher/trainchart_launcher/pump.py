@@ -1,0 +1,94 @@
+"""Pass a program's output on unchanged while remembering its last lines.
+
+One thread per stream with plain reads and writes: the main thread stays free for signals when a reader of the
+log is slow. The program's bytes are never decoded on their way.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import threading
+from typing import List, Sequence
+
+_READ_BYTES = 1 << 18
+TAIL_BYTES = 1 << 16
+"""Enough for a TensorFlow traceback, which may list a whole graph."""
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+
+
+class Tail:
+    """The last bytes of one or several streams; safe to fill from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bytes = bytearray()
+        self._is_cut = False
+
+    def add(self, chunk: bytes) -> None:
+        with self._lock:
+            self._bytes += chunk[-TAIL_BYTES:]
+            if len(self._bytes) > 2 * TAIL_BYTES:
+                del self._bytes[:-TAIL_BYTES]
+                self._is_cut = True
+
+    def lines(self) -> List[str]:
+        """Return the last lines as text, without terminal codes and overwritten parts."""
+        with self._lock:
+            text = bytes(self._bytes[-TAIL_BYTES:]).decode("utf-8", "replace")
+            is_cut = self._is_cut or len(self._bytes) > TAIL_BYTES
+        lines = [_visible(line) for line in text.split("\n")]
+        if is_cut and len(lines) > 1:
+            del lines[0]
+        if not lines[-1]:
+            del lines[-1]
+        return lines
+
+
+class Pump(threading.Thread):
+    """Copy one pipe to one file descriptor until the last writer is gone."""
+
+    def __init__(self, source: int, target: int, tails: Sequence[Tail]) -> None:
+        super().__init__(daemon=True, name=f"pump-{target}")
+        self._source = source
+        self._target = target
+        self._tails = tails
+        self._is_busy = True
+
+    def run(self) -> None:
+        while True:
+            self._is_busy = False
+            chunk = os.read(self._source, _READ_BYTES)
+            self._is_busy = True
+            if not chunk:
+                break
+            for tail in self._tails:
+                tail.add(chunk)
+            _write_all(self._target, chunk)
+        os.close(self._source)
+
+    def is_quiet(self) -> bool:
+        """Say whether there is nothing to pass on at this moment."""
+        try:
+            readable, _, _ = select.select([self._source], [], [], 0)
+        except (OSError, ValueError):
+            return True
+        return not readable and not self._is_busy
+
+
+def _write_all(target: int, chunk: bytes) -> None:
+    view = memoryview(chunk)
+    while view:
+        try:
+            view = view[os.write(target, view) :]
+        except BlockingIOError:
+            select.select([], [target], [])
+        except OSError:
+            # The log is gone or full. Training is worth more: read on, so that the program never blocks.
+            return
+
+
+def _visible(line: str) -> str:
+    shown = [part for part in line.split("\r") if part]
+    return _ESCAPES.sub("", shown[-1]) if shown else ""

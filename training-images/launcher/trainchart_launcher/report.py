@@ -1,0 +1,65 @@
+"""What others can ask while the program lives: its present status, its missing peers, as HTTP pages."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Optional
+
+from trainchart_launcher.peers import PeerWatch
+from trainchart_launcher.server import start_server
+from trainchart_launcher.settings import Settings
+from trainchart_launcher.signals import Signals
+from trainchart_launcher.state import read_progress
+from trainchart_launcher.status import Status, dump_status, render_metrics
+from trainchart_runtime.cluster import needed_peers
+
+
+class Report:
+    """The pod's status, kept by the supervisor and read by the status page's threads."""
+
+    def __init__(self, settings: Settings, signals: Signals) -> None:
+        self._settings = settings
+        self._signals = signals
+        task = settings.task
+        self._status = Status(task.task_type, task.task_index, settings.run_id, since=time.time())
+        self._peers: Optional[PeerWatch] = None
+        self._is_served = False
+
+    def update(self, **changes: Any) -> None:
+        """Replace fields of the status; a new `state` also renews `since`."""
+        if "state" in changes:
+            changes["since"] = time.time()
+        self._status = self._status._replace(**changes)
+
+    def serve(self) -> None:
+        """Open the status page, once in this process's life."""
+        if self._is_served:
+            return
+        self._is_served = True
+        cluster = self._settings.cluster
+        own = cluster.address(self._settings.task, cluster.status_port)
+        host, _, port = self._settings.addresses.get(own, f":{cluster.status_port}").rpartition(":")
+        pages = {
+            "/status": ("application/json", lambda: self._render(dump_status)),
+            "/metrics": ("text/plain; version=0.0.4", lambda: self._render(render_metrics)),
+        }
+        start_server(host.strip("[]"), int(port), pages)
+
+    def watch_peers(self) -> None:
+        """Look for the peers of a new attempt."""
+        self.stop_watching()
+        cluster, addresses = self._settings.cluster, self._settings.addresses
+        needed = [cluster.address(peer, cluster.port) for peer in needed_peers(cluster, self._settings.task)]
+        self._peers = PeerWatch([addresses.get(address, address) for address in needed])
+        self._peers.start()
+
+    def stop_watching(self) -> None:
+        if self._peers:
+            self._peers.stop()
+        self._peers = None
+
+    def _render(self, render: Any) -> str:
+        peers, status = self._peers, self._status
+        if self._signals.stop_signal:
+            status = status._replace(state="stopping")
+        return str(render(status, read_progress(self._settings), peers.waiting() if peers else []))

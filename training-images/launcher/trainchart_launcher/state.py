@@ -1,0 +1,118 @@
+"""What outlives a launcher process: attempts, the outcome, and the shared marker of success.
+
+The state folder lives as long as the pod. All files carry the run id, so a later run never sees an earlier
+one's. Every write is whole or absent; a folder that cannot be written costs memory of restarts, not training.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, Mapping, NamedTuple, Optional
+
+from trainchart_launcher.console import print_line
+from trainchart_launcher.settings import Settings
+from trainchart_runtime import contract
+from trainchart_runtime.progress import Progress, parse_progress
+from trainchart_runtime.restart import Attempts
+
+_ATTEMPTS_FILE = "attempts.json"
+_OUTCOME_FILE = "outcome.json"
+_PROGRESS_LIMIT = 1 << 20
+
+
+class Memory(NamedTuple):
+    """What an earlier launcher in this pod left behind."""
+
+    attempts: Attempts
+    program_was_running: bool
+    """It never saw the end of its program: it was killed together with it."""
+
+
+def find_progress_file(settings: Settings) -> str:
+    return os.path.join(settings.state_dir, contract.PROGRESS_FILE_NAME)
+
+
+def read_memory(settings: Settings) -> Memory:
+    """Return the attempts of this run in this pod so far."""
+    document = _read_own(settings, os.path.join(settings.state_dir, _ATTEMPTS_FILE)) or {}
+    counts = {name: document.get(name) for name in Attempts._fields}
+    if not all(isinstance(value, int) for value in counts.values()):
+        return Memory(Attempts(), False)
+    return Memory(Attempts(**counts), document.get("running") is True)  # type: ignore[arg-type]
+
+
+def write_memory(settings: Settings, attempts: Attempts, program_is_running: bool) -> None:
+    document = {**attempts._asdict(), "running": program_is_running}
+    _write_own(settings, os.path.join(settings.state_dir, _ATTEMPTS_FILE), document)
+
+
+def read_outcome(settings: Settings) -> Optional[str]:
+    """Return the termination message of this run's end, if this task has come to one."""
+    for path in (os.path.join(settings.state_dir, _OUTCOME_FILE), _shared_marker(settings)):
+        document = _read_own(settings, path) if path else None
+        if document and isinstance(document.get("message"), str):
+            return str(document["message"])
+    return None
+
+
+def write_outcome(settings: Settings, message: bytes, succeeded: bool) -> None:
+    """Remember how the task ended; success also where the pod's successor on another node finds it."""
+    document = {"message": message.decode()}
+    _write_own(settings, os.path.join(settings.state_dir, _OUTCOME_FILE), document)
+    if succeeded and _shared_marker(settings):
+        _write_own(settings, _shared_marker(settings), document)
+
+
+def read_progress(settings: Settings) -> Progress:
+    """Return the program's last report about itself."""
+    try:
+        with open(find_progress_file(settings), encoding="utf-8", errors="replace") as file:
+            return parse_progress(file.read(_PROGRESS_LIMIT))
+    except OSError:
+        return Progress()
+
+
+def write_termination(path: str, message: bytes) -> None:
+    """Write the termination message in place: Kubernetes mounts the file, so it cannot be replaced."""
+    try:
+        with open(path, "wb") as file:
+            file.write(message)
+    except OSError as err:
+        print_line(f"cannot write the termination message: {err}")
+
+
+def _shared_marker(settings: Settings) -> str:
+    """Return the marker's path; "" without a local folder, or a run id to tell it from another run's."""
+    if not settings.run_id or not settings.checkpoints_dir or "://" in settings.checkpoints_dir:
+        return ""
+    run = re.sub(r"[^A-Za-z0-9_.-]|^\.+", lambda match: f"%{ord(match[0][0]):02X}", settings.run_id)
+    return os.path.join(settings.checkpoints_dir, ".trainchart", run, f"{settings.task}.done")
+
+
+def _read_own(settings: Settings, path: str) -> Optional[Mapping[str, Any]]:
+    """Return the JSON object in `path` if it belongs to this run, else None."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as err:
+        print_line(f"cannot read {path}, going on without: {err}")
+        return None
+    if not isinstance(document, dict) or document.get("runId") != settings.run_id:
+        return None
+    return document
+
+
+def _write_own(settings: Settings, path: str, document: Mapping[str, Any]) -> None:
+    text = json.dumps({"runId": settings.run_id, **document})
+    temporary = f"{path}.{os.getpid()}.new"
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except OSError as err:
+        print_line(f"cannot write {path}, going on without: {err}")

@@ -1,0 +1,117 @@
+"""What a launcher says about its pod over HTTP: one snapshot as JSON, and as Prometheus text.
+
+Pure rendering; server.py answers the requests.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+
+from trainchart_runtime.progress import Progress
+
+STATES = ("starting", "running", "waiting", "stopping", "parked")
+"""waiting: the program has failed and will be started again; parked: it has succeeded."""
+
+
+class WaitingPeer(NamedTuple):
+    """A peer that has not answered yet."""
+
+    address: str
+    reason: str
+    seconds: float
+
+
+class Status(NamedTuple):
+    """What the supervisor knows right now. Replaced as a whole, so that readers never see half a change."""
+
+    task_type: str
+    task_index: int
+    run_id: str
+    state: str = "starting"
+    since: float = 0.0
+    """Unix seconds of the last change of `state`."""
+    attempt: int = 0
+    own_failures: int = 0
+    peer_failures: int = 0
+    last_cause: str = ""
+    last_error: str = ""
+
+
+def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]) -> str:
+    """Return the snapshot as JSON."""
+    document: Dict[str, Any] = {
+        "taskType": status.task_type,
+        "taskIndex": status.task_index,
+        "runId": status.run_id,
+        "state": status.state,
+        "since": round(status.since, 6),
+        "attempt": status.attempt,
+        "restarts": max(status.attempt - 1, 0),
+        "ownFailures": status.own_failures,
+        "peerFailures": status.peer_failures,
+        "step": progress.step,
+        "examplesPerSecond": progress.examples_per_second,
+        "metrics": dict(progress.metrics),
+        "lastCause": status.last_cause,
+        "lastError": status.last_error,
+        "peersWaiting": [
+            {"address": peer.address, "reason": peer.reason, "seconds": round(peer.seconds, 1)}
+            for peer in peers
+        ],
+    }
+    return json.dumps(document) + "\n"
+
+
+def render_metrics(status: Status, progress: Progress, peers: Sequence[WaitingPeer]) -> str:
+    """Return the snapshot in Prometheus' text format, version 0.0.4."""
+    task = {"task_type": status.task_type, "task_index": str(status.task_index), "run_id": status.run_id}
+    failures = [({"reason": "own"}, status.own_failures), ({"reason": "peer"}, status.peer_failures)]
+    families: List[Tuple[str, str, str, Sequence[Tuple[Mapping[str, str], float]]]] = [
+        (
+            "trainchart_state",
+            "gauge",
+            "1 for the present state.",
+            [({"state": s}, s == status.state) for s in STATES],
+        ),
+        (
+            "trainchart_state_since_seconds",
+            "gauge",
+            "Unix time of the last change of state.",
+            [({}, status.since)],
+        ),
+        ("trainchart_attempt", "gauge", "Start of the program in this pod, from 1.", [({}, status.attempt)]),
+        (
+            "trainchart_failures_total",
+            "counter",
+            "Ends of the program by its own fault or a peer's.",
+            failures,
+        ),
+        ("trainchart_peers_waiting", "gauge", "Peers that have not answered yet.", [({}, len(peers))]),
+    ]
+    if status.last_cause:
+        sample = [({"cause": status.last_cause}, 1)]
+        families.append(
+            ("trainchart_last_failure", "gauge", "Cause of the last failure in this pod.", sample)
+        )
+    if progress.step is not None:
+        families.append(("trainchart_step", "gauge", "Last reported training step.", [({}, progress.step)]))
+    if progress.examples_per_second is not None:
+        speed = progress.examples_per_second
+        families.append(("trainchart_examples_per_second", "gauge", "Last reported speed.", [({}, speed)]))
+    if progress.metrics:
+        numbers = [({"name": name}, number) for name, number in progress.metrics.items()]
+        families.append(("trainchart_metric", "gauge", "The program's own numbers.", numbers))
+    lines = []
+    for name, kind, text, samples in families:
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+        lines += [f"{name}{_labels({**task, **labels})} {float(value)!r}" for labels, value in samples]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -1,0 +1,237 @@
+"""The life of one pod: park or train, start again or give up, and the last words about it.
+
+What to decide is in trainchart_runtime (classify, restart); how one attempt runs is in attempt.py. Imports
+inside functions are those that the program's first start does not need.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence
+
+from trainchart_launcher import state
+from trainchart_launcher.attempt import AttemptEnd, Watchdog, run_attempt
+from trainchart_launcher.child import reap
+from trainchart_launcher.console import print_line
+from trainchart_launcher.environment import resolve_invocation
+from trainchart_launcher.settings import ContractError, Settings, find_termination_file, read_settings
+from trainchart_launcher.signals import Signals
+from trainchart_runtime import contract
+from trainchart_runtime.cluster import ClusterDescriptionError
+
+if TYPE_CHECKING:
+    from trainchart_launcher.report import Report
+    from trainchart_runtime.classify import Diagnosis
+    from trainchart_runtime.termination import Termination
+
+
+def launch(arguments: Sequence[str], environ: Mapping[str, str], signals: Signals) -> int:
+    """Run the pod's program as the chart wants it; returns the launcher's exit code."""
+    try:
+        settings = read_settings(environ)
+        return Supervisor(settings, _parse_command(arguments), environ, signals).run()
+    except (ContractError, ClusterDescriptionError) as err:
+        return _refuse(str(err), environ)
+
+
+class Supervisor:
+    """Runs attempts until one verdict about this task is reached."""
+
+    def __init__(
+        self, settings: Settings, command: Sequence[str], environ: Mapping[str, str], signals: Signals
+    ) -> None:
+        self._settings = settings
+        self._command = command
+        self._environ = environ
+        self._signals = signals
+        self._progress_file = state.find_progress_file(settings)
+        self._report: Optional[Report] = None
+        memory = state.read_memory(settings)
+        self._attempts = memory.attempts
+        self._was_running = memory.program_was_running
+
+    def run(self) -> int:
+        """Return the launcher's exit code once the pod has nothing left to do."""
+        earlier = state.read_outcome(self._settings)
+        if earlier is not None:
+            return self._repeat(earlier)
+        code = self._count_lost_program() if self._was_running else None
+        while code is None:
+            if self._signals.stop_signal:
+                now = time.time()
+                code = self._conclude(
+                    AttemptEnd(None, self._signals.stop_signal, now, now, 0.0, stopped=True)
+                )
+            else:
+                code = self._conclude(self._run_program())
+        return code
+
+    def _run_program(self) -> AttemptEnd:
+        number = self._attempts.started + 1
+        invocation = resolve_invocation(
+            self._settings, self._command, self._environ, self._progress_file, number
+        )
+        self._attempts = self._attempts._replace(started=number)
+        state.write_memory(self._settings, self._attempts, program_is_running=True)
+        watchdog = Watchdog(self._progress_file, self._settings.no_progress_seconds)
+        try:
+            return run_attempt(invocation, self._settings, self._signals, watchdog, self._announce_start)
+        finally:
+            state.write_memory(self._settings, self._attempts, program_is_running=False)
+
+    def _announce_start(self) -> None:
+        print_line(f"{self._settings.task}: attempt {self._attempts.started} of {self._command[0]}")
+        report = self._reporting()
+        report.update(state="running", attempt=self._attempts.started)
+        report.watch_peers()
+        report.serve()
+
+    def _conclude(self, end: AttemptEnd) -> Optional[int]:
+        """Write down how an attempt ended; return the exit code, or None after the wait for the next one."""
+        from trainchart_runtime import causes, restart
+        from trainchart_runtime.classify import Ending, classify
+
+        if self._report:
+            self._report.stop_watching()
+        diagnosis = classify(
+            Ending(end.exit_code, end.signal, end.streams, self._command, end.stopped, end.stalled)
+        )
+        if diagnosis.cause in (causes.SUCCEEDED, causes.TERMINATED):
+            return self._finish(end, diagnosis, "")
+        self._attempts = restart.count_failure(self._attempts, diagnosis.cause, end.ran_seconds)
+        state.write_memory(self._settings, self._attempts, program_is_running=False)
+        given_up = restart.explain_giving_up(self._attempts, diagnosis.cause, self._settings.max_restarts)
+        if given_up:
+            return self._finish(end, diagnosis, given_up)
+        wait_seconds = restart.resolve_wait(self._attempts)
+        print_line(f"{self._describe(end, diagnosis)}; starting again in {wait_seconds:.1f} s")
+        self._reporting().update(
+            state="waiting",
+            own_failures=self._attempts.own_failures,
+            peer_failures=self._attempts.peer_failures,
+            last_cause=diagnosis.cause.name,
+            last_error=diagnosis.error,
+        )
+        self._rest(time.monotonic() + wait_seconds)
+        return None
+
+    def _finish(self, end: AttemptEnd, diagnosis: Diagnosis, given_up: str) -> int:
+        """Leave the last words of this task and return the exit code that goes with them."""
+        from trainchart_runtime import causes
+        from trainchart_runtime.termination import dump_termination
+
+        message = self._resolve_termination(end, diagnosis)
+        body = dump_termination(message)
+        print_line(self._describe(end, diagnosis) + (f"; giving up: {given_up}" if given_up else ""))
+        if given_up:
+            print_line(f"{diagnosis.cause.sentence} {diagnosis.cause.hint}")
+        if diagnosis.cause is not causes.TERMINATED:
+            state.write_outcome(self._settings, body, message.succeeded)
+        state.write_termination(self._settings.termination_file, body)
+        return message.exit_code
+
+    def _resolve_termination(self, end: AttemptEnd, diagnosis: Diagnosis) -> Termination:
+        from trainchart_runtime.termination import Termination
+
+        progress = state.read_progress(self._settings)
+        return Termination(
+            cause=diagnosis.cause.name,
+            exit_code=_resolve_exit_code(end, self._signals.stop_signal),
+            task_type=self._settings.task.task_type,
+            task_index=self._settings.task.task_index,
+            run_id=self._settings.run_id,
+            attempt=self._attempts.started,
+            own_failures=self._attempts.own_failures,
+            peer_failures=self._attempts.peer_failures,
+            signal=end.signal,
+            error=diagnosis.error,
+            step=progress.step,
+            metrics=progress.metrics,
+            started_at=end.started_at,
+            finished_at=end.finished_at,
+            lines=end.output,
+        )
+
+    def _repeat(self, message: str) -> int:
+        """Say again how this task ended in this run, and park if it was a success.
+
+        Kubernetes restarts a pod's container whatever it returned, and remembers its last end only.
+        """
+        from trainchart_runtime.termination import parse_termination
+
+        state.write_termination(self._settings.termination_file, message.encode())
+        outcome = parse_termination(message)
+        if outcome is not None and not outcome.succeeded:
+            print_line(
+                f"{self._settings.task}: gave up on this run before ({outcome.cause}); not starting again"
+            )
+            return outcome.exit_code
+        print_line(f"{self._settings.task}: has finished this run; nothing left to do")
+        report = self._reporting()
+        report.update(state="parked", attempt=self._attempts.started)
+        report.serve()
+        self._rest(None)
+        return 0
+
+    def _count_lost_program(self) -> Optional[int]:
+        """Count the program that was killed together with the launcher before this one."""
+        now = time.time()
+        return self._conclude(AttemptEnd(None, signal.SIGKILL, now, now, 0.0))
+
+    def _rest(self, until: Optional[float]) -> None:
+        """Sleep until time.monotonic() is `until` or a stop is requested, reaping what ends meanwhile."""
+        while not self._signals.stop_signal and (until is None or time.monotonic() < until):
+            self._signals.wait(None if until is None else until - time.monotonic())
+            reap()
+
+    def _reporting(self) -> Report:
+        if self._report is None:
+            from trainchart_launcher.report import Report
+
+            self._report = Report(self._settings, self._signals)
+        return self._report
+
+    def _describe(self, end: AttemptEnd, diagnosis: Diagnosis) -> str:
+        how = f"signal {end.signal}" if end.signal else f"exit code {end.exit_code}"
+        error = f": {diagnosis.error}" if diagnosis.error else ""
+        return (
+            f"{self._settings.task}: attempt {self._attempts.started} ended after {end.ran_seconds:.1f} s, "
+            f"{diagnosis.cause.name} ({how}){error}"
+        )
+
+
+def _resolve_exit_code(end: AttemptEnd, stop_signal: int) -> int:
+    if end.stopped:
+        return 128 + (stop_signal or end.signal or 0)
+    if end.signal:
+        return 128 + end.signal
+    # A program that exits 0 when the watchdog ends it has not succeeded.
+    return end.exit_code or int(end.stalled)
+
+
+def _parse_command(arguments: Sequence[str]) -> Sequence[str]:
+    command = arguments[1:] if arguments[:1] == ["--"] else arguments
+    if not command:
+        raise ContractError("no program given: launcher.pyz -- PROGRAM ARGUMENTS...")
+    return command
+
+
+def _refuse(problem: str, environ: Mapping[str, str]) -> int:
+    """Report that chart and launcher disagree."""
+    from trainchart_runtime import causes
+    from trainchart_runtime.termination import Termination, dump_termination
+
+    print_line(problem)
+    now = time.time()
+    message = Termination(
+        cause=causes.CONTRACT_BROKEN.name,
+        exit_code=contract.EXIT_CONFIG,
+        task_type=environ.get(contract.TASK_TYPE, ""),
+        run_id=environ.get(contract.RUN_ID, ""),
+        error=problem,
+        started_at=now,
+        finished_at=now,
+    )
+    state.write_termination(find_termination_file(environ), dump_termination(message))
+    return contract.EXIT_CONFIG
