@@ -57,7 +57,7 @@ def main() -> None:
     except click.exceptions.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print_note("interrupted")
         sys.exit(130)
     except BrokenPipeError:

@@ -28,7 +28,9 @@ def _remember(value: Format) -> Format:
 
 FormatOption = Annotated[
     Format,
-    typer.Option("--format", callback=_remember, is_eager=True, help="Print the result, and errors, as text or as JSON."),
+    typer.Option(
+        "--format", callback=_remember, is_eager=True, help="Print the result, and errors, as text or as JSON."
+    ),
 ]
 
 

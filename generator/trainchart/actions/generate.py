@@ -1,0 +1,194 @@
+"""Generate charts from model specs: read, resolve, render, and write whole folders or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from trainchart import __version__
+from trainchart.archive.lock import LOCK_FILE, Source, build_lock, dump_lock, hash_content, hash_tree
+from trainchart.errors import ChecksFailed, Problem, SpecError, ToolError
+from trainchart.host.files import read_text, read_tree, write_tree
+from trainchart.host.kubernetes_schemas import read_definitions
+from trainchart.local.code_index import remember_code
+from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.resolve import resolve
+from trainchart.render.chart import FAMILY, RenderedChart, render_chart
+from trainchart.render.schema import KUBERNETES_VERSION
+from trainchart.resources import read_builtin_defaults, read_family
+from trainchart.spec.document import parse_document
+
+MODELS = Path("models")
+
+
+@dataclass(frozen=True)
+class LocatedModel:
+    """A model spec that was read and resolved, and where its code lies."""
+
+    spec: Path
+    text: str
+    plan: ChartPlan
+    code: Path
+
+
+@dataclass(frozen=True)
+class GeneratedChart:
+    """A chart on disk; `changed` tells which of its files were not there, or not so, before."""
+
+    name: str
+    version: str
+    chart: Path
+    code: Path
+    changed: tuple[str, ...]
+
+
+def locate_specs(models: tuple[str, ...]) -> tuple[Path, ...]:
+    """Return the spec files that `models` (names or paths) mean; without any, all of models/.
+
+    Raises:
+        ToolError: there is no such model, or none at all.
+    """
+    if not models:
+        found = tuple(sorted([*MODELS.glob("*.yaml"), *MODELS.glob("*.yml")]))
+        if not found:
+            raise ToolError(
+                f"there is no model spec in {MODELS}/", hint="name a spec file, or run this where models/ is"
+            )
+        return found
+    return tuple(_locate(model) for model in models)
+
+
+def load_model(spec: Path) -> LocatedModel:
+    """Read and resolve a model spec.
+
+    Raises:
+        ToolError: the file cannot be read.
+        SpecError, PlanError: what it says is wrong; every problem with its line.
+    """
+    text = read_text(spec)
+    name, defaults = read_builtin_defaults()
+    plan = resolve(
+        parse_document(text, file=str(spec), layer="model spec"),
+        [parse_document(defaults, file=name, layer="built-in")],
+    )
+    return LocatedModel(spec, text, plan, _project_folder(spec) / plan.spec.code.path)
+
+
+def render_model(model: LocatedModel) -> RenderedChart:
+    """Return all files of the model's chart, the lock included."""
+    _require_code(model)
+    family = read_family(FAMILY)
+    chart = render_chart(model.plan, family, read_definitions(KUBERNETES_VERSION))
+    lock = build_lock(
+        generator=__version__,
+        spec=Source(f"{model.spec.parent.name}/{model.spec.name}", hash_content(model.text.encode())),
+        family=Source(FAMILY, hash_tree({path: text.encode() for path, text in family.items()})),
+        files=chart.files,
+    )
+    return RenderedChart(chart.name, chart.version, {**chart.files, LOCK_FILE: dump_lock(lock).encode()})
+
+
+def generate_chart(spec: Path, charts: Path) -> GeneratedChart:
+    """Generate the chart of `spec` into the folder `charts`/<name>; untouched where nothing changes.
+
+    Raises:
+        ToolError: the folder cannot be written, or holds something that is not a generated chart.
+    """
+    model = load_model(spec)
+    rendered = render_model(model)
+    folder = charts / rendered.name
+    changed = _differences(folder, rendered.files)
+    if changed:
+        write_tree(folder, rendered.files, is_ours=_is_generated)
+    remember_code(model.plan.spec.image.repository, model.code)
+    return GeneratedChart(rendered.name, rendered.version, folder, model.code, changed)
+
+
+def render_model_to(spec: Path, charts: Path) -> GeneratedChart:
+    """Generate the chart of `spec` into a scratch folder, remembering nothing."""
+    model = load_model(spec)
+    rendered = render_model(model)
+    folder = charts / rendered.name
+    write_tree(folder, rendered.files, is_ours=_is_generated)
+    return GeneratedChart(rendered.name, rendered.version, folder, model.code, tuple(rendered.files))
+
+
+def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
+    """Compare the charts on disk with what their specs give now.
+
+    Raises:
+        ChecksFailed: names every file that differs.
+    """
+    problems = []
+    for spec in specs:
+        rendered = render_model(load_model(spec))
+        problems += [
+            Problem("differs from what the model spec gives", str(charts / rendered.name / path))
+            for path in _differences(charts / rendered.name, rendered.files)
+        ]
+    if problems:
+        raise ChecksFailed("charts are not up to date", hint="run trainchart generate", problems=tuple(problems))
+
+
+def _locate(model: str) -> Path:
+    path = Path(model) if model.endswith((".yaml", ".yml")) else MODELS / f"{model}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(spec.stem for spec in MODELS.glob("*.y*ml")))
+        raise ToolError(
+            f"there is no model spec {path}", hint=f"models here: {known}" if known else "name a spec file, or a model"
+        )
+    return path
+
+
+def _project_folder(spec: Path) -> Path:
+    """Return the folder that paths in a spec start from: the one that holds models/."""
+    folder = spec.absolute().parent
+    return folder.parent if folder.name == MODELS.name else folder
+
+
+def _require_code(model: LocatedModel) -> None:
+    """Refuse a spec whose code is not there: it would only be noticed when the image starts."""
+    where = str(model.plan.origins["code", "path"])
+    if not model.code.is_dir():
+        raise SpecError(
+            "the training code is not there",
+            problems=(Problem(f"code.path: there is no folder {model.code}", where, "paths start where models/ is"),),
+        )
+    missing = _missing_program(model.code, model.plan.values.command)
+    if missing:
+        where = str(model.plan.origins["code", "command"])
+        raise SpecError(
+            "the training code is not there",
+            problems=(Problem(f"code.command: there is no {missing} in {model.code}", where, "check the spelling"),),
+        )
+
+
+def _missing_program(code: Path, command: list[str]) -> str:
+    """Return the script or module that a Python command names and `code` lacks; empty where that cannot be told."""
+    program, *arguments = command
+    if PurePosixPath(program).name not in ("python", "python3") or not arguments:
+        return ""
+    if arguments[0] == "-m" and len(arguments) > 1:
+        top = arguments[1].split(".")[0]
+        if not (code / top).is_dir() and not (code / f"{top}.py").is_file():
+            return ""  # a module of the image's own Python, such as a library
+        path = code.joinpath(*arguments[1].split("."))
+        found = path.with_name(f"{path.name}.py").is_file() or (path / "__main__.py").is_file()
+        return "" if found else f"module {arguments[1]}"
+    script = PurePosixPath(arguments[0])
+    if script.suffix != ".py" or script.is_absolute():
+        return ""
+    return "" if (code / script).is_file() else f"script {script}"
+
+
+def _differences(folder: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the paths whose content on disk is not as in `files`."""
+    if not folder.is_dir():
+        return tuple(files)
+    present = read_tree(folder)
+    return tuple(sorted(path for path in {*present, *files} if present.get(path) != files.get(path)))
+
+
+def _is_generated(folder: Path) -> bool:
+    return (folder / LOCK_FILE).is_file()

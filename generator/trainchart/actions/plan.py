@@ -1,0 +1,56 @@
+"""Show what a spec resolves to: the whole plan, or where one of its values comes from."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.actions.generate import load_model, locate_specs
+from trainchart.errors import PlanError
+from trainchart.plan.chart_plan import dump_plan
+from trainchart.spec.document import Origin, Path
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One key of the completed spec, its value, and the layer, file and line that set it."""
+
+    key: str
+    value: Any
+    origin: Origin | None
+    """None for what no layer sets: the empty default of a pass-through field."""
+
+
+def read_plan(model: str) -> dict[str, Any]:
+    """Return the resolved plan of a model (name or spec file) as plain data."""
+    return dump_plan(load_model(locate_specs((model,))[0]).plan)
+
+
+def explain_key(model: str, key: str) -> tuple[Explanation, ...]:
+    """Return every leaf at or below `key` (dotted, empty for all) of a model's completed spec.
+
+    Raises:
+        PlanError: the spec has no such key.
+    """
+    plan = load_model(locate_specs((model,))[0]).plan
+    leaves = dict(_leaves(plan.spec.model_dump(by_alias=True, exclude_none=True), ()))
+    wanted = tuple(key.split(".")) if key else ()
+    found = [path for path in leaves if tuple(str(part) for part in path[: len(wanted)]) == wanted]
+    if not found:
+        known = sorted({".".join(str(part) for part in path[:n]) for path in leaves for n in range(1, len(path) + 1)})
+        close = difflib.get_close_matches(key, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else "trainchart plan shows all keys"
+        raise PlanError(f"{plan.name} has no key {key}", hint=hint)
+    return tuple(
+        Explanation(".".join(str(part) for part in path), leaves[path], plan.origins.get(path)) for path in found
+    )
+
+
+def _leaves(node: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(node, Mapping) and node:
+        for key, value in node.items():
+            yield from _leaves(value, (*path, key))
+    else:
+        yield path, node

@@ -1,0 +1,36 @@
+"""The command `trainchart explain`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from trainchart.cli.output import Format, FormatOption, print_json
+
+
+def register(app: typer.Typer) -> None:
+    """Add `trainchart explain` to `app`."""
+    app.command("explain")(explain)
+
+
+def explain(
+    model: Annotated[str, typer.Argument(help="Name of a model, or its spec file.", show_default=False)],
+    key: Annotated[str, typer.Argument(help="Dotted key, such as roles.worker.cpu; all keys if left out.")] = "",
+    format_: FormatOption = Format.text,
+) -> None:
+    """Say which layer, file and line set a value of a model.
+
+    Example: trainchart explain mnist roles.worker
+    """
+    from trainchart.actions.plan import explain_key
+
+    found = explain_key(model, key)
+    if format_ is Format.json:
+        print_json([{"key": e.key, "value": e.value, "origin": asdict(e.origin) if e.origin else None} for e in found])
+        return
+    for explanation in found:
+        where = f"{explanation.origin} ({explanation.origin.layer})" if explanation.origin else "empty by default"
+        print(f"{explanation.key} = {json.dumps(explanation.value, ensure_ascii=False)}  # {where}")

@@ -1,0 +1,50 @@
+"""The command `trainchart generate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainchart.cli.output import Format, FormatOption, print_json, print_note
+
+ModelsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(help="Names of models, or spec files; all of models/ if none is given.", show_default=False),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `trainchart generate` to `app`."""
+    app.command("generate")(generate)
+
+
+def generate(
+    models: ModelsArgument = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder that holds the charts.")] = Path("charts"),
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail (6) if a chart is not up to date.")
+    ] = False,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Generate charts from model specs. A chart that is up to date is left untouched.
+
+    Example: trainchart generate mnist && trainchart check charts/mnist
+    """
+    from trainchart.actions.generate import generate_chart, locate_specs, require_up_to_date
+
+    specs = locate_specs(tuple(models or ()))
+    if check:
+        require_up_to_date(specs, output)
+        print_note(f"{len(specs)} chart{'s' * (len(specs) != 1)} up to date")
+        return
+    charts = [generate_chart(spec, output) for spec in specs]
+    if format_ is Format.json:
+        print_json(
+            [{"name": c.name, "version": c.version, "path": str(c.chart), "changed": list(c.changed)} for c in charts]
+        )
+        return
+    for chart in charts:
+        change = f"{len(chart.changed)} files changed" if chart.changed else "up to date"
+        print(f"{chart.chart}  {chart.version}  {change}")

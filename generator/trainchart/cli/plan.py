@@ -1,0 +1,32 @@
+"""The command `trainchart plan`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trainchart.cli.output import Format, FormatOption, print_json
+
+
+def register(app: typer.Typer) -> None:
+    """Add `trainchart plan` to `app`."""
+    app.command("plan")(plan)
+
+
+def plan(
+    model: Annotated[str, typer.Argument(help="Name of a model, or its spec file.", show_default=False)],
+    format_: FormatOption = Format.text,
+) -> None:
+    """Print the plan of a chart: the spec with nothing left to default, exactly what is rendered.
+
+    Example: trainchart plan mnist --format json
+    """
+    from trainchart.actions.plan import read_plan
+    from trainchart.kubernetes_yaml import dump_mapping
+
+    resolved = read_plan(model)
+    if format_ is Format.json:
+        print_json(resolved)
+    else:
+        print(dump_mapping(resolved), end="")

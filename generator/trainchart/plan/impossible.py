@@ -1,0 +1,249 @@
+"""Combinations that are well-formed but cannot train, each with its reason and the way out. Pure.
+
+One function a concern; each yields what it finds, and nothing is raised here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainchart.plan.quantity import parse_quantity
+from trainchart.plan.strategies import MAX_REPLICAS, ROLES, STRATEGIES
+from trainchart.spec.document import Path
+from trainchart.spec.model import ModelSpec
+from trainchart.spec.section import DURATION_PATTERN, ENV_NAME_PATTERN, RESERVED_ENV_PATTERN
+from trainchart.spec.settings import RoleSettings, VolumeSettings
+
+VOLUME_NAME_PATTERN = r"[a-z]([-a-z0-9]{0,28}[a-z0-9])?"
+RESERVED_MOUNTS = ("/etc/trainchart", "/run/trainchart", "/opt/trainchart", "/tmp", "/dev", "/proc", "/sys")
+
+
+@dataclass(frozen=True)
+class Impossibility:
+    path: Path
+    message: str
+    hint: str = ""
+
+
+def find_impossibilities(spec: ModelSpec) -> Iterator[Impossibility]:
+    """Yield every reason why `spec` cannot become a chart that trains."""
+    yield from _roles(spec)
+    for role, settings in spec.roles.items():
+        yield from _resources(spec, role, settings)
+        yield from _environment(("roles", role, "env"), settings.env)
+    yield from _environment(("env",), spec.env)
+    for name, volume in spec.volumes.items():
+        yield from _volume(spec, name, volume)
+    yield from _shared_state(spec)
+    yield from _mounts(spec)
+    yield from _durations(spec)
+    yield from _image(spec)
+
+
+def _roles(spec: ModelSpec) -> Iterator[Impossibility]:
+    strategy = STRATEGIES[spec.strategy]
+    for role, settings in spec.roles.items():
+        path: Path = ("roles", role)
+        allowed = strategy.roles.get(role)
+        if role not in ROLES:
+            close = difflib.get_close_matches(role, ROLES, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"roles are {', '.join(ROLES)}"
+            yield Impossibility(path, f"unknown role {role}", hint)
+        elif allowed is None and role == "ps":
+            yield Impossibility(
+                path,
+                f"{spec.strategy} has no ps: {strategy.no_ps_reason}",
+                "remove roles.ps or choose parameter-server",
+            )
+        elif allowed is None:
+            yield Impossibility(
+                path,
+                f"{spec.strategy} has no {role}",
+                f"its roles are {', '.join(strategy.roles)}; worker 0 leads where there is no chief",
+            )
+        elif not allowed.minimum <= settings.replicas <= allowed.maximum:
+            yield Impossibility((*path, "replicas"), *_replicas_reason(spec.strategy, role, settings.replicas))
+
+
+def _replicas_reason(strategy: str, role: str, replicas: int) -> tuple[str, str]:
+    """Return message and hint for a number of pods that the strategy cannot have."""
+    if replicas == 0:
+        return f"{strategy} needs at least one {role}", f"set roles.{role}.replicas to 1 or more"
+    if replicas > MAX_REPLICAS:
+        return (
+            f"{replicas} pods of {role}: their addresses do not fit into TF_CONFIG, one environment string of 128 KiB",
+            f"use at most {MAX_REPLICAS}",
+        )
+    if role == "chief":
+        return f"{replicas} chiefs: exactly one chief leads a training", "add workers instead"
+    if role == "evaluator":
+        return f"{replicas} evaluators: they would evaluate the same checkpoints", "use one evaluator"
+    return f"{strategy} is one process, but {role} has {replicas}", "choose multi-worker-mirrored for several workers"
+
+
+def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[Impossibility]:
+    amounts = {
+        "cpu": settings.cpu,
+        "memory": settings.memory,
+        "cpuLimit": settings.cpu_limit,
+        "memoryLimit": settings.memory_limit,
+        "shmSize": settings.shm_size,
+    }
+    parsed = {key: parse_quantity(value) for key, value in amounts.items() if value != ""}
+    for key, quantity in parsed.items():
+        if quantity is None or quantity <= 0:
+            yield Impossibility(
+                ("roles", role, key),
+                f"{amounts[key]!r} is not a positive quantity",
+                "for example 500m, 2, 512Mi or 4Gi",
+            )
+    for request, limit in (("cpu", "cpuLimit"), ("memory", "memoryLimit")):
+        wanted, allowed = parsed.get(request), parsed.get(limit)
+        if wanted and allowed and wanted > allowed:
+            yield Impossibility(
+                ("roles", role, limit),
+                f"{role} requests {amounts[request]} {request} but is limited to {amounts[limit]}",
+                f"raise {limit}, or leave it out to use the request",
+            )
+    memory = parsed.get("memoryLimit") or parsed.get("memory")
+    shared = parsed.get("shmSize")
+    if memory and shared and shared >= memory:
+        yield Impossibility(
+            ("roles", role, "shmSize"),
+            f"/dev/shm of {settings.shm_size} leaves no memory of {settings.memory_limit or settings.memory}",
+            "shmSize counts against the memory limit",
+        )
+    if settings.gpus and spec.framework.flavour == "cpu":
+        yield Impossibility(
+            ("roles", role, "gpus"),
+            f"{role} asks for {settings.gpus} GPUs, but the image has TensorFlow for cpu",
+            "set framework.flavour to gpu",
+        )
+    if settings.pre_stop_sleep_seconds >= settings.stop_grace_seconds:
+        yield Impossibility(
+            ("roles", role, "preStopSleepSeconds"),
+            f"{role} sleeps {settings.pre_stop_sleep_seconds} s of the {settings.stop_grace_seconds} s it has to stop",
+            "stopGraceSeconds includes the sleep: raise it",
+        )
+
+
+def _environment(path: Path, env: dict[str, object]) -> Iterator[Impossibility]:
+    for name, value in env.items():
+        if not re.fullmatch(ENV_NAME_PATTERN, name):
+            yield Impossibility((*path, name), f"{name!r} is not a name of an environment variable")
+        elif re.fullmatch(RESERVED_ENV_PATTERN, name):
+            yield Impossibility((*path, name), f"{name} is set by trainchart itself", "choose another name")
+        elif not isinstance(value, (str, int, float, bool)) and not (
+            isinstance(value, dict) and set(value) == {"valueFrom"}
+        ):
+            yield Impossibility((*path, name), f"{name} is neither a text nor a valueFrom", "for example {NAME: text}")
+
+
+def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impossibility]:
+    path: Path = ("volumes", name)
+    if not re.fullmatch(VOLUME_NAME_PATTERN, name):
+        yield Impossibility(
+            path, f"volume name {name!r} is not a short DNS label", "lower-case letters, digits, dashes"
+        )
+    sources = [key for key, value in (("existingClaim", volume.existing_claim), ("uri", volume.uri)) if value]
+    sources += ["size"] if volume.size != "" else []
+    if len(sources) != 1:
+        what = "has no source" if not sources else f"has several sources: {', '.join(sources)}"
+        yield Impossibility(path, f"volume {name} {what}", "give exactly one of size, existingClaim or uri")
+    if volume.size != "" and not parse_quantity(volume.size):
+        yield Impossibility((*path, "size"), f"{volume.size!r} is not a positive quantity", "for example 20Gi")
+    if volume.uri and "://" not in volume.uri:
+        yield Impossibility((*path, "uri"), f"{volume.uri!r} is not a URI", "for example s3://bucket/path")
+    if not volume.uri and not volume.mount_path.startswith("/"):
+        what = f"{volume.mount_path!r} is not an absolute path" if volume.mount_path else f"{name} has no mountPath"
+        yield Impossibility((*path, "mountPath"), what, f"for example mountPath: /{name}")
+    for role in volume.roles:
+        if role not in spec.roles:
+            yield Impossibility((*path, "roles"), f"volume {name} names the role {role}, which {spec.name} has not")
+    pods = _mounting_pods(spec, name, volume)
+    if volume.access_mode.startswith("ReadWriteOnce") and not volume.uri and pods > 1:
+        yield Impossibility(
+            (*path, "accessMode"),
+            f"{pods} pods mount {name}, but a {volume.access_mode} claim serves one node only",
+            "use accessMode: ReadWriteMany with a storage class that offers it, such as CephFS or GlusterFS",
+        )
+    if volume.access_mode == "ReadOnlyMany" and not volume.read_only:
+        yield Impossibility((*path, "accessMode"), f"{name} is to be written, but ReadOnlyMany", "set readOnly: true")
+
+
+def _mounting_pods(spec: ModelSpec, name: str, volume: VolumeSettings) -> int:
+    """Return how many pods mount `volume`, TensorBoard included."""
+    pods = sum(settings.replicas for role, settings in spec.roles.items() if not volume.roles or role in volume.roles)
+    reads_summaries = name == ("logs" if "logs" in spec.volumes else "checkpoints")
+    return pods + (1 if spec.tensorboard.enabled and reads_summaries else 0)
+
+
+def _shared_state(spec: ModelSpec) -> Iterator[Impossibility]:
+    """The evaluator, TensorBoard and a restarted chief need what others wrote."""
+    checkpoints = spec.volumes.get("checkpoints")
+    hint = "add volumes.checkpoints with a size or an existingClaim, or with a uri"
+    if "evaluator" in spec.roles and spec.roles["evaluator"].replicas:
+        writers = [role for role in ("chief", "worker") if role in spec.roles][:1]
+        if checkpoints is None:
+            yield Impossibility(("roles", "evaluator"), "an evaluator without shared checkpoints has no work", hint)
+        elif checkpoints.roles and not {"evaluator", *writers} <= set(checkpoints.roles):
+            yield Impossibility(
+                ("volumes", "checkpoints", "roles"),
+                f"{' and '.join(['evaluator', *writers])} must both mount the checkpoints",
+                "leave volumes.checkpoints.roles out",
+            )
+    if spec.tensorboard.enabled and checkpoints is None and "logs" not in spec.volumes:
+        yield Impossibility(("tensorboard",), "TensorBoard has no summaries to read without a shared volume", hint)
+    if spec.strategy == "parameter-server" and checkpoints and checkpoints.roles and "ps" not in checkpoints.roles:
+        yield Impossibility(
+            ("volumes", "checkpoints", "roles"),
+            "parameter servers write their shards of every checkpoint, so they must mount it too",
+            "add ps to volumes.checkpoints.roles",
+        )
+
+
+def _mounts(spec: ModelSpec) -> Iterator[Impossibility]:
+    taken: dict[str, str] = {}
+    for name, volume in spec.volumes.items():
+        place = volume.mount_path.rstrip("/") or "/"
+        if volume.uri or not volume.mount_path:
+            continue
+        if place in taken:
+            yield Impossibility(
+                ("volumes", name, "mountPath"), f"{name} and {taken[place]} are both mounted at {place}"
+            )
+        if place == "/" or place == "/app" or any(place == r or place.startswith(r + "/") for r in RESERVED_MOUNTS):
+            yield Impossibility(
+                ("volumes", name, "mountPath"), f"{place} is taken by the image or the system", f"for example /{name}"
+            )
+        taken[place] = name
+
+
+def _durations(spec: ModelSpec) -> Iterator[Impossibility]:
+    given = {
+        "startDeadline": spec.run.start_deadline,
+        "evaluatorGrace": spec.run.evaluator_grace,
+        "noProgressTimeout": spec.run.no_progress_timeout,
+    }
+    for key, value in given.items():
+        if isinstance(value, int) and value >= 0:
+            continue
+        if not value or not re.fullmatch(DURATION_PATTERN, str(value)):
+            yield Impossibility(("run", key), f"{value!r} is not a duration", "for example 30m, 1h30m, 45s or seconds")
+    if spec.run.controller.enabled:
+        yield Impossibility(
+            ("run", "controller", "enabled"), "this version of trainchart has no run controller yet", "leave it false"
+        )
+
+
+def _image(spec: ModelSpec) -> Iterator[Impossibility]:
+    tag = str(spec.image.tag)
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", tag):
+        yield Impossibility(("image", "tag"), f"{tag!r} is not an image tag", 'for example tag: "1.4.0"')
+    elif tag == "latest" and not spec.image.digest:
+        yield Impossibility(
+            ("image", "tag"), "the tag latest names another image tomorrow", "use a fixed tag or image.digest"
+        )

@@ -1,0 +1,102 @@
+"""Merge layers of defaults under a spec, and remember for every value which layer, file and line it came from.
+
+Mappings merge key by key, everything else is replaced whole. Under `roles` and `volumes` a layer's key "*" holds for
+every entry that the model has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainchart.plan.strategies import STRATEGIES
+from trainchart.spec.document import Document, Origin, Path
+
+ANY_ENTRY = "*"
+_ENTRY_SECTIONS = ("roles", "volumes")
+
+
+@dataclass
+class Merged:
+    """The tree that all layers make together; `origins` knows every node of it."""
+
+    tree: dict[str, Any] = field(default_factory=dict)
+    origins: dict[Path, Origin] = field(default_factory=dict)
+
+
+def merge_layers(defaults: Sequence[Document], spec: Document) -> Merged:
+    """Merge `spec` over `defaults`, which are given from the weakest to the strongest."""
+    entries = {section: _entries(section, spec.tree) for section in _ENTRY_SECTIONS}
+    merged = Merged()
+    for layer in defaults:
+        merged.origins.setdefault((), layer.origins[()])
+        for source, target in _expansions(layer.tree, entries):
+            _merge(merged, layer, source, target)
+    _merge(merged, spec, (), ())
+    for section, names in entries.items():
+        if isinstance(spec.tree.get(section, {}), dict):
+            kept = merged.tree.setdefault(section, {})
+            for name in names:
+                kept.setdefault(name, {})
+    merged.origins[()] = spec.origins[()]
+    return merged
+
+
+def _entries(section: str, tree: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the entries of `section` that the model has: those it names and those its strategy requires."""
+    named = tree.get(section)
+    names = [str(name) for name in named] if isinstance(named, dict) else []
+    strategy = STRATEGIES.get(str(tree.get("strategy")))
+    if section == "roles" and strategy:
+        names += [role for role in strategy.required if role not in names]
+    return tuple(names)
+
+
+def _expansions(tree: Mapping[str, Any], entries: Mapping[str, tuple[str, ...]]) -> list[tuple[Path, Path]]:
+    """Return which node of a layer's tree goes where, so that "*" comes before the named entries."""
+    moves: list[tuple[Path, Path]] = [((key,), (key,)) for key in tree if key not in _ENTRY_SECTIONS]
+    for section in _ENTRY_SECTIONS:
+        known = tree.get(section) or {}
+        for name in entries[section]:
+            moves += [((section, source), (section, name)) for source in (ANY_ENTRY, name) if source in known]
+    return moves
+
+
+def _merge(merged: Merged, layer: Document, source: Path, target: Path) -> None:
+    """Merge the node of `layer` at `source` into the result at `target`."""
+    node: Any = layer.tree
+    for key in source:
+        node = node[key]
+    merged.origins[target] = layer.origins[source]
+    if node is None and len(target) == 2 and target[0] in _ENTRY_SECTIONS:
+        node = {}  # `worker:` with nothing behind it asks for a worker with every default
+    if isinstance(node, dict):
+        _container(merged, target)
+        for key in node:
+            _merge(merged, layer, (*source, key), (*target, key))
+        return
+    parent = _container(merged, target[:-1])
+    replaced = parent.get(target[-1])
+    if isinstance(node, bool) and isinstance(replaced, dict) and "enabled" in replaced:
+        replaced["enabled"] = node  # `tensorboard: true` is short for {enabled: true}
+        merged.origins[(*target, "enabled")] = layer.origins[source]
+        return
+    if isinstance(replaced, (dict, list)):
+        for path in [path for path in merged.origins if path[: len(target)] == target and path != target]:
+            del merged.origins[path]
+    parent[target[-1]] = node
+    if isinstance(node, list):
+        for path, origin in layer.origins.items():
+            if path[: len(source)] == source and path != source:
+                merged.origins[(*target, *path[len(source) :])] = origin
+
+
+def _container(merged: Merged, path: Path) -> dict[Any, Any]:
+    """Return the mapping at `path` of the result, making it, and replacing what is no mapping."""
+    node: dict[Any, Any] = merged.tree
+    for key in path:
+        if not isinstance(node.get(key), dict):
+            node[key] = {}
+        node = node[key]
+    return node

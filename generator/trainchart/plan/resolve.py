@@ -1,0 +1,162 @@
+"""Spec and layers of defaults to a ChartPlan: merge, check types, then refuse what cannot work. Pure.
+
+Every problem of a stage is reported at once, each with the line that caused it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import semver
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from trainchart.errors import PlanError, Problem, SpecError
+from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.impossible import find_impossibilities
+from trainchart.plan.layers import Merged, merge_layers
+from trainchart.plan.strategies import ROLES
+from trainchart.spec.document import Document, Origin, Path
+from trainchart.spec.model import ModelSpec
+from trainchart.spec.section import Section
+from trainchart.spec.values import Values
+
+_UNION_MEMBERS = ("str", "int", "float", "bool")
+"""What pydantic appends to the path of a value that fits no member of a union."""
+
+
+def resolve(spec: Document, defaults: Sequence[Document]) -> ChartPlan:
+    """Fill `spec` from `defaults` (weakest first) and decide everything a chart needs.
+
+    Raises:
+        SpecError: unknown keys, missing keys, wrong types.
+        PlanError: a combination that cannot train.
+    """
+    merged = merge_layers(defaults, spec)
+    model = _check_types(merged)
+    problems = [
+        Problem(found.message, str(_nearest(merged.origins, found.path)), found.hint)
+        for found in find_impossibilities(model)
+    ]
+    if problems:
+        raise PlanError(f"{model.name} cannot be trained as specified", problems=tuple(problems))
+    roles = tuple(role for role in ROLES if role in model.roles)
+    model = model.model_copy(update={"roles": {role: model.roles[role] for role in roles}})
+    return ChartPlan(model, _values(model), roles, merged.origins)
+
+
+def _check_types(merged: Merged) -> ModelSpec:
+    try:
+        model = ModelSpec.model_validate(merged.tree)
+    except ValidationError as error:
+        problems = tuple(_problem(detail, merged) for detail in error.errors(include_url=False))
+        raise SpecError("the model spec is not valid", problems=_distinct(problems)) from error
+    try:
+        semver.Version.parse(model.version)
+    except ValueError as error:
+        where = str(_nearest(merged.origins, ("version",)))
+        problem = Problem(f"version {model.version!r} is not a SemVer version", where, 'for example version: "0.1.0"')
+        raise SpecError("the model spec is not valid", problems=(problem,)) from error
+    return model
+
+
+def _values(model: ModelSpec) -> Values:
+    shared = {name: getattr(model, name) for name in Values.model_fields if name in ModelSpec.model_fields}
+    hyperparameters = {name: parameter.default for name, parameter in model.hyperparameters.items()}
+    return Values.model_construct(
+        **{name: shared[name] for name in Values.model_fields if name in shared and name != "hyperparameters"},
+        command=model.code.command,
+        hyperparameters=hyperparameters,
+    )
+
+
+def _problem(detail: ErrorDetails, merged: Merged) -> Problem:
+    """Turn one of pydantic's findings into what, where and the next action."""
+    path = tuple(part for part in detail["loc"] if part != "[key]")
+    member_of_union = path[-1:] and path[-1] in _UNION_MEMBERS
+    if member_of_union:
+        path = path[:-1]
+    where = str(_nearest(merged.origins, path))
+    key = ".".join(str(part) for part in path)
+    given = detail["input"]
+    if member_of_union:
+        return Problem(f"{key}: {_shorten(given)} is not accepted", where, "the value should be a text or a number")
+    match detail["type"]:
+        case "extra_forbidden":
+            return Problem(f"unknown key {key}", where, _suggest(str(path[-1]), _known_keys(path[:-1])))
+        case "missing":
+            return Problem(f"{key} is missing", where, _describe(path))
+        case "literal_error":
+            expected = detail["ctx"]["expected"].replace("'", "")
+            options = [option.strip() for option in expected.replace(" or ", ", ").split(",")]
+            return Problem(f"{key}: {given!r} is not known", where, _suggest(str(given), options))
+        case "value_error":
+            return Problem(f"{key}: {detail['ctx']['error']}", where)
+        case _:
+            shown = f"{key}: {_shorten(given)} is not accepted"
+            return Problem(shown, where, detail["msg"].replace("Input should", "the value should"))
+
+
+def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Drop repeats: a value of a union type is reported once per member."""
+    kept: dict[tuple[str, str], Problem] = {}
+    for problem in problems:
+        kept.setdefault((problem.message, problem.where), problem)
+    return tuple(sorted(kept.values(), key=lambda problem: _place(problem.where)))
+
+
+def _place(where: str) -> tuple[str, int, int]:
+    file, line, column = where.rsplit(":", 2)
+    return file, int(line), int(column)
+
+
+def _nearest(origins: Mapping[Path, Origin], path: Path) -> Origin:
+    """Return the origin of `path`, or of the closest thing above it that has one."""
+    while path not in origins:
+        path = path[:-1]
+    return origins[path]
+
+
+def _section_at(path: Path) -> type[Section] | None:
+    """Return the section type whose keys stand at `path`, if it is a closed one."""
+    section: type[Section] | None = ModelSpec
+    for part in path:
+        if section is None:
+            return None
+        field = next((f for f in section.model_fields.values() if f.alias == part), None)
+        if field is None:
+            continue  # an entry of a mapping, such as the name of a role
+        section = _section_of(field.annotation)
+    return section
+
+
+def _section_of(annotation: Any) -> type[Section] | None:
+    candidates = [annotation, *getattr(annotation, "__args__", ())]
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, Section)), None)
+
+
+def _known_keys(path: Path) -> list[str]:
+    section = _section_at(path)
+    return [field.alias or "" for field in section.model_fields.values()] if section else []
+
+
+def _describe(path: Path) -> str:
+    section = _section_at(path[:-1])
+    field = next((f for f in section.model_fields.values() if f.alias == path[-1]), None) if section else None
+    return (field.description or "").split("\n")[0] if field else ""
+
+
+def _suggest(word: str, known: list[str]) -> str:
+    """Name the closest of the known words, and otherwise all of them."""
+    lowered = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {lowered[close[0]]}?"
+    return f"known here: {', '.join(sorted(known))}" if known else ""
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

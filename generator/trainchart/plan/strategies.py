@@ -1,0 +1,83 @@
+"""Which roles each strategy is made of, and how many pods a role may have. Data, with no decision in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MAX_REPLICAS = 1000
+"""More tasks than this do not fit into TF_CONFIG, one environment string of at most 128 KiB."""
+
+
+@dataclass(frozen=True)
+class Replicas:
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way to distribute a training: its roles, whether workers wait for each other, and why the rest is refused."""
+
+    name: str
+    roles: Mapping[str, Replicas]
+    """Roles of the strategy that a model may have, with the number of pods each may have."""
+    required: tuple[str, ...]
+    """Roles that exist even when the spec does not mention them."""
+    summary: str
+    no_ps_reason: str = ""
+    """Why the strategy has no parameter servers, where it has none."""
+
+
+_ONE = Replicas(1, 1)
+_MANY = Replicas(1, MAX_REPLICAS)
+_EVALUATOR = Replicas(0, 1)
+_ALONE = {"worker": _ONE, "evaluator": _EVALUATOR}
+_BETWEEN_GRAPH = {"worker": _MANY, "ps": _MANY, "evaluator": _EVALUATOR}
+
+STRATEGIES: Mapping[str, Strategy] = {
+    strategy.name: strategy
+    for strategy in (
+        Strategy("single", _ALONE, ("worker",), "one process on one device", "one process keeps its variables itself"),
+        Strategy(
+            "mirrored",
+            _ALONE,
+            ("worker",),
+            "one process, all GPUs of one pod in step",
+            "every GPU holds its own copy of the variables",
+        ),
+        Strategy(
+            "multi-worker-mirrored",
+            {"worker": _MANY, "evaluator": _EVALUATOR},
+            ("worker",),
+            "all workers in step, gradients all-reduced",
+            "it is synchronous: every worker holds its own copy of the variables",
+        ),
+        Strategy(
+            "parameter-server",
+            {"chief": _ONE, "worker": _MANY, "ps": _MANY, "evaluator": _EVALUATOR},
+            ("chief", "worker", "ps"),
+            "a chief schedules steps on workers, variables live on parameter servers",
+        ),
+        Strategy(
+            "between-graph-async",
+            _BETWEEN_GRAPH,
+            ("worker", "ps"),
+            "every worker runs its own loop against shared variables",
+        ),
+        Strategy(
+            "between-graph-sync",
+            _BETWEEN_GRAPH,
+            ("worker", "ps"),
+            "every worker runs its own loop, gradients are averaged before they are applied",
+        ),
+        Strategy(
+            "in-graph",
+            {"chief": _ONE, "worker": _MANY, "ps": Replicas(0, MAX_REPLICAS), "evaluator": _EVALUATOR},
+            ("chief", "worker"),
+            "one client builds one graph over all workers",
+        ),
+    )
+}
+ROLES = ("chief", "worker", "ps", "evaluator")
+"""All roles, in the order in which people read them."""

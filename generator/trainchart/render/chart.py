@@ -1,0 +1,116 @@
+"""A ChartPlan to all files of its chart, as bytes by path. Owner of jinja2.
+
+Jinja decides what is fixed for a model (its name, strategy, hyperparameters); Helm decides at install. Their
+delimiters do not collide: <% %>, <%= %> and <%# %> here, {{ }} there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+
+from trainchart.errors import RenderError
+from trainchart.plan.chart_plan import ChartPlan
+from trainchart.render.metadata import KUBE_VERSION, render_chart_yaml
+from trainchart.render.readme import describe_hyperparameters, list_value_rows
+from trainchart.render.schema import NUMBER_PATTERN, render_values_schema
+from trainchart.render.values_yaml import render_values_yaml
+from trainchart.spec.section import PassThrough
+from trainchart.spec.settings import PodSettings
+
+FAMILY = "training-job"
+"""The chart family that every model uses, a folder of chart-templates/."""
+
+
+@dataclass(frozen=True)
+class RenderedChart:
+    """A chart's files by path inside the chart folder, in sorted order."""
+
+    name: str
+    version: str
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class PodField:
+    """A pass-through field as a template sees it: key in values.yaml, key in Kubernetes."""
+
+    value: str
+    key: str
+
+
+def render_chart(
+    plan: ChartPlan, family: Mapping[str, str], kubernetes_definitions: Mapping[str, Any]
+) -> RenderedChart:
+    """Render the templates of `family` (path -> text) and add values.yaml, the schema and Chart.yaml.
+
+    Raises:
+        RenderError: a template of the family is broken; names file and line.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(dict(family)),
+        undefined=jinja2.StrictUndefined,
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<%=",
+        variable_end_string="%>",
+        comment_start_string="<%#",
+        comment_end_string="%>",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    variables = _variables(plan)
+    files = {path: _render(environment, path, variables) for path in family}
+    files["values.yaml"] = render_values_yaml(plan)
+    files["values.schema.json"] = json.dumps(render_values_schema(plan, kubernetes_definitions), indent=1) + "\n"
+    files["Chart.yaml"] = render_chart_yaml(plan)
+    kept = {path: text.encode() for path, text in sorted(files.items()) if text.strip()}
+    return RenderedChart(plan.name, plan.spec.version, kept)
+
+
+def list_pod_fields(place: str) -> list[PodField]:
+    """Return the pass-through fields of a place (pod, container or append) in the order of the model."""
+    return [
+        PodField(field.alias or name, mark.key)
+        for name, field in PodSettings.model_fields.items()
+        for mark in field.metadata
+        if isinstance(mark, PassThrough) and mark.place == place
+    ]
+
+
+def _render(environment: jinja2.Environment, path: str, variables: Mapping[str, Any]) -> str:
+    try:
+        return environment.get_template(path).render(variables)
+    except jinja2.TemplateSyntaxError as error:
+        raise RenderError(
+            f"{error.name}:{error.lineno}: {error.message}", hint="the chart template is broken"
+        ) from error
+    except jinja2.UndefinedError as error:
+        raise RenderError(f"{path}: {error.message}", hint="templates may only use what the plan offers") from error
+
+
+def _variables(plan: ChartPlan) -> dict[str, Any]:
+    """Return what templates may use; anything else is an error."""
+    volumes = plan.spec.volumes
+    return {
+        "name": plan.name,
+        "description": plan.spec.description,
+        "strategy": plan.spec.strategy,
+        "roles": plan.roles,
+        "replicas": {role: plan.spec.roles[role].replicas for role in plan.roles},
+        "leader": plan.leader,
+        "log_volume": next((name for name in ("logs", "checkpoints") if name in volumes), ""),
+        "pod_fields": list_pod_fields("pod"),
+        "container_fields": list_pod_fields("container"),
+        "append_fields": list_pod_fields("append"),
+        "hyperparameters": describe_hyperparameters(plan),
+        "value_rows": list_value_rows(plan),
+        "number_pattern": NUMBER_PATTERN.replace("\\", "\\\\"),
+        "kube_version": KUBE_VERSION,
+    }

@@ -1,0 +1,161 @@
+"""values.schema.json of a chart: the values model, narrowed to this chart's roles, volumes and hyperparameters.
+
+Closed everywhere except free-form maps. A number accepts the text that `--set` makes of 0.01, with a pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.strategies import STRATEGIES
+from trainchart.spec.model import Hyperparameter, ModelSpec
+from trainchart.spec.section import KUBERNETES_DEFINITION
+from trainchart.spec.values import Values
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+KUBERNETES_VERSION = "1.37"
+"""The Kubernetes whose definitions describe pass-through fields; fixed, so that charts do not depend on what is newest."""
+NUMBER_PATTERN = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+SUBCHART_KEYS: Mapping[str, Any] = {
+    "global": {"type": "object", "description": "Values of a parent chart, ignored here."},
+    "enabled": {"type": "boolean", "description": "For a parent chart's dependency condition, ignored here."},
+}
+_REF = "#/$defs/"
+_KUBERNETES = "io.k8s."
+
+Schema = dict[str, Any]
+
+
+def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, Any]) -> Schema:
+    """Return the JSON Schema of the plan's values.
+
+    `kubernetes_definitions` holds the definitions of the Kubernetes API by name (io.k8s.api.core.v1.Toleration …);
+    only those that the values refer to are taken over.
+    """
+    schema: Schema = _tidy(Values.model_json_schema(by_alias=True))
+    properties = schema["properties"]
+    properties["roles"] = _closed(properties["roles"], {role: _role(plan, role) for role in plan.roles})
+    properties["volumes"] = _closed(
+        properties["volumes"], {name: {"$ref": f"{_REF}VolumeSettings"} for name in plan.spec.volumes}
+    )
+    properties["hyperparameters"] = _closed(
+        properties["hyperparameters"],
+        {name: render_hyperparameter_schema(parameter) for name, parameter in plan.spec.hyperparameters.items()},
+    )
+    definitions = schema.pop("$defs")
+    for definition in [schema, *definitions.values()]:
+        if "properties" in definition:
+            # Every key has a default, so a missing one was deleted with `--set key=null`.
+            definition["required"] = list(definition["properties"])
+    properties.update(SUBCHART_KEYS)
+    used = _reachable(schema, {**definitions, **kubernetes_definitions})
+    return {"$schema": DRAFT, "title": f"Values of the chart {plan.name}", **schema, "$defs": used}
+
+
+def render_hyperparameter_schema(parameter: Hyperparameter) -> Schema:
+    """Return the schema of one hyperparameter as Helm delivers it."""
+    bounds = parameter.model_dump(
+        by_alias=True,
+        exclude_none=True,
+        include={"minimum", "exclusive_minimum", "maximum", "exclusive_maximum", "enum"},
+    )
+    shapes: dict[str, Schema] = {
+        "number": {"type": ["number", "string"], "pattern": NUMBER_PATTERN},
+        "integer": {"type": "integer"},
+        "string": {"type": "string"} if parameter.enum else {"type": ["string", "integer"]},
+        "boolean": {"type": "boolean"},
+    }
+    description = {"description": parameter.description} if parameter.description else {}
+    return {**description, **shapes[parameter.type], **bounds}
+
+
+def _role(plan: ChartPlan, role: str) -> Schema:
+    replicas = STRATEGIES[plan.spec.strategy].roles[role]
+    bounds = {"minimum": replicas.minimum, "maximum": replicas.maximum}
+    return {"allOf": [{"$ref": f"{_REF}RoleSettings"}, {"properties": {"replicas": bounds}}]}
+
+
+def _closed(section: Schema, properties: Mapping[str, Schema]) -> Schema:
+    """Return an object schema that knows exactly `properties`."""
+    return {
+        "description": section.get("description", ""),
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _reachable(schema: Schema, definitions: Mapping[str, Any]) -> Schema:
+    """Return the definitions that `schema` needs, directly or through others, sorted by name."""
+    found: Schema = {}
+    waiting = sorted(set(_references(schema)))
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            definition = definitions[name]
+            found[name] = _tidy(definition, drop=("description",)) if name.startswith(_KUBERNETES) else definition
+            waiting += set(_references(found[name]))
+    return {name: found[name] for name in sorted(found)}
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        reference = node.get("$ref")
+        if isinstance(reference, str):
+            yield reference.removeprefix(_REF)
+        for value in node.values():
+            yield from _references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _references(value)
+
+
+def _tidy(node: Any, drop: tuple[str, ...] = ()) -> Any:
+    """Return a copy without the keywords that only bloat a schema: titles, defaults, vendor extensions.
+
+    Properties that happen to be called `title` or `default` are kept: only texts and defaults of schemas go.
+    """
+    if isinstance(node, list):
+        return [_tidy(value, drop) for value in node]
+    if not isinstance(node, dict):
+        return node
+    if KUBERNETES_DEFINITION in node:
+        node = {**node, "$ref": _REF + node[KUBERNETES_DEFINITION]}
+    return {
+        key: {name: _tidy(value, drop) for name, value in child.items()} if key == "properties" else _tidy(child, drop)
+        for key, child in node.items()
+        if key not in ("title", "default", KUBERNETES_DEFINITION, *drop) and not key.startswith("x-kubernetes-")
+    }
+
+
+def render_spec_schema(defaults: Mapping[str, Any], kubernetes_definitions: Mapping[str, Any]) -> Schema:
+    """Return the JSON Schema of model specs as authors write them, below the built-in `defaults`.
+
+    A key is required only where no default supplies it; a section with `enabled` may be given as a boolean.
+    """
+    schema: Schema = _tidy(ModelSpec.model_json_schema(by_alias=True))
+    definitions = schema.pop("$defs")
+    schema["required"] = [key for key in schema["required"] if key not in defaults or key in _PARTLY_DEFAULTED]
+    for name, definition in definitions.items():
+        if name not in _REQUIRED_AS_WRITTEN:
+            definition.pop("required", None)
+    definitions["Image"]["required"] = ["repository", "tag"]
+    for node in [schema, *definitions.values()]:
+        for key, value in node.get("properties", {}).items():
+            target = definitions.get(str(value.get("$ref", "")).removeprefix(_REF), {})
+            if "enabled" in target.get("properties", {}):
+                node["properties"][key] = {"anyOf": [value, {"type": "boolean"}]}
+    for section in ("roles", "volumes"):
+        entry = schema["properties"][section]["additionalProperties"]
+        schema["properties"][section]["additionalProperties"] = {"anyOf": [entry, {"type": "null"}]}
+    used = _reachable(schema, {**definitions, **kubernetes_definitions})
+    return {"$schema": DRAFT, "title": "trainchart model spec", **schema, "$defs": used}
+
+
+_PARTLY_DEFAULTED = ("image",)
+"""Sections with some defaults, but not for what only the author can know."""
+_REQUIRED_AS_WRITTEN = ("Code", "Hyperparameter", "Maintainer")
+"""Sections that have no defaults of their own: what their models require, an author must write."""

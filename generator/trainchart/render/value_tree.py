@@ -1,0 +1,85 @@
+"""The values of a chart as one tree of documented nodes: values.yaml, the README table and checks walk the same one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.plan.chart_plan import ChartPlan
+from trainchart.spec.section import Section
+
+
+@dataclass(frozen=True)
+class ValueNode:
+    """One key of values.yaml: a leaf has a value, a section has children."""
+
+    path: tuple[str, ...]
+    description: str
+    value: Any = None
+    children: tuple[ValueNode, ...] = ()
+    is_section: bool = False
+
+    @property
+    def key(self) -> str:
+        return self.path[-1]
+
+
+def build_value_tree(plan: ChartPlan) -> tuple[ValueNode, ...]:
+    """Return the top-level keys of the plan's values in the order of values.yaml."""
+    descriptions: dict[tuple[str, ...], str] = {
+        ("hyperparameters", name): parameter.description or f"Hyperparameter {name}."
+        for name, parameter in plan.spec.hyperparameters.items()
+    }
+    return tuple(_nodes_of_section(plan.values, (), descriptions))
+
+
+def walk_leaves(nodes: tuple[ValueNode, ...]) -> Iterator[ValueNode]:
+    """Yield every node that has a value of its own, in order."""
+    for node in nodes:
+        if node.is_section:
+            yield from walk_leaves(node.children)
+        else:
+            yield node
+
+
+def _nodes_of_section(
+    section: Section, path: tuple[str, ...], descriptions: Mapping[tuple[str, ...], str]
+) -> Iterator[ValueNode]:
+    for name in _field_order(type(section)):
+        field = type(section).model_fields[name]
+        below = (*path, field.alias or name)
+        value = getattr(section, name)
+        description = field.description or (type(value).__doc__ if isinstance(value, Section) else "") or ""
+        yield _node(value, below, " ".join(description.split()), descriptions)
+
+
+def _field_order(section: type[Section]) -> Iterator[str]:
+    """Yield a section's own fields before those it inherits: what is special to it comes first."""
+    for cls in section.__mro__:
+        yield from (name for name in inspect.get_annotations(cls) if name in section.model_fields)
+
+
+def _node(
+    value: Any, path: tuple[str, ...], description: str, descriptions: Mapping[tuple[str, ...], str]
+) -> ValueNode:
+    if isinstance(value, Section):
+        children = tuple(_nodes_of_section(value, path, descriptions))
+        return ValueNode(path, description, children=children, is_section=True)
+    if isinstance(value, dict) and value and _holds_entries(value, path):
+        children = tuple(
+            _node(entry, (*path, name), descriptions.get((*path, name), _entry_title(path, name)), descriptions)
+            for name, entry in value.items()
+        )
+        return ValueNode(path, description, children=children, is_section=True)
+    return ValueNode(path, description, value=value)
+
+
+def _holds_entries(value: dict[str, Any], path: tuple[str, ...]) -> bool:
+    """Tell mappings whose keys the chart fixes (roles, volumes, hyperparameters) from free-form ones."""
+    return path == ("hyperparameters",) or all(isinstance(entry, Section) for entry in value.values())
+
+
+def _entry_title(path: tuple[str, ...], name: str) -> str:
+    return {"roles": f"Pods of the role {name}.", "volumes": f"The folder {name}."}.get(path[-1], "")

@@ -1,0 +1,34 @@
+"""values.yaml: the plan's values as commented YAML. Data is dumped by a library; order and comments are ours."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from trainchart.kubernetes_yaml import dump_mapping
+from trainchart.plan.chart_plan import ChartPlan
+from trainchart.render.value_tree import ValueNode, build_value_tree
+
+_WIDTH = 110
+
+
+def render_values_yaml(plan: ChartPlan) -> str:
+    """Return values.yaml with a comment above every key."""
+    lines = [f"# Values of the chart {plan.name}. Generated from its model spec: change that, not this file.", ""]
+    for node in build_value_tree(plan):
+        lines += [*_lines(node, 0), ""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def _lines(node: ValueNode, depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    prefix = f"{indent}# "
+    yield from textwrap.wrap(
+        f"{node.key} -- {node.description}", _WIDTH, initial_indent=prefix, subsequent_indent=prefix
+    )
+    if node.is_section:
+        yield f"{indent}{node.key}:"
+        for child in node.children:
+            yield from _lines(child, depth + 1)
+        return
+    yield from textwrap.indent(dump_mapping({node.key: node.value}), indent).splitlines()

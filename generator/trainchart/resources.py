@@ -1,0 +1,35 @@
+"""Files that ship with trainchart: chart templates, built-in defaults, the launcher.
+
+In a wheel they lie inside the package, in a checkout at the top level of the repository.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+_CHECKOUT = _PACKAGE.parent.parent
+
+
+def read_builtin_defaults() -> tuple[str, str]:
+    """Return the built-in layer of defaults: (name for messages, YAML text)."""
+    path = _PACKAGE / "plan" / "defaults.yaml"
+    return "trainchart/plan/defaults.yaml", path.read_text(encoding="utf-8")
+
+
+@cache
+def chart_templates_folder() -> Path:
+    """Return the folder with one folder per chart family."""
+    packaged = _PACKAGE / "_resources" / "chart-templates"
+    return packaged if packaged.is_dir() else _CHECKOUT / "chart-templates"
+
+
+def read_family(family: str) -> dict[str, str]:
+    """Return the files of a chart family: path relative to the family's folder -> text."""
+    folder = chart_templates_folder() / family
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

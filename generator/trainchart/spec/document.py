@@ -1,0 +1,115 @@
+"""YAML text to a plain tree in which every key knows its line: the ground for messages and for provenance.
+
+Owner of ruamel.yaml for reading. Whether the tree makes a valid spec is decided in plan/resolve.py, after the
+layers of defaults have been merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.scalarbool import ScalarBoolean
+
+from trainchart.errors import Problem, SpecError
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value comes from: the layer, and the line (1-based) in its file."""
+
+    layer: str
+    file: str
+    line: int
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Document:
+    """One parsed YAML mapping and the origin of each of its nodes, by path."""
+
+    tree: Mapping[str, Any]
+    origins: Mapping[Path, Origin]
+
+
+def parse_document(text: str, *, file: str, layer: str) -> Document:
+    """Parse one YAML mapping.
+
+    Raises:
+        SpecError: not YAML, a duplicate key, several documents, an alias loop, or not a mapping.
+    """
+    yaml = YAML(typ="rt")
+    try:
+        loaded = yaml.load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+        what = " ".join((error.problem or error.context or "cannot be parsed").split())
+        raise SpecError(
+            "not valid YAML", problems=(Problem(what, where, "check indentation, quotes and repeated keys"),)
+        ) from error
+    except (YAMLError, ValueError, RecursionError, AttributeError, TypeError, KeyError) as error:
+        raise SpecError("not valid YAML", problems=(Problem(" ".join(str(error).split()), file),)) from error
+    if not isinstance(loaded, CommentedMap):
+        found = "nothing" if loaded is None else type(loaded).__name__.removeprefix("Commented").lower()
+        raise SpecError(
+            "not a model spec",
+            problems=(Problem(f"expected a mapping of keys to values, found {found}", f"{file}:1:1"),),
+            hint="a spec starts with apiVersion: trainchart/v1 and kind: Model",
+        )
+    origins: dict[Path, Origin] = {(): Origin(layer, file, 1)}
+    tree = _plain(loaded, (), origins, layer, file, frozenset())
+    return Document(tree, origins)
+
+
+def _plain(node: Any, path: Path, origins: dict[Path, Origin], layer: str, file: str, parents: frozenset[int]) -> Any:
+    """Return `node` as plain Python data, and note the origin of everything below it."""
+    if id(node) in parents:
+        raise SpecError("not valid YAML", problems=(Problem("an alias contains itself", str(origins[path])),))
+    if isinstance(node, CommentedMap):
+        plain_map: dict[str, Any] = {}
+        for key, value in node.items():
+            line, column = _position(node, key)
+            below = (*path, str(key))
+            origins[below] = Origin(layer, file, line, column)
+            plain_map[str(key)] = _plain(value, below, origins, layer, file, parents | {id(node)})
+        return plain_map
+    if isinstance(node, CommentedSeq):
+        plain_list: list[Any] = []
+        for index, value in enumerate(node):
+            line, column = _position(node, index)
+            below = (*path, index)
+            origins[below] = Origin(layer, file, line, column)
+            plain_list.append(_plain(value, below, origins, layer, file, parents | {id(node)}))
+        return plain_list
+    return _scalar(node)
+
+
+def _position(node: CommentedMap | CommentedSeq, key: Any) -> tuple[int, int]:
+    """Return line and column (1-based) of an entry; merged-in keys (<<) have none of their own."""
+    data = node.lc.data
+    if data and key in data:
+        return data[key][0] + 1, data[key][1] + 1
+    return (node.lc.line or 0) + 1, (node.lc.col or 0) + 1
+
+
+def _scalar(node: Any) -> Any:
+    """Return a ruamel scalar as the plain type that it stands for."""
+    if isinstance(node, bool) or node is None:
+        return node
+    if isinstance(node, ScalarBoolean):
+        return bool(node)
+    for plain in (int, float, str):
+        if isinstance(node, plain):
+            return plain(node)
+    # Timestamps and the like: YAML 1.2 core has no such types, so the author meant text.
+    return str(node)

@@ -1,0 +1,153 @@
+"""The model spec itself: identity, code, strategy and hyperparameters, plus the sections shared with the values.
+
+The text form is read by parse.py; what a spec leaves out comes from the layers of defaults (plan/layers.py).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from trainchart.spec.section import Annotations, Section
+from trainchart.spec.values import SharedValues
+
+NAME_PATTERN = r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$"
+HYPERPARAMETER_PATTERN = r"^[a-z][A-Za-z0-9]*$"
+
+StrategyName = Literal[
+    "single",
+    "mirrored",
+    "multi-worker-mirrored",
+    "parameter-server",
+    "between-graph-async",
+    "between-graph-sync",
+    "in-graph",
+]
+
+
+class Maintainer(Section):
+    name: str
+    email: str = ""
+    url: str = ""
+
+
+class Framework(Section):
+    """The TensorFlow that the training image holds."""
+
+    tensorflow: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
+    """Version of TensorFlow."""
+    flavour: Literal["cpu", "gpu"]
+    """cpu, or gpu for an image with the CUDA libraries."""
+
+
+class Code(Section):
+    """The training code."""
+
+    path: Annotated[str, Field(min_length=1)]
+    """Folder with the training code, relative to the folder that holds models/; becomes /app in the image."""
+    command: Annotated[list[str], Field(min_length=1)]
+    """Program and arguments, run in that folder."""
+
+
+class Hyperparameter(Section):
+    """One typed hyperparameter with its default and bounds."""
+
+    type: Literal["number", "integer", "string", "boolean"]
+    """JSON type of the value."""
+    default: float | int | str | bool
+    """Value used unless an experiment sets another one."""
+    description: str = ""
+    """What it does; becomes the comment in values.yaml."""
+    minimum: float | int | None = None
+    """Smallest value."""
+    exclusive_minimum: float | int | None = None
+    """The value must be greater than this."""
+    maximum: float | int | None = None
+    """Largest value."""
+    exclusive_maximum: float | int | None = None
+    """The value must be less than this."""
+    enum: Annotated[list[str], Field(min_length=1)] | None = None
+    """The only texts allowed."""
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Hyperparameter:
+        problems = list(_disagreements(self))
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+
+def _disagreements(parameter: Hyperparameter) -> list[str]:
+    """Return how the default and the bounds contradict the type or each other."""
+    fits: dict[str, tuple[type, ...]] = {
+        "number": (int, float),
+        "integer": (int,),
+        "string": (str,),
+        "boolean": (bool,),
+    }
+    default = parameter.default
+    found = []
+    if not isinstance(default, fits[parameter.type]) or (isinstance(default, bool) and parameter.type != "boolean"):
+        found.append(f"default {default!r} is not of type {parameter.type}")
+    bounds: dict[str, Any] = {
+        "minimum": parameter.minimum,
+        "exclusiveMinimum": parameter.exclusive_minimum,
+        "maximum": parameter.maximum,
+        "exclusiveMaximum": parameter.exclusive_maximum,
+    }
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    if given and parameter.type not in ("number", "integer"):
+        found.append(f"{', '.join(given)} need type number or integer")
+    elif not found:
+        found += [
+            f"default {default} breaks {name} {bound}"
+            for name, bound in given.items()
+            if not _holds(name, float(default), float(bound))
+        ]
+    if parameter.enum is not None and parameter.type != "string":
+        found.append("enum needs type string")
+    elif parameter.enum is not None and default not in parameter.enum:
+        found.append(f"default {default!r} is not one of {', '.join(parameter.enum)}")
+    return found
+
+
+def _holds(name: str, value: float, bound: float) -> bool:
+    return {
+        "minimum": value >= bound,
+        "exclusiveMinimum": value > bound,
+        "maximum": value <= bound,
+        "exclusiveMaximum": value < bound,
+    }[name]
+
+
+class ModelSpec(SharedValues):
+    """A complete model spec: what the author wrote, with every gap filled by defaults."""
+
+    api_version: Literal["trainchart/v1"]
+    """Version of this format."""
+    kind: Literal["Model"]
+    name: Annotated[str, Field(pattern=NAME_PATTERN)]
+    """Name of the model and of its chart: lower-case letters, digits and dashes, at most 40 characters."""
+    version: str
+    """Version of the chart (SemVer)."""
+    description: Annotated[str, Field(min_length=1)]
+    """One sentence on what is trained."""
+    home: str
+    """Home page."""
+    icon: str
+    """Address of an icon."""
+    license: str
+    """SPDX identifier of the chart's licence."""
+    sources: list[str]
+    """Addresses of the source code."""
+    keywords: list[str]
+    maintainers: list[Maintainer]
+    annotations: Annotations
+    """Further annotations of Chart.yaml."""
+    framework: Framework
+    code: Code
+    strategy: StrategyName
+    """How the training is distributed."""
+    hyperparameters: dict[Annotated[str, Field(pattern=HYPERPARAMETER_PATTERN)], Hyperparameter]
+    """Typed hyperparameters, each settable at install."""

@@ -1,0 +1,116 @@
+"""Building blocks of the spec and values models: closed sections, quantities, durations and pass-through pod fields.
+
+The sections themselves are in settings.py and values.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
+
+QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+|m|k|[KMGTPE]i?)?$"
+DURATION_PATTERN = r"^([0-9]+h)?([0-9]+m)?([0-9]+s?)?$"
+ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+RESERVED_ENV_PATTERN = r"^(TRAINCHART_.*|TF_CONFIG)$"
+LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
+LABEL_KEY_PATTERN = r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
+
+
+class Section(BaseModel):
+    """A closed mapping with camelCase keys: unknown keys and coerced types are refused."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        use_attribute_docstrings=True,
+    )
+
+
+@dataclass(frozen=True)
+class JsonSchema:
+    """Replaces the JSON Schema that pydantic would derive; title and description stay pydantic's."""
+
+    schema: Mapping[str, Any]
+
+    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        del core_schema, handler
+        return dict(self.schema)
+
+
+@dataclass(frozen=True)
+class PassThrough(JsonSchema):
+    """Marks a field that a pod template takes as it is: a role's own value wins over the chart-wide one.
+
+    `key` is the field's name in Kubernetes; `place` is where it goes: into the pod spec, into the training
+    container, or appended to the list of that name which the chart writes itself.
+    """
+
+    key: str
+    place: Literal["pod", "container", "append"]
+
+
+KUBERNETES_DEFINITION = "kubernetesDefinition"
+"""Keyword that stands for a $ref, because pydantic resolves every $ref itself; render/schema.py replaces it."""
+
+
+def kubernetes(definition: str, group: str = "core.v1") -> dict[str, Any]:
+    """Reference a definition of the Kubernetes API, for example `Toleration`."""
+    return {KUBERNETES_DEFINITION: f"io.k8s.api.{group}.{definition}"}
+
+
+def list_of(definition: str) -> dict[str, Any]:
+    return {"type": "array", "items": kubernetes(definition)}
+
+
+STRING_MAP: dict[str, Any] = {"type": "object", "additionalProperties": {"type": ["string", "integer", "boolean"]}}
+LABEL_MAP: dict[str, Any] = {
+    "type": "object",
+    "propertyNames": {"pattern": LABEL_KEY_PATTERN},
+    "additionalProperties": {"type": ["string", "integer"], "pattern": LABEL_VALUE_PATTERN},
+}
+ANNOTATION_MAP: dict[str, Any] = {
+    "type": "object",
+    "propertyNames": {"pattern": LABEL_KEY_PATTERN},
+    "additionalProperties": {"type": ["string", "integer", "boolean"]},
+}
+# A number that --set delivers as a string is still a quantity; an empty string means "not set".
+_QUANTITY_SCHEMA: dict[str, Any] = {"type": ["string", "number"], "pattern": QUANTITY_PATTERN, "minimum": 0}
+_OPTIONAL_QUANTITY_SCHEMA: dict[str, Any] = {
+    "type": ["string", "number"],
+    "pattern": f"^$|{QUANTITY_PATTERN}",
+    "minimum": 0,
+}
+_DURATION_SCHEMA: dict[str, Any] = {"type": ["string", "integer"], "pattern": DURATION_PATTERN, "minimum": 0}
+_ENV_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "propertyNames": {"allOf": [{"pattern": ENV_NAME_PATTERN}, {"not": {"pattern": RESERVED_ENV_PATTERN}}]},
+    "additionalProperties": {
+        "anyOf": [
+            {"type": ["string", "number", "boolean"]},
+            {
+                "type": "object",
+                "properties": {"valueFrom": kubernetes("EnvVarSource")},
+                "required": ["valueFrom"],
+                "additionalProperties": False,
+            },
+        ]
+    },
+}
+
+Quantity = Annotated[str | int | float, JsonSchema(_QUANTITY_SCHEMA)]
+OptionalQuantity = Annotated[str | int | float, JsonSchema(_OPTIONAL_QUANTITY_SCHEMA)]
+Duration = Annotated[str | int, JsonSchema(_DURATION_SCHEMA)]
+Text = Annotated[str | int, JsonSchema({"type": ["string", "integer"]})]
+Labels = Annotated[dict[str, str | int], JsonSchema(LABEL_MAP)]
+Annotations = Annotated[dict[str, str | int | bool], JsonSchema(ANNOTATION_MAP)]
+Env = Annotated[dict[str, Any], JsonSchema(_ENV_SCHEMA)]
+Count = Annotated[int, Field(ge=0)]
+Port = Annotated[int, Field(ge=1, le=65535)]

@@ -1,0 +1,177 @@
+"""What a pod can be told: fields passed through to Kubernetes, and the settings of one role.
+
+To let users set one more pod or container field, add it to PodSettings: the templates, values.yaml, the schema,
+the README table and the spec follow from it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from trainchart.spec.section import (
+    STRING_MAP,
+    Annotations,
+    Count,
+    Env,
+    Labels,
+    OptionalQuantity,
+    PassThrough,
+    Quantity,
+    Section,
+    kubernetes,
+    list_of,
+)
+
+AnyMap = dict[str, Any]
+AnyList = list[Any]
+
+
+def _empty_map() -> AnyMap:
+    return {}
+
+
+def _empty_list() -> AnyList:
+    return []
+
+
+class PodSettings(Section):
+    """Fields of every training pod; set for the whole chart or, with precedence, for one role."""
+
+    env: Env = Field(default_factory=_empty_map)
+    """Environment of the training container: name to value, or to {valueFrom: …} for Secrets and ConfigMaps."""
+    pod_labels: Labels = Field(default_factory=_empty_map)
+    """Labels added to the pods."""
+    pod_annotations: Annotations = Field(default_factory=_empty_map)
+    """Annotations added to the pods."""
+    env_from: Annotated[AnyList, PassThrough(list_of("EnvFromSource"), "envFrom", "container")] = Field(
+        default_factory=_empty_list
+    )
+    """Whole Secrets or ConfigMaps as environment."""
+    working_dir: Annotated[str, PassThrough({"type": "string"}, "workingDir", "container")] = ""
+    """Working directory of the program; empty means the image's own."""
+    container_security_context: Annotated[
+        AnyMap, PassThrough(kubernetes("SecurityContext"), "securityContext", "container")
+    ] = Field(default_factory=_empty_map)
+    """Security context of the training container."""
+    liveness_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "livenessProbe", "container")] = Field(
+        default_factory=_empty_map
+    )
+    """Liveness probe of the training container; none by default, since a slow step is not a dead program."""
+    readiness_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "readinessProbe", "container")] = Field(
+        default_factory=_empty_map
+    )
+    """Readiness probe of the training container; peers find each other without one."""
+    startup_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "startupProbe", "container")] = Field(
+        default_factory=_empty_map
+    )
+    """Start-up probe of the training container."""
+    node_selector: Annotated[AnyMap, PassThrough(STRING_MAP, "nodeSelector", "pod")] = Field(default_factory=_empty_map)
+    """Labels that a node must have."""
+    tolerations: Annotated[AnyList, PassThrough(list_of("Toleration"), "tolerations", "pod")] = Field(
+        default_factory=_empty_list
+    )
+    """Node taints that the pods tolerate."""
+    affinity: Annotated[AnyMap, PassThrough(kubernetes("Affinity"), "affinity", "pod")] = Field(
+        default_factory=_empty_map
+    )
+    """Affinity to nodes and to other pods."""
+    topology_spread_constraints: Annotated[
+        AnyList, PassThrough(list_of("TopologySpreadConstraint"), "topologySpreadConstraints", "pod")
+    ] = Field(default_factory=_empty_list)
+    """Spread over nodes or zones; a constraint without labelSelector counts the pods of its own role."""
+    priority_class_name: Annotated[str, PassThrough({"type": "string"}, "priorityClassName", "pod")] = ""
+    """Priority class of the pods."""
+    runtime_class_name: Annotated[str, PassThrough({"type": "string"}, "runtimeClassName", "pod")] = ""
+    """Container runtime class, for example nvidia."""
+    scheduler_name: Annotated[str, PassThrough({"type": "string"}, "schedulerName", "pod")] = ""
+    """Scheduler to use instead of the default one."""
+    host_aliases: Annotated[AnyList, PassThrough(list_of("HostAlias"), "hostAliases", "pod")] = Field(
+        default_factory=_empty_list
+    )
+    """Extra lines of /etc/hosts."""
+    dns_policy: Annotated[str, PassThrough({"type": "string"}, "dnsPolicy", "pod")] = ""
+    """DNS policy of the pods."""
+    dns_config: Annotated[AnyMap, PassThrough(kubernetes("PodDNSConfig"), "dnsConfig", "pod")] = Field(
+        default_factory=_empty_map
+    )
+    """DNS settings of the pods."""
+    pod_security_context: Annotated[AnyMap, PassThrough(kubernetes("PodSecurityContext"), "securityContext", "pod")] = (
+        Field(default_factory=_empty_map)
+    )
+    """Security context of the pods."""
+    resource_claims: Annotated[AnyList, PassThrough(list_of("PodResourceClaim"), "resourceClaims", "pod")] = Field(
+        default_factory=_empty_list
+    )
+    """Claims of dynamic resource allocation."""
+    init_containers: Annotated[AnyList, PassThrough(list_of("Container"), "initContainers", "pod")] = Field(
+        default_factory=_empty_list
+    )
+    """Containers that run before the training container."""
+    extra_containers: Annotated[AnyList, PassThrough(list_of("Container"), "containers", "append")] = Field(
+        default_factory=_empty_list
+    )
+    """Further containers of the pods."""
+    extra_volumes: Annotated[AnyList, PassThrough(list_of("Volume"), "volumes", "append")] = Field(
+        default_factory=_empty_list
+    )
+    """Further volumes of the pods."""
+    extra_volume_mounts: Annotated[AnyList, PassThrough(list_of("VolumeMount"), "volumeMounts", "append")] = Field(
+        default_factory=_empty_list
+    )
+    """Further mounts of the training container."""
+
+
+class RoleSettings(PodSettings):
+    """One role of the training: how many pods, how large, and how they stop."""
+
+    replicas: Count
+    """Number of pods."""
+    cpu: Quantity
+    """CPU request of each pod."""
+    memory: Quantity
+    """Memory request of each pod."""
+    cpu_limit: OptionalQuantity
+    """CPU limit of each pod; empty means the request."""
+    memory_limit: OptionalQuantity
+    """Memory limit of each pod; empty means the request."""
+    gpus: Count
+    """GPUs of each pod, of the resource named by gpu.resourceName."""
+    shm_size: Quantity
+    """Size of /dev/shm, which counts against the memory limit."""
+    stop_grace_seconds: Annotated[int, Field(ge=1)]
+    """Seconds between SIGTERM and SIGKILL: as long as saving a checkpoint takes, plus some."""
+    pre_stop_sleep_seconds: Count
+    """Seconds that a stopping pod waits before SIGTERM, so that the chief can save first; 0 means none."""
+    command: list[str] = Field(default_factory=_empty_list)
+    """Program of this role; empty means the chart's command."""
+    args: list[str] = Field(default_factory=_empty_list)
+    """Arguments of this role's program; empty means the chart's args."""
+
+
+class VolumeSettings(Section):
+    """One folder that pods share: a claim made by the chart, an existing claim, or an object-store URI."""
+
+    existing_claim: str
+    """Name of an existing PersistentVolumeClaim to use instead of making one."""
+    uri: str
+    """Object-store address (gs://…, s3://…) handed to the program instead of any claim."""
+    size: OptionalQuantity
+    """Size of the claim that the chart makes."""
+    storage_class: str
+    """StorageClass of the claim; empty means the cluster's default, "-" means none."""
+    access_mode: Literal["ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod", "ReadOnlyMany"]
+    """Access mode of the claim; ReadWriteMany wherever more than one pod mounts it."""
+    mount_path: str
+    """Folder in the pods."""
+    sub_path: str
+    """Folder inside the volume to mount instead of its root."""
+    read_only: bool
+    """Whether the pods only read."""
+    keep: bool
+    """Whether `helm uninstall` leaves the claim."""
+    roles: list[str]
+    """Roles that mount it; empty means all."""
+    annotations: Annotations
+    """Annotations of the claim."""

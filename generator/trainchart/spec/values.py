@@ -1,0 +1,195 @@
+"""The values of a generated chart, section by section: its public interface beside the names of its objects.
+
+values.yaml, its comments, values.schema.json and the README table derive from `Values`; the model spec offers the
+same sections (`SharedValues`), so that a key has one name, one meaning and one place.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from trainchart.spec.section import (
+    Annotations,
+    Count,
+    Duration,
+    JsonSchema,
+    Labels,
+    OptionalQuantity,
+    Port,
+    Quantity,
+    Section,
+    Text,
+    kubernetes,
+)
+from trainchart.spec.settings import PodSettings, RoleSettings, VolumeSettings
+
+_PEERS: dict[str, Any] = {"type": "array", "items": kubernetes("NetworkPolicyPeer", "networking.v1")}
+Peers = Annotated[list[Any], JsonSchema(_PEERS)]
+DigestText = Annotated[str, Field(pattern=r"^(sha256:[a-f0-9]{64})?$")]
+
+
+class Image(Section):
+    """The training image; a digest wins over the tag."""
+
+    repository: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9._/:-]*[a-z0-9])?$")]
+    """Registry and name of the image, without tag."""
+    tag: Text
+    """Tag of the image; never a moving one such as latest."""
+    digest: DigestText
+    """Digest (sha256:…) of the image; names exactly one image, so it wins over the tag."""
+    pull_policy: Literal["IfNotPresent", "Always", "Never"]
+    """When the kubelet pulls the image."""
+    pull_secrets: list[str]
+    """Names of the image pull secrets."""
+
+
+class Controller(Section):
+    """The run controller, which ends a finished training."""
+
+    enabled: Annotated[bool, JsonSchema({"const": False})]
+    """Whether a run controller scales the roles; not available in this version, so only false is accepted."""
+
+
+class Run(Section):
+    """One training from start to verdict."""
+
+    id: Annotated[str, Field(pattern=r"^([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?)?$")]
+    """Identity of the run. A pod of a run that has succeeded parks instead of training again, even when it is
+    re-created; empty limits that to the pod's own lifetime."""
+    max_restarts: Count
+    """How often a program may fail by its own fault, per pod, before it is given up."""
+    start_deadline: Duration
+    """How long all pods may take to start (30m, 1h30m, or seconds)."""
+    evaluator_grace: Duration
+    """How long the evaluator may go on after the training has succeeded (10m, or seconds)."""
+    no_progress_timeout: Duration
+    """End and restart a program that reports no step for so long; 0 switches the watchdog off."""
+    controller: Controller
+
+
+class Gpu(Section):
+    """Which extended resource a GPU is."""
+
+    resource_name: Annotated[
+        str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
+    ]
+    """Resource that roles.*.gpus counts, for example nvidia.com/gpu, amd.com/gpu or nvidia.com/mig-1g.10gb."""
+
+
+class Service(Section):
+    """The headless Service that gives every pod its DNS name."""
+
+    port: Port
+    """Port of TensorFlow's gRPC server in every training pod."""
+    status_port: Port
+    """Port of the launcher's /status and /metrics in every training pod."""
+    annotations: Annotations
+    """Annotations of the Service."""
+
+
+class NetworkPolicy(Section):
+    """Who may reach the pods; the release's own pods may always reach each other on all ports."""
+
+    enabled: bool
+    """Whether ingress is restricted at all."""
+    status_from: Peers
+    """Peers that may reach the status port, for example the monitoring namespace."""
+    tensorboard_from: Peers
+    """Peers that may reach TensorBoard, for example the ingress controller's namespace."""
+
+
+class PodDisruptionBudget(Section):
+    """Limits voluntary disruptions."""
+
+    enabled: bool
+    """Whether at most one training pod at a time may be evicted; never blocks a drain for ever."""
+
+
+class ServiceAccount(Section):
+    """The identity of the pods; it carries no token and no rights."""
+
+    create: bool
+    """Whether the chart makes the ServiceAccount."""
+    name: str
+    """Name of the ServiceAccount; empty means the chart's own, or the namespace's default if none is made."""
+    annotations: Annotations
+    """Annotations of the ServiceAccount."""
+
+
+class Ingress(Section):
+    """Reach TensorBoard from outside the cluster."""
+
+    enabled: bool
+    """Whether TensorBoard gets an Ingress."""
+    class_name: str
+    """Ingress class; empty means the cluster's default."""
+    host: str
+    """Host name under which TensorBoard is reached."""
+    path: str
+    """Path under which TensorBoard is reached."""
+    tls_secret: str
+    """Secret with the certificate; empty means plain HTTP."""
+    annotations: Annotations
+    """Annotations of the Ingress."""
+
+
+class TensorBoard(Section):
+    """TensorBoard over the summaries of this release, reading only."""
+
+    enabled: bool
+    """Whether TensorBoard runs beside the training."""
+    cpu: Quantity
+    """CPU request of TensorBoard."""
+    memory: Quantity
+    """Memory request of TensorBoard."""
+    cpu_limit: OptionalQuantity
+    """CPU limit of TensorBoard; empty means the request."""
+    memory_limit: OptionalQuantity
+    """Memory limit of TensorBoard; empty means the request."""
+    port: Port
+    """Port of TensorBoard's pod and Service."""
+    ingress: Ingress
+
+
+class SharedValues(PodSettings):
+    """Sections that the spec and the chart's values have in common."""
+
+    image: Image
+    args: list[str]
+    """Arguments appended to the command."""
+    roles: dict[str, RoleSettings]
+    """The roles of the training, each one StatefulSet."""
+    volumes: dict[str, VolumeSettings]
+    """Folders that the pods share; TRAINCHART_<NAME>_DIR tells the program where each one is."""
+    run: Run
+    gpu: Gpu
+    service: Service
+    network_policy: NetworkPolicy
+    pod_disruption_budget: PodDisruptionBudget
+    service_account: ServiceAccount
+    tensorboard: TensorBoard
+    common_labels: Labels
+    """Labels added to every object."""
+    common_annotations: Annotations
+    """Annotations added to every object."""
+    extra_manifests: Annotated[
+        list[dict[str, Any]],
+        JsonSchema(
+            {
+                "type": "array",
+                "items": {"type": "object", "required": ["apiVersion", "kind", "metadata"]},
+            }
+        ),
+    ]
+    """Further Kubernetes objects to install with the release, taken as they are."""
+
+
+class Values(SharedValues):
+    """Everything that `helm install --set` can change in a generated chart."""
+
+    command: Annotated[list[str], Field(min_length=1)]
+    """Program that every role runs, under the launcher."""
+    hyperparameters: dict[str, float | int | str | bool]
+    """Hyperparameters of the training, typed and bounded by the model's author."""
