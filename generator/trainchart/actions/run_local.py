@@ -1,0 +1,195 @@
+"""The use case `trainchart run`: chart and values through the Helm engine, plan, ports, folders, processes.
+
+The same manifests that `helm install` would create are what runs; printing is the command line's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainchart.actions.chart_input import read_chart_files
+from trainchart.errors import PlanError, ToolError
+from trainchart.host.files import read_text
+from trainchart.host.helm import find_engine
+from trainchart.host.helm_input import require_chart, require_release_name
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
+from trainchart.local import release_folder
+from trainchart.local.code_index import recall_code
+from trainchart.local.kill import parse_kills
+from trainchart.local.launcher_archive import place_launcher
+from trainchart.local.notices import Notices
+from trainchart.local.objects import find_training_sets, image_repository
+from trainchart.local.observer import Observer
+from trainchart.local.plan import LocalPlan, LocalSettings, needed_addresses, plan_local_run
+from trainchart.local.ports import PortReservation, reserve_ports
+from trainchart.local.release_folder import Existing
+from trainchart.local.report import describe_result
+from trainchart.local.result import RunResult
+from trainchart.local.supervise import run_plan
+from trainchart.rendering import Rendering, ValueOverrides
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What the user asked for."""
+
+    target: str
+    """A chart folder, a chart archive, a model spec file, or the name of a model in models/."""
+    python: str
+    runs_folder: Path
+    release: str = ""
+    namespace: str = "default"
+    values: tuple[Path, ...] = ()
+    sets: tuple[str, ...] = ()
+    set_strings: tuple[str, ...] = ()
+    set_jsons: tuple[str, ...] = ()
+    engine: str = "auto"
+    code: Path | None = None
+    existing: Existing = Existing.REFUSE
+    kills: tuple[str, ...] = ()
+    claims: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Target:
+    chart: Path
+    chart_name: str
+    code: Path | None
+    """Where a model spec says that its code is."""
+
+
+def preview_run(request: RunRequest) -> LocalPlan:
+    """Return the plan of the run that this request would start, without leaving anything behind."""
+    with _open_target(request.target) as target, tempfile.TemporaryDirectory() as scratch:
+        release = request.release or release_folder.choose_release(request.runs_folder, target.chart_name)
+        folder = (request.runs_folder / release).absolute()
+        plan, reservation = _plan(request, target, release, folder, place_launcher(Path(scratch)))
+        reservation.close()
+        parse_kills(request.kills, [pod.label for pod in plan.pods])
+        return plan
+
+
+def run_local(request: RunRequest, observer: Observer) -> tuple[LocalPlan, RunResult]:
+    """Run to the verdict. Call it from the main thread.
+
+    :raises TrainchartError: for all that keeps the run from starting; a failed training is a result.
+    """
+    with _open_target(request.target) as target:
+        if request.release:
+            require_release_name(request.release)
+        release = request.release or release_folder.claim_release(request.runs_folder, target.chart_name)
+        with release_folder.open_release(request.runs_folder, release, request.existing) as folder:
+            plan, reservation = _plan(request, target, release, folder, place_launcher(folder))
+            try:
+                kills = parse_kills(request.kills, [pod.label for pod in plan.pods])
+                release_folder.write_plan(plan)
+                observer.show_plan(plan)
+                result = run_plan(plan, kills, observer)
+            finally:
+                reservation.close()
+            release_folder.write_record(folder / release_folder.RESULT_FILE, describe_result(plan, result))
+            return plan, result
+
+
+def _plan(
+    request: RunRequest, target: _Target, release: str, folder: Path, launcher: Path
+) -> tuple[LocalPlan, PortReservation]:
+    python = _find_python(request.python)
+    rendering = _render(request, target, release)
+    code = _find_code(request, target, rendering)
+    reservation = reserve_ports(needed_addresses(rendering.manifests))
+    try:
+        settings = LocalSettings(
+            release=release,
+            namespace=request.namespace,
+            release_folder=str(folder),
+            launcher=str(launcher),
+            code=str(code),
+            python=python,
+            caller=os.environ,
+            claims={name: str(path.absolute()) for name, path in request.claims.items()},
+            ports=reservation.ports,
+        )
+        return plan_local_run(rendering.manifests, settings), reservation
+    except BaseException:
+        reservation.close()
+        raise
+
+
+def _render(request: RunRequest, target: _Target, release: str) -> Rendering:
+    overrides = ValueOverrides(
+        files=tuple((str(path), read_text(path)) for path in request.values),
+        sets=request.sets,
+        set_strings=request.set_strings,
+        set_jsons=request.set_jsons,
+    )
+    engine = find_engine(request.engine)
+    return engine.render(target.chart, release=release, namespace=request.namespace, overrides=overrides)
+
+
+def _find_code(request: RunRequest, target: _Target, rendering: Rendering) -> Path:
+    """Return what stands for the image's code: the folder asked for, the spec's, remembered, or this one."""
+    if request.code is not None:
+        if not request.code.is_dir():
+            raise ToolError(
+                f"there is no folder {request.code}", hint="--code takes the folder of the training code"
+            )
+        return request.code.absolute()
+    if target.code is not None:
+        return target.code.absolute()
+    sets = find_training_sets(rendering.manifests, Notices())
+    repository = image_repository(str(sets[0].container.get("image", ""))) if sets else ""
+    return recall_code(repository) or Path.cwd()
+
+
+def _find_python(wanted: str) -> str:
+    found = shutil.which(wanted)
+    if found is None:
+        raise ToolError(
+            f"there is no Python at {wanted!r}", hint="--python takes an interpreter's path or name"
+        )
+    # Not resolved: a virtual environment's python is a link, and only the link knows its packages.
+    return str(Path(found).absolute())
+
+
+@contextmanager
+def _open_target(target: str) -> Iterator[_Target]:
+    path = Path(target)
+    if path.is_dir() or path.name.endswith((".tgz", ".tar.gz")):
+        require_chart(path)
+        yield _Target(path, _read_chart_name(path), None)
+        return
+    spec = path if path.suffix in (".yaml", ".yml") else Path("models") / f"{target}.yaml"
+    if not spec.is_file():
+        raise ToolError(
+            f"there is no model, chart or archive {target!r}",
+            hint=f"expected a chart folder, a .tgz, a model spec, or a model's name with the spec in {spec}",
+        )
+    with tempfile.TemporaryDirectory(prefix="trainchart-") as scratch:
+        yield _render_model(spec, Path(scratch))
+
+
+def _render_model(spec: Path, scratch: Path) -> _Target:
+    """Generate the chart of a model spec into `scratch`."""
+    from trainchart.actions import generate
+
+    model = generate.render_model_to(spec, scratch)
+    return _Target(model.chart, _read_chart_name(model.chart), model.code)
+
+
+def _read_chart_name(chart: Path) -> str:
+    try:
+        name = parse_mapping(read_chart_files(chart)["Chart.yaml"].decode(errors="replace")).get("name")
+    except (KeyError, YamlError) as err:
+        raise ToolError(
+            f"cannot read Chart.yaml of {chart}: {err}", hint="is this the chart you mean?"
+        ) from err
+    if not isinstance(name, str) or not name:
+        raise PlanError(f"Chart.yaml of {chart} has no name")
+    return name

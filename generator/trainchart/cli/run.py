@@ -1,0 +1,157 @@
+"""`trainchart run`: parse, run the local training, print its progress (stderr) and result (stdout)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.errors import Problem, TrainingFailed
+
+if TYPE_CHECKING:
+    from trainchart.local.plan import LocalPlan
+    from trainchart.local.result import RunResult
+
+_EXAMPLES = """
+Examples:
+
+  trainchart run mnist                                    the model of models/mnist.yaml
+
+  trainchart run charts/mnist --set hyperparameters.learningRate=0.01
+
+  trainchart run mnist-0.1.0.tgz -f small.yaml --release exp-7
+
+  trainchart run charts/mnist --release exp-7 --resume    go on from the checkpoint
+
+  trainchart run charts/mnist --kill worker-1@20s         see how it survives a lost worker
+
+  trainchart run charts/mnist --dry-run                   show commands and environments only
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run", epilog=_EXAMPLES)(_run)
+
+
+def _run(
+    target: Annotated[
+        str, typer.Argument(help="A model's name or spec file, a chart folder, or a chart archive (.tgz).")
+    ],
+    release: Annotated[str, typer.Option(help="Name of the run. Default: <chart>-<next free number>.")] = "",
+    namespace: Annotated[str, typer.Option(help="Namespace that the templates see.")] = "default",
+    values: Annotated[
+        list[Path] | None,
+        typer.Option("--values", "-f", help="Values file, as for helm install; repeatable."),
+    ] = None,
+    sets: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE; repeatable.")] = None,
+    set_strings: Annotated[
+        list[str] | None, typer.Option("--set-string", help="KEY=TEXT; repeatable.")
+    ] = None,
+    set_jsons: Annotated[list[str] | None, typer.Option("--set-json", help="KEY=JSON; repeatable.")] = None,
+    engine: Annotated[
+        str, typer.Option(help="Helm engine: auto, sdk, binary, or the path of a helm binary.")
+    ] = "auto",
+    python: Annotated[
+        str, typer.Option(help="Python that runs the training. Default: the one that runs trainchart.")
+    ] = sys.executable,
+    code: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the training code, which stands for the image's /app. Default: the model's."
+        ),
+    ] = None,
+    claims: Annotated[
+        list[str] | None,
+        typer.Option("--claim", help="CLAIM=FOLDER: use your folder for a volume claim; repeatable."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a release that exists.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Remove a release that exists and start anew.")
+    ] = False,
+    kills: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kill", help="POD@TIME: kill the program of a pod, for example worker-1@20s; repeatable."
+        ),
+    ] = None,
+    runs_folder: Annotated[Path, typer.Option("--runs-dir", help="Folder that keeps the runs.")] = Path(
+        ".trainchart/runs"
+    ),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be started, and start nothing.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    output: FormatOption = Format.text,
+) -> None:
+    """Train a model on this machine, as local processes, from the very chart that a cluster gets.
+
+    Every pod's container becomes a process with the same command, environment and TF_CONFIG up to the printed
+    ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run in order.
+    """
+    from trainchart.actions.run_local import RunRequest, preview_run, run_local
+    from trainchart.cli.run_display import choose_display
+    from trainchart.local.release_folder import Existing
+    from trainchart.local.report import describe_plan, describe_result, summarize_plan, summarize_result
+
+    if resume and fresh:
+        raise typer.BadParameter("--resume and --fresh exclude each other")
+    existing = Existing.RESUME if resume else Existing.FRESH if fresh else Existing.REFUSE
+    request = RunRequest(
+        target=target,
+        python=python,
+        runs_folder=runs_folder,
+        release=release,
+        namespace=namespace,
+        values=tuple(values or ()),
+        sets=tuple(sets or ()),
+        set_strings=tuple(set_strings or ()),
+        set_jsons=tuple(set_jsons or ()),
+        engine=engine,
+        code=code,
+        existing=existing,
+        kills=tuple(kills or ()),
+        claims=_parse_claims(claims or []),
+    )
+    if dry_run:
+        preview = preview_run(request)
+        print_json(describe_plan(preview)) if output is Format.json else print(summarize_plan(preview))
+        return
+    with choose_display(quiet=quiet or output is Format.json) as display:
+        plan, result = run_local(request, display)
+    if output is Format.json:
+        print_json(describe_result(plan, result))
+    elif result.failure is None:
+        print(summarize_result(plan, result))
+    _leave(plan, result)
+
+
+def _parse_claims(texts: list[str]) -> dict[str, Path]:
+    claims = {}
+    for text in texts:
+        name, separator, folder = text.partition("=")
+        if not separator or not name or not Path(folder).is_dir():
+            raise typer.BadParameter(f"--claim {text!r}: expected CLAIM=FOLDER with a folder that exists")
+        claims[name] = Path(folder)
+    return claims
+
+
+def _leave(plan: LocalPlan, result: RunResult) -> None:
+    """Turn a failure into the error that names its first cause, and an interruption into its exit code."""
+    from trainchart.local.report import explain_hint
+
+    if result.signal is not None:
+        raise typer.Exit(128 + result.signal)
+    failure = result.failure
+    if failure is None:
+        return
+    problems = [Problem(failure.sentence, where=failure.pod)]
+    if failure.error:
+        problems.append(Problem(failure.error, where=failure.pod))
+    raise TrainingFailed(
+        f"the training {result.release} failed: {failure.pod} gave up first ({failure.cause})",
+        hint=explain_hint(failure, plan),
+        problems=tuple(problems),
+    )

@@ -1,0 +1,45 @@
+"""Parses `--kill POD@TIME`: the failure that a user injects into a local run. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from trainchart.errors import PlanError, Problem
+
+_FORM = re.compile(r"(?P<label>[a-z][a-z0-9-]*)@(?P<amount>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class KillRequest:
+    label: str
+    after_seconds: float
+    """Counted from the start of the pod's training program."""
+
+
+def parse_kills(texts: Sequence[str], labels: Collection[str]) -> tuple[KillRequest, ...]:
+    """Parse all requests, sorted by time; `labels` are the pods there are.
+
+    :raises PlanError: with one problem for each that cannot be.
+    """
+    problems = []
+    requests = []
+    for text in texts:
+        match = _FORM.fullmatch(text.strip())
+        if match is None:
+            problems.append(
+                Problem(f"--kill {text!r} is not POD@TIME", hint="for example `--kill worker-1@20s`")
+            )
+        elif match["label"] not in labels:
+            problems.append(
+                Problem(
+                    f"--kill {text!r}: there is no pod {match['label']!r}", hint=f"pods: {', '.join(labels)}"
+                )
+            )
+        else:
+            requests.append(KillRequest(match["label"], float(match["amount"]) * _SECONDS[match["unit"]]))
+    if problems:
+        raise PlanError("the failures to inject do not fit this run", problems=tuple(problems))
+    return tuple(sorted(requests, key=lambda request: request.after_seconds))

@@ -1,0 +1,300 @@
+"""Plans a local run: manifests and settings in, every process with argv, environment and folders out.
+
+Pure, and from the manifests alone: whatever a template puts into a container appears in the process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from trainchart.errors import PlanError
+from trainchart.local import objects
+from trainchart.local.environment import ContainerEnvironment, inherit_variables, resolve_environment
+from trainchart.local.expansion import PathMap, expand_variables
+from trainchart.local.notices import Notices
+from trainchart.local.objects import PodIdentity, RenderedData, TrainingSet
+from trainchart.local.volumes import PlannedFile, Storage, resolve_volumes
+from trainchart.rendering import Manifest
+from trainchart_runtime import cluster, contract
+
+POD_MARK = "TRAINCHART_LOCAL_POD"
+"""Set in every process of a local run, so that even those that left their session are found at the end."""
+DEFAULT_MAX_RESTARTS = 3
+DEFAULT_EVALUATOR_GRACE_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class LocalSettings:
+    """What a local run knows beside the manifests; all paths are absolute."""
+
+    release: str
+    namespace: str
+    release_folder: str
+    launcher: str
+    code: str
+    """Stands for the image's /app."""
+    python: str
+    """Stands for the image's python and python3."""
+    caller: Mapping[str, str]
+    """The caller's whole environment; only what environment.INHERITED names is used."""
+    claims: Mapping[str, str]
+    """Claim name to the folder that the user chose for it."""
+    ports: Mapping[str, int]
+    """Loopback port for every address of `needed_addresses`."""
+
+
+@dataclass(frozen=True)
+class PodPlan:
+    """One process to start, with everything it needs."""
+
+    name: str
+    label: str
+    """Short name: role and ordinal."""
+    role: str
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    working_directory: str
+    pod_folder: str
+    """Lives as long as the pod: removed before a resumed run starts."""
+    folders: tuple[str, ...]
+    files: tuple[PlannedFile, ...]
+    log_file: str
+    termination_file: str
+    state_folder: str
+    stop_grace_seconds: int
+    max_restarts: int
+
+
+@dataclass(frozen=True)
+class LocalPlan:
+    """A whole local run; it ends when all `deciding` pods have succeeded."""
+
+    release: str
+    namespace: str
+    chart: str
+    release_folder: str
+    pods: tuple[PodPlan, ...]
+    addresses: Mapping[str, str]
+    """"host:port" as the cluster knows it to "127.0.0.1:port"."""
+    deciding: tuple[str, ...]
+    evaluator_grace_seconds: int
+    claims: Mapping[str, str]
+    checkpoints: str
+    """Folder or URI of the checkpoints, empty where the model keeps none."""
+    tensorboard_logs: str
+    has_tensorboard: bool
+    """The chart would start TensorBoard; a local run does not."""
+    warnings: tuple[str, ...]
+
+
+def needed_addresses(manifests: Sequence[Manifest]) -> tuple[str, ...]:
+    """Return "<pod>.<service>:<port>" for every port of every training pod, in a stable order."""
+    sets = objects.find_training_sets(manifests, Notices())
+    return tuple(
+        f"{training_set.name}-{ordinal}.{training_set.service}:{port}"
+        for training_set in sets
+        for ordinal in range(training_set.replicas)
+        for port in _ports_of(training_set)
+    )
+
+
+def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> LocalPlan:
+    """Return the plan of a run of these manifests.
+
+    :raises PlanError: with every reason why they cannot run here.
+    """
+    notices = Notices()
+    sets = objects.find_training_sets(manifests, notices)
+    _check_sets(sets, notices)
+    data = objects.find_rendered_data(manifests)
+    addresses = {address: f"127.0.0.1:{settings.ports[address]}" for address in needed_addresses(manifests)}
+    planner = _PodPlanner(settings, data, addresses, notices)
+    drafts = [
+        (pod, planner.plan_pod(training_set, pod))
+        for training_set in sets
+        for pod in objects.identify_pods(training_set, settings.namespace)
+    ]
+    if notices.problems:
+        raise PlanError(
+            "this chart cannot run on this machine as it is",
+            hint="mend these, or install the chart in a cluster",
+            problems=tuple(notices.problems),
+        )
+    pods = tuple(draft.plan for _, draft in drafts)
+    first = drafts[0][1]
+    return LocalPlan(
+        release=settings.release,
+        namespace=settings.namespace,
+        chart=str(sets[0].labels.get(objects.CHART_LABEL, sets[0].labels.get("app.kubernetes.io/name", ""))),
+        release_folder=settings.release_folder,
+        pods=pods,
+        addresses=addresses,
+        deciding=first.deciding,
+        evaluator_grace_seconds=_evaluator_grace_seconds(sets),
+        claims={name: folder for _, draft in drafts for name, folder in draft.claims.items()},
+        checkpoints=first.plan.environment.get(contract.CHECKPOINTS_DIR, ""),
+        tensorboard_logs=first.plan.environment.get(contract.LOG_DIR, ""),
+        has_tensorboard=any(item.kind == "Deployment" and "tensorboard" in item.name for item in manifests),
+        warnings=tuple(notices.warnings),
+    )
+
+
+def _check_sets(sets: Sequence[TrainingSet], notices: Notices) -> None:
+    if not sets and not notices.problems:
+        raise PlanError(
+            "this chart renders no training pods",
+            hint=f"expected StatefulSets labelled {objects.ROLE_LABEL}: {' | '.join(objects.TRAINING_ROLES)}",
+        )
+    roles = [item.role for item in sets]
+    doubled = sorted({role for role in roles if roles.count(role) > 1})
+    if doubled:
+        raise PlanError(
+            f"the chart holds several trainings ({', '.join(doubled)} twice), and a local run takes one",
+            hint="switch the others off in the values, for example by `--set other.enabled=false`",
+        )
+    if sets and not any(item.replicas for item in sets):
+        raise PlanError(
+            "every role has zero replicas: there is nothing to run", hint="raise `replicas` in the values"
+        )
+    for training_set in sets:
+        limits = (training_set.container.get("resources") or {}).get("limits") or {}
+        devices = sorted(name for name in limits if "/" in name)
+        if devices:
+            notices.warn(
+                f"{training_set.role} asks for {', '.join(devices)}: here all share what this machine has"
+            )
+
+
+def _evaluator_grace_seconds(sets: Sequence[TrainingSet]) -> int:
+    for training_set in sets:
+        if objects.EVALUATOR_GRACE_ANNOTATION in training_set.annotations:
+            return int(training_set.annotations[objects.EVALUATOR_GRACE_ANNOTATION])
+    return DEFAULT_EVALUATOR_GRACE_SECONDS
+
+
+def _ports_of(training_set: TrainingSet) -> tuple[int, ...]:
+    declared = [int(item["containerPort"]) for item in training_set.container.get("ports") or []]
+    return tuple(dict.fromkeys([*declared, contract.TF_PORT, contract.STATUS_PORT]))
+
+
+@dataclass(frozen=True)
+class _Draft:
+    plan: PodPlan
+    deciding: tuple[str, ...]
+    claims: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _PodPlanner:
+    settings: LocalSettings
+    data: RenderedData
+    addresses: Mapping[str, str]
+    notices: Notices
+
+    def plan_pod(self, training_set: TrainingSet, pod: PodIdentity) -> _Draft:
+        folder = PurePosixPath(self.settings.release_folder)
+        pod_folder = folder / "pods" / pod.label
+        container = training_set.container
+        resolved = resolve_environment(container, pod, self.data, self.settings.caller, self.notices)
+        storage = Storage(folder / "claims", pod_folder, self.settings.claims)
+        volumes = resolve_volumes(training_set, pod, self.data, storage, resolved.values, self.notices)
+        termination_file = str(pod_folder / "termination-log")
+        image_paths = (
+            (contract.LAUNCHER_PATH, self.settings.launcher),
+            (contract.CODE_PATH, self.settings.code),
+            (str(container.get("terminationMessagePath") or "/dev/termination-log"), termination_file),
+        )
+        paths = PathMap(image_paths).with_pairs(volumes.paths)
+        environment = self._complete(resolved, pod, paths, termination_file)
+        contents = {item.path: item.content for item in volumes.files}
+        plan = PodPlan(
+            name=pod.name,
+            label=pod.label,
+            role=pod.role,
+            argv=self._argv(training_set, resolved.values, paths),
+            environment=environment,
+            working_directory=self._working_directory(training_set, paths),
+            pod_folder=str(pod_folder),
+            folders=(str(pod_folder), *volumes.folders),
+            files=volumes.files,
+            log_file=str(folder / "logs" / f"{pod.label}.log"),
+            termination_file=termination_file,
+            state_folder=environment.get(contract.STATE_DIR) or paths.translate(contract.STATE_MOUNT),
+            stop_grace_seconds=training_set.stop_grace_seconds,
+            max_restarts=_integer(resolved.values.get(contract.MAX_RESTARTS), DEFAULT_MAX_RESTARTS),
+        )
+        cluster_file = environment.get(contract.CLUSTER_FILE) or paths.translate(
+            f"{contract.CONFIG_MOUNT}/{contract.CLUSTER_FILE_NAME}"
+        )
+        return _Draft(plan, self._find_deciding(contents.get(cluster_file), training_set), volumes.claims)
+
+    def _complete(
+        self, resolved: ContainerEnvironment, pod: PodIdentity, paths: PathMap, termination_file: str
+    ) -> dict[str, str]:
+        """Join what the image would provide, the container's own variables and what only local runs need."""
+        translated = {
+            name: value if name in resolved.verbatim else paths.translate(value)
+            for name, value in resolved.values.items()
+        }
+        python_folder = str(PurePosixPath(self.settings.python).parent)
+        return {
+            **inherit_variables({**self.settings.caller, **_only(translated, "PATH")}, python_folder),
+            **{name: value for name, value in translated.items() if name != "PATH"},
+            contract.ADDRESSES: json.dumps(self.addresses, sort_keys=True),
+            # Always set: without it the launcher writes to the real /dev of this machine.
+            contract.TERMINATION_FILE: termination_file,
+            POD_MARK: f"{self.settings.release_folder}/{pod.label}",
+        }
+
+    def _argv(self, training_set: TrainingSet, values: Mapping[str, str], paths: PathMap) -> tuple[str, ...]:
+        container = training_set.container
+        command = [str(word) for word in container.get("command") or []]
+        if not command:
+            self.notices.refuse(
+                f"{training_set.role} has no command: its image decides, and a local run has no image",
+                where=training_set.source,
+                hint=f"set `command: [python3, {contract.LAUNCHER_PATH}, --]`",
+            )
+            return ()
+        words = [*command, *(str(word) for word in container.get("args") or [])]
+        program_starts = {0, words.index("--") + 1} if "--" in words else {0}
+        return tuple(
+            self.settings.python
+            if position in program_starts and word in ("python", "python3")
+            else paths.translate(expand_variables(word, values))
+            for position, word in enumerate(words)
+        )
+
+    def _working_directory(self, training_set: TrainingSet, paths: PathMap) -> str:
+        wanted = str(training_set.container.get("workingDir") or contract.CODE_PATH)
+        translated = paths.translate(wanted)
+        if translated == wanted and wanted not in dict(paths.pairs):
+            self.notices.warn(f"{training_set.role}: the working folder {wanted} exists in the image only")
+            return self.settings.code
+        return translated
+
+    def _find_deciding(self, content: bytes | None, training_set: TrainingSet) -> tuple[str, ...]:
+        if content is None:
+            self.notices.refuse(
+                f"{training_set.role} has no cluster description",
+                where=training_set.source,
+                hint=f"mount a ConfigMap with {contract.CLUSTER_FILE_NAME}, named in {contract.CLUSTER_FILE}",
+            )
+            return ()
+        try:
+            description = cluster.parse_cluster(content.decode(errors="replace"))
+        except cluster.ClusterDescriptionError as error:
+            self.notices.refuse(str(error), hint="use a chart and a trainchart of the same version")
+            return ()
+        return tuple(str(task) for task in cluster.deciding_tasks(description))
+
+
+def _only(values: Mapping[str, str], name: str) -> dict[str, str]:
+    return {name: values[name]} if name in values else {}
+
+
+def _integer(text: str | None, default: int) -> int:
+    return int(text) if text and text.isdecimal() else default

@@ -1,0 +1,170 @@
+"""The folder of one local release: its name, its lock, what a resumed or fresh run keeps, and its files.
+
+Holds claims/ (what survives), pods/ (what lives as long as a pod), logs/, run.json and result.json.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from trainchart.errors import PlanError, ToolError
+from trainchart.local.plan import LocalPlan
+
+RUN_FILE = "run.json"
+RESULT_FILE = "result.json"
+_LOCKS = ".locks"
+_RELEASE_LENGTH = 53
+"""Helm's limit."""
+
+
+class Existing(Enum):
+    """What to do with a release whose folder is there already."""
+
+    REFUSE = "refuse"
+    RESUME = "resume"
+    FRESH = "fresh"
+
+
+def choose_release(runs_folder: Path, chart_name: str) -> str:
+    """Return `<chart>-<n>` with the number after the highest in use."""
+    stem = re.sub(r"[^a-z0-9-]+", "-", chart_name.lower())[: _RELEASE_LENGTH - 5].strip("-") or "run"
+    names = [path.name for path in runs_folder.iterdir()] if runs_folder.is_dir() else []
+    numbers = [int(found[1]) for name in names if (found := re.fullmatch(rf"{stem}-(\d{{1,4}})", name))]
+    return f"{stem}-{max(numbers, default=0) + 1}"
+
+
+def claim_release(runs_folder: Path, chart_name: str) -> str:
+    """Choose a release and make its folder, so that nobody else chooses the same."""
+    _make(runs_folder)
+    while True:
+        release = choose_release(runs_folder, chart_name)
+        try:
+            (runs_folder / release).mkdir()
+        except FileExistsError:
+            continue
+        except OSError as err:
+            raise _error("make", runs_folder / release, err) from err
+        return release
+
+
+@contextmanager
+def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterator[Path]:
+    """Lock the release, and give its folder as `existing` says; the lock ends with the block or the process.
+
+    A folder that is new and still without a run when the block fails is removed again.
+    """
+    _make(runs_folder)
+    folder = (runs_folder / release).absolute()
+    with _locked(runs_folder / _LOCKS / f"{release}.lock", release):
+        try:
+            is_used = folder.exists() and any(folder.iterdir())
+            if is_used and existing is Existing.REFUSE:
+                raise PlanError(
+                    f"the release {release} exists already: {folder}",
+                    hint="--resume continues from its checkpoint, --fresh removes it and starts anew",
+                )
+            if is_used and existing is Existing.FRESH:
+                shutil.rmtree(folder)
+            elif is_used:
+                # New pods have empty folders of their own; only claims and logs outlive them.
+                shutil.rmtree(folder / "pods", ignore_errors=True)
+            folder.mkdir(exist_ok=True)
+        except OSError as err:
+            raise _error("prepare", folder, err) from err
+        try:
+            yield folder
+        finally:
+            if not (folder / RUN_FILE).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_plan(plan: LocalPlan) -> None:
+    """Make all folders and files of the plan; run.json comes last and says that the release has a run."""
+    folder = Path(plan.release_folder)
+    try:
+        (folder / "logs").mkdir(exist_ok=True)
+        for pod in plan.pods:
+            for path in pod.folders:
+                Path(path).mkdir(parents=True, exist_ok=True)
+            for file in pod.files:
+                target = Path(file.path)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.touch(mode=0o600 if file.is_secret else 0o644)
+                target.write_bytes(file.content)
+        record = {
+            "release": plan.release,
+            "chart": plan.chart,
+            "pods": [{"label": pod.label, "name": pod.name, "role": pod.role} for pod in plan.pods],
+        }
+        write_record(folder / RUN_FILE, record)
+        (folder / RESULT_FILE).unlink(missing_ok=True)
+    except OSError as err:
+        raise _error("write", Path(err.filename or folder), err) from err
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a JSON file whole or not at all."""
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        temporary.write_text(json.dumps(record, indent=2) + "\n")
+        temporary.replace(path)
+    except OSError as err:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise _error("write", path, err) from err
+
+
+def read_record(path: Path) -> Mapping[str, Any]:
+    """Return the record, empty where there is none or it is broken."""
+    try:
+        record = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+@contextmanager
+def _locked(path: Path, release: str) -> Iterator[None]:
+    try:
+        path.parent.mkdir(exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as err:
+        raise _error("write", path, err) from err
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as err:
+        raise PlanError(
+            f"the release {release} is running already",
+            hint="wait for its end, stop it, or choose another name with --release",
+        ) from err
+    else:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make(runs_folder: Path) -> None:
+    try:
+        if not runs_folder.is_dir():
+            runs_folder.mkdir(parents=True, exist_ok=True)
+            # A folder of ours, and nothing in it is worth a commit.
+            (runs_folder / ".gitignore").write_text("*\n")
+    except OSError as err:
+        raise _error("make", runs_folder, err) from err
+
+
+def _error(action: str, path: Path, err: OSError) -> ToolError:
+    return ToolError(
+        f"cannot {action} {path}: {err.strerror or err}",
+        hint="choose a folder with room that you may write to: --runs-dir",
+    )

@@ -1,0 +1,163 @@
+"""Puts a plan and a result into what people and programs read: a short text, or JSON documents. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from typing import Any
+
+from trainchart.local.plan import LocalPlan
+from trainchart.local.result import Failure, PodResult, RunResult
+from trainchart.local.verdict import Verdict
+from trainchart_runtime import causes
+
+
+def describe_plan(plan: LocalPlan) -> dict[str, Any]:
+    """Return the plan as a JSON document: what would be started, with what, and where."""
+    return {
+        "release": plan.release,
+        "namespace": plan.namespace,
+        "chart": plan.chart,
+        "folder": plan.release_folder,
+        "deciding": list(plan.deciding),
+        "evaluatorGraceSeconds": plan.evaluator_grace_seconds,
+        "addresses": dict(plan.addresses),
+        "claims": dict(plan.claims),
+        "warnings": list(plan.warnings),
+        "pods": [
+            {
+                "pod": pod.label,
+                "name": pod.name,
+                "role": pod.role,
+                "argv": list(pod.argv),
+                "workingDirectory": pod.working_directory,
+                "environment": dict(pod.environment),
+                "folders": list(pod.folders),
+                "files": [file.path for file in pod.files],
+                "log": pod.log_file,
+                "stopGraceSeconds": pod.stop_grace_seconds,
+                "maxRestarts": pod.max_restarts,
+            }
+            for pod in plan.pods
+        ],
+    }
+
+
+def describe_result(plan: LocalPlan, result: RunResult) -> dict[str, Any]:
+    """Return the result as a JSON document."""
+    return {
+        "verdict": str(result.verdict),
+        "release": result.release,
+        "chart": plan.chart,
+        "seconds": round(result.seconds, 1),
+        "step": result.step,
+        "examplesPerSecond": result.examples_per_second,
+        "metrics": {label: dict(metrics) for label, metrics in result.metrics.items()},
+        "failure": None if result.failure is None else asdict(result.failure),
+        "pods": [_describe_pod(pod) for pod in result.pods],
+        "folders": {
+            "release": result.release_folder,
+            "logs": f"{result.release_folder}/logs",
+            "claims": dict(plan.claims),
+            "checkpoints": plan.checkpoints,
+            "tensorboard": plan.tensorboard_logs,
+        },
+    }
+
+
+def _describe_pod(pod: PodResult) -> dict[str, Any]:
+    return {
+        "pod": pod.label,
+        "name": pod.name,
+        "role": pod.role,
+        "state": pod.state,
+        "exitCode": pod.exit_code,
+        "attempts": pod.attempts,
+        "containerRestarts": pod.container_restarts,
+        "step": pod.step,
+        "examplesPerSecond": pod.examples_per_second,
+        "metrics": dict(pod.metrics),
+        "log": pod.log_file,
+    }
+
+
+def summarize_plan(plan: LocalPlan) -> str:
+    """Return what a dry run prints: per pod the command, folder and environment, and the address map."""
+    lines = [f"release {plan.release} of {plan.chart}, in {plan.release_folder}"]
+    for pod in plan.pods:
+        lines += [
+            "",
+            f"{pod.label}  (pod {pod.name}, in {pod.working_directory})",
+            f"  {shlex.join(pod.argv)}",
+        ]
+        lines += [f"    {name}={value}" for name, value in sorted(pod.environment.items())]
+    lines += ["", "addresses:", *_address_lines(plan)]
+    lines += [f"claim {name}: {folder}" for name, folder in plan.claims.items()]
+    return "\n".join(lines)
+
+
+def _address_lines(plan: LocalPlan) -> list[str]:
+    width = max((len(address) for address in plan.addresses), default=0)
+    return [f"  {address:<{width}}  {here}" for address, here in plan.addresses.items()]
+
+
+def introduce_plan(plan: LocalPlan) -> list[str]:
+    """Return the lines that open a run: what starts, where, and which ports stand for which hosts."""
+    return [
+        f"release {plan.release} of {plan.chart}: {', '.join(pod.label for pod in plan.pods)}",
+        f"code {plan.pods[0].working_directory}, everything else in {plan.release_folder}",
+        *_address_lines(plan),
+        *(f"note: {warning}" for warning in plan.warnings),
+    ]
+
+
+def summarize_result(plan: LocalPlan, result: RunResult) -> str:
+    """Return the end of a run in words: verdict, numbers, places, next steps."""
+    lines = [f"{result.verdict}: {result.release} after {_duration(result.seconds)}"]
+    numbers = []
+    if result.step is not None:
+        numbers.append(f"{result.step} steps")
+    if result.examples_per_second is not None:
+        numbers.append(f"{result.examples_per_second:,.0f} examples/s")
+    if numbers:
+        lines.append("  " + ", ".join(numbers))
+    for label, metrics in result.metrics.items():
+        lines.append(f"  {label}: " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items()))
+    lines += [f"  {name:<13}{place}" for name, place in _places(plan, result)]
+    if result.verdict is Verdict.SUCCEEDED:
+        lines += ["next:", *(f"  {step}" for step in _next_steps(plan))]
+    return "\n".join(lines)
+
+
+def _places(plan: LocalPlan, result: RunResult) -> list[tuple[str, str]]:
+    places = [("checkpoints", plan.checkpoints), ("TensorBoard", plan.tensorboard_logs)]
+    places += [
+        (f"claim {name}", folder) for name, folder in plan.claims.items() if folder != plan.checkpoints
+    ]
+    return [(name, place) for name, place in places if place] + [
+        ("role logs", f"{result.release_folder}/logs")
+    ]
+
+
+def _next_steps(plan: LocalPlan) -> list[str]:
+    steps = [f"trainchart logs {plan.release}"]
+    if plan.tensorboard_logs:
+        steps.append(f"tensorboard --logdir {shlex.quote(plan.tensorboard_logs)}")
+    steps.append(f"helm install {plan.release} CHART   (the same chart, in a cluster)")
+    return steps
+
+
+def explain_hint(failure: Failure, plan: LocalPlan) -> str:
+    """Return the next action after a failure; a missing module means something else here than in an image."""
+    pod = next(pod for pod in plan.pods if pod.label == failure.pod)
+    log = f"the whole log: {failure.log_file}"
+    if failure.cause == causes.MODULE_MISSING.name:
+        return f"install the module for {pod.argv[0]}, or choose another Python with --python; {log}"
+    if failure.cause == causes.PROGRAM_MISSING.name:
+        return f"the code was looked for in {pod.working_directory}: name its folder with --code; {log}"
+    return f"{failure.hint} {log}".strip()
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"

@@ -1,0 +1,123 @@
+"""What a local run ended with, as plain data, and the first failure in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainchart.local.verdict import Verdict
+from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.termination import Termination, find_first_failure
+
+
+@dataclass(frozen=True)
+class PodResult:
+    label: str
+    name: str
+    role: str
+    state: str
+    exit_code: int | None
+    attempts: int
+    container_restarts: int
+    step: int | None
+    examples_per_second: float | None
+    metrics: Mapping[str, float]
+    log_file: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The failure that the others followed from."""
+
+    pod: str
+    cause: str
+    sentence: str
+    error: str
+    """The program's own words, maybe empty."""
+    hint: str
+    exit_code: int
+    at: float
+    """Seconds since the epoch."""
+    log_file: str
+    last_lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    verdict: Verdict
+    release: str
+    release_folder: str
+    seconds: float
+    pods: tuple[PodResult, ...]
+    deciding: tuple[str, ...]
+    failure: Failure | None
+    signal: int | None
+    """The signal that interrupted the run."""
+
+    @property
+    def step(self) -> int | None:
+        """The last step of the pods that decide."""
+        return max((pod.step for pod in self._leading() if pod.step is not None), default=None)
+
+    @property
+    def examples_per_second(self) -> float | None:
+        speeds = [pod.examples_per_second for pod in self._leading() if pod.examples_per_second is not None]
+        return sum(speeds) if speeds else None
+
+    @property
+    def metrics(self) -> Mapping[str, Mapping[str, float]]:
+        """Final metrics by pod."""
+        return {pod.label: pod.metrics for pod in self.pods if pod.metrics}
+
+    def _leading(self) -> tuple[PodResult, ...]:
+        return tuple(pod for pod in self.pods if pod.label in self.deciding)
+
+
+@dataclass(frozen=True)
+class PodEnd:
+    """How one pod's launcher ended for good."""
+
+    exit_code: int
+    termination: Termination | None
+    log_file: str
+    last_line: str
+    at: float
+
+
+def explain_failure(ends: Mapping[str, PodEnd]) -> Failure | None:
+    """Return the first failure among the pods that gave up; None for no pods.
+
+    A launcher that left no message (it was killed) counts after those that did.
+    """
+    first = find_first_failure({label: end.termination for label, end in ends.items() if end.termination})
+    if first is not None:
+        end = ends[first]
+        assert end.termination is not None
+        cause = CAUSES.get(end.termination.cause)
+        return Failure(
+            pod=first,
+            cause=end.termination.cause,
+            sentence=cause.sentence if cause else "The program failed.",
+            error=end.termination.error,
+            hint=cause.hint if cause else "",
+            exit_code=end.exit_code,
+            at=end.termination.finished_at or end.at,
+            log_file=end.log_file,
+            last_lines=tuple(end.termination.lines),
+        )
+    silent = min(ends, key=lambda label: (ends[label].at, label), default=None)
+    if silent is None:
+        return None
+    end = ends[silent]
+    how = f"signal {-end.exit_code}" if end.exit_code < 0 else f"exit code {end.exit_code}"
+    return Failure(
+        pod=silent,
+        cause="launcher-ended",
+        sentence=f"The launcher ended with {how} and left no message.",
+        error=end.last_line,
+        hint="Read the pod's log.",
+        exit_code=end.exit_code,
+        at=end.at,
+        log_file=end.log_file,
+        last_lines=(),
+    )
