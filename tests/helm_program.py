@@ -26,9 +26,7 @@ def find_helm_program(major: int) -> Path:
         return program
     go = shutil.which("go")
     if go is None:
-        raise HelmProgramMissingError(
-            f"helm {version} is not at {program}, and there is no Go to build it with"
-        )
+        raise HelmProgramMissingError(f"helm {version} is not at {program}, and there is no Go to build it with")
     cache.mkdir(parents=True, exist_ok=True)
     with Path(cache, f".helm-{version}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -45,3 +43,8 @@ def _build(go: str, major: int, version: str, program: Path) -> None:
         if done.returncode != 0:
             raise RuntimeError(f"go install {module} failed:\n{done.stderr[-2000:]}")
         Path(folder, "helm").replace(program)
+
+
+if __name__ == "__main__":
+    for wanted in VERSIONS:
+        print(find_helm_program(wanted))

@@ -66,9 +66,7 @@ def test_every_object_with_its_source_hooks_included(engine: HelmEngine, plain_c
     assert "clusterIP: None" in rendering.texts["templates/service.yaml"]
 
 
-def test_the_same_objects_as_the_reference(
-    engine: HelmEngine, reference: HelmEngine, plain_chart: Path
-) -> None:
+def test_the_same_objects_as_the_reference(engine: HelmEngine, reference: HelmEngine, plain_chart: Path) -> None:
     options: dict[str, Any] = {"sets": ("roles.worker.replicas=3", "labels.team=nlp"), "is_upgrade": True}
     mine, theirs = render(engine, plain_chart, **options), render(reference, plain_chart, **options)
     assert mine.manifests == theirs.manifests
@@ -124,9 +122,7 @@ def test_values_reach_templates_with_helms_types_and_order(
     assert type(found) is type(expected)
 
 
-def test_a_list_index_changes_a_list_of_a_file_but_not_one_of_the_chart(
-    engine: HelmEngine, plain_chart: Path
-) -> None:
+def test_a_list_index_changes_a_list_of_a_file_but_not_one_of_the_chart(engine: HelmEngine, plain_chart: Path) -> None:
     from_file = render(
         engine, plain_chart, files=("env: [{name: X, value: a}, {name: Z}]\n",), sets=("env[1].value=b",)
     )
@@ -290,20 +286,13 @@ def test_a_library_chart_is_refused(engine: HelmEngine, plain_chart: Path) -> No
 def test_custom_resource_definitions_are_rendered(engine: HelmEngine, plain_chart: Path) -> None:
     (plain_chart / "crds").mkdir()
     (plain_chart / "crds" / "things.yaml").write_text(
-        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
-        "metadata: {name: things.example.com}\n"
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\n"
     )
-    found = [
-        (m.source, m.name)
-        for m in render(engine, plain_chart).manifests
-        if m.kind == "CustomResourceDefinition"
-    ]
+    found = [(m.source, m.name) for m in render(engine, plain_chart).manifests if m.kind == "CustomResourceDefinition"]
     assert found == [("crds/things.yaml", "things.example.com")]
 
 
-def test_lint_says_what_is_wrong_and_strict_turns_warnings_into_errors(
-    engine: HelmEngine, plain_chart: Path
-) -> None:
+def test_lint_says_what_is_wrong_and_strict_turns_warnings_into_errors(engine: HelmEngine, plain_chart: Path) -> None:
     assert [m for m in engine.lint(plain_chart) if m.severity != "info"] == []
     (plain_chart / "templates" / "name.yaml").write_text(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: Not_A_Name\n"
@@ -317,9 +306,7 @@ def test_lint_says_what_is_wrong_and_strict_turns_warnings_into_errors(
 
 def test_lint_checks_values_and_archives(engine: HelmEngine, plain_chart: Path, tmp_path: Path) -> None:
     overrides = ValueOverrides(sets=("gpuz=1",))
-    refused = [
-        m for m in engine.lint(plain_chart, overrides=overrides, kube_version="1.33") if m.severity == "error"
-    ]
+    refused = [m for m in engine.lint(plain_chart, overrides=overrides, kube_version="1.33") if m.severity == "error"]
     assert any("unknown key 'gpuz'" in m.message for m in refused)
     archive = tmp_path / "plain-1.2.3.tgz"
     with tarfile.open(archive, "w:gz") as tar:

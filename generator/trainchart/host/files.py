@@ -72,9 +72,7 @@ def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
         for name in sorted(names):
             path = Path(parent, name)
             if not path.is_file():
-                raise ToolError(
-                    f"{path} is neither a file nor a folder", hint="remove it, or list it in .helmignore"
-                )
+                raise ToolError(f"{path} is neither a file nor a folder", hint="remove it, or list it in .helmignore")
             content = read_bytes(path, limit=remaining)
             remaining -= len(content)
             files[path.relative_to(folder).as_posix()] = content

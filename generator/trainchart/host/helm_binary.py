@@ -101,13 +101,9 @@ class BinaryEngine:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise ToolError(
-                f"{self.path} {argv[0]} did not end within {TIMEOUT_SECONDS:.0f} seconds"
-            ) from error
+            raise ToolError(f"{self.path} {argv[0]} did not end within {TIMEOUT_SECONDS:.0f} seconds") from error
         except (OSError, ValueError) as error:
-            raise ToolError(
-                f"cannot run {self.path}: {error}", hint="is this a helm 3 or 4 program?"
-            ) from error
+            raise ToolError(f"cannot run {self.path}: {error}", hint="is this a helm 3 or 4 program?") from error
 
 
 @contextmanager

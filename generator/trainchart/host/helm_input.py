@@ -23,16 +23,12 @@ def require_chart(chart: Path) -> None:
     try:
         if chart.is_dir():
             if not (chart / "Chart.yaml").is_file():
-                raise ToolError(
-                    f"{chart} is not a chart: it has no Chart.yaml", hint="name the chart's own folder"
-                )
+                raise ToolError(f"{chart} is not a chart: it has no Chart.yaml", hint="name the chart's own folder")
             return
         with chart.open("rb") as stream:
             magic = stream.read(len(_GZIP_MAGIC))
     except FileNotFoundError as error:
-        raise ToolError(
-            f"there is no chart at {chart}", hint="generate it first, or check the path"
-        ) from error
+        raise ToolError(f"there is no chart at {chart}", hint="generate it first, or check the path") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ToolError(f"cannot read chart {chart}: {reason}") from error

@@ -27,5 +27,5 @@ def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...
                 problems.append(Problem("renders to something that is not a Kubernetes object", where=source))
     if problems:
         raise RenderError(f"chart {chart} does not render", problems=tuple(problems))
-    # Helm puts documents of one file into an order by kind, so the order in the file is not to be had from it.
+    # Helm sorts the documents of one file by kind, so their order in the file is not to be had from it.
     return tuple(sorted(manifests, key=lambda manifest: (manifest.source, manifest.kind, manifest.name)))

@@ -99,9 +99,7 @@ class SdkEngine:
     ) -> tuple[LintMessage, ...]:
         require_chart(chart)
         try:
-            report = helm_python.lint(
-                chart, merge_overrides(overrides), strict=True, kube_version=kube_version
-            )
+            report = helm_python.lint(chart, merge_overrides(overrides), strict=True, kube_version=kube_version)
         except helm_python.HelmError as error:
             raise render_error(str(error), chart_label(chart)) from error
         messages = []

@@ -23,9 +23,7 @@ def merge_maps(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str,
     return merged
 
 
-def merge_set(
-    base: Mapping[str, Any], expression: str, parse: SetParser, *, is_json: bool = False
-) -> dict[str, Any]:
+def merge_set(base: Mapping[str, Any], expression: str, parse: SetParser, *, is_json: bool = False) -> dict[str, Any]:
     """Return `base` with one set expression applied to it."""
     if "[" not in expression:
         return merge_maps(base, parse(expression))

@@ -1,0 +1,21 @@
+"""The files of a chart given on the command line, whether it is a folder or an archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainchart.archive.read import parse_archive
+from trainchart.errors import ToolError
+from trainchart.host.files import read_bytes, read_tree
+from trainchart.host.helm_input import require_chart
+
+
+def read_chart_files(chart: Path) -> dict[str, bytes]:
+    """Return the files of the chart at `chart` by relative path. Raises ToolError where it is no chart."""
+    require_chart(chart)
+    if chart.is_dir():
+        return read_tree(chart)
+    try:
+        return dict(parse_archive(read_bytes(chart)).files)
+    except ToolError as error:
+        raise ToolError(f"{chart}: {error.message}", hint=error.hint) from error

@@ -1,0 +1,84 @@
+"""Pack a chart into a .tgz, its lock honoured: what is published is what was generated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainchart.actions.chart_input import read_chart_files
+from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
+from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
+from trainchart.errors import ChecksFailed, Problem, ToolError
+from trainchart.host.files import write_file
+from trainchart.host.git import read_commit
+from trainchart.host.helm import find_engine
+
+SOURCE_DATE_EPOCH = "SOURCE_DATE_EPOCH"
+"""See https://reproducible-builds.org/specs/source-date-epoch/."""
+
+
+@dataclass(frozen=True)
+class PackagedChart:
+    """A chart archive and where it was written."""
+
+    path: Path
+    archive: ChartArchive
+
+
+def package_chart(
+    chart: Path,
+    destination: Path,
+    *,
+    engine: str = "auto",
+    allow_drift: bool = False,
+    environment: Mapping[str, str],
+) -> PackagedChart:
+    """Pack the chart at `chart` into the folder `destination`.
+
+    Raises RenderError where it does not render with its own values, and ChecksFailed where files differ from
+    trainchart.lock.yaml and `allow_drift` is off.
+    """
+    files = read_chart_files(chart)
+    if not allow_drift:
+        _require_no_drift(chart, files)
+    archive = pack_chart(files, _read_build_info(chart, environment))
+    find_engine(engine).render(chart, release=archive.name[:50].rstrip("-"))
+    path = destination / archive.filename
+    write_file(path, archive.data)
+    return PackagedChart(path, archive)
+
+
+def _require_no_drift(chart: Path, files: Mapping[str, bytes]) -> None:
+    # An archive has no lock: .helmignore keeps it out.
+    if LOCK_FILE not in files:
+        return
+    drift = find_drift(parse_lock(files[LOCK_FILE].decode(errors="replace")), files)
+    if drift:
+        raise ChecksFailed(
+            f"{chart} is not as it was generated",
+            hint="change the model spec and generate the chart again, or pass --allow-drift",
+            problems=tuple(Problem(f"{found.kind.value} since it was generated", where=found.path) for found in drift),
+        )
+
+
+def _read_build_info(chart: Path, environment: Mapping[str, str]) -> BuildInfo:
+    # The repository that an archive happens to lie in is not where its content came from.
+    commit = read_commit(chart) if chart.is_dir() else None
+    epoch = _source_date(environment)
+    if commit is None:
+        return BuildInfo(created_epoch=epoch)
+    return BuildInfo(
+        git_commit=commit.commit,
+        is_dirty=commit.is_dirty,
+        created_epoch=commit.committed_epoch if epoch is None else epoch,
+    )
+
+
+def _source_date(environment: Mapping[str, str]) -> int | None:
+    text = environment.get(SOURCE_DATE_EPOCH, "")
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 11:
+        raise ToolError(f"{SOURCE_DATE_EPOCH} is {text!r}, expected seconds since 1970", hint="for example 1767225600")
+    return int(text)

@@ -1,0 +1,107 @@
+"""Chart.yaml as archives need it: name and version, and our build annotations put in and taken out.
+
+Putting annotations in keeps the author's comments and order wherever the file is written in the usual
+block style.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import semver
+
+from trainchart.errors import ToolError
+from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
+
+CHART_FILE = "Chart.yaml"
+IDENTITY_ANNOTATION = "trainchart/content-sha256"
+COMMIT_ANNOTATION = "trainchart/git-commit"
+CREATED_ANNOTATION = "trainchart/created"
+BUILD_ANNOTATIONS = frozenset({IDENTITY_ANNOTATION, COMMIT_ANNOTATION, CREATED_ANNOTATION})
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_NAME_LIMIT = 63
+
+
+@dataclass(frozen=True)
+class ChartFile:
+    """A parsed Chart.yaml whose name and version are fit for a file name and an OCI tag."""
+
+    name: str
+    version: str
+    text: str
+    data: Mapping[str, Any]
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        found = self.data.get("annotations")
+        return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+
+    @property
+    def plain_data(self) -> dict[str, Any]:
+        """The content without build annotations: what identity is about."""
+        return _without_build_annotations(self.data)
+
+
+def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
+    """Return the Chart.yaml among `files`. Raises ToolError where it is missing or unfit."""
+    if CHART_FILE not in files:
+        raise ToolError("this is not a chart: there is no Chart.yaml")
+    try:
+        text = files[CHART_FILE].decode("utf-8-sig")
+        data = parse_mapping(text)
+    except (UnicodeDecodeError, YamlError) as error:
+        raise ToolError(f"{CHART_FILE} cannot be read: {error}") from error
+    name, version = data.get("name"), data.get("version")
+    if not isinstance(name, str) or len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
+        raise ToolError(
+            f"{CHART_FILE}: {name!r} is not a chart name",
+            hint=f"use at most {_NAME_LIMIT} lower-case letters, digits and dashes",
+        )
+    if not isinstance(version, str) or not semver.Version.is_valid(version):
+        raise ToolError(f"{CHART_FILE}: {version!r} is not a SemVer 2 version", hint='for example: "1.4.0"')
+    return ChartFile(name, version, text, data)
+
+
+def stamp_chart_file(chart: ChartFile, annotations: Mapping[str, str]) -> str:
+    """Return the text of Chart.yaml with exactly `annotations` as its build annotations."""
+    wanted = chart.plain_data
+    if annotations:
+        wanted["annotations"] = {**annotations, **wanted.get("annotations", {})}
+    text = _edit_lines(chart.text, annotations)
+    try:
+        if parse_mapping(text) == wanted:
+            return text
+    except YamlError:
+        pass
+    # Flow style, anchors or the like: correct beats pretty.
+    return dump_mapping(wanted)
+
+
+def _edit_lines(text: str, annotations: Mapping[str, str]) -> str:
+    old = re.compile(r"\s+[\"']?(?:" + "|".join(map(re.escape, sorted(BUILD_ANNOTATIONS))) + r")[\"']?:")
+    lines = [line for line in text.splitlines() if not old.match(line)]
+    header = next((n for n, line in enumerate(lines) if re.fullmatch(r"annotations:\s*(#.*)?", line)), None)
+    if header is None:
+        header = len(lines)
+        lines.append("annotations:")
+    below = next((line for line in lines[header + 1 :] if line.strip() and not line.lstrip().startswith("#")), "")
+    indent = " " * (len(below) - len(below.lstrip())) or "  "
+    new = [f"{indent}{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in annotations.items()]
+    if not new and not below.startswith(" "):
+        del lines[header]
+    lines[header + 1 : header + 1] = new
+    return "\n".join(lines) + "\n"
+
+
+def _without_build_annotations(data: Mapping[str, Any]) -> dict[str, Any]:
+    plain = dict(data)
+    annotations = plain.pop("annotations", None)
+    if isinstance(annotations, dict):
+        annotations = {key: value for key, value in annotations.items() if key not in BUILD_ANNOTATIONS}
+    if annotations:
+        plain["annotations"] = annotations
+    return plain

@@ -1,0 +1,109 @@
+"""Which files of a chart folder belong to the chart: .helmignore with Helm's own meaning.
+
+Helm's rules are not git's: there is no `**`, the first matching rule decides, and a negated rule drops every
+file that it does not match. Source: pkg/ignore/rules.go and pkg/chart/v2/loader/directory.go of Helm 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from trainchart.errors import ToolError
+
+IGNORE_FILE = ".helmignore"
+_ALWAYS = "templates/.?*"
+"""Helm's built-in rule: no dot files among the templates."""
+
+
+@dataclass(frozen=True)
+class _Rule:
+    pattern: re.Pattern[str]
+    whole_path: bool
+    """Compare the path from the chart folder, not the last part alone."""
+    folders_only: bool
+    negated: bool
+
+    def drops(self, path: str, is_folder: bool) -> bool:
+        subject = path if self.whole_path else path.rpartition("/")[2]
+        matches = self.pattern.fullmatch(subject) is not None
+        if self.negated:
+            return (self.folders_only and not is_folder) or not matches
+        return matches and (is_folder or not self.folders_only)
+
+
+def drop_ignored(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files that Helm would load, sorted by path; ToolError for a .helmignore it refuses."""
+    rules = _parse_rules(files.get(IGNORE_FILE, b"").decode("utf-8-sig", errors="replace"))
+    dropped: dict[str, bool] = {}
+
+    def is_dropped(path: str, is_folder: bool) -> bool:
+        if path not in dropped:
+            dropped[path] = any(rule.drops(path, is_folder) for rule in rules)
+        return dropped[path]
+
+    kept: dict[str, bytes] = {}
+    for path, content in sorted(files.items()):
+        folders = [str(folder) for folder in PurePosixPath(path).parents if str(folder) != "."]
+        if not any(is_dropped(folder, True) for folder in folders) and not is_dropped(path, False):
+            kept[path] = content
+    return kept
+
+
+def _parse_rules(text: str) -> tuple[_Rule, ...]:
+    rules: list[_Rule] = []
+    for number, line in enumerate([*text.splitlines(), _ALWAYS], start=1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        if "**" in line:
+            raise ToolError(f"{IGNORE_FILE}:{number}: Helm has no ** in {line!r}", hint="name the folder, like `docs/`")
+        negated = line.startswith("!")
+        body = line.removeprefix("!")
+        folders_only = body.endswith("/")
+        body = body.removesuffix("/")
+        try:
+            pattern = re.compile(_translate(body.removeprefix("/")))
+        except (ValueError, re.error) as error:
+            raise ToolError(f"{IGNORE_FILE}:{number}: {line!r} is not a pattern: {error}") from error
+        rules.append(_Rule(pattern, "/" in body, folders_only, negated))
+    return tuple(rules)
+
+
+def _translate(glob: str) -> str:
+    """Return the regular expression for a pattern of Go's filepath.Match."""
+    parts: list[str] = []
+    position = 0
+    while position < len(glob):
+        char = glob[position]
+        if char == "*":
+            parts.append("[^/]*")
+        elif char == "?":
+            parts.append("[^/]")
+        elif char == "[":
+            end = _class_end(glob, position)
+            body = glob[position + 1 : end].replace("[", r"\[").replace("&&", r"&\&").replace("||", r"|\|")
+            parts.append(f"[{body}]")
+            position = end
+        elif char == "\\":
+            position += 1
+            if position == len(glob):
+                raise ValueError("it ends in a backslash")
+            parts.append(re.escape(glob[position]))
+        else:
+            parts.append(re.escape(char))
+        position += 1
+    return "(?s:" + "".join(parts) + ")"
+
+
+def _class_end(glob: str, start: int) -> int:
+    position = start + 1
+    while position < len(glob):
+        if glob[position] == "\\":
+            position += 1
+        elif glob[position] == "]" and position > start + 1:
+            return position
+        position += 1
+    raise ValueError("a [ is not closed")

@@ -1,0 +1,135 @@
+"""trainchart.lock.yaml: what made a generated chart, so that drift and upgrades follow from one file.
+
+The lock lies in the chart folder and is kept out of archives by .helmignore, so that it does not change the
+identity of the chart.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.errors import ToolError
+from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
+
+LOCK_FILE = "trainchart.lock.yaml"
+_FORMAT = 1
+_HEADER = "# Written by `trainchart generate`: what this chart was made from. Do not edit.\n"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something a chart was made from: the path or name it goes by, and the sha256 of its content."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Lock:
+    """What made a chart, and the sha256 of every file it was made of."""
+
+    generator: str
+    """Version of trainchart."""
+    spec: Source
+    family: Source
+    """The template family and the hash of all its files."""
+    layers: tuple[Source, ...]
+    """Packs between the built-in defaults and the spec, lowest first."""
+    files: Mapping[str, str]
+
+
+class DriftKind(enum.StrEnum):
+    changed = "changed"
+    missing = "missing"
+    added = "added"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A file that is not as `trainchart generate` left it."""
+
+    path: str
+    kind: DriftKind
+
+
+def hash_content(content: bytes) -> str:
+    """Return the sha256 of one file in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def hash_tree(files: Mapping[str, bytes]) -> str:
+    """Return one sha256 for paths and contents of several files, whatever their order."""
+    listing = "".join(f"{hash_content(content)}  {path}\n" for path, content in sorted(files.items()))
+    return hash_content(listing.encode())
+
+
+def build_lock(
+    *,
+    generator: str,
+    spec: Source,
+    family: Source,
+    layers: tuple[Source, ...] = (),
+    files: Mapping[str, bytes],
+) -> Lock:
+    """Return the lock of a chart of `files` (relative path → content), the lock itself left out."""
+    hashes = {path: hash_content(content) for path, content in sorted(files.items()) if path != LOCK_FILE}
+    return Lock(generator=generator, spec=spec, family=family, layers=layers, files=hashes)
+
+
+def dump_lock(lock: Lock) -> str:
+    """Return the text of the lock file."""
+    return _HEADER + dump_mapping(
+        {
+            "format": _FORMAT,
+            "generator": lock.generator,
+            "spec": _dump_source(lock.spec),
+            "family": _dump_source(lock.family),
+            "layers": [_dump_source(layer) for layer in lock.layers],
+            "files": dict(sorted(lock.files.items())),
+        }
+    )
+
+
+def parse_lock(text: str) -> Lock:
+    """Return the lock that `text` holds. Raises ToolError where it is damaged or of a newer format."""
+    try:
+        data = parse_mapping(text)
+        if data.get("format") != _FORMAT:
+            raise ToolError(
+                f"{LOCK_FILE} has format {data.get('format')!r}, this trainchart knows {_FORMAT}",
+                hint="generate the chart again, or use a newer trainchart",
+            )
+        return Lock(
+            generator=str(data["generator"]),
+            spec=_parse_source(data["spec"]),
+            family=_parse_source(data["family"]),
+            layers=tuple(_parse_source(layer) for layer in data["layers"]),
+            files={str(path): str(digest) for path, digest in data["files"].items()},
+        )
+    except (YamlError, KeyError, TypeError, AttributeError) as error:
+        raise ToolError(f"{LOCK_FILE} is damaged: {error}", hint="generate the chart again") from error
+
+
+def find_drift(lock: Lock, files: Mapping[str, bytes]) -> list[Drift]:
+    """Return the files that differ from what `lock` remembers, sorted by path."""
+    found = []
+    for path in sorted({*lock.files, *files} - {LOCK_FILE}):
+        if path not in files:
+            found.append(Drift(path, DriftKind.missing))
+        elif path not in lock.files:
+            found.append(Drift(path, DriftKind.added))
+        elif hash_content(files[path]) != lock.files[path]:
+            found.append(Drift(path, DriftKind.changed))
+    return found
+
+
+def _dump_source(source: Source) -> dict[str, str]:
+    return {"name": source.name, "sha256": source.sha256}
+
+
+def _parse_source(data: Mapping[str, Any]) -> Source:
+    return Source(str(data["name"]), str(data["sha256"]))

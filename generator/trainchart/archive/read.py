@@ -1,0 +1,88 @@
+"""From the bytes of a chart archive to its files, trusting nothing inside.
+
+An archive may come from anywhere, so whatever could write outside a folder or eat the memory is refused:
+absolute and parent paths, links and devices, several top folders, repeated names, and decompression bombs.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainchart.errors import ToolError
+
+UNPACKED_LIMIT = 100 * 1024 * 1024
+"""Bytes; Helm's own limit of a decompressed chart."""
+ENTRY_LIMIT = 10_000
+_CHUNK = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class UnpackedChart:
+    """The files of an archive by their path inside the chart folder, which is called `folder`."""
+
+    folder: str
+    files: Mapping[str, bytes]
+
+
+def parse_archive(data: bytes) -> UnpackedChart:
+    """Return the files of the .tgz `data`. Raises ToolError for what is damaged, hostile or not a chart."""
+    tar = _decompress(data)
+    folders: set[str] = set()
+    files: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(tar), mode="r:") as archive:
+            for number, entry in enumerate(archive):
+                if number >= ENTRY_LIMIT:
+                    raise ToolError(f"the archive holds more than {ENTRY_LIMIT} entries")
+                folder, path = _safe_path(entry.name)
+                folders.add(folder)
+                if entry.isdir():
+                    continue
+                content = archive.extractfile(entry) if entry.isreg() else None
+                if content is None:
+                    raise ToolError(f"the archive holds {entry.name!r}, which is not a plain file")
+                if not path or path in files:
+                    raise ToolError(f"the archive holds {entry.name!r} twice, or outside a chart folder")
+                files[path] = content.read()
+    except (tarfile.TarError, EOFError, ValueError) as error:
+        raise ToolError(f"the archive is damaged: {error}") from error
+    if len(folders) != 1:
+        found = ", ".join(sorted(folders)) or "none"
+        raise ToolError(f"a chart archive holds exactly one folder, found {found}")
+    if "Chart.yaml" not in files:
+        raise ToolError("the archive is not a chart: it holds no Chart.yaml")
+    return UnpackedChart(folders.pop(), dict(sorted(files.items())))
+
+
+def _decompress(data: bytes) -> bytes:
+    """Undo gzip in steps, so that a bomb is noticed before it fills the memory."""
+    stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    parts: list[bytes] = []
+    size = 0
+    pending = data
+    try:
+        while pending and not stream.eof:
+            part = stream.decompress(pending, _CHUNK)
+            pending = stream.unconsumed_tail
+            size += len(part)
+            if size > UNPACKED_LIMIT:
+                raise ToolError(f"the archive unpacks to more than {UNPACKED_LIMIT} bytes")
+            parts.append(part)
+    except zlib.error as error:
+        raise ToolError(f"not a gzip archive, or a damaged one: {error}") from error
+    if not stream.eof:
+        raise ToolError("the archive is cut off", hint="fetch or pack it again")
+    return b"".join(parts)
+
+
+def _safe_path(name: str) -> tuple[str, str]:
+    """Split an entry's name into top folder and path below it; ToolError where it could lead outside."""
+    parts = name.rstrip("/").split("/")
+    unsafe = any(part in ("", ".", "..") for part in parts) or any(char in name for char in "\\\0")
+    if unsafe or (len(parts[0]) > 1 and parts[0][1] == ":"):
+        raise ToolError(f"the archive holds the unsafe path {name!r}")
+    return parts[0], "/".join(parts[1:])

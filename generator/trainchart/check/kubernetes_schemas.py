@@ -1,0 +1,73 @@
+"""The objects one Kubernetes version knows, compiled once and asked often.
+
+The definitions come from host/kubernetes_schemas.py. Validators and verdicts are kept, because most objects
+of a chart are the same from case to case and compiling costs more than validating.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
+from referencing import Registry, Resource
+
+_BASE = "https://kubernetes.io/api/_definitions.json"
+_MESSAGE_LIMIT = 240
+
+
+class KubernetesSchemas:
+    """Strict JSON schemas of one Kubernetes version, such as "1.33"; `definitions` maps names to schemas."""
+
+    def __init__(self, version: str, definitions: Mapping[str, Any]) -> None:
+        self.version = version
+        contents = {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": _BASE,
+            "$defs": definitions,
+        }
+        self._registry: Registry[Any] = Resource.from_contents(contents) @ Registry()
+        self._names = {
+            (f"{known['group']}/{known['version']}".lstrip("/"), known["kind"]): name
+            for name, schema in definitions.items()
+            for known in schema.get("x-kubernetes-group-version-kind", ())
+        }
+        self._groups = {_group(api_version) for api_version, _ in self._names}
+        self._validators: dict[str, Draft202012Validator] = {}
+        self._verdicts: dict[str, tuple[str, ...]] = {}
+
+    def find_errors(self, document: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what this version would refuse in `document`; nothing for kinds of other API groups."""
+        key = json.dumps(document, sort_keys=True, default=str)
+        if key not in self._verdicts:
+            self._verdicts[key] = tuple(self._errors(document))
+        return self._verdicts[key]
+
+    def _errors(self, document: Mapping[str, Any]) -> list[str]:
+        api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
+        if not api_version or not kind:
+            return ["the object has no apiVersion or no kind"]
+        name = self._names.get((api_version, kind))
+        if name is None:
+            if _group(api_version) in self._groups:
+                return [f"Kubernetes {self.version} has no {kind} in {api_version}"]
+            return []
+        if name not in self._validators:
+            self._validators[name] = Draft202012Validator({"$ref": f"{_BASE}#/$defs/{name}"}, registry=self._registry)
+        return sorted(_describe(error) for error in self._validators[name].iter_errors(document))
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def _describe(error: ValidationError) -> str:
+    deepest = best_match(error.context) if error.context else None
+    # Every schema also takes null, which no author means.
+    message = (deepest or error).message.replace(", 'null'", "")
+    if len(message) > _MESSAGE_LIMIT:
+        message = message[: _MESSAGE_LIMIT - 1] + "…"
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")
+    return f"{path or 'the object'}: {message}"

@@ -1,0 +1,45 @@
+"""Rules about the files of a chart, whatever they render to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainchart.archive.lock import LOCK_FILE, DriftKind, find_drift, parse_lock
+from trainchart.check.finding import CheckInput, Finding
+from trainchart.errors import ToolError
+from trainchart.kubernetes_yaml import find_duplicate_keys
+
+_DRIFT = {
+    DriftKind.changed: "was changed by hand since it was generated",
+    DriftKind.missing: "was generated but is gone",
+    DriftKind.added: "was added by hand",
+}
+
+
+def check_drift(given: CheckInput) -> Iterator[Finding]:
+    """Compare the files with trainchart.lock.yaml; charts without one are not generated ones."""
+    if LOCK_FILE not in given.files:
+        return
+    try:
+        lock = parse_lock(given.files[LOCK_FILE].decode(errors="replace"))
+    except ToolError as error:
+        yield Finding(error.message, path=LOCK_FILE, hint=error.hint)
+        return
+    for drift in find_drift(lock, given.files):
+        yield Finding(
+            _DRIFT[drift.kind],
+            path=drift.path,
+            hint="change the model spec instead, then run: trainchart generate",
+        )
+
+
+def check_unique_keys(given: CheckInput) -> Iterator[Finding]:
+    """Find keys that occur twice in one mapping, in the chart's own YAML and in what templates render to."""
+    for path, content in given.files.items():
+        if path.endswith((".yaml", ".yml")) and not path.startswith(("templates/", "charts/")):
+            for duplicate in find_duplicate_keys(content.decode(errors="replace")):
+                yield Finding(f"the key {duplicate.key!r} occurs twice in one mapping", path=path, line=duplicate.line)
+    for case in given.cases:
+        for path, text in case.rendering.texts.items() if case.rendering else ():
+            for duplicate in find_duplicate_keys(text):
+                yield Finding(f"renders the key {duplicate.key!r} twice in one mapping", path=path, values=case.values)

@@ -1,0 +1,29 @@
+"""Rules about what Helm itself says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainchart.check.finding import CheckInput, Finding, Severity
+
+
+def check_lint(given: CheckInput) -> Iterator[Finding]:
+    """Tell every message of `helm lint`; the engine has made errors of warnings where lint is strict."""
+    for lint in given.lint:
+        for message in lint.messages:
+            yield Finding(message.message, path=message.path, severity=Severity(message.severity), values=lint.values)
+
+
+def check_renders(given: CheckInput) -> Iterator[Finding]:
+    """Tell why a case does not render."""
+    for case in given.cases:
+        for problem in case.failure:
+            path, _, position = problem.where.partition(":")
+            line = position.partition(":")[0]
+            yield Finding(
+                problem.message,
+                path=path,
+                line=int(line) if line.isdigit() else 0,
+                hint=problem.hint,
+                values=case.values,
+            )

@@ -1,0 +1,109 @@
+"""Rules about rendered objects that hold for every chart: schemas, uniqueness, no namespace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+from trainchart.check.finding import CheckInput, Finding
+from trainchart.check.objects import list_at, mapping_at, pod_containers, pod_template
+from trainchart.check.rules.cases import for_each_rendering
+from trainchart.rendering import Manifest, Rendering
+
+
+def check_schemas(given: CheckInput) -> Iterator[Finding]:
+    """Check every object against the strict schemas of every Kubernetes version asked for."""
+    for case in given.cases:
+        for manifest in case.rendering.manifests if case.rendering else ():
+            versions: dict[str, list[str]] = {}
+            for schemas in given.kubernetes:
+                for error in schemas.find_errors(manifest.document):
+                    versions.setdefault(error, []).append(schemas.version)
+            for error, refusing in versions.items():
+                yield Finding(
+                    f"{_called(manifest)}: {error} (Kubernetes {', '.join(refusing)})",
+                    path=manifest.source,
+                    values=case.values,
+                )
+
+
+@for_each_rendering
+def check_unique_objects(rendering: Rendering) -> Iterator[Finding]:
+    """Find objects of one kind and API group that share a name."""
+    seen: set[Hashable] = set()
+    for manifest in rendering.manifests:
+        group = str(manifest.document.get("apiVersion", "")).rpartition("/")[0]
+        key = (
+            group,
+            manifest.kind,
+            manifest.name,
+            mapping_at(manifest.document, "metadata").get("namespace"),
+        )
+        if key in seen:
+            yield Finding(f"{_called(manifest)} is rendered twice", path=manifest.source)
+        seen.add(key)
+
+
+@for_each_rendering
+def check_no_namespace(rendering: Rendering) -> Iterator[Finding]:
+    """Find objects that fix their namespace."""
+    for manifest in rendering.manifests:
+        if "namespace" in mapping_at(manifest.document, "metadata"):
+            yield Finding(
+                f"{_called(manifest)} sets metadata.namespace",
+                path=manifest.source,
+                hint="leave it out: helm install --namespace decides",
+            )
+
+
+@for_each_rendering
+def check_unique_entries(rendering: Rendering) -> Iterator[Finding]:
+    """Find lists in which Kubernetes identifies entries by a field, and two entries have the same."""
+    for manifest in rendering.manifests:
+        for where, what, entries in _keyed_lists(manifest):
+            for repeated in _repeated(entries):
+                yield Finding(f"{_called(manifest)}: {where} has {what} {repeated} twice", path=manifest.source)
+
+
+def _keyed_lists(manifest: Manifest) -> Iterator[tuple[str, str, Iterable[Any]]]:
+    for container in pod_containers(manifest):
+        ports = list_at(container.document, "ports")
+        yield container.where, "the environment variable", _names(list_at(container.document, "env"))
+        yield container.where, "the port name", _names(ports)
+        yield container.where, "the port", _ports(ports, "containerPort")
+        yield (
+            container.where,
+            "the mount path",
+            (
+                mount.get("mountPath")
+                for mount in list_at(container.document, "volumeMounts")
+                if isinstance(mount, Mapping)
+            ),
+        )
+    template = pod_template(manifest)
+    if template is not None:
+        yield "the pod", "the volume", _names(list_at(template, "spec", "volumes"))
+        every = [*list_at(template, "spec", "initContainers"), *list_at(template, "spec", "containers")]
+        yield "the pod", "the container", _names(every)
+    if manifest.kind == "Service":
+        ports = list_at(manifest.document, "spec", "ports")
+        yield "the Service", "the port name", _names(ports)
+        yield "the Service", "the port", _ports(ports, "port")
+
+
+def _names(entries: Iterable[Any]) -> Iterator[Any]:
+    return (entry.get("name") for entry in entries if isinstance(entry, Mapping))
+
+
+def _ports(entries: Iterable[Any], field: str) -> Iterator[str]:
+    return (f"{entry.get(field)}/{entry.get('protocol', 'TCP')}" for entry in entries if isinstance(entry, Mapping))
+
+
+def _repeated(entries: Iterable[Any]) -> list[str]:
+    counted = Counter(str(entry) for entry in entries if entry is not None)
+    return [entry for entry, times in counted.items() if times > 1]
+
+
+def _called(manifest: Manifest) -> str:
+    return f"{manifest.kind or 'object'} {manifest.name or '(unnamed)'}"

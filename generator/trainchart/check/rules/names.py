@@ -1,0 +1,91 @@
+"""Rules about the names of objects: they fit at the longest release name, and releases keep apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+from trainchart.check.finding import CheckInput, Finding
+from trainchart.check.objects import mapping_at, pod_template, wanted_replicas
+from trainchart.check.rules.cases import for_each_rendering
+from trainchart.rendering import Manifest, Rendering
+
+STATEFUL_SET_LIMIT = 52
+"""The label controller-revision-hash is the name, a dash and ten characters: kubernetes/kubernetes#64023."""
+DNS_LABEL_LIMIT = 63
+_LIMITS = {
+    "StatefulSet": STATEFUL_SET_LIMIT,
+    "CronJob": STATEFUL_SET_LIMIT,
+    "Service": 63,
+    "Job": 63,
+}
+_DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+@for_each_rendering
+def check_names_fit(rendering: Rendering) -> Iterator[Finding]:
+    """Check lengths of names, pod host names and label values, and that no two pods share a host name."""
+    hosts: dict[str, str] = {}
+    for manifest in rendering.manifests:
+        limit = _LIMITS.get(manifest.kind)
+        if limit is not None and len(manifest.name) > limit:
+            yield _too_long(manifest, f"the name {manifest.name}", len(manifest.name), limit)
+        if manifest.kind == "Service" and not _DNS_LABEL.fullmatch(manifest.name):
+            yield Finding(f"Service {manifest.name!r} is no DNS label that begins with a letter", path=manifest.source)
+        for host in _hosts(manifest):
+            if len(host) > DNS_LABEL_LIMIT:
+                yield _too_long(manifest, f"the pod host name {host}", len(host), DNS_LABEL_LIMIT)
+            if host in hosts:
+                yield Finding(f"the pod host name {host} is also one of {hosts[host]}", path=manifest.source)
+            hosts[host] = f"{manifest.kind} {manifest.name}"
+        for key, value in _labels(manifest):
+            if len(value) > DNS_LABEL_LIMIT:
+                yield _too_long(manifest, f"the value of label {key}", len(value), DNS_LABEL_LIMIT)
+
+
+def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
+    """Check that releases with different names have no object in common."""
+    by_release: dict[str, dict[tuple[str, str], Manifest]] = {}
+    for case in given.cases:
+        if case.rendering is not None:
+            objects = by_release.setdefault(case.rendering.release, {})
+            objects.update({(manifest.kind, manifest.name): manifest for manifest in case.rendering.manifests})
+    told: set[tuple[str, str]] = set()
+    for (one, first), (other, second) in combinations(by_release.items(), 2):
+        for kind, name in sorted((first.keys() & second.keys()) - told):
+            if kind == "CustomResourceDefinition":
+                continue
+            told.add((kind, name))
+            yield Finding(
+                f"{kind} {name} belongs to release {one} and to release {other}",
+                path=first[kind, name].source,
+                hint="put the release name into the name, with a hash where it is cut short",
+            )
+
+
+def _hosts(manifest: Manifest) -> Iterator[str]:
+    if manifest.kind == "StatefulSet":
+        start = mapping_at(manifest.document, "spec", "ordinals").get("start", 0)
+        for ordinal in range(wanted_replicas(manifest) or 0):
+            yield f"{manifest.name}-{start + ordinal}"
+    elif manifest.kind == "Pod":
+        yield manifest.name
+
+
+def _labels(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    sources: list[Mapping[str, Any]] = [mapping_at(manifest.document, "metadata", "labels")]
+    template = pod_template(manifest)
+    if template is not None and manifest.kind != "Pod":
+        sources.append(mapping_at(template, "metadata", "labels"))
+    for labels in sources:
+        yield from ((str(key), str(value)) for key, value in labels.items())
+
+
+def _too_long(manifest: Manifest, what: str, length: int, limit: int) -> Finding:
+    return Finding(
+        f"{manifest.kind} {manifest.name}: {what} has {length} characters, at most {limit} work",
+        path=manifest.source,
+        hint="cut the release and chart part short, and end it in a hash",
+    )

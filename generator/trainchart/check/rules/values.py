@@ -1,0 +1,47 @@
+"""Rules about values.yaml and its schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from jsonschema import SchemaError, ValidationError
+from jsonschema.validators import validator_for
+
+from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
+
+VALUES_FILE = "values.yaml"
+SCHEMA_FILE = "values.schema.json"
+
+
+def check_values_schema(given: CheckInput) -> Iterator[Finding]:
+    """Check that the schema is a valid JSON schema and that values.yaml fits it."""
+    if SCHEMA_FILE not in given.files:
+        yield Finding("the chart has no schema for its values", path=SCHEMA_FILE, severity=Severity.warning)
+        return
+    try:
+        schema = json.loads(given.files[SCHEMA_FILE])
+        validator_class = validator_for(schema)
+        validator_class.check_schema(schema)
+    except json.JSONDecodeError as error:
+        yield Finding(f"is not JSON: {error.msg}", path=SCHEMA_FILE, line=error.lineno)
+        return
+    except UnicodeDecodeError:
+        yield Finding("is not UTF-8 text", path=SCHEMA_FILE)
+        return
+    except SchemaError as error:
+        yield Finding(f"is not a JSON schema: {_where(error)}{error.message}", path=SCHEMA_FILE)
+        return
+    try:
+        values = parse_mapping(given.files.get(VALUES_FILE, b"").decode())
+    except (YamlError, UnicodeDecodeError) as error:
+        yield Finding(f"cannot be read: {error}", path=VALUES_FILE, line=getattr(error, "line", 0))
+        return
+    for failure in validator_class(schema).iter_errors(values):
+        yield Finding(f"does not fit {SCHEMA_FILE}: {_where(failure)}{failure.message}", path=VALUES_FILE)
+
+
+def _where(error: ValidationError | SchemaError) -> str:
+    path = ".".join(str(part) for part in error.absolute_path)
+    return f"{path}: " if path else ""

@@ -1,0 +1,53 @@
+"""The command `trainchart package`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainchart.cli.output import Format, FormatOption, print_json
+
+
+def register(app: typer.Typer) -> None:
+    """Add `trainchart package` to `app`."""
+    app.command("package")(package)
+
+
+def package(
+    chart: Annotated[Path, typer.Argument(help="Chart folder (or archive, to pack it again).", show_default=False)],
+    destination: Annotated[
+        Path, typer.Option("--destination", "-d", help="Folder for the archive; made if it is not there.")
+    ] = Path(),
+    engine: Annotated[
+        str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
+    ] = "auto",
+    allow_drift: Annotated[
+        bool, typer.Option("--allow-drift", help="Pack even if files differ from trainchart.lock.yaml.")
+    ] = False,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Pack a chart into a .tgz that helm installs: the same content gives the same bytes and identity.
+
+    Example: trainchart package charts/mnist -d dist && helm install exp-7 dist/mnist-1.0.0.tgz
+    """
+    from trainchart.actions.package import package_chart
+
+    packaged = package_chart(chart, destination, engine=engine, allow_drift=allow_drift, environment=os.environ)
+    archive = packaged.archive
+    if format_ is Format.json:
+        print_json(
+            {
+                "path": str(packaged.path),
+                "name": archive.name,
+                "version": archive.version,
+                "identity": archive.identity,
+                "bytes": len(archive.data),
+            }
+        )
+        return
+    print(packaged.path)
+    print(f"  identity  sha256:{archive.identity}")
+    print(f"  size      {len(archive.data)} bytes, {len(archive.paths)} files")
