@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple
 
-RESTART_NEVER = "never"
-"""Would fail again in the same way, or must not run again."""
-RESTART_IN_PLACE = "in-place"
-"""The program's own fault: restarted in its pod, counted against the pod's restart budget."""
-RESTART_IN_PLACE_PEER = "in-place-peer"
-"""Another task went away: restarted in its pod, not counted as this pod's fault."""
+from trainchart_runtime.restart import RESTART_IN_PLACE, RESTART_IN_PLACE_PEER, RESTART_NEVER
 
 
 class Cause(NamedTuple):

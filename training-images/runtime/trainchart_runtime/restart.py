@@ -6,9 +6,17 @@ goes on counting.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from trainchart_runtime.causes import RESTART_IN_PLACE, RESTART_IN_PLACE_PEER, Cause
+if TYPE_CHECKING:
+    from trainchart_runtime.causes import Cause
+
+RESTART_NEVER = "never"
+"""Would fail again in the same way, or must not run again."""
+RESTART_IN_PLACE = "in-place"
+"""The program's own fault: restarted in its pod, counted against the pod's restart budget."""
+RESTART_IN_PLACE_PEER = "in-place-peer"
+"""Another task went away: restarted in its pod, not counted as this pod's fault."""
 
 PEER_RESTARTS_LIMIT = 100
 """So many restarts because of peers, without STEADY_SECONDS of work in between, and the launcher gives up."""

@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
 from trainchart_runtime import causes
 from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
 from trainchart_runtime.progress import parse_metrics, parse_number
+from trainchart_runtime.restart import RESTART_IN_PLACE_PEER
 
 LINES_KEPT = 20
 LINE_LIMIT = 300
@@ -120,7 +121,7 @@ def find_first_failure(messages: Mapping[str, Termination]) -> Optional[str]:
 
 def _follows_a_peer(message: Termination) -> bool:
     cause = causes.CAUSES.get(message.cause)
-    return cause is not None and cause.restart == causes.RESTART_IN_PLACE_PEER
+    return cause is not None and cause.restart == RESTART_IN_PLACE_PEER
 
 
 def _ever_shorter(message: Termination) -> Iterator[Termination]:

@@ -1,0 +1,148 @@
+"""Causes from exit codes, signals and last lines, as programs really print them."""
+
+from __future__ import annotations
+
+import signal
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainchart_runtime import causes
+from trainchart_runtime.classify import ERROR_LIMIT, Ending, classify
+
+HEAD = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    work()\n'
+UNAVAILABLE = (
+    "tensorflow.python.framework.errors_impl.UnavailableError: {{function_node __wrapped__x}} Collective ops is "
+    "aborted by: recvmsg:Connection reset by peer"
+)
+NOISE = "\n2026-05-01 10:00:00.1: W tensorflow/core: UNAVAILABLE: Socket closed"
+ALL = "ModuleNotFoundError: No module named "
+
+
+def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"), **flags):
+    diagnosis = classify(Ending(code, by_signal, text.splitlines(), command, **flags))
+    return diagnosis.cause.name, diagnosis.error
+
+
+@pytest.mark.parametrize(
+    ("cause", "code", "text", "error"),
+    [
+        ("succeeded", 0, HEAD + "ValueError: shown, but survived", ""),
+        ("peer-lost", 1, HEAD + UNAVAILABLE, UNAVAILABLE),
+        ("peer-lost", 1, HEAD + "ConnectionResetError: [Errno 104] Connection reset by peer", "ConnectionReset"),
+        ("peer-lost", 75, "chief: ps is gone, error 14", "chief: ps is gone"),
+        ("peer-unresolvable", 1, HEAD + "a.UnavailableError: errors resolving ghost.tf:2222: [getaddrinfo]", "a.Un"),
+        ("peer-unresolvable", 1, HEAD + "socket.gaierror: [Errno -2] Name or service not known", "socket.gai"),
+        ("out-of-memory", 1, HEAD + "MemoryError", "MemoryError"),
+        ("out-of-memory", 1, HEAD + "tf.errors_impl.ResourceExhaustedError: OOM when allocating tensor", "tf.err"),
+        ("disk-full", 1, HEAD + "OSError: [Errno 28] No space left on device: '/x'", "OSError"),
+        ("disk-full", 1, HEAD + "a.ResourceExhaustedError: /ckpt/x; No space left on device [Op:SaveV2]", "a.Res"),
+        ("permission-denied", 1, HEAD + "PermissionError: [Errno 13] Permission denied: '/data/x'", "Permission"),
+        ("permission-denied", 1, HEAD + "OSError: [Errno 30] Read-only file system: '/data/x'", "OSError"),
+        ("module-missing", 1, HEAD + ALL + "'tensorflow'", ALL + "'tensorflow'"),
+        ("syntax-error", 1, '  File "/app/train.py", line 1\n    def\n       ^\nSyntaxError: invalid syntax', "Syntax"),
+        ("syntax-error", 1, HEAD + "IndentationError: unexpected indent", "IndentationError"),
+        ("program-missing", 2, "python: can't open file '/app/train.py': [Errno 2] No such file", "python: can't"),
+        ("program-missing", 1, "/usr/local/bin/python3: No module named mnist", "/usr/local/bin"),
+        ("program-missing", 127, "sh: 1: train: not found", "sh: 1: train: not found"),
+        ("program-missing", 126, "sh: 1: ./train: Permission denied", "sh: 1"),
+        ("bad-arguments", 2, "usage: train [-h]\ntrain: error: unrecognized arguments: --lr", "train: error"),
+        ("bad-arguments", 1, "FATAL Flags parsing error: Unknown command line flag 'x'", "FATAL Flags"),
+        ("program-error", 1, HEAD + "KeyError: 'x'", "KeyError: 'x'"),
+        ("program-error", 1, HEAD + "KeyboardInterrupt", "KeyboardInterrupt"),
+        ("program-error", 1, HEAD + "my.module.CustomError", "my.module.CustomError"),
+        ("program-exit", 3, "working\nnothing to see", "nothing to see"),
+        ("program-exit", 2, "no usage text", "no usage text"),
+        ("program-exit", 1, "", ""),
+    ],
+)
+def test_cause_of_an_exit(cause, code, text, error):
+    found, said = diagnose(code, None, text)
+    assert found == cause
+    assert said.startswith(error) and bool(said) == bool(error)
+
+
+@pytest.mark.parametrize(
+    ("cause", "number", "text"),
+    [
+        ("killed", signal.SIGKILL, "MemoryError"),
+        ("killed", signal.SIGTERM, ""),
+        ("crashed", signal.SIGSEGV, "Fatal Python error: Segmentation fault"),
+        ("crashed", signal.SIGABRT, "F tensorflow/core/x.cc:1] Check failed: a == b"),
+        ("crashed", signal.SIGBUS, ""),
+        ("crashed", signal.SIGFPE, ""),
+        ("crashed", signal.SIGILL, "no such instruction"),
+        ("out-of-memory", signal.SIGABRT, "terminate called after throwing an instance of 'std::bad_alloc'"),
+        ("peer-lost", signal.SIGABRT, "F0 client.cc] Terminating process: the coordination service reports task 1"),
+    ],
+)
+def test_cause_of_a_signal(cause, number, text):
+    assert diagnose(None, number, text)[0] == cause
+
+
+def test_what_the_launcher_did_itself_comes_first():
+    assert diagnose(0, stopped=True) == ("terminated", "")
+    assert diagnose(1, None, HEAD + "KeyError: 1", stopped=True) == ("terminated", "")
+    assert diagnose(0, stalled=True) == ("no-progress", "")
+    assert diagnose(None, signal.SIGTERM, HEAD + "KeyError: 1", stalled=True) == ("no-progress", "KeyError: 1")
+
+
+def test_logged_trouble_does_not_hide_the_exception():
+    assert diagnose(1, None, HEAD + "ValueError: bad shape" + NOISE) == ("program-error", "ValueError: bad shape")
+
+
+@pytest.mark.parametrize("noise", ["Exception ignored in: <function Pool.__del__>", "Error in atexit._run_exitfuncs:"])
+def test_tracebacks_of_the_interpreter_going_down_are_noise(noise):
+    text = HEAD + UNAVAILABLE + f"\n{noise}\n" + HEAD + "AttributeError: 'NoneType' object"
+    assert diagnose(1, None, text) == ("peer-lost", UNAVAILABLE)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "During handling of the above exception, another exception occurred:",
+        "The above exception was the direct cause of the following exception:",
+    ],
+)
+def test_a_peer_lost_inside_a_chain_counts(link):
+    text = HEAD + UNAVAILABLE + f"\n\n{link}\n\n" + HEAD + "RuntimeError: training step failed"
+    assert diagnose(1, None, text) == ("peer-lost", UNAVAILABLE)
+    plain = HEAD + "KeyError: 'a'" + f"\n\n{link}\n\n" + HEAD + "RuntimeError: training step failed"
+    assert diagnose(1, None, plain) == ("program-error", "RuntimeError: training step failed")
+
+
+def test_an_earlier_traceback_that_was_survived_does_not_count():
+    text = HEAD + UNAVAILABLE + "\nretrying\n" + HEAD + "ValueError: 7"
+    assert diagnose(1, None, text) == ("program-error", "ValueError: 7")
+
+
+def test_a_missing_module_of_the_program_itself_is_a_missing_program():
+    text = HEAD + ALL + "'mnist.train'"
+    assert diagnose(1, None, text, ("python", "-m", "mnist.train"))[0] == "program-missing"
+    assert diagnose(1, None, text, ("python", "-m", "other.train"))[0] == "module-missing"
+
+
+def test_the_error_line_is_cut():
+    _, error = diagnose(1, None, HEAD + "ValueError: " + "x" * 5000)
+    assert len(error) == ERROR_LIMIT
+
+
+def test_every_failure_can_be_explained():
+    for name, cause in causes.CAUSES.items():
+        assert cause.name == name
+        assert cause.sentence.endswith(".")
+        assert cause.hint.endswith(".") or cause is causes.SUCCEEDED
+
+
+line = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from([*HEAD.splitlines(), UNAVAILABLE, ALL])
+
+
+@settings(deadline=None)
+@given(st.integers(1, 255), st.lists(line, max_size=12), st.lists(st.text(string.printable), max_size=3))
+def test_any_output_gets_a_cause_that_is_no_success(code, lines, command):
+    diagnosis = classify(Ending(code, None, lines, command))
+    assert diagnosis.cause.name in causes.CAUSES
+    assert diagnosis.cause not in (causes.SUCCEEDED, causes.TERMINATED)
+    assert "\n" not in diagnosis.error or any("\n" in line for line in lines)
