@@ -36,7 +36,6 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
     """
     schema: Schema = _tidy(Values.model_json_schema(by_alias=True))
     properties = schema["properties"]
-    properties["roles"] = _closed(properties["roles"], {role: _role(plan, role) for role in plan.roles})
     properties["volumes"] = _closed(
         properties["volumes"], {name: {"$ref": f"{_REF}VolumeSettings"} for name in plan.spec.volumes}
     )
@@ -49,6 +48,8 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
         if "properties" in definition:
             # Every key has a default, so a missing one was deleted with `--set key=null`.
             definition["required"] = list(definition["properties"])
+    settings = definitions["RoleSettings"]
+    properties["roles"] = _closed(properties["roles"], {role: _role(plan, role, settings) for role in plan.roles})
     properties.update(SUBCHART_KEYS)
     used = _reachable(schema, {**definitions, **kubernetes_definitions})
     return {"$schema": DRAFT, "title": f"Values of the chart {plan.name}", **schema, "$defs": used}
@@ -71,10 +72,11 @@ def render_hyperparameter_schema(parameter: Hyperparameter) -> Schema:
     return {**description, **shapes[parameter.type], **bounds}
 
 
-def _role(plan: ChartPlan, role: str) -> Schema:
+def _role(plan: ChartPlan, role: str, settings: Schema) -> Schema:
+    """Return the schema of one role. Written out for each, since Helm's messages lose the key behind an allOf."""
     replicas = STRATEGIES[plan.spec.strategy].roles[role]
-    bounds = {"minimum": replicas.minimum, "maximum": replicas.maximum}
-    return {"allOf": [{"$ref": f"{_REF}RoleSettings"}, {"properties": {"replicas": bounds}}]}
+    bounded = {**settings["properties"]["replicas"], "minimum": replicas.minimum, "maximum": replicas.maximum}
+    return {**settings, "properties": {**settings["properties"], "replicas": bounded}}
 
 
 def _closed(section: Schema, properties: Mapping[str, Schema]) -> Schema:

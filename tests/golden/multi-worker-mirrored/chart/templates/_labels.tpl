@@ -1,0 +1,53 @@
+{{- /* Labels that never change during a release's life: (dict "context" $ "component" "worker"). */}}
+{{- define "multi-worker-mirrored.selectorLabels" -}}
+app.kubernetes.io/name: {{ .context.Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .context.Release.Name | quote }}
+app.kubernetes.io/component: {{ .component | quote }}
+{{- end -}}
+
+{{- /* Labels of an object. The chart's version is for objects only: in a pod template it would restart trainings. */}}
+{{- define "multi-worker-mirrored.labels" -}}
+{{- $own := include "multi-worker-mirrored.selectorLabels" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/part-of" "multi-worker-mirrored" -}}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .context.Release.Service -}}
+{{- $_ := set $own "app.kubernetes.io/version" (include "multi-worker-mirrored.labelText" .context.Chart.AppVersion) -}}
+{{- $chart := printf "%s-%s" .context.Chart.Name .context.Chart.Version -}}
+{{- $_ := set $own "helm.sh/chart" (include "multi-worker-mirrored.labelText" $chart) -}}
+{{- range $key, $value := .context.Values.commonLabels -}}
+{{- if not (hasKey $own $key) -}}
+{{- $_ := set $own $key (include "multi-worker-mirrored.text" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $own -}}
+{{- end -}}
+
+{{- /* Labels of a training pod: the role's own win over the chart-wide ones, neither can change the selector. */}}
+{{- define "multi-worker-mirrored.podLabels" -}}
+{{- $labels := dict "sidecar.istio.io/inject" "false" -}}
+{{- range $layer := list .context.Values.podLabels .settings.podLabels -}}
+{{- range $key, $value := $layer -}}
+{{- $_ := set $labels $key (include "multi-worker-mirrored.text" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- $own := include "multi-worker-mirrored.selectorLabels" (dict "context" .context "component" .role) | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/part-of" "multi-worker-mirrored" -}}
+{{- $_ := set $own "trainchart/training" "true" -}}
+{{- toYaml (mergeOverwrite $labels $own) -}}
+{{- end -}}
+
+{{- /* Annotations as texts: (list common own), later ones win; nothing when there are none. */}}
+{{- define "multi-worker-mirrored.annotations" -}}
+{{- $annotations := dict -}}
+{{- range $layer := . -}}
+{{- range $key, $value := $layer -}}
+{{- $_ := set $annotations $key (include "multi-worker-mirrored.text" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- with $annotations -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "multi-worker-mirrored.labelText" -}}
+{{- regexReplaceAll "[^A-Za-z0-9._-]" (toString .) "_" | trunc 63 | regexFind "^[A-Za-z0-9].*[A-Za-z0-9]|^[A-Za-z0-9]" -}}
+{{- end -}}

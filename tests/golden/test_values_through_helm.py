@@ -1,0 +1,160 @@
+"""Values as users give them, through the real engines: numbers, texts, bounds, and the chart as a subchart, twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trainchart.errors import RenderError
+from trainchart.host.helm import HelmEngine, find_engine
+from trainchart.rendering import Rendering, ValueOverrides
+
+GOLDEN = Path(__file__).parent
+MNIST = GOLDEN.parent.parent / "charts" / "mnist"
+PARAMETER_SERVER = GOLDEN / "parameter-server" / "chart"
+
+Engine = Callable[[], HelmEngine]
+
+
+@pytest.fixture(params=["sdk", "helm3", "helm4"])
+def engine(request: pytest.FixtureRequest) -> HelmEngine:
+    if request.param == "sdk":
+        return find_engine("sdk")
+    return find_engine(str(request.getfixturevalue(request.param)))
+
+
+def hyperparameters(rendering: Rendering) -> dict[str, object]:
+    (text,) = [
+        m.document["data"]["hyperparameters.json"]
+        for m in rendering.manifests
+        if m.kind == "ConfigMap" and "-hyperparameters-" in m.name
+    ]
+    parsed: dict[str, object] = json.loads(text)
+    return parsed
+
+
+def told(error: RenderError) -> str:
+    return f"{error.message} {' '.join(str(problem) for problem in error.problems)}"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("0.01", 0.01), ("1e-3", 0.001), (".5", 0.5), ("2", 2), ("1E-7", 1e-7), ("3.", 3.0)]
+)
+def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, meant: float) -> None:
+    overrides = ValueOverrides(sets=(f"hyperparameters.learningRate={given}",))
+    found = hyperparameters(engine.render(MNIST, release="exp", overrides=overrides))["learningRate"]
+    assert found == meant
+    assert not isinstance(found, str)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "hyperparameters.learningRate=fast",
+        "hyperparameters.learningRate=0",
+        "hyperparameters.learningRate=0.0",
+        "hyperparameters.learningRate=-1e-3",
+        "hyperparameters.learningRate=11.5",
+        "hyperparameters.learningRate=true",
+        "hyperparameters.learningRate=null",
+        "hyperparameters.learningRate=0x10",
+        "hyperparameters.maxSteps=0",
+        "hyperparameters.maxSteps=1.5",
+        "hyperparameters.maxStepz=1",
+        "roles.worker.gpuz=1",
+        "roles.workr.gpus=1",
+        "roles.worker.gpus=many",
+        "roles.worker.replicas=0",
+        "roles.chief.replicas=2",
+        "roles.worker.memory=lots",
+        "roles.worker.env.TF_CONFIG=mine",
+        "image.pullPolicy=Sometimes",
+        "image.digest=sha256:12",
+        "run.startDeadline=soon",
+        "run.controller.enabled=true",
+        "gpu.resourceName=gpu",
+        "volumes.checkpoints.accessMode=ReadWriteOnce",
+        "service.port=70000",
+    ],
+)
+def test_wrong_values_are_refused_at_install(engine: HelmEngine, given: str) -> None:
+    with pytest.raises(RenderError) as refusal:
+        engine.render(PARAMETER_SERVER, release="exp", overrides=ValueOverrides(sets=(given,)))
+    keys = given.split("=")[0].split(".")
+    assert any(key in told(refusal.value) for key in keys[-2:]), told(refusal.value)
+
+
+def test_texts_that_look_like_numbers_stay_texts(engine: HelmEngine) -> None:
+    sets = ("image.tag=20261121", "hyperparameters.tag=1234567890", "env.YEAR=2026", "commonLabels.team=7")
+    rendering = engine.render(PARAMETER_SERVER, release="exp", overrides=ValueOverrides(sets=sets))
+    assert hyperparameters(rendering)["tag"] == "1234567890"
+    sets_of_pods = [m.document for m in rendering.manifests if m.kind == "StatefulSet"]
+    container = sets_of_pods[0]["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"].endswith(":20261121")
+    assert {"name": "YEAR", "value": "2026"} in container["env"]
+    assert sets_of_pods[0]["metadata"]["labels"]["team"] == "7"
+
+
+def test_a_digest_wins_over_the_tag(engine: HelmEngine) -> None:
+    digest = "sha256:" + "a" * 64
+    rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=(f"image.digest={digest}",)))
+    images = {
+        container["image"]
+        for m in rendering.manifests
+        if m.kind == "StatefulSet"
+        for container in m.document["spec"]["template"]["spec"]["containers"]
+    }
+    assert images == {f"registry.example.com/ml/mnist@{digest}"}
+
+
+def test_a_role_wins_over_the_chart_and_neither_repeats_a_name(engine: HelmEngine) -> None:
+    sets = ("env.A=1", "env.B=2", "roles.worker.env.A=3", "nodeSelector.pool=cpu", "roles.worker.nodeSelector.pool=gpu")
+    rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
+    pods = {
+        m.document["metadata"]["labels"]["app.kubernetes.io/component"]: m.document["spec"]["template"]["spec"]
+        for m in rendering.manifests
+        if m.kind == "StatefulSet"
+    }
+    for role, a, pool in (("worker", "3", "gpu"), ("ps", "1", "cpu")):
+        env = pods[role]["containers"][0]["env"]
+        names = [entry["name"] for entry in env]
+        assert len(names) == len(set(names))
+        assert {"name": "A", "value": a} in env
+        assert {"name": "B", "value": "2"} in env
+        assert pods[role]["nodeSelector"] == {"pool": pool}
+
+
+def test_too_many_tasks_for_tf_config_are_refused(engine: HelmEngine) -> None:
+    sets = ("roles.worker.replicas=1000", "roles.ps.replicas=1000")
+    with pytest.raises(RenderError) as refusal:
+        engine.render(MNIST, release="x" * 53, overrides=ValueOverrides(sets=sets))
+    assert "TF_CONFIG would need" in told(refusal.value)
+
+
+def test_an_umbrella_chart_installs_two_aliased_copies(engine: HelmEngine, tmp_path: Path) -> None:
+    umbrella = tmp_path / "umbrella"
+    shutil.copytree(MNIST, umbrella / "charts" / "mnist")
+    dependencies = [
+        {"name": "mnist", "version": "0.1.0", "alias": alias, "condition": f"{alias}.enabled"}
+        for alias in ("small", "large", "off")
+    ]
+    chart = {"apiVersion": "v2", "name": "umbrella", "version": "0.1.0", "dependencies": dependencies}
+    (umbrella / "Chart.yaml").write_text(json.dumps(chart) + "\n")
+    values = {
+        "global": {"team": "research"},
+        "small": {"enabled": True},
+        "large": {"enabled": True, "roles": {"worker": {"replicas": 5}}},
+        "off": {"enabled": False},
+    }
+    (umbrella / "values.yaml").write_text(json.dumps(values) + "\n")
+    rendering = engine.render(umbrella, release="exp", overrides=ValueOverrides(sets=("large.image.tag=2.0.0",)))
+    names = [(m.kind, m.name) for m in rendering.manifests]
+    assert len(names) == len(set(names))
+    replicas = {m.name: m.document["spec"]["replicas"] for m in rendering.manifests if m.kind == "StatefulSet"}
+    assert replicas["exp-small-worker"] == 2
+    assert replicas["exp-large-worker"] == 5
+    assert not any("off" in name for name in replicas)
