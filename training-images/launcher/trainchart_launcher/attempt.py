@@ -69,13 +69,6 @@ class Watchdog:
         return status.st_ino, status.st_mtime_ns
 
 
-class _Stop(NamedTuple):
-    """A program that is being ended: the time.monotonic() of its killing, and whether it has stalled."""
-
-    kill_at: float
-    stalled: bool
-
-
 def run_attempt(
     invocation: Invocation,
     settings: Settings,
@@ -95,10 +88,10 @@ def run_attempt(
     for pump in pumps:
         pump.start()
     on_start()
-    status, stop = _watch(child.pid, settings.stop_grace_seconds, signals, watchdog)
+    status, stalled_at = _watch(child.pid, settings.stop_grace_seconds, signals, watchdog)
     finished_at, ran_seconds = time.time(), time.monotonic() - began
     signals.detach()
-    end_group(child.pid, stop.kill_at if stop else None, signals.wait)
+    end_group(child.pid, _find_kill_time(settings.stop_grace_seconds, signals, stalled_at), signals.wait)
     _drain(pumps, settings.stop_grace_seconds, signals)
     by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
     return AttemptEnd(
@@ -110,33 +103,36 @@ def run_attempt(
         output=everything.lines(),
         streams=[*stdout.lines(), *stderr.lines()],
         stopped=bool(signals.stop_signal) or by_signal in signals.forwarded,
-        stalled=bool(stop and stop.stalled),
+        stalled=stalled_at is not None,
     )
 
 
-def _watch(
-    pid: int, grace_seconds: float, signals: Signals, watchdog: Watchdog
-) -> Tuple[int, Optional[_Stop]]:
-    """Wait for the program's end, and hasten it where a stop was requested or the watchdog has expired."""
-    stop: Optional[_Stop] = None
+def _watch(pid: int, grace_seconds: float, signals: Signals, watchdog: Watchdog) -> Tuple[int, Optional[float]]:
+    """Wait for the program's end; return its wait status and when the watchdog asked it to end, if it did."""
+    stalled_at: Optional[float] = None
     while True:
         ended = reap()
         if pid in ended:
-            return ended[pid], stop
-        if signals.stop_signal and (stop is None or stop.stalled):
-            stop = _Stop(_kill_at(signals.stopped_at, grace_seconds), stalled=False)
-        elif stop is None and watchdog.is_expired():
-            stop = _Stop(_kill_at(time.monotonic(), grace_seconds), stalled=True)
+            return ended[pid], stalled_at
+        if stalled_at is None and not signals.stop_signal and watchdog.is_expired():
+            stalled_at = time.monotonic()
             os.kill(pid, signal.SIGTERM)
-        if stop and time.monotonic() >= stop.kill_at:
+        kill_at = _find_kill_time(grace_seconds, signals, stalled_at)
+        if kill_at is None:
+            signals.wait(watchdog.interval_seconds)
+        elif time.monotonic() < kill_at:
+            signals.wait(kill_at - time.monotonic())
+        else:
             signals.kill_group()
             signals.wait(0.5)
-        else:
-            signals.wait(stop.kill_at - time.monotonic() if stop else watchdog.interval_seconds)
 
 
-def _kill_at(stopped_at: float, grace_seconds: float) -> float:
-    return stopped_at + max(grace_seconds - _KILL_MARGIN_SECONDS, grace_seconds / 2)
+def _find_kill_time(grace_seconds: float, signals: Signals, stalled_at: Optional[float]) -> Optional[float]:
+    """Return the time.monotonic() until which a program asked to end may take its time; None if nobody asked."""
+    asked_at = signals.stopped_at if signals.stop_signal else stalled_at
+    if asked_at is None:
+        return None
+    return asked_at + max(grace_seconds - _KILL_MARGIN_SECONDS, grace_seconds / 2)
 
 
 def _drain(pumps: Sequence[Pump], grace_seconds: float, signals: Signals) -> None:
@@ -147,7 +143,8 @@ def _drain(pumps: Sequence[Pump], grace_seconds: float, signals: Signals) -> Non
             quiet_since = time.monotonic()
         if time.monotonic() - quiet_since >= _QUIET_SECONDS:
             return
-        if signals.stop_signal and time.monotonic() >= _kill_at(signals.stopped_at, grace_seconds):
+        kill_at = _find_kill_time(grace_seconds, signals, None)
+        if kill_at is not None and time.monotonic() >= kill_at:
             return
         for pump in pumps:
             pump.join(0.02)

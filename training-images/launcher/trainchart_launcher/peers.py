@@ -29,9 +29,7 @@ class PeerWatch:
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._started_at = time.monotonic()
-        self._waiting: Tuple[Tuple[str, str], ...] = tuple(
-            (address, "not asked yet") for address in addresses
-        )
+        self._waiting: Tuple[Tuple[str, str], ...] = tuple((address, "not asked yet") for address in addresses)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="peers")
 

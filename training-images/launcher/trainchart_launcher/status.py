@@ -56,8 +56,7 @@ def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]
         "lastCause": status.last_cause,
         "lastError": status.last_error,
         "peersWaiting": [
-            {"address": peer.address, "reason": peer.reason, "seconds": round(peer.seconds, 1)}
-            for peer in peers
+            {"address": peer.address, "reason": peer.reason, "seconds": round(peer.seconds, 1)} for peer in peers
         ],
     }
     return json.dumps(document) + "\n"
@@ -91,9 +90,7 @@ def render_metrics(status: Status, progress: Progress, peers: Sequence[WaitingPe
     ]
     if status.last_cause:
         sample = [({"cause": status.last_cause}, 1)]
-        families.append(
-            ("trainchart_last_failure", "gauge", "Cause of the last failure in this pod.", sample)
-        )
+        families.append(("trainchart_last_failure", "gauge", "Cause of the last failure in this pod.", sample))
     if progress.step is not None:
         families.append(("trainchart_step", "gauge", "Last reported training step.", [({}, progress.step)]))
     if progress.examples_per_second is not None:

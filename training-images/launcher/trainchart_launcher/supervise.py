@@ -60,18 +60,14 @@ class Supervisor:
         while code is None:
             if self._signals.stop_signal:
                 now = time.time()
-                code = self._conclude(
-                    AttemptEnd(None, self._signals.stop_signal, now, now, 0.0, stopped=True)
-                )
+                code = self._conclude(AttemptEnd(None, self._signals.stop_signal, now, now, 0.0, stopped=True))
             else:
                 code = self._conclude(self._run_program())
         return code
 
     def _run_program(self) -> AttemptEnd:
         number = self._attempts.started + 1
-        invocation = resolve_invocation(
-            self._settings, self._command, self._environ, self._progress_file, number
-        )
+        invocation = resolve_invocation(self._settings, self._command, self._environ, self._progress_file, number)
         self._attempts = self._attempts._replace(started=number)
         state.write_memory(self._settings, self._attempts, program_is_running=True)
         watchdog = Watchdog(self._progress_file, self._settings.no_progress_seconds)
@@ -94,9 +90,7 @@ class Supervisor:
 
         if self._report:
             self._report.stop_watching()
-        diagnosis = classify(
-            Ending(end.exit_code, end.signal, end.streams, self._command, end.stopped, end.stalled)
-        )
+        diagnosis = classify(Ending(end.exit_code, end.signal, end.streams, self._command, end.stopped, end.stalled))
         if diagnosis.cause in (causes.SUCCEEDED, causes.TERMINATED):
             return self._finish(end, diagnosis, "")
         self._attempts = restart.count_failure(self._attempts, diagnosis.cause, end.ran_seconds)
@@ -163,9 +157,7 @@ class Supervisor:
         state.write_termination(self._settings.termination_file, message.encode())
         outcome = parse_termination(message)
         if outcome is not None and not outcome.succeeded:
-            print_line(
-                f"{self._settings.task}: gave up on this run before ({outcome.cause}); not starting again"
-            )
+            print_line(f"{self._settings.task}: gave up on this run before ({outcome.cause}); not starting again")
             return outcome.exit_code
         print_line(f"{self._settings.task}: has finished this run; nothing left to do")
         report = self._reporting()

@@ -1,0 +1,165 @@
+"""How a program's end becomes exit code and termination message, restarts, and giving up."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from trainchart_runtime import contract
+
+COUNT = "print('x', file=open('attempts', 'a'))\n"
+PEER_LOST = "raise ConnectionResetError('Connection reset by peer')\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "by_signal", "cause"),
+    [
+        ("import sys; sys.exit(3)", 3, None, "program-exit"),
+        ("raise KeyError('x')", 1, None, "program-error"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137, signal.SIGKILL, "killed"),
+        ("import os; os.abort()", 134, signal.SIGABRT, "crashed"),
+        ("import tensorflow_of_tomorrow", 1, None, "module-missing"),
+        ("def", 1, None, "syntax-error"),
+        ("raise MemoryError", 1, None, "out-of-memory"),
+        ("open('/dev/full', 'wb', 0).write(b'x')", 1, None, "disk-full"),
+        ("import argparse; argparse.ArgumentParser().parse_args(['--x'])", 2, None, "bad-arguments"),
+    ],
+)
+def test_an_end_is_passed_on_and_explained(pod, program, code, by_signal, cause):
+    assert pod.run(program)[0] == code
+    message = pod.message
+    assert (message.cause, message.exit_code, message.signal) == (cause, code, by_signal)
+    assert (message.task_type, message.task_index, message.run_id) == ("worker", 1, "run-1")
+    assert (message.attempt, message.own_failures, message.peer_failures) == (1, 1, 0)
+    assert message.finished_at > message.started_at > 1.6e9
+    assert message.finished_at % 1
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (("no-such-program", "x"), 127, "cannot start 'no-such-program': no such program in PATH"),
+        (("/no/such/program", "x"), 127, "cannot start '/no/such/program': no such program"),
+        (("/dev/null", "x"), 126, "cannot start '/dev/null': Permission denied"),
+        (("python3", "/no/such/train.py"), 2, "can't open file"),
+        (("python3", "-m", "no_such_package.train"), 1, "no_such_package"),
+    ],
+)
+def test_a_missing_program_is_named_and_not_tried_again(make_pod, command, code, words):
+    pod = make_pod(variables={contract.MAX_RESTARTS: "5"})
+    found, _, stderr = pod.run(*command)
+    assert found == code
+    assert words in stderr
+    assert (pod.message.cause, pod.message.attempt) == ("program-missing", 1)
+    assert words in pod.message.error
+
+
+def test_step_and_metrics_are_in_the_message(pod):
+    program = (
+        "import json, os\n"
+        "report = {'step': 40, 'examples_per_second': 5.5, 'metrics': {'accuracy': 0.96}}\n"
+        "open(os.environ['TRAINCHART_PROGRESS_FILE'], 'w').write(json.dumps(report))\n"
+        "print('done')"
+    )
+    assert pod.run(program)[0] == 0
+    assert (pod.message.step, pod.message.metrics, pod.message.lines) == (40, {"accuracy": 0.96}, ("done",))
+
+
+def test_own_faults_are_restarted_in_place_up_to_the_budget(make_pod):
+    pod = make_pod(variables={contract.MAX_RESTARTS: "2"})
+    code, _, stderr = pod.run(COUNT + "raise ValueError('bad shape')")
+    assert (code, pod.attempts()) == (1, 3)
+    assert "starting again in 0.2 s" in stderr and "starting again in 0.4 s" in stderr
+    assert "giving up: 3 failures, 2 restarts are allowed" in stderr
+    assert (pod.message.attempt, pod.message.own_failures) == (3, 3)
+
+
+def test_a_program_that_recovers_has_succeeded(make_pod):
+    pod = make_pod(variables={contract.MAX_RESTARTS: "1"})
+    code, stdout, _ = pod.run(
+        "import os, sys\nprint(os.environ['TRAINCHART_ATTEMPT'])\nsys.exit(os.environ['TRAINCHART_ATTEMPT'] == '1')"
+    )
+    assert (code, stdout) == (0, "1\n2\n")
+    assert (pod.message.cause, pod.message.attempt, pod.message.own_failures) == ("succeeded", 2, 1)
+
+
+@pytest.mark.parametrize("loss", [PEER_LOST, "raise SystemExit(75)"])
+def test_lost_peers_do_not_touch_the_budget(pod, loss):
+    code, _, _ = pod.run(COUNT + f"if len(open('attempts').readlines()) < 3:\n    {loss}")
+    assert (code, pod.attempts()) == (0, 3)
+    assert (pod.message.own_failures, pod.message.peer_failures) == (0, 2)
+
+
+def test_having_given_up_outlives_the_container(pod):
+    program = COUNT + "raise SystemExit(9)"
+    assert pod.run(program)[0] == 9
+    first = pod.message
+    (pod.folder / "termination").unlink()
+    code, _, stderr = pod.run(program)
+    assert (code, pod.attempts()) == (9, 1)
+    assert pod.message == first
+    assert "gave up on this run before (program-exit)" in stderr
+
+
+def test_another_run_starts_with_a_fresh_budget(pod):
+    program = COUNT + "raise SystemExit(9)"
+    assert pod.run(program)[0] == 9
+    pod.variables[contract.RUN_ID] = "run-2"
+    assert pod.run(program)[0] == 9
+    assert pod.attempts() == 2
+    assert (pod.message.run_id, pod.message.attempt) == ("run-2", 1)
+
+
+def test_a_launcher_killed_with_its_program_counts_as_a_failure(make_pod):
+    pod = make_pod(variables={contract.MAX_RESTARTS: "1"})
+    program = COUNT + "import os, time\nprint(os.getpid(), file=open('pid', 'w'), flush=True)\ntime.sleep(60)"
+    for _ in range(2):
+        (pod.folder / "pid").unlink(missing_ok=True)
+        process = pod.start(program)
+        pid = int(pod.wait_for_file("pid"))
+        process.kill()
+        process.wait()
+        # In a container the program dies with its launcher.
+        pod.kill(pid)
+    code, _, stderr = pod.run(program)
+    assert (code, pod.attempts()) == (137, 2)
+    assert (pod.message.cause, pod.message.own_failures) == ("killed", 2), stderr
+
+
+def test_a_watchdog_ends_a_program_that_reports_no_more(make_pod):
+    pod = make_pod(variables={contract.NO_PROGRESS_SECONDS: "0.4"})
+    program = (
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+        "open(os.environ['TRAINCHART_PROGRESS_FILE'], 'w').write('{\"step\": 7}')\n"
+        "time.sleep(60)"
+    )
+    assert pod.run(program)[0] == 1
+    assert (pod.message.cause, pod.message.step) == ("no-progress", 7)
+
+
+def test_a_watchdog_leaves_programs_alone_that_never_report(make_pod):
+    pod = make_pod(variables={contract.NO_PROGRESS_SECONDS: "0.2"})
+    assert pod.run("import time; time.sleep(1)")[0] == 0
+
+
+def test_an_unwritable_state_folder_costs_no_training(make_pod):
+    pod = make_pod(variables={contract.STATE_DIR: "/proc/nowhere", contract.TERMINATION_FILE: "/proc/nowhere"})
+    code, stdout, stderr = pod.run("print('trained')")
+    assert (code, stdout) == (0, "trained\n")
+    assert "cannot write /proc/nowhere/attempts.json, going on without" in stderr
+    assert "cannot write the termination message" in stderr
+    assert "Traceback" not in stderr
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"runId": "run-1", "started": "x"}', '{"runId": "run-1"}', "\x00\xff"]
+)
+@pytest.mark.parametrize("name", ["attempts.json", "outcome.json"])
+def test_damaged_state_is_as_none(pod, name, damage):
+    (pod.folder / "state").mkdir()
+    (pod.folder / "state" / name).write_text(damage)
+    code, stdout, stderr = pod.run("echo", "trained")
+    assert (code, stdout) == (0, "trained\n")
+    assert "Traceback" not in stderr

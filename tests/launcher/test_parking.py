@@ -1,0 +1,88 @@
+"""A finished task is not trained again: markers keyed by run, in the pod and on the shared volume."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from trainchart_runtime import contract
+
+TRAIN = "print('x', file=open('attempts', 'a'))"
+
+
+def park(pod):
+    """Start the launcher, wait until it is parked, and return the process."""
+    process = pod.start(TRAIN)
+    pod.wait_for_status(lambda status: status["state"] == "parked")
+    return process
+
+
+@pytest.mark.parametrize("run_id", ["run-1", ""])
+def test_a_restarted_container_of_a_finished_run_parks(make_pod, run_id):
+    pod = make_pod(variables={contract.RUN_ID: run_id})
+    assert pod.run(TRAIN)[0] == 0
+    finished = pod.message
+    (pod.folder / "termination").unlink()
+    process = park(pod)
+    assert pod.message == finished and finished.succeeded
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert pod.attempts() == 1
+
+
+def test_another_run_trains(pod):
+    assert pod.run(TRAIN)[0] == 0
+    pod.variables[contract.RUN_ID] = "run-2"
+    assert pod.run(TRAIN)[0] == 0
+    assert pod.attempts() == 2
+
+
+@pytest.fixture
+def successor(pod, make_pod):
+    """A pod of the same task on another node, sharing only the checkpoints of `pod`."""
+    checkpoints = str(pod.folder / "checkpoints")
+    pod.variables[contract.CHECKPOINTS_DIR] = checkpoints
+    return make_pod(variables={contract.CHECKPOINTS_DIR: checkpoints})
+
+
+def test_the_shared_marker_reaches_a_new_pod(pod, successor):
+    assert pod.run(TRAIN)[0] == 0
+    assert (pod.folder / "checkpoints/.trainchart/run-1/worker-1.done").exists()
+    park(successor)
+    assert successor.message == pod.message
+    assert successor.attempts() == 0
+
+
+@pytest.mark.parametrize(
+    "variables", [{contract.RUN_ID: "run-2"}, {contract.ORDINAL: "0"}], ids=["another run", "another task"]
+)
+def test_the_shared_marker_is_only_for_its_run_and_task(pod, successor, variables):
+    assert pod.run(TRAIN)[0] == 0
+    successor.variables.update(variables)
+    assert successor.run(TRAIN)[0] == 0
+    assert successor.attempts() == 1
+
+
+@pytest.mark.parametrize(
+    "variables", [{contract.RUN_ID: ""}, {contract.CHECKPOINTS_DIR: "s3://bucket/run"}], ids=["no run id", "URI"]
+)
+def test_no_shared_marker_without_run_id_or_local_folder(pod, variables):
+    pod.variables[contract.CHECKPOINTS_DIR] = str(pod.folder / "checkpoints")
+    pod.variables.update(variables)
+    assert pod.run(TRAIN)[0] == 0
+    assert not list(pod.folder.rglob("*.done")) and not list(pod.folder.glob("s3*"))
+
+
+@pytest.mark.parametrize("run_id", ["../../../etc", "a/b", "..", "ä b"])
+def test_no_run_id_leads_out_of_the_marker_folder(pod, run_id):
+    pod.variables.update({contract.CHECKPOINTS_DIR: str(pod.folder / "checkpoints"), contract.RUN_ID: run_id})
+    assert pod.run(TRAIN)[0] == 0
+    [marker] = pod.folder.rglob("*.done")
+    assert marker.parent.parent == pod.folder / "checkpoints" / ".trainchart"
+
+
+def test_a_failure_leaves_no_shared_marker(pod):
+    pod.variables[contract.CHECKPOINTS_DIR] = str(pod.folder / "checkpoints")
+    assert pod.run("raise SystemExit(1)")[0] == 1
+    assert not list(pod.folder.rglob("*.done"))
