@@ -73,6 +73,11 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
         if process.poll() is None:
             process.kill()
         process.communicate()
+    # Whatever a broken guardian leaves must not outlive its test.
+    for found in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if found.environ().get("TRAINCHART_LOCAL_POD", "").startswith(str(tmp_path)):
+                found.kill()
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
@@ -152,7 +157,10 @@ def test_injected_kill_is_survived(runs: Runs) -> None:
 
 
 def test_killed_launcher_is_restarted_like_a_container(runs: Runs) -> None:
-    values = roles(chief=(1, "wait_for_restart"), worker=(1, "hang_with_children"), ps=(1, "serve"))
+    values = {
+        **roles(chief=(1, "wait_for_restart"), worker=(1, "hang_with_children"), ps=(1, "serve")),
+        "graceSeconds": 2,
+    }
     process = runs.start("exp-1", values, "--format", "json")
     pids_file = runs.claim("exp-1") / "pids-worker-0.json"
     wait_until(pids_file.exists, "the worker is up")

@@ -47,15 +47,11 @@ def _find_release(request: LogsRequest) -> Path:
     if request.release:
         folder = request.runs_folder / request.release
         if not (folder / RUN_FILE).is_file():
-            raise ToolError(
-                f"there is no local run {request.release!r}", hint=_known_hint(request.runs_folder)
-            )
+            raise ToolError(f"there is no local run {request.release!r}", hint=_known_hint(request.runs_folder))
         return folder
     runs = sorted(request.runs_folder.glob(f"*/{RUN_FILE}"), key=lambda path: path.stat().st_mtime)
     if not runs:
-        raise ToolError(
-            f"there are no local runs in {request.runs_folder}", hint="start one: trainchart run MODEL"
-        )
+        raise ToolError(f"there are no local runs in {request.runs_folder}", hint="start one: trainchart run MODEL")
     return runs[-1].parent
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from trainchart.actions.chart_input import read_chart_files
 from trainchart.errors import PlanError, ToolError
@@ -22,7 +23,7 @@ from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.local import release_folder
 from trainchart.local.code_index import recall_code
 from trainchart.local.kill import parse_kills
-from trainchart.local.launcher_archive import place_launcher
+from trainchart.local.launcher_archive import ensure_launcher, find_launcher
 from trainchart.local.notices import Notices
 from trainchart.local.objects import find_training_sets, image_repository
 from trainchart.local.observer import Observer
@@ -33,6 +34,8 @@ from trainchart.local.report import describe_result
 from trainchart.local.result import RunResult
 from trainchart.local.supervise import run_plan
 from trainchart.rendering import Rendering, ValueOverrides
+
+_ARCHIVES = (".tgz", ".tar.gz")
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,10 @@ class _Target:
 
 def preview_run(request: RunRequest) -> LocalPlan:
     """Return the plan of the run that this request would start, without leaving anything behind."""
-    with _open_target(request.target) as target, tempfile.TemporaryDirectory() as scratch:
+    with _open_target(request.target) as target:
         release = request.release or release_folder.choose_release(request.runs_folder, target.chart_name)
         folder = (request.runs_folder / release).absolute()
-        plan, reservation = _plan(request, target, release, folder, place_launcher(Path(scratch)))
+        plan, reservation = _plan(request, target, release, folder)
         reservation.close()
         parse_kills(request.kills, [pod.label for pod in plan.pods])
         return plan
@@ -85,21 +88,35 @@ def run_local(request: RunRequest, observer: Observer) -> tuple[LocalPlan, RunRe
             require_release_name(request.release)
         release = request.release or release_folder.claim_release(request.runs_folder, target.chart_name)
         with release_folder.open_release(request.runs_folder, release, request.existing) as folder:
-            plan, reservation = _plan(request, target, release, folder, place_launcher(folder))
+            plan, reservation = _plan(request, target, release, folder)
             try:
                 kills = parse_kills(request.kills, [pod.label for pod in plan.pods])
+                ensure_launcher(find_launcher(folder))
                 release_folder.write_plan(plan)
                 observer.show_plan(plan)
                 result = run_plan(plan, kills, observer)
             finally:
                 reservation.close()
-            release_folder.write_record(folder / release_folder.RESULT_FILE, describe_result(plan, result))
+            _record(folder, describe_result(plan, result), observer)
             return plan, result
 
 
-def _plan(
-    request: RunRequest, target: _Target, release: str, folder: Path, launcher: Path
-) -> tuple[LocalPlan, PortReservation]:
+def _record(folder: Path, result: Mapping[str, Any], observer: Observer) -> None:
+    try:
+        release_folder.write_record(folder / release_folder.RESULT_FILE, result)
+    except ToolError as err:
+        # A disk that is full by now must not hide how the training ended.
+        observer.show_event(f"the result is not recorded: {err.message}")
+
+
+def chart_argument(target: str, chart: str) -> str:
+    """Return what `helm install` takes for a target: a model's chart lies where `trainchart generate` puts it."""
+    if Path(target).is_dir() or target.endswith(_ARCHIVES):
+        return target
+    return f"charts/{chart.rpartition('-')[0] or chart}"
+
+
+def _plan(request: RunRequest, target: _Target, release: str, folder: Path) -> tuple[LocalPlan, PortReservation]:
     python = _find_python(request.python)
     rendering = _render(request, target, release)
     code = _find_code(request, target, rendering)
@@ -109,7 +126,7 @@ def _plan(
             release=release,
             namespace=request.namespace,
             release_folder=str(folder),
-            launcher=str(launcher),
+            launcher=str(find_launcher(folder)),
             code=str(code),
             python=python,
             caller=os.environ,
@@ -137,9 +154,7 @@ def _find_code(request: RunRequest, target: _Target, rendering: Rendering) -> Pa
     """Return what stands for the image's code: the folder asked for, the spec's, remembered, or this one."""
     if request.code is not None:
         if not request.code.is_dir():
-            raise ToolError(
-                f"there is no folder {request.code}", hint="--code takes the folder of the training code"
-            )
+            raise ToolError(f"there is no folder {request.code}", hint="--code takes the folder of the training code")
         return request.code.absolute()
     if target.code is not None:
         return target.code.absolute()
@@ -151,9 +166,7 @@ def _find_code(request: RunRequest, target: _Target, rendering: Rendering) -> Pa
 def _find_python(wanted: str) -> str:
     found = shutil.which(wanted)
     if found is None:
-        raise ToolError(
-            f"there is no Python at {wanted!r}", hint="--python takes an interpreter's path or name"
-        )
+        raise ToolError(f"there is no Python at {wanted!r}", hint="--python takes an interpreter's path or name")
     # Not resolved: a virtual environment's python is a link, and only the link knows its packages.
     return str(Path(found).absolute())
 
@@ -161,7 +174,7 @@ def _find_python(wanted: str) -> str:
 @contextmanager
 def _open_target(target: str) -> Iterator[_Target]:
     path = Path(target)
-    if path.is_dir() or path.name.endswith((".tgz", ".tar.gz")):
+    if path.is_dir() or path.name.endswith(_ARCHIVES):
         require_chart(path)
         yield _Target(path, _read_chart_name(path), None)
         return
@@ -187,9 +200,7 @@ def _read_chart_name(chart: Path) -> str:
     try:
         name = parse_mapping(read_chart_files(chart)["Chart.yaml"].decode(errors="replace")).get("name")
     except (KeyError, YamlError) as err:
-        raise ToolError(
-            f"cannot read Chart.yaml of {chart}: {err}", hint="is this the chart you mean?"
-        ) from err
+        raise ToolError(f"cannot read Chart.yaml of {chart}: {err}", hint="is this the chart you mean?") from err
     if not isinstance(name, str) or not name:
         raise PlanError(f"Chart.yaml of {chart} has no name")
     return name

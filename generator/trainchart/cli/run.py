@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 _EXAMPLES = """
 Examples:
 
-  trainchart run mnist                                    the model of models/mnist.yaml
+  trainchart run mnist
 
   trainchart run charts/mnist --set hyperparameters.learningRate=0.01
 
   trainchart run mnist-0.1.0.tgz -f small.yaml --release exp-7
 
-  trainchart run charts/mnist --release exp-7 --resume    go on from the checkpoint
+  trainchart run charts/mnist --release exp-7 --resume
 
-  trainchart run charts/mnist --kill worker-1@20s         see how it survives a lost worker
+  trainchart run charts/mnist --kill worker-1@20s
 
-  trainchart run charts/mnist --dry-run                   show commands and environments only
+  trainchart run charts/mnist --dry-run
 """
 
 
@@ -47,42 +47,31 @@ def _run(
         typer.Option("--values", "-f", help="Values file, as for helm install; repeatable."),
     ] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE; repeatable.")] = None,
-    set_strings: Annotated[
-        list[str] | None, typer.Option("--set-string", help="KEY=TEXT; repeatable.")
-    ] = None,
+    set_strings: Annotated[list[str] | None, typer.Option("--set-string", help="KEY=TEXT; repeatable.")] = None,
     set_jsons: Annotated[list[str] | None, typer.Option("--set-json", help="KEY=JSON; repeatable.")] = None,
-    engine: Annotated[
-        str, typer.Option(help="Helm engine: auto, sdk, binary, or the path of a helm binary.")
-    ] = "auto",
+    engine: Annotated[str, typer.Option(help="Helm engine: auto, sdk, binary, or the path of a helm binary.")] = "auto",
     python: Annotated[
-        str, typer.Option(help="Python that runs the training. Default: the one that runs trainchart.")
+        str,
+        typer.Option(help="Python that runs the training. Default: the one that runs trainchart.", show_default=False),
     ] = sys.executable,
     code: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder of the training code, which stands for the image's /app. Default: the model's."
-        ),
+        typer.Option(help="Folder of the training code, which stands for the image's /app. Default: the model's."),
     ] = None,
     claims: Annotated[
         list[str] | None,
         typer.Option("--claim", help="CLAIM=FOLDER: use your folder for a volume claim; repeatable."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a release that exists.")] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Remove a release that exists and start anew.")
-    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Remove a release that exists and start anew.")] = False,
     kills: Annotated[
         list[str] | None,
-        typer.Option(
-            "--kill", help="POD@TIME: kill the program of a pod, for example worker-1@20s; repeatable."
-        ),
+        typer.Option("--kill", help="POD@TIME: kill the program of a pod, for example worker-1@20s; repeatable."),
     ] = None,
     runs_folder: Annotated[Path, typer.Option("--runs-dir", help="Folder that keeps the runs.")] = Path(
         ".trainchart/runs"
     ),
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be started, and start nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be started, and start nothing.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
     output: FormatOption = Format.text,
 ) -> None:
@@ -91,7 +80,7 @@ def _run(
     Every pod's container becomes a process with the same command, environment and TF_CONFIG up to the printed
     ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run in order.
     """
-    from trainchart.actions.run_local import RunRequest, preview_run, run_local
+    from trainchart.actions.run_local import RunRequest, chart_argument, preview_run, run_local
     from trainchart.cli.run_display import choose_display
     from trainchart.local.release_folder import Existing
     from trainchart.local.report import describe_plan, describe_result, summarize_plan, summarize_result
@@ -124,7 +113,7 @@ def _run(
     if output is Format.json:
         print_json(describe_result(plan, result))
     elif result.failure is None:
-        print(summarize_result(plan, result))
+        print(summarize_result(plan, result, chart_argument(target, plan.chart)))
     _leave(plan, result)
 
 

@@ -24,10 +24,10 @@ INHERITED = (
 
 @dataclass(frozen=True)
 class ContainerEnvironment:
-    """Variables with container paths still in them, and the names whose values must stay as they are."""
+    """Variables with container paths still in them, and the names of those that come from Secrets."""
 
     values: Mapping[str, str]
-    verbatim: frozenset[str]
+    secrets: frozenset[str]
 
 
 def inherit_variables(caller: Mapping[str, str], python_folder: str) -> dict[str, str]:
@@ -53,9 +53,11 @@ def resolve_environment(
     """Return the container's variables: envFrom first, then env in order, each seeing those before it."""
     reader = _SourceReader(pod, data, caller, notices)
     values: dict[str, str] = {}
+    secrets: set[str] = set()
     for entry in container.get("envFrom") or []:
-        values.update(reader.read_all(entry))
-    verbatim: set[str] = set()
+        found = reader.read_all(entry)
+        values.update(found)
+        secrets.update(found if "secretRef" in entry else ())
     for entry in container.get("env") or []:
         name = str(entry["name"])
         if entry.get("valueFrom") is None:
@@ -63,10 +65,10 @@ def resolve_environment(
             continue
         value = reader.read_one(name, entry["valueFrom"])
         if "secretKeyRef" in entry["valueFrom"]:
-            verbatim.add(name)
+            secrets.add(name)
         if value is not None:
             values[name] = value
-    return ContainerEnvironment(values, frozenset(verbatim))
+    return ContainerEnvironment(values, frozenset(secrets))
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,7 @@ class _SourceReader:
             if name in self.caller and str(source["secretKeyRef"].get("name")) not in self.data.secrets:
                 return self.caller[name]
             return self._read_key(name, source["secretKeyRef"], "Secret", self.data.secrets)
-        self.notices.warn(
-            f"{self.pod.role}: {name} stays unset, {', '.join(source)} is known in a cluster only"
-        )
+        self.notices.warn(f"{self.pod.role}: {name} stays unset, {', '.join(source)} is known in a cluster only")
         return None
 
     def _read_key(

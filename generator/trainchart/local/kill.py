@@ -29,14 +29,10 @@ def parse_kills(texts: Sequence[str], labels: Collection[str]) -> tuple[KillRequ
     for text in texts:
         match = _FORM.fullmatch(text.strip())
         if match is None:
-            problems.append(
-                Problem(f"--kill {text!r} is not POD@TIME", hint="for example `--kill worker-1@20s`")
-            )
+            problems.append(Problem(f"--kill {text!r} is not POD@TIME", hint="for example `--kill worker-1@20s`"))
         elif match["label"] not in labels:
             problems.append(
-                Problem(
-                    f"--kill {text!r}: there is no pod {match['label']!r}", hint=f"pods: {', '.join(labels)}"
-                )
+                Problem(f"--kill {text!r}: there is no pod {match['label']!r}", hint=f"pods: {', '.join(labels)}")
             )
         else:
             requests.append(KillRequest(match["label"], float(match["amount"]) * _SECONDS[match["unit"]]))

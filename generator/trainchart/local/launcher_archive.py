@@ -10,13 +10,16 @@ from trainchart_launcher.bundle import build_installed_launcher
 _SHIPPED = Path(__file__).parent.parent / "_resources" / "launcher.pyz"
 
 
-def place_launcher(folder: Path) -> Path:
-    """Return the launcher's zipapp, made in `folder` where none was shipped (an editable installation)."""
-    if _SHIPPED.is_file():
-        return _SHIPPED
-    target = folder / "launcher.pyz"
+def find_launcher(release_folder: Path) -> Path:
+    """Return the shipped zipapp; an editable installation has none, its place is in the release's folder."""
+    return _SHIPPED if _SHIPPED.is_file() else release_folder / "launcher.pyz"
+
+
+def ensure_launcher(path: Path) -> None:
+    """Make the zipapp at `path` unless it is the shipped one."""
+    if path == _SHIPPED:
+        return
     try:
-        target.write_bytes(build_installed_launcher())
+        path.write_bytes(build_installed_launcher())
     except OSError as err:
-        raise ToolError(f"cannot write {target}: {err.strerror}", hint="choose another --runs-dir") from err
-    return target
+        raise ToolError(f"cannot write {path}: {err.strerror}", hint="choose another --runs-dir") from err

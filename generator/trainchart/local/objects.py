@@ -18,7 +18,6 @@ TRAINING_ROLES = ("chief", "worker", "ps", "evaluator")
 """The roles in the order in which people read them."""
 ROLE_LABEL = "app.kubernetes.io/component"
 CHART_LABEL = "helm.sh/chart"
-INSTANCE_LABEL = "app.kubernetes.io/instance"
 REPLICAS_ANNOTATION = "trainchart/replicas"
 EVALUATOR_GRACE_ANNOTATION = "trainchart/evaluator-grace-seconds"
 DEFAULT_STOP_GRACE_SECONDS = 30
@@ -33,6 +32,8 @@ class TrainingSet:
     role: str
     service: str
     replicas: int
+    chart: str
+    """Name and version of the chart, as its label says; empty without one."""
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     """Those of the pod template over those of the set."""
@@ -123,6 +124,7 @@ def _read_training_set(manifest: Manifest, role: str, notices: Notices) -> Train
         role=role,
         service=str(spec.get("serviceName", "")),
         replicas=int(replicas),
+        chart=str({**(template_metadata.get("labels") or {}), **(metadata.get("labels") or {})}.get(CHART_LABEL, "")),
         labels=template_metadata.get("labels") or {},
         annotations=annotations,
         pod_spec=pod_spec,

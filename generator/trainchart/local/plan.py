@@ -56,6 +56,8 @@ class PodPlan:
     role: str
     argv: tuple[str, ...]
     environment: Mapping[str, str]
+    secrets: frozenset[str]
+    """Variables whose values must not be shown."""
     working_directory: str
     pod_folder: str
     """Lives as long as the pod: removed before a resumed run starts."""
@@ -85,8 +87,6 @@ class LocalPlan:
     checkpoints: str
     """Folder or URI of the checkpoints, empty where the model keeps none."""
     tensorboard_logs: str
-    has_tensorboard: bool
-    """The chart would start TensorBoard; a local run does not."""
     warnings: tuple[str, ...]
 
 
@@ -128,7 +128,7 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
     return LocalPlan(
         release=settings.release,
         namespace=settings.namespace,
-        chart=str(sets[0].labels.get(objects.CHART_LABEL, sets[0].labels.get("app.kubernetes.io/name", ""))),
+        chart=sets[0].chart,
         release_folder=settings.release_folder,
         pods=pods,
         addresses=addresses,
@@ -137,7 +137,6 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
         claims={name: folder for _, draft in drafts for name, folder in draft.claims.items()},
         checkpoints=first.plan.environment.get(contract.CHECKPOINTS_DIR, ""),
         tensorboard_logs=first.plan.environment.get(contract.LOG_DIR, ""),
-        has_tensorboard=any(item.kind == "Deployment" and "tensorboard" in item.name for item in manifests),
         warnings=tuple(notices.warnings),
     )
 
@@ -156,16 +155,12 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices) -> None:
             hint="switch the others off in the values, for example by `--set other.enabled=false`",
         )
     if sets and not any(item.replicas for item in sets):
-        raise PlanError(
-            "every role has zero replicas: there is nothing to run", hint="raise `replicas` in the values"
-        )
+        raise PlanError("every role has zero replicas: there is nothing to run", hint="raise `replicas` in the values")
     for training_set in sets:
         limits = (training_set.container.get("resources") or {}).get("limits") or {}
         devices = sorted(name for name in limits if "/" in name)
         if devices:
-            notices.warn(
-                f"{training_set.role} asks for {', '.join(devices)}: here all share what this machine has"
-            )
+            notices.warn(f"{training_set.role} asks for {', '.join(devices)}: here all share what this machine has")
 
 
 def _evaluator_grace_seconds(sets: Sequence[TrainingSet]) -> int:
@@ -216,6 +211,7 @@ class _PodPlanner:
             role=pod.role,
             argv=self._argv(training_set, resolved.values, paths),
             environment=environment,
+            secrets=resolved.secrets,
             working_directory=self._working_directory(training_set, paths),
             pod_folder=str(pod_folder),
             folders=(str(pod_folder), *volumes.folders),
@@ -236,10 +232,13 @@ class _PodPlanner:
     ) -> dict[str, str]:
         """Join what the image would provide, the container's own variables and what only local runs need."""
         translated = {
-            name: value if name in resolved.verbatim else paths.translate(value)
+            name: value if name in resolved.secrets else paths.translate(value)
             for name, value in resolved.values.items()
         }
         python_folder = str(PurePosixPath(self.settings.python).parent)
+        if translated.get("NVIDIA_VISIBLE_DEVICES") == "void":
+            # In a container its runtime hides the GPUs; a process hides them from CUDA.
+            translated.setdefault("CUDA_VISIBLE_DEVICES", "-1")
         return {
             **inherit_variables({**self.settings.caller, **_only(translated, "PATH")}, python_folder),
             **{name: value for name, value in translated.items() if name != "PATH"},

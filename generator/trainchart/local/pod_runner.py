@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from trainchart.errors import ToolError
 from trainchart.local.plan import PodPlan
 from trainchart.local.processes import PodProcess
 from trainchart.local.role_log import RoleLog
@@ -55,7 +56,10 @@ class PodRunner:
 
     def start(self) -> PodProcess:
         """Start the launcher; the container's termination message begins empty, as under a kubelet."""
-        Path(self.plan.termination_file).write_bytes(b"")
+        try:
+            Path(self.plan.termination_file).write_bytes(b"")
+        except OSError as err:
+            raise ToolError(f"cannot write {self.plan.termination_file}: {err.strerror}") from err
         self.process = PodProcess(self.plan)
         self.state = PodState.RUNNING
         self._started_at = time.monotonic()

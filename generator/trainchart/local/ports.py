@@ -62,9 +62,7 @@ def _take_next(candidates: Iterator[int], folder: Path) -> tuple[int, int]:
         if _is_free(port):
             return port, descriptor
         os.close(descriptor)
-    raise ToolError(
-        "there are not enough free ports on this machine", hint="end other runs, or use fewer replicas"
-    )
+    raise ToolError("there are not enough free ports on this machine", hint="end other runs, or use fewer replicas")
 
 
 def _lock(path: Path) -> int | None:

@@ -6,10 +6,10 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
-from trainchart.local.plan import LocalPlan
+from trainchart.local.plan import LocalPlan, PodPlan
 from trainchart.local.result import Failure, PodResult, RunResult
 from trainchart.local.verdict import Verdict
-from trainchart_runtime import causes
+from trainchart_runtime import causes, contract
 
 
 def describe_plan(plan: LocalPlan) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def describe_plan(plan: LocalPlan) -> dict[str, Any]:
                 "role": pod.role,
                 "argv": list(pod.argv),
                 "workingDirectory": pod.working_directory,
-                "environment": dict(pod.environment),
+                "environment": _visible(pod),
                 "folders": list(pod.folders),
                 "files": [file.path for file in pod.files],
                 "log": pod.log_file,
@@ -60,6 +60,7 @@ def describe_result(plan: LocalPlan, result: RunResult) -> dict[str, Any]:
             "logs": f"{result.release_folder}/logs",
             "claims": dict(plan.claims),
             "checkpoints": plan.checkpoints,
+            "savedModels": list(result.saved_models),
             "tensorboard": plan.tensorboard_logs,
         },
     }
@@ -81,6 +82,10 @@ def _describe_pod(pod: PodResult) -> dict[str, Any]:
     }
 
 
+def _visible(pod: PodPlan) -> dict[str, str]:
+    return {name: "***" if name in pod.secrets else value for name, value in pod.environment.items()}
+
+
 def summarize_plan(plan: LocalPlan) -> str:
     """Return what a dry run prints: per pod the command, folder and environment, and the address map."""
     lines = [f"release {plan.release} of {plan.chart}, in {plan.release_folder}"]
@@ -90,7 +95,10 @@ def summarize_plan(plan: LocalPlan) -> str:
             f"{pod.label}  (pod {pod.name}, in {pod.working_directory})",
             f"  {shlex.join(pod.argv)}",
         ]
-        lines += [f"    {name}={value}" for name, value in sorted(pod.environment.items())]
+        lines += [
+            f"    {name}={'(the addresses below)' if name == contract.ADDRESSES else value}"
+            for name, value in sorted(_visible(pod).items())
+        ]
     lines += ["", "addresses:", *_address_lines(plan)]
     lines += [f"claim {name}: {folder}" for name, folder in plan.claims.items()]
     return "\n".join(lines)
@@ -111,8 +119,8 @@ def introduce_plan(plan: LocalPlan) -> list[str]:
     ]
 
 
-def summarize_result(plan: LocalPlan, result: RunResult) -> str:
-    """Return the end of a run in words: verdict, numbers, places, next steps."""
+def summarize_result(plan: LocalPlan, result: RunResult, chart: str) -> str:
+    """Return the end of a run in words: verdict, numbers, places, next steps with the chart as the user names it."""
     lines = [f"{result.verdict}: {result.release} after {_duration(result.seconds)}"]
     numbers = []
     if result.step is not None:
@@ -125,25 +133,22 @@ def summarize_result(plan: LocalPlan, result: RunResult) -> str:
         lines.append(f"  {label}: " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items()))
     lines += [f"  {name:<13}{place}" for name, place in _places(plan, result)]
     if result.verdict is Verdict.SUCCEEDED:
-        lines += ["next:", *(f"  {step}" for step in _next_steps(plan))]
+        lines += ["next:", *(f"  {step}" for step in _next_steps(plan, chart))]
     return "\n".join(lines)
 
 
 def _places(plan: LocalPlan, result: RunResult) -> list[tuple[str, str]]:
-    places = [("checkpoints", plan.checkpoints), ("TensorBoard", plan.tensorboard_logs)]
-    places += [
-        (f"claim {name}", folder) for name, folder in plan.claims.items() if folder != plan.checkpoints
-    ]
-    return [(name, place) for name, place in places if place] + [
-        ("role logs", f"{result.release_folder}/logs")
-    ]
+    places = [("checkpoints", plan.checkpoints), *(("SavedModel", folder) for folder in result.saved_models)]
+    places.append(("TensorBoard", plan.tensorboard_logs))
+    places += [(f"claim {name}", folder) for name, folder in plan.claims.items() if folder != plan.checkpoints]
+    return [(name, place) for name, place in places if place] + [("role logs", f"{result.release_folder}/logs")]
 
 
-def _next_steps(plan: LocalPlan) -> list[str]:
+def _next_steps(plan: LocalPlan, chart: str) -> list[str]:
     steps = [f"trainchart logs {plan.release}"]
     if plan.tensorboard_logs:
         steps.append(f"tensorboard --logdir {shlex.quote(plan.tensorboard_logs)}")
-    steps.append(f"helm install {plan.release} CHART   (the same chart, in a cluster)")
+    steps.append(f"helm install {plan.release} {shlex.quote(chart)}   (the same chart, in a cluster)")
     return steps
 
 

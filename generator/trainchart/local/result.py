@@ -51,6 +51,8 @@ class RunResult:
     pods: tuple[PodResult, ...]
     deciding: tuple[str, ...]
     failure: Failure | None
+    saved_models: tuple[str, ...]
+    """Folders of the SavedModels among the checkpoints."""
     signal: int | None
     """The signal that interrupted the run."""
 

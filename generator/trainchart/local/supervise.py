@@ -22,7 +22,7 @@ from trainchart.local.pod_runner import LIVING, PodRunner, PodState
 from trainchart.local.process_table import find_program
 from trainchart.local.processes import Guardian
 from trainchart.local.result import PodEnd, PodResult, RunResult, explain_failure
-from trainchart.local.telemetry import Telemetry, read_attempt, read_progress
+from trainchart.local.telemetry import Telemetry, find_saved_models, read_attempt, read_progress
 from trainchart.local.verdict import Next, Verdict, stop_stages
 from trainchart_runtime.cluster import EVALUATOR
 
@@ -55,9 +55,7 @@ def run_plan(plan: LocalPlan, kills: Sequence[KillRequest], observer: Observer) 
 
 
 class _Supervisor:
-    def __init__(
-        self, plan: LocalPlan, kills: Sequence[KillRequest], observer: Observer, guardian: Guardian
-    ) -> None:
+    def __init__(self, plan: LocalPlan, kills: Sequence[KillRequest], observer: Observer, guardian: Guardian) -> None:
         self._plan = plan
         self._kills = list(kills)
         self._observer = observer
@@ -145,15 +143,14 @@ class _Supervisor:
         code = runner.exit_code or 0
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         if following is Next.RESTART:
-            self._observer.show_event(
-                f"{runner.plan.label} {how} and is started again (restart {runner.restarts})"
-            )
+            how += f" and is started again (restart {runner.restarts})"
         elif following is Next.GIVE_UP:
-            self._observer.show_event(f"{runner.plan.label} {how} and gave up")
-        else:
-            self._observer.show_event(
-                f"{runner.plan.label} {how}" if code else f"{runner.plan.label} has finished"
-            )
+            how += " and gave up"
+        elif runner.state is PodState.FINISHED:
+            how = "has finished"
+        elif runner.state is PodState.STOPPED:
+            how = "has stopped"
+        self._observer.show_event(f"{runner.plan.label} {how}")
 
     def _look_at_signals(self) -> None:
         fresh = self._signals[self._signals_seen :]
@@ -263,6 +260,7 @@ class _Supervisor:
             pods=tuple(_pod_result(runner) for runner in self._runners),
             deciding=self._plan.deciding,
             failure=explain_failure(self._ends) if self._verdict is Verdict.FAILED else None,
+            saved_models=find_saved_models(self._plan.checkpoints),
             signal=self._signals[0] if self._verdict is Verdict.INTERRUPTED else None,
         )
 

@@ -24,6 +24,13 @@ def read_progress(runner: PodRunner) -> Progress:
     return parse_progress(_read(runner, contract.PROGRESS_FILE_NAME))
 
 
+def find_saved_models(checkpoints: str) -> tuple[str, ...]:
+    """Return the folders below the checkpoints that hold a SavedModel; none for an object store's URI."""
+    if not checkpoints.startswith("/"):
+        return ()
+    return tuple(sorted(str(path.parent) for path in Path(checkpoints).rglob("saved_model.pb")))
+
+
 class Telemetry:
     """Turns running totals into rates, so it remembers the sample before."""
 
@@ -38,17 +45,13 @@ class Telemetry:
             for runner in runners
             if runner.process is not None and runner.state in LIVING
         }
-        usage = {
-            label: (pid, value) for pid, value in sample_usage(sessions).items() for label in [sessions[pid]]
-        }
+        usage = {label: (pid, value) for pid, value in sample_usage(sessions).items() for label in [sessions[pid]]}
         elapsed = now - self._sampled_at
         snapshots = tuple(self._snapshot(runner, usage, elapsed) for runner in runners)
         self._usage, self._sampled_at = usage, now
         return snapshots
 
-    def _snapshot(
-        self, runner: PodRunner, usage: dict[str, tuple[int, Usage]], elapsed: float
-    ) -> PodSnapshot:
+    def _snapshot(self, runner: PodRunner, usage: dict[str, tuple[int, Usage]], elapsed: float) -> PodSnapshot:
         progress = read_progress(runner)
         pid, current = usage.get(runner.plan.label, (0, None))
         before_pid, before = self._usage.get(runner.plan.label, (0, None))

@@ -61,8 +61,6 @@ def stop_stages(pods: Sequence[PodPlan], deciding: Collection[str]) -> tuple[tup
 
     A chief whose ps and workers go at the same time hangs in its save until it is killed.
     """
-    first = tuple(
-        pod for pod in pods if pod.label in deciding or pod.role in (cluster.CHIEF, cluster.EVALUATOR)
-    )
+    first = tuple(pod for pod in pods if pod.label in deciding or pod.role in (cluster.CHIEF, cluster.EVALUATOR))
     rest = tuple(pod for pod in pods if pod not in first)
     return tuple(stage for stage in (first, rest) if stage)

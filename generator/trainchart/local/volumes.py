@@ -79,9 +79,7 @@ def resolve_volumes(
             )
             continue
         volume = planner.plan_volume(declared[name])
-        sub_path = str(
-            mount.get("subPath") or expand_variables(str(mount.get("subPathExpr") or ""), variables)
-        )
+        sub_path = str(mount.get("subPath") or expand_variables(str(mount.get("subPathExpr") or ""), variables))
         target = volume.folder / sub_path if sub_path else volume.folder
         paths.append((mount_path, str(target)))
         folders.append(str(volume.folder if volume.holds_files else target))
@@ -109,9 +107,7 @@ class _VolumePlanner:
         if not all(self._is_known(source) for source in sources):
             kinds = ", ".join(sorted({key for key in volume if key != "name"})) or "without a kind"
             folder = self.storage.claims_folder / f"volume-{name}"
-            self.notices.warn(
-                f"volume {name} ({kinds}) exists in a cluster only: here it is the folder {folder}"
-            )
+            self.notices.warn(f"volume {name} ({kinds}) exists in a cluster only: here it is the folder {folder}")
             return _Volume(folder)
         files = tuple(
             PlannedFile(str(own_folder / path), content, is_secret)
@@ -159,11 +155,7 @@ class _VolumePlanner:
                 )
             return
         items = reference.get("items")
-        keys = (
-            [(str(item["key"]), str(item["path"])) for item in items]
-            if items
-            else [(key, key) for key in table]
-        )
+        keys = [(str(item["key"]), str(item["path"])) for item in items] if items else [(key, key) for key in table]
         for key, path in keys:
             if key in table:
                 yield path, table[key], is_secret

@@ -1,0 +1,75 @@
+"""`trainchart run`: exit codes, what goes to stdout and what to stderr. Starts no training."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_CHART = Path(__file__).parents[1] / "local" / "charts" / "trainer"
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trainchart", "run", *arguments],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+
+
+def test_a_dry_run_shows_the_plan_and_leaves_nothing(tmp_path: Path) -> None:
+    done = run(tmp_path, str(_CHART), "--dry-run", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["release"] == "trainer-1"
+    assert [pod["pod"] for pod in plan["pods"]] == ["chief-0", "worker-0", "worker-1", "ps-0"]
+    assert plan["pods"][0]["argv"][-2:] == ["trainer.py", "finish"]
+    assert len(plan["addresses"]) == 8
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_as_text_names_commands_and_addresses(tmp_path: Path) -> None:
+    done = run(tmp_path, str(_CHART), "--dry-run", "--set", "roles.worker.replicas=1", "--release", "exp-7")
+    assert done.returncode == 0, done.stderr
+    assert "worker-0  (pod exp-7-trainer-worker-0" in done.stdout
+    assert "worker-1" not in done.stdout
+    assert "exp-7-trainer-ps-0.exp-7-trainer:2222" in done.stdout
+    assert f"--  {sys.executable}".replace("  ", " ") in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (["nothing"], 7, "there is no model, chart or archive 'nothing'"),
+        (["."], 7, "not a chart"),
+        (["gone.tgz"], 7, "gone.tgz"),
+        ([str(_CHART), "--release", "Exp_7"], 5, "'Exp_7' is not a release name"),
+        ([str(_CHART), "--values", "gone.yaml"], 7, "gone.yaml"),
+        ([str(_CHART), "--code", "gone"], 7, "there is no folder gone"),
+        ([str(_CHART), "--kill", "worker-9@1s"], 4, "there is no pod 'worker-9'"),
+        ([str(_CHART), "--kill", "worker-1"], 4, "not POD@TIME"),
+        ([str(_CHART), "--set", "strategy=gossip"], 4, "unknown strategy 'gossip'"),
+        ([str(_CHART), "--set-json", "roles=null"], 4, "no training pods"),
+        ([str(_CHART), "--resume", "--fresh"], 2, "exclude each other"),
+        ([str(_CHART), "--claim", "data"], 2, "expected CLAIM=FOLDER"),
+    ],
+)
+def test_bad_input_is_one_clear_error(tmp_path: Path, arguments: list[str], code: int, expected: str) -> None:
+    done = run(tmp_path, *arguments)
+    # Usage errors are drawn in a frame, which may break a line anywhere.
+    said = " ".join(done.stderr.replace("│", " ").split())
+    assert expected in said
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob(".trainchart/runs/trainer-*"))
+
+
+def test_errors_are_json_where_asked(tmp_path: Path) -> None:
+    done = run(tmp_path, str(_CHART), "--kill", "x", "--format", "json")
+    assert json.loads(done.stderr)["exitCode"] == 4

@@ -1,0 +1,91 @@
+"""What can be run, from where: charts edited by hand, bare archives, places that cannot be written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from trainchart.local.code_index import remember_code
+
+_HERE = Path(__file__).parent
+_CHART = _HERE / "charts" / "trainer"
+_PROGRAMS = _HERE / "programs"
+_REPOSITORY = "registry.example.com/ml/trainer"
+
+
+def run(folder: Path, *arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    """Run trainchart with a data home of its own; `before` is a shell command that sets limits."""
+    command = [sys.executable, "-m", "trainchart", "run", *arguments]
+    shell = ["bash", "-c", f'{before}; exec "$@"', "bash"] if before else []
+    environment = {**os.environ, "XDG_DATA_HOME": str(folder / "data")}
+    return subprocess.run([*shell, *command], cwd=folder, env=environment, text=True, capture_output=True, timeout=60)
+
+
+def environment_of(folder: Path, release: str) -> dict[str, str]:
+    claim = folder / ".trainchart/runs" / release / f"claims/{release}-trainer-checkpoints"
+    environment: dict[str, str] = json.loads((claim / "environment.json").read_text())
+    return environment
+
+
+def test_what_a_template_adds_by_hand_reaches_the_process(tmp_path: Path) -> None:
+    chart = Path(shutil.copytree(_CHART, tmp_path / "chart"))
+    template = chart / "templates/statefulset.yaml"
+    text = template.read_text()
+    text = text.replace("          env:\n", "          env:\n            - {name: ADDED, value: by-hand}\n")
+    text = text.replace("{{ . | quote }}{{ end }}]", '{{ . | quote }}{{ end }}, "--out=/checkpoints/out"]')
+    template.write_text(text)
+    done = run(tmp_path, str(chart), "--code", str(_PROGRAMS))
+    assert done.returncode == 0, done.stderr
+    environment = environment_of(tmp_path, "trainer-1")
+    assert environment["ADDED"] == "by-hand"
+    claim = tmp_path / ".trainchart/runs/trainer-1/claims/trainer-1-trainer-checkpoints"
+    assert environment["ARGV"] == ["trainer.py", "finish", f"--out={claim}/out"]
+
+
+def test_a_bare_archive_runs_where_its_code_is_known(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "trainer-0.1.0.tgz", "w:gz") as archive:
+        archive.add(_CHART, "trainer")
+    remember_code(_REPOSITORY, _PROGRAMS, tmp_path / "data/trainchart/code.json")
+    done = run(tmp_path, "trainer-0.1.0.tgz")
+    assert done.returncode == 0, done.stderr
+    assert "helm install trainer-1 trainer-0.1.0.tgz" in done.stdout
+    assert environment_of(tmp_path, "trainer-1")["TASK_TYPE"] == "chief"
+
+
+def test_code_that_is_not_there_is_explained(tmp_path: Path) -> None:
+    done = run(tmp_path, str(_CHART))
+    assert done.returncode == 10
+    assert "program-missing" in done.stderr
+    assert f"the code was looked for in {tmp_path}: name its folder with --code" in done.stderr
+
+
+def test_a_python_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    done = run(tmp_path, str(_CHART), "--python", "python9.9")
+    assert done.returncode == 7
+    assert "python9.9" in done.stderr
+    assert not list((tmp_path / ".trainchart/runs").glob("trainer-*"))
+
+
+@pytest.mark.parametrize("blocks", [0, 1])
+def test_a_full_disk_is_one_clear_error(tmp_path: Path, blocks: int) -> None:
+    # A limit on the size of files stands for a full disk: it holds for root as well.
+    done = run(tmp_path, str(_CHART), "--code", str(_PROGRAMS), before=f"trap '' XFSZ; ulimit -f {blocks}")
+    assert done.returncode == 7
+    assert done.stderr.startswith("error: cannot ")
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / ".trainchart/runs").glob("trainer-*"))
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    done = run(tmp_path, str(_CHART), "--code", str(_PROGRAMS), "--runs-dir", "/proc/runs")
+    assert done.returncode == 7
+    assert "cannot make /proc/runs" in done.stderr
+    assert "--runs-dir" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,28 @@
+"""`--kill POD@TIME`."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainchart.errors import PlanError
+from trainchart.local.kill import KillRequest, parse_kills
+
+LABELS = ("chief-0", "worker-0", "worker-1")
+
+
+def test_requests_are_parsed_and_sorted() -> None:
+    assert parse_kills(["worker-1@1m", "chief-0@20s", "worker-0@500ms", "chief-0@3"], LABELS) == (
+        KillRequest("worker-0", 0.5),
+        KillRequest("chief-0", 3.0),
+        KillRequest("chief-0", 20.0),
+        KillRequest("worker-1", 60.0),
+    )
+
+
+@pytest.mark.parametrize("text", ["worker-1", "worker-1@", "worker-1@soon", "@20s", "worker-1@-2s", "worker-7@20s"])
+def test_what_cannot_be_is_refused(text: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        parse_kills([text, "chief-0@1s"], LABELS)
+    (problem,) = caught.value.problems
+    assert text in problem.message
+    assert problem.hint

@@ -1,0 +1,319 @@
+"""From manifests to processes: everything that a template says appears, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from trainchart.errors import PlanError
+from trainchart.local.plan import LocalPlan, LocalSettings, PodPlan, needed_addresses, plan_local_run
+from trainchart.rendering import Manifest
+
+RELEASE_FOLDER = "/home/me/.trainchart/runs/exp-7"
+CLAIMS = f"{RELEASE_FOLDER}/claims"
+CLUSTER = {
+    "strategy": "parameter-server",
+    "service": "exp-7-mnist",
+    "port": 2222,
+    "statusPort": 2223,
+    "roles": {
+        "chief": {"name": "exp-7-mnist-chief", "replicas": 1},
+        "worker": {"name": "exp-7-mnist-worker", "replicas": 2},
+    },
+}
+SETTINGS = LocalSettings(
+    release="exp-7",
+    namespace="team-a",
+    release_folder=RELEASE_FOLDER,
+    launcher="/opt/here/launcher.pyz",
+    code="/home/me/code",
+    python="/venv/bin/python3.12",
+    caller={"PATH": "/usr/bin", "HOME": "/home/me", "LC_ALL": "C", "AWS_SECRET_ACCESS_KEY": "no", "PYTHONPATH": "/x"},
+    claims={},
+    ports={},
+)
+
+
+def config_map(name: str, data: dict[str, str]) -> dict[str, Any]:
+    return {"kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def stateful_set(role: str) -> dict[str, Any]:
+    return {
+        "kind": "StatefulSet",
+        "metadata": {
+            "name": f"exp-7-mnist-{role}",
+            "labels": {"app.kubernetes.io/component": role, "helm.sh/chart": "mnist-1.2.3"},
+            "annotations": {"trainchart/replicas": "2" if role == "worker" else "1"},
+        },
+        "spec": {
+            "serviceName": "exp-7-mnist",
+            "template": {
+                "metadata": {"labels": {"team": "vision"}},
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "training",
+                            "image": "registry.example.com:5000/ml/mnist:1.4.0@sha256:abc",
+                            "command": ["python3", "/opt/trainchart/launcher.pyz", "--"],
+                            "args": ["python", "-m", "mnist.train"],
+                            "env": [{"name": "TRAINCHART_CLUSTER_FILE", "value": "/etc/trainchart/cluster.json"}],
+                            "volumeMounts": [
+                                {"name": "config", "mountPath": "/etc/trainchart"},
+                                {"name": "checkpoints", "mountPath": "/checkpoints"},
+                                {"name": "tmp", "mountPath": "/tmp"},
+                            ],
+                        }
+                    ],
+                    "volumes": [
+                        {"name": "config", "projected": {"sources": [{"configMap": {"name": "cluster"}}]}},
+                        {"name": "checkpoints", "persistentVolumeClaim": {"claimName": "ckpt"}},
+                        {"name": "tmp", "emptyDir": {}},
+                    ],
+                },
+            },
+        },
+    }
+
+
+Change = Callable[[dict[str, Any], dict[str, Any]], object]
+"""Edits the pod spec and the container of every role by hand, as a user edits a template."""
+
+
+def make_plan(change: Change = lambda pod, container: None, *extra: dict[str, Any], **settings: Any) -> LocalPlan:
+    documents = [stateful_set("worker"), stateful_set("chief")]
+    for document in documents:
+        pod = document["spec"]["template"]["spec"]
+        change(pod, pod["containers"][0])
+    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "ckpt"}}
+    cluster = config_map("cluster", {"cluster.json": json.dumps(CLUSTER)})
+    manifests = [
+        Manifest("mnist/templates/all.yaml", copy.deepcopy(item)) for item in (*documents, cluster, claim, *extra)
+    ]
+    addresses = needed_addresses(manifests)
+    ports = {address: 20000 + index for index, address in enumerate(addresses)}
+    return plan_local_run(manifests, replace(SETTINGS, ports=ports, **settings))
+
+
+def chief_of(plan: LocalPlan) -> PodPlan:
+    return plan.pods[0]
+
+
+def environment_with(*entries: dict[str, Any], **settings: Any) -> dict[str, str]:
+    plan = make_plan(lambda pod, container: container["env"].extend(entries), **settings)
+    return dict(chief_of(plan).environment)
+
+
+def test_pods_are_those_of_the_stateful_sets() -> None:
+    plan = make_plan()
+    assert [(pod.label, pod.name) for pod in plan.pods] == [
+        ("chief-0", "exp-7-mnist-chief-0"),
+        ("worker-0", "exp-7-mnist-worker-0"),
+        ("worker-1", "exp-7-mnist-worker-1"),
+    ]
+    assert plan.chart == "mnist-1.2.3"
+    assert plan.deciding == ("chief-0",)
+    assert plan.warnings == ()
+
+
+def test_every_port_of_every_pod_has_an_address() -> None:
+    plan = make_plan()
+    assert list(plan.addresses.items())[:2] == [
+        ("exp-7-mnist-chief-0.exp-7-mnist:2222", "127.0.0.1:20000"),
+        ("exp-7-mnist-chief-0.exp-7-mnist:2223", "127.0.0.1:20001"),
+    ]
+    assert len(plan.addresses) == 6
+    assert json.loads(chief_of(plan).environment["TRAINCHART_ADDRESSES"]) == plan.addresses
+
+
+def test_replicas_of_the_spec_win_over_the_annotation() -> None:
+    document = stateful_set("chief")
+    document["spec"]["replicas"] = 3
+    assert len(needed_addresses([Manifest("all.yaml", document)])) == 6
+
+
+def test_command_runs_the_real_launcher_with_the_chosen_python() -> None:
+    chief = chief_of(make_plan())
+    assert chief.argv == (
+        "/venv/bin/python3.12", "/opt/here/launcher.pyz", "--", "/venv/bin/python3.12", "-m", "mnist.train",
+    )  # fmt: skip
+    assert chief.working_directory == "/home/me/code"
+
+
+def test_environment_is_the_containers_and_a_short_list_of_the_callers() -> None:
+    environment = environment_with({"name": "FOO", "value": "bar"})
+    assert environment["FOO"] == "bar"
+    assert environment["PATH"] == "/venv/bin:/usr/bin"
+    assert (environment["HOME"], environment["LC_ALL"]) == ("/home/me", "C")
+    assert "AWS_SECRET_ACCESS_KEY" not in environment
+    assert "PYTHONPATH" not in environment
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"value": "$(FIRST)/$(LATER)/$$(FIRST)"}, "1/$(LATER)/$(FIRST)"),
+        ({"value": "/checkpoints/run"}, f"{CLAIMS}/ckpt/run"),
+        ({"value": "s3://bucket/checkpoints"}, "s3://bucket/checkpoints"),
+        ({"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, "exp-7-mnist-chief-0"),
+        ({"valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}, "team-a"),
+        ({"valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['apps.kubernetes.io/pod-index']"}}}, "0"),
+        ({"valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['team']"}}}, "vision"),
+        ({"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}, "127.0.0.1"),
+        ({"valueFrom": {"configMapKeyRef": {"name": "none", "key": "a", "optional": True}}}, None),
+        ({"valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}, None),
+    ],
+)
+def test_values_come_from_where_the_template_says(entry: dict[str, Any], expected: str | None) -> None:
+    entries = ({"name": "FIRST", "value": "1"}, {"name": "ASKED", **entry}, {"name": "LATER", "value": "2"})
+    assert environment_with(*entries).get("ASKED") == expected
+
+
+def test_env_overrides_env_from_and_may_use_it() -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        container["envFrom"] = [{"prefix": "P_", "configMapRef": {"name": "shared"}}]
+        container["env"] += [{"name": "P_A", "value": "mine"}, {"name": "C", "value": "$(P_B)"}]
+
+    environment = chief_of(make_plan(change, config_map("shared", {"A": "theirs", "B": "b"}))).environment
+    assert (environment["P_A"], environment["P_B"], environment["C"]) == ("mine", "b", "b")
+
+
+def test_arguments_are_expanded_and_translated() -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        container["env"].append({"name": "RATE", "value": "0.01"})
+        container["args"] += ["--rate=$(RATE)", "--out=/checkpoints/out", "$(TASK_INDEX)", "python"]
+
+    assert chief_of(make_plan(change)).argv[-4:] == (
+        "--rate=0.01", f"--out={CLAIMS}/ckpt/out", "$(TASK_INDEX)", "python",
+    )  # fmt: skip
+
+
+def test_volumes_become_folders_and_files() -> None:
+    chief = chief_of(make_plan())
+    pod_folder = f"{RELEASE_FOLDER}/pods/chief-0"
+    assert f"{CLAIMS}/ckpt" in chief.folders
+    assert f"{pod_folder}/volumes/tmp" in chief.folders
+    assert {file.path: json.loads(file.content) for file in chief.files} == {
+        f"{pod_folder}/volumes/config/cluster.json": CLUSTER
+    }
+    assert chief.environment["TRAINCHART_CLUSTER_FILE"] == f"{pod_folder}/volumes/config/cluster.json"
+    assert chief.environment["TRAINCHART_TERMINATION_FILE"] == f"{pod_folder}/termination-log"
+
+
+def test_items_and_sub_paths() -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        pod["volumes"].append(
+            {"name": "extra", "configMap": {"name": "extra", "items": [{"key": "a", "path": "sub/b.txt"}]}}
+        )
+        container["volumeMounts"] += [
+            {"name": "extra", "mountPath": "/conf/b.txt", "subPath": "sub/b.txt"},
+            {"name": "checkpoints", "mountPath": "/logs", "subPath": "tensorboard"},
+        ]
+        container["env"] += [{"name": "CONF", "value": "/conf/b.txt"}, {"name": "LOGS", "value": "/logs"}]
+
+    chief = chief_of(make_plan(change, config_map("extra", {"a": "1", "z": "2"})))
+    assert chief.environment["CONF"] == f"{RELEASE_FOLDER}/pods/chief-0/volumes/extra/sub/b.txt"
+    assert chief.environment["LOGS"] == f"{CLAIMS}/ckpt/tensorboard"
+    assert f"{CLAIMS}/ckpt/tensorboard" in chief.folders
+    assert [PurePosixPath(file.path).name for file in chief.files] == ["cluster.json", "b.txt"]
+
+
+def test_secrets_come_from_the_chart_or_the_caller_and_are_marked() -> None:
+    entry = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}
+    from_caller = make_plan(
+        lambda pod, container: container["env"].append(entry), caller={**SETTINGS.caller, "TOKEN": "/checkpoints"}
+    )
+    assert chief_of(from_caller).environment["TOKEN"] == "/checkpoints"
+    assert chief_of(from_caller).secrets == {"TOKEN"}
+    secret = {"kind": "Secret", "metadata": {"name": "hub"}, "data": {"token": "aHVudGVyMg=="}}
+    from_chart = make_plan(lambda pod, container: container["env"].append(entry), secret)
+    assert chief_of(from_chart).environment["TOKEN"] == "hunter2"
+
+
+def test_a_chosen_folder_stands_for_a_claim() -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        pod["volumes"].append({"name": "data", "persistentVolumeClaim": {"claimName": "mnist-data"}})
+        container["volumeMounts"].append({"name": "data", "mountPath": "/data", "readOnly": True})
+        container["env"].append({"name": "DATA", "value": "/data/train"})
+
+    assert "`--claim mnist-data=FOLDER`" in make_plan(change).warnings[0]
+    chosen = make_plan(change, claims={"mnist-data": "/home/me/digits"})
+    assert chosen.warnings == ()
+    assert chief_of(chosen).environment["DATA"] == "/home/me/digits/train"
+
+
+def test_hidden_gpus_are_hidden_from_cuda() -> None:
+    assert environment_with({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"})["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert "CUDA_VISIBLE_DEVICES" not in environment_with()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda pod, container: pod.update(initContainers=[{"name": "wait"}]), "not wait"),
+        (lambda pod, container: pod["containers"].append({"name": "proxy"}), "not proxy"),
+        (lambda pod, container: container.update(resources={"limits": {"nvidia.com/gpu": 1}}), "nvidia.com/gpu"),
+        (lambda pod, container: container.update(workingDir="/workspace"), "/workspace"),
+        (
+            lambda pod, container: (
+                pod["volumes"].append({"name": "disk", "hostPath": {"path": "/mnt"}}),
+                container["volumeMounts"].append({"name": "disk", "mountPath": "/mnt"}),
+            ),
+            "volume disk (hostPath)",
+        ),
+    ],
+)
+def test_what_is_different_here_is_said_once(change: Change, expected: str) -> None:
+    warnings = make_plan(change).warnings
+    assert len([warning for warning in warnings if expected in warning]) == len({
+        warning.partition(":")[0] for warning in warnings
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda pod, container: container.pop("command"), "no command"),
+        (lambda pod, container: container.update(name="main"), "no container is named 'training'"),
+        (
+            lambda pod, container: container["volumeMounts"].append({"name": "x", "mountPath": "/x"}),
+            "mounts the volume 'x'",
+        ),
+        (lambda pod, container: container.update(envFrom=[{"secretRef": {"name": "gone"}}]), "the Secret 'gone'"),
+        (
+            lambda pod, container: container["env"].append(
+                {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}
+            ),
+            "TOKEN of chief comes from key 'token' of the Secret 'hub'",
+        ),
+        (lambda pod, container: container["env"].clear() or pod["volumes"].pop(0), "mounts the volume 'config'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_with_every_reason(change: Change, expected: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        make_plan(change)
+    assert any(expected in problem.message for problem in caught.value.problems)
+
+
+def test_an_unknown_strategy_is_refused() -> None:
+    odd = config_map("cluster", {"cluster.json": json.dumps({**CLUSTER, "strategy": "gossip"})})
+    with pytest.raises(PlanError) as caught:
+        make_plan(lambda pod, container: None, odd)
+    assert "unknown strategy 'gossip'" in caught.value.problems[0].message
+
+
+def test_a_chart_without_training_is_refused() -> None:
+    with pytest.raises(PlanError, match="no training pods"):
+        plan_local_run([Manifest("all.yaml", config_map("a", {}))], SETTINGS)
+
+
+def test_two_trainings_in_one_chart_are_refused() -> None:
+    documents = [stateful_set("chief"), stateful_set("chief")]
+    with pytest.raises(PlanError, match="several trainings"):
+        plan_local_run([Manifest("all.yaml", document) for document in documents], SETTINGS)

@@ -1,0 +1,99 @@
+"""Names, locks and contents of a release's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainchart.errors import PlanError, ToolError
+from trainchart.local.release_folder import (
+    RUN_FILE,
+    Existing,
+    choose_release,
+    claim_release,
+    open_release,
+    read_record,
+    write_record,
+)
+
+
+def use(runs: Path, release: str, existing: Existing = Existing.REFUSE) -> Path:
+    """Run a release that leaves a claim, a pod folder and a log."""
+    with open_release(runs, release, existing) as folder:
+        for name in ("claims/ckpt", "pods/chief-0", "logs"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / RUN_FILE).write_text("{}")
+    return folder
+
+
+def test_numbers_go_on_after_the_highest(tmp_path: Path) -> None:
+    assert choose_release(tmp_path / "none", "mnist") == "mnist-1"
+    for name in ("mnist-2", "mnist-10", "mnist-old", "other-99"):
+        (tmp_path / name).mkdir()
+    assert choose_release(tmp_path, "mnist") == "mnist-11"
+    assert choose_release(tmp_path, "M" * 80) == "m" * 48 + "-1"
+
+
+def test_claimed_names_differ(tmp_path: Path) -> None:
+    assert [claim_release(tmp_path / "runs", "mnist") for _ in range(3)] == ["mnist-1", "mnist-2", "mnist-3"]
+    assert (tmp_path / "runs" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_folder_of_the_users_own_gets_no_gitignore(tmp_path: Path) -> None:
+    claim_release(tmp_path, "mnist")
+    assert not (tmp_path / ".gitignore").exists()
+
+
+def test_an_existing_release_needs_a_decision(tmp_path: Path) -> None:
+    folder = use(tmp_path, "exp-7")
+    with pytest.raises(PlanError, match="exists already") as caught:
+        use(tmp_path, "exp-7")
+    assert "--resume" in caught.value.hint
+    assert "--fresh" in caught.value.hint
+    assert (folder / "claims/ckpt").is_dir()
+
+
+def test_resuming_keeps_claims_and_logs_but_not_pods(tmp_path: Path) -> None:
+    use(tmp_path, "exp-7")
+    with open_release(tmp_path, "exp-7", Existing.RESUME) as folder:
+        assert sorted(path.name for path in folder.iterdir()) == ["claims", "logs", RUN_FILE]
+
+
+def test_a_fresh_run_keeps_nothing(tmp_path: Path) -> None:
+    use(tmp_path, "exp-7")
+    with open_release(tmp_path, "exp-7", Existing.FRESH) as folder:
+        assert list(folder.iterdir()) == []
+
+
+def test_a_running_release_is_locked(tmp_path: Path) -> None:
+    with (
+        open_release(tmp_path, "exp-7", Existing.REFUSE),
+        pytest.raises(PlanError, match="running already"),
+        open_release(tmp_path, "exp-7", Existing.FRESH),
+    ):
+        pass
+    use(tmp_path, "exp-7")
+
+
+def test_what_never_ran_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), open_release(tmp_path, "exp-7", Existing.REFUSE) as folder:
+        (folder / "pods").mkdir()
+        raise RuntimeError("the plan is impossible")
+    assert not folder.exists()
+
+
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ToolError) as caught:
+        claim_release(tmp_path / "file" / "runs", "mnist")
+    assert "--runs-dir" in caught.value.hint
+
+
+def test_records(tmp_path: Path) -> None:
+    write_record(tmp_path / "run.json", {"pods": [1]})
+    assert read_record(tmp_path / "run.json") == {"pods": [1]}
+    assert read_record(tmp_path / "none.json") == {}
+    (tmp_path / "run.json").write_text("[")
+    assert read_record(tmp_path / "run.json") == {}
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]

@@ -1,0 +1,85 @@
+"""What is kept of a pod's output, and how it is read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainchart.local.logs import follow_lines, read_lines, stamp_of
+from trainchart.local.role_log import MAX_LINE_BYTES, RoleLog
+
+
+def texts(path: Path) -> list[str]:
+    return [line.text for line in read_lines({"worker-0": path})]
+
+
+def test_lines_are_put_together_from_chunks(tmp_path: Path) -> None:
+    log = RoleLog(tmp_path / "worker-0.log")
+    assert log.feed(b"step 1\nste") == ["step 1"]
+    assert log.feed(b"p 2\r\n\xff\n") == ["step 2", "\ufffd"]
+    assert log.feed(b"bar 1%\rbar 2%\nend") == ["bar 2%"]
+    assert log.finish() == ["end"]
+    log.close()
+    assert texts(tmp_path / "worker-0.log") == ["step 1", "step 2", "\ufffd", "bar 2%", "end"]
+
+
+def test_an_endless_line_is_cut(tmp_path: Path) -> None:
+    log = RoleLog(tmp_path / "worker-0.log")
+    lines = log.feed(b"x" * (MAX_LINE_BYTES + 10))
+    assert [len(line) for line in lines] == [MAX_LINE_BYTES]
+    assert log.finish() == ["x" * 10]
+
+
+def test_a_full_log_is_rotated_and_only_one_old_file_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "worker-0.log"
+    log = RoleLog(path, max_bytes=200)
+    for number in range(50):
+        log.feed(f"line {number}\n".encode())
+    log.close()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["worker-0.log", "worker-0.log.1"]
+    assert all(file.stat().st_size < 300 for file in tmp_path.iterdir())
+    kept = texts(path)
+    assert kept[-1] == "line 49"
+    assert kept == [f"line {number}" for number in range(50 - len(kept), 50)]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+def test_a_full_disk_costs_log_lines_only() -> None:
+    log = RoleLog(Path("/dev/full"))
+    assert log.feed(b"step 1\nstep 2\n") == ["step 1", "step 2"]
+    assert "No space left on device" in log.failure
+    log.close()
+
+
+def test_logs_are_merged_by_time(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(f"{stamp_of(1)} one\n{stamp_of(3)} three\n")
+    (tmp_path / "b.log").write_text(f"{stamp_of(2)} two words\n")
+    merged = read_lines({"chief-0": tmp_path / "a.log", "worker-0": tmp_path / "b.log", "ps-0": tmp_path / "none"})
+    assert [(line.label, line.text) for line in merged] == [
+        ("chief-0", "one"),
+        ("worker-0", "two words"),
+        ("chief-0", "three"),
+    ]
+
+
+def test_following_sees_what_comes_and_survives_a_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "worker-0.log"
+    path.write_text(f"{stamp_of(1)} old\n")
+    steps = iter(
+        [
+            lambda: None,
+            lambda: path.open("a").write(f"{stamp_of(2)} new\n{stamp_of(3)} hal"),
+            lambda: path.open("a").write("f\n"),
+            lambda: (path.rename(f"{path}.1"), path.write_text(f"{stamp_of(4)} rotated\n")),
+        ]
+    )
+
+    def is_over() -> bool:
+        step = next(steps, None)
+        if step is not None:
+            step()
+        return step is None
+
+    followed = [line.text for line in follow_lines({"worker-0": path}, is_over)]
+    assert followed == ["old", "new", "half", "rotated"]
