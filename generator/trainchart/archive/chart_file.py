@@ -85,6 +85,8 @@ def _edit_lines(text: str, annotations: Mapping[str, str]) -> str:
     old = re.compile(r"\s+[\"']?(?:" + "|".join(map(re.escape, sorted(BUILD_ANNOTATIONS))) + r")[\"']?:")
     lines = [line for line in text.splitlines() if not old.match(line)]
     header = next((n for n, line in enumerate(lines) if re.fullmatch(r"annotations:\s*(#.*)?", line)), None)
+    if header is None and any(re.match(r"[\"']?annotations[\"']?\s*:", line) for line in lines):
+        return ""  # Written on one line: not for line-wise editing.
     if header is None:
         header = len(lines)
         lines.append("annotations:")

@@ -10,6 +10,8 @@ from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.errors import Problem
 from trainchart.rendering import LintMessage, Rendering
 
+LONG_RELEASE = "a release name of 53 characters"
+
 
 class Severity(enum.StrEnum):
     error = "error"
@@ -36,12 +38,20 @@ class Finding:
 
 @dataclass(frozen=True)
 class Case:
-    """One way of installing the chart: its name in findings (empty for the defaults), and the outcome."""
+    """One way of installing the chart, and the outcome."""
 
     values: str
+    """The values file; empty for the chart's own values."""
     rendering: Rendering | None = None
     failure: tuple[Problem, ...] = ()
     """Why there is no rendering."""
+    has_long_release: bool = False
+    """The release name is as long as Helm allows."""
+
+    @property
+    def label(self) -> str:
+        """What findings call this case; empty for the plainest."""
+        return " and ".join(filter(None, (self.values, LONG_RELEASE if self.has_long_release else "")))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,6 @@ def for_each_rendering(
         for case in given.cases:
             if case.rendering is not None:
                 for finding in check(case.rendering):
-                    yield replace(finding, values=case.values)
+                    yield replace(finding, values=case.label)
 
     return check_all

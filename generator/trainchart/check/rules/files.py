@@ -42,4 +42,4 @@ def check_unique_keys(given: CheckInput) -> Iterator[Finding]:
     for case in given.cases:
         for path, text in case.rendering.texts.items() if case.rendering else ():
             for duplicate in find_duplicate_keys(text):
-                yield Finding(f"renders the key {duplicate.key!r} twice in one mapping", path=path, values=case.values)
+                yield Finding(f"renders the key {duplicate.key!r} twice in one mapping", path=path, values=case.label)

@@ -25,5 +25,5 @@ def check_renders(given: CheckInput) -> Iterator[Finding]:
                 path=path,
                 line=int(line) if line.isdigit() else 0,
                 hint=problem.hint,
-                values=case.values,
+                values=case.label,
             )

@@ -24,7 +24,7 @@ def check_schemas(given: CheckInput) -> Iterator[Finding]:
                 yield Finding(
                     f"{_called(manifest)}: {error} (Kubernetes {', '.join(refusing)})",
                     path=manifest.source,
-                    values=case.values,
+                    values=case.label,
                 )
 
 

@@ -29,7 +29,7 @@ def check_no_version(given: CheckInput) -> Iterator[Finding]:
                             f"{manifest.kind} {manifest.name}: {where} holds {key}: {value}",
                             path=manifest.source,
                             hint="keep the chart's version to metadata.labels of the object itself",
-                            values=case.values,
+                            values=case.label,
                         )
 
 

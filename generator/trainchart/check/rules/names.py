@@ -46,10 +46,13 @@ def check_names_fit(rendering: Rendering) -> Iterator[Finding]:
 
 
 def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
-    """Check that releases with different names have no object in common."""
+    """Check that releases with different names have no object in common.
+
+    Only with the chart's own values: names that come from a values file are the author's of that file.
+    """
     by_release: dict[str, dict[tuple[str, str], Manifest]] = {}
     for case in given.cases:
-        if case.rendering is not None:
+        if case.rendering is not None and not case.values:
             objects = by_release.setdefault(case.rendering.release, {})
             objects.update({(manifest.kind, manifest.name): manifest for manifest in case.rendering.manifests})
     told: set[tuple[str, str]] = set()

@@ -1,0 +1,104 @@
+"""`trainchart package` as a user meets it: real helm programs take the archive, exit codes and output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainchart.archive.lock import Source, build_lock, dump_lock
+from trainchart.host.files import read_tree
+
+
+def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "trainchart", "package", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+@pytest.fixture
+def locked_chart(plain_chart: Path) -> Path:
+    source = Source("models/plain.yaml", "0" * 64)
+    lock = build_lock(generator="0.1.0", spec=source, family=source, files=read_tree(plain_chart))
+    (plain_chart / "trainchart.lock.yaml").write_text(dump_lock(lock))
+    return plain_chart
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("major", [3, 4])
+def test_real_helm_takes_the_archive(
+    locked_chart: Path, tmp_path: Path, major: int, request: pytest.FixtureRequest
+) -> None:
+    helm = request.getfixturevalue(f"helm{major}")
+    done = run(locked_chart, "-d", tmp_path / "dist", SOURCE_DATE_EPOCH="1767225600")
+    assert (done.returncode, done.stderr) == (0, "")
+    archive = tmp_path / "dist" / "plain-1.2.3.tgz"
+    assert done.stdout.splitlines()[0] == str(archive)
+
+    def helm_says(*arguments: str) -> str:
+        return subprocess.run([helm, *arguments], capture_output=True, text=True, check=True).stdout
+
+    shown = helm_says("show", "chart", str(archive))
+    assert 'trainchart/created: "2026-01-01T00:00:00Z"' in shown
+    assert "trainchart/content-sha256:" in shown
+    assert helm_says("template", "exp", str(archive)) == helm_says("template", "exp", str(locked_chart))
+
+
+def test_packing_again_gives_the_same_bytes(locked_chart: Path, tmp_path: Path) -> None:
+    first = run(locked_chart, "-d", tmp_path, "--format", "json")
+    archive = tmp_path / "plain-1.2.3.tgz"
+    data = archive.read_bytes()
+    for path in locked_chart.rglob("*"):
+        os.utime(path, (1, 1))
+    archive.unlink()
+    second = run(locked_chart, "-d", tmp_path, "--format", "json")
+    assert archive.read_bytes() == data
+    assert first.stdout == second.stdout
+    told = json.loads(first.stdout)
+    assert told["path"] == str(archive)
+    assert (told["name"], told["version"], told["bytes"]) == ("plain", "1.2.3", len(data))
+
+    again = run(archive, "-d", tmp_path / "again", "--format", "json")
+    assert json.loads(again.stdout)["identity"] == told["identity"]
+
+
+def test_drift_is_refused_unless_allowed(locked_chart: Path, tmp_path: Path) -> None:
+    (locked_chart / "values.yaml").write_text((locked_chart / "values.yaml").read_text() + "# mine\n")
+    refused = run(locked_chart, "-d", tmp_path / "dist")
+    assert refused.returncode == 6
+    assert "values.yaml: changed since it was generated" in refused.stderr
+    assert not (tmp_path / "dist").exists()
+    assert run(locked_chart, "-d", tmp_path / "dist", "--allow-drift").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "code", "message"),
+    [
+        (lambda chart: (chart / "templates" / "x.yaml").write_text("{{ if }}"), 5, "missing value for if"),
+        (lambda chart: (chart / "Chart.yaml").write_text("name: [\n"), 7, "Chart.yaml cannot be read"),
+        (lambda chart: (chart / "Chart.yaml").unlink(), 7, "it has no Chart.yaml"),
+    ],
+)
+def test_a_chart_that_does_not_load_is_refused(
+    plain_chart: Path, tmp_path: Path, damage: object, code: int, message: str
+) -> None:
+    assert callable(damage)
+    damage(plain_chart)
+    done = run(plain_chart, "-d", tmp_path / "dist")
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "dist").exists()
+
+
+def test_a_destination_that_cannot_be_written(plain_chart: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run(plain_chart, "-d", tmp_path / "file")
+    assert done.returncode == 7
+    assert "cannot write" in done.stderr
+    bad_epoch = run(plain_chart, "-d", tmp_path, SOURCE_DATE_EPOCH="yesterday")
+    assert bad_epoch.returncode == 7
+    assert "SOURCE_DATE_EPOCH is 'yesterday'" in bad_epoch.stderr

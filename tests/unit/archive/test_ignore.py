@@ -1,0 +1,81 @@
+"""Our .helmignore drops what Helm's drops: compared with the Helm library on real folders."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import helm_python
+import pytest
+
+from trainchart.archive.ignore import drop_ignored
+from trainchart.errors import ToolError
+
+FILES = (
+    "Chart.yaml",
+    "README.md",
+    "notes.swp",
+    "ci/a-values.yaml",
+    "ci/deep/b.swp",
+    "docs/ci/x.md",
+    "docs/a.md",
+    "docs/b1.md",
+    "templates/a.yaml",
+    "templates/.hidden.yaml",
+    "templates/sub/.kept.yaml",
+    "a[1].txt",
+    "weird name.txt",
+    ".helmignore",
+)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "",
+        "# comment\n\n*.swp\n",
+        "ci/\n",
+        "/ci\n",
+        "ci\n",
+        "docs/*.md\n",
+        "docs/b?.md\n",
+        "docs/[a-b]*.md\n",
+        "docs/[^b]*.md\n",
+        "/*.md\n",
+        "*.md/\n",
+        "  ci/  \n",
+        "a\\[1\\].txt\n",
+        "!*.yaml\n",
+        "!docs/\n",
+        "templates/sub/\n",
+        "weird name.txt\n",
+        "docs/ci/x.md\n",
+        "x.md\n",
+        "*\n",
+        ".*\n",
+    ],
+)
+def test_the_same_files_as_helm_packs(tmp_path: Path, rules: str) -> None:
+    files = dict.fromkeys(FILES, b"x: 1\n") | {
+        "Chart.yaml": b"apiVersion: v2\nname: demo\nversion: 1.0.0\n",
+        ".helmignore": rules.encode(),
+    }
+    chart = tmp_path / "demo"
+    for path, content in files.items():
+        (chart / path).parent.mkdir(parents=True, exist_ok=True)
+        (chart / path).write_bytes(content)
+    try:
+        archive = helm_python.package(chart, destination=tmp_path)
+    except helm_python.HelmError:
+        # The rule drops Chart.yaml itself, and then there is nothing to pack.
+        assert "Chart.yaml" not in drop_ignored(files)
+        return
+    with tarfile.open(archive) as tar:
+        packed = {name.removeprefix("demo/") for name in tar.getnames()}
+    assert set(drop_ignored(files)) == packed
+
+
+@pytest.mark.parametrize("rule", ["docs/**/x", "[a", "a\\"])
+def test_rules_that_helm_refuses_are_refused_with_their_line(rule: str) -> None:
+    with pytest.raises(ToolError, match=r"\.helmignore:2"):
+        drop_ignored({".helmignore": f"# first\n{rule}\n".encode()})

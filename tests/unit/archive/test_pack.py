@@ -1,0 +1,146 @@
+"""Packing: the same bytes every time, the same identity on every way there is, comments kept."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import helm_python
+import pytest
+
+from trainchart.archive.chart_file import parse_chart_file, stamp_chart_file
+from trainchart.archive.identity import compute_identity
+from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
+from trainchart.archive.read import parse_archive
+from trainchart.errors import ToolError
+from trainchart.kubernetes_yaml import parse_mapping
+
+CHART = b"# why this chart exists\napiVersion: v2\nname: mnist\nversion: 1.4.0-rc.1+build.5  # semver\n"
+FILES = {
+    "Chart.yaml": CHART,
+    "values.yaml": b"a: 1\n",
+    "templates/a.yaml": b"a: {{ .Values.a }}\n",
+    ".helmignore": b"trainchart.lock.yaml\nci/\n",
+    "ci/x-values.yaml": b"a: 2\n",
+    "trainchart.lock.yaml": b"format: 1\n",
+}
+BUILD = BuildInfo(git_commit="0" * 40, is_dirty=True, created_epoch=1767225600)
+
+
+def annotations(archive: ChartArchive) -> dict[str, str]:
+    return parse_chart_file(parse_archive(archive.data).files).annotations
+
+
+def test_an_archive_holds_the_chart_and_says_where_it_comes_from() -> None:
+    archive = pack_chart(FILES, BUILD)
+    assert archive.filename == "mnist-1.4.0-rc.1+build.5.tgz"
+    unpacked = parse_archive(archive.data)
+    assert unpacked.folder == "mnist"
+    assert set(unpacked.files) == {".helmignore", "Chart.yaml", "templates/a.yaml", "values.yaml"} == set(archive.paths)
+    assert annotations(archive) == {
+        "trainchart/content-sha256": archive.identity,
+        "trainchart/git-commit": "0" * 40 + "-dirty",
+        "trainchart/created": "2026-01-01T00:00:00Z",
+    }
+    assert unpacked.files["Chart.yaml"].startswith(b"# why this chart exists\n")
+    assert b"# semver" in unpacked.files["Chart.yaml"]
+
+
+def test_the_same_content_gives_the_same_bytes_whatever_the_order() -> None:
+    backwards = dict(reversed(FILES.items()))
+    assert pack_chart(backwards, BUILD).data == pack_chart(FILES, BUILD).data
+
+
+def test_entries_have_neither_time_nor_owner() -> None:
+    with tarfile.open(fileobj=io.BytesIO(pack_chart(FILES, BUILD).data)) as tar:
+        entries = tar.getmembers()
+    assert {(e.mtime, e.uid, e.gid, e.uname, e.gname, e.mode) for e in entries} == {(0, 0, 0, "", "", 0o644)}
+    assert [e.name for e in entries] == sorted(e.name for e in entries)
+
+
+def test_identity_is_about_content_alone() -> None:
+    archive = pack_chart(FILES, BUILD)
+    assert archive.identity == compute_identity(FILES)
+    assert pack_chart(FILES, BuildInfo()).identity == archive.identity
+    assert annotations(pack_chart(FILES, BuildInfo())) == {"trainchart/content-sha256": archive.identity}
+    without_ignored = {path: content for path, content in FILES.items() if not path.startswith(("ci/", "trainchart"))}
+    assert compute_identity(without_ignored) == archive.identity
+    commented = FILES | {"Chart.yaml": CHART + b"# another comment\n"}
+    assert compute_identity(commented) == archive.identity
+    for changed in (
+        FILES | {"values.yaml": b"a: 2\n"},
+        FILES | {"templates/b.yaml": b""},
+        FILES | {"Chart.yaml": CHART.replace(b"rc.1", b"rc.2")},
+        FILES | {"Chart.yaml": CHART + b"annotations: {team: vision}\n"},
+    ):
+        assert compute_identity(changed) != archive.identity
+
+
+def test_repacking_what_was_unpacked_changes_nothing() -> None:
+    archive = pack_chart(FILES, BUILD)
+    again = pack_chart(parse_archive(archive.data).files, BUILD)
+    assert replace(again, data=b"") == replace(archive, data=b"")
+    assert again.data == archive.data
+
+
+def test_identity_survives_other_compression_and_helm_package(tmp_path: Path) -> None:
+    archive = pack_chart(FILES, BUILD)
+    for level in (1, 6):
+        other = gzip.compress(gzip.decompress(archive.data), compresslevel=level)
+        assert other != archive.data
+        assert compute_identity(parse_archive(other).files) == archive.identity
+    path = tmp_path / archive.filename
+    path.write_bytes(archive.data)
+    helm_python.expand(tmp_path / "unpacked", path)
+    packed_by_helm = Path(helm_python.package(tmp_path / "unpacked" / "mnist", destination=tmp_path / "out"))
+    assert compute_identity(parse_archive(packed_by_helm.read_bytes()).files) == archive.identity
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected_text"),
+    [
+        ("", 'annotations:\n  trainchart/content-sha256: "new"\n'),
+        (
+            "annotations:\n    team: vision  # ours\n",
+            'annotations:\n    trainchart/content-sha256: "new"\n    team: vision  # ours\n',
+        ),
+        (
+            "annotations:  # notes\n  # first\n  team: vision\n",
+            '  trainchart/content-sha256: "new"\n  # first\n  team: vision\n',
+        ),
+        (
+            "annotations:\n  trainchart/content-sha256: old\n  trainchart/created: old\n",
+            'annotations:\n  trainchart/content-sha256: "new"\n',
+        ),
+        ("annotations: {team: vision}\n", "team: vision\n"),
+        ("annotations: {}\n", "trainchart/content-sha256: new\n"),
+    ],
+)
+def test_stamping_keeps_the_authors_text(tail: str, expected_text: str) -> None:
+    chart = parse_chart_file({"Chart.yaml": CHART + tail.encode()})
+    stamped = stamp_chart_file(chart, {"trainchart/content-sha256": "new"})
+    assert stamped.endswith(expected_text)
+    found = parse_mapping(stamped)["annotations"]
+    assert found == {"trainchart/content-sha256": "new"} | ({"team": "vision"} if "team" in tail else {})
+
+
+@pytest.mark.parametrize(
+    ("chart", "message"),
+    [
+        (b"name: [\n", "cannot be read"),
+        (b"\xff\n", "cannot be read"),
+        (b"name: ../evil\nversion: 1.0.0\n", "is not a chart name"),
+        (b"name: " + b"a" * 64 + b"\nversion: 1.0.0\n", "is not a chart name"),
+        (b"name: mnist\nversion: 1.0\n", "is not a SemVer 2 version"),
+        (b"name: mnist\nversion: 1.0.0/..\n", "is not a SemVer 2 version"),
+        (b"name: mnist\n", "None is not a SemVer"),
+    ],
+)
+def test_a_chart_file_that_cannot_name_an_archive_is_refused(chart: bytes, message: str) -> None:
+    with pytest.raises(ToolError, match=message):
+        pack_chart({"Chart.yaml": chart}, BUILD)
+    with pytest.raises(ToolError, match=r"no Chart\.yaml"):
+        pack_chart({}, BUILD)

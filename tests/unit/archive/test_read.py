@@ -1,0 +1,93 @@
+"""Hostile and damaged archives are refused before anything is believed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+
+import pytest
+
+from trainchart.archive import read
+from trainchart.archive.read import parse_archive
+from trainchart.errors import ToolError
+
+CHART = ("mnist/Chart.yaml", b"name: mnist\n")
+
+
+def archive_of(*entries: tuple[str, bytes | tarfile.TarInfo]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in entries:
+            if isinstance(content, tarfile.TarInfo):
+                content.name = name
+                tar.addfile(content)
+            else:
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def special(kind: bytes, target: str = "/etc/passwd") -> tarfile.TarInfo:
+    info = tarfile.TarInfo()
+    info.type = kind
+    info.linkname = target
+    return info
+
+
+def test_files_come_back_without_the_top_folder() -> None:
+    data = archive_of(("mnist", special(tarfile.DIRTYPE)), CHART, ("mnist/templates/a.yaml", b"a"))
+    unpacked = parse_archive(data)
+    assert unpacked.folder == "mnist"
+    assert unpacked.files == {"Chart.yaml": b"name: mnist\n", "templates/a.yaml": b"a"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/etc/cron.d/x", "../x", "mnist/../../x", "mnist/./x", "mnist//x", "mnist\\..\\x", "C:/x", "."],
+)
+def test_paths_that_lead_outside(name: str) -> None:
+    with pytest.raises(ToolError, match="unsafe path"):
+        parse_archive(archive_of(CHART, (name, b"")))
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
+def test_links_and_devices(kind: bytes) -> None:
+    with pytest.raises(ToolError, match="not a plain file"):
+        parse_archive(archive_of(CHART, ("mnist/x", special(kind))))
+
+
+def test_two_top_folders_repeated_names_and_no_chart() -> None:
+    with pytest.raises(ToolError, match="exactly one folder, found mnist, other"):
+        parse_archive(archive_of(CHART, ("other/x", b"")))
+    with pytest.raises(ToolError, match="twice"):
+        parse_archive(archive_of(CHART, CHART))
+    with pytest.raises(ToolError, match=r"no Chart\.yaml"):
+        parse_archive(archive_of(("mnist/x", b"")))
+    with pytest.raises(ToolError, match="exactly one folder, found none"):
+        parse_archive(archive_of())
+
+
+def test_bombs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "UNPACKED_LIMIT", 3 * 1024 * 1024)
+    data = archive_of(CHART, ("mnist/zeros", b"\0" * 8 * 1024 * 1024))
+    assert len(data) < 20_000
+    with pytest.raises(ToolError, match="unpacks to more than"):
+        parse_archive(data)
+    monkeypatch.setattr(read, "ENTRY_LIMIT", 3)
+    with pytest.raises(ToolError, match="more than 3 entries"):
+        parse_archive(archive_of(CHART, *((f"mnist/{number}", b"") for number in range(3))))
+
+
+def test_damaged_archives() -> None:
+    data = archive_of(CHART, ("mnist/x", bytes(range(256)) * 40))
+    for damaged, message in (
+        (b"", "cut off"),
+        (data[:-20], "cut off"),
+        (b"not gzip at all", "not a gzip archive"),
+        (gzip.compress(b"no tar" * 200), "damaged"),
+        (gzip.compress(gzip.decompress(data)[:1600]), "damaged"),
+    ):
+        with pytest.raises(ToolError, match=message):
+            parse_archive(damaged)

@@ -1,0 +1,179 @@
+"""Folders and files are replaced whole or not at all, and only what is ours."""
+
+from __future__ import annotations
+
+import resource
+import threading
+from pathlib import Path
+
+import pytest
+
+from trainchart.errors import ToolError
+from trainchart.host.files import read_bytes, read_text, read_tree, write_file, write_tree
+
+OLD = {"trainchart.lock.yaml": b"old", "templates/a.yaml": b"old"}
+NEW = {"trainchart.lock.yaml": b"new", "templates/b.yaml": b"new", "ci/x-values.yaml": b""}
+
+
+def is_ours(folder: Path) -> bool:
+    return (folder / "trainchart.lock.yaml").is_file()
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    folder = tmp_path / "charts" / "mnist"
+    write_tree(folder, OLD, is_ours=is_ours)
+    return folder
+
+
+def assert_old_tree_alone(target: Path) -> None:
+    assert read_tree(target) == dict(sorted(OLD.items()))
+    assert [entry.name for entry in target.parent.iterdir()] == ["mnist"]
+
+
+def test_a_tree_is_replaced_whole(target: Path) -> None:
+    assert_old_tree_alone(target)
+    write_tree(target, NEW, is_ours=is_ours)
+    assert read_tree(target) == dict(sorted(NEW.items()))
+    assert [entry.name for entry in target.parent.iterdir()] == ["mnist"]
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    write_tree(tmp_path / "empty", NEW, is_ours=is_ours)
+    assert set(read_tree(tmp_path / "empty")) == set(NEW)
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    thesis = tmp_path / "thesis.tex"
+    thesis.write_text("years of work")
+    with pytest.raises(ToolError, match="was not written by trainchart"):
+        write_tree(tmp_path, NEW, is_ours=is_ours)
+    assert thesis.read_text() == "years of work"
+    with pytest.raises(ToolError, match="is a file, expected a folder"):
+        write_tree(thesis, NEW, is_ours=is_ours)
+
+
+def test_a_full_disk_leaves_the_old_tree(target: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(ToolError, match="cannot write"):
+            write_tree(target, {**NEW, "values.yaml": b"x" * 5000}, is_ours=is_ours)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert_old_tree_alone(target)
+
+
+def test_ctrl_c_between_the_two_renames_leaves_the_old_tree(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.rename
+
+    def interrupted(self: Path, other: Path) -> Path:
+        if self.name.endswith("new"):
+            raise KeyboardInterrupt
+        return rename(self, other)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_tree(target, NEW, is_ours=is_ours)
+    assert_old_tree_alone(target)
+
+
+def test_what_a_killed_attempt_left_is_put_right(target: Path) -> None:
+    # Killed between the renames: the old tree is retired, the new one staged, and nothing at the target.
+    target.rename(target.with_name(".mnist.trainchart-old"))
+    staged = target.with_name(".mnist.trainchart-new")
+    staged.mkdir()
+    (staged / "half").write_text("")
+    with pytest.raises(ToolError):
+        write_tree(target, {"a": b"", "a/b": b""}, is_ours=is_ours)
+    assert_old_tree_alone(target)
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="cannot write /proc/trainchart-test"):
+        write_tree(Path("/proc/trainchart-test"), NEW, is_ours=is_ours)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolError, match="cannot write"):
+        write_tree(tmp_path / "file" / "chart", NEW, is_ours=is_ours)
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "a/../../b", "", "a\0b"])
+def test_no_file_lands_outside(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ToolError, match="not a relative path inside"):
+        write_tree(tmp_path / "chart", {name: b""}, is_ours=is_ours)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_to_a_tree_stays_a_link(target: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    write_tree(link, NEW, is_ours=is_ours)
+    assert link.is_symlink()
+    assert set(read_tree(target)) == set(NEW)
+
+
+def test_two_writers_at_once_leave_one_whole_tree(target: Path) -> None:
+    trees = [{"trainchart.lock.yaml": b"", **{f"f{n}": bytes([tree]) for n in range(30)}} for tree in range(2)]
+    threads = [
+        threading.Thread(target=lambda tree=tree: [write_tree(target, tree, is_ours=is_ours) for _ in range(10)])
+        for tree in trees
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read_tree(target) in [dict(sorted(tree.items())) for tree in trees]
+    assert [entry.name for entry in target.parent.iterdir()] == ["mnist"]
+
+
+def test_write_file_is_atomic_and_keeps_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "x.tgz"
+    write_file(path, b"one")
+    write_file(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [entry.name for entry in path.parent.iterdir()] == ["x.tgz"]
+    reference = tmp_path / "reference"
+    reference.write_text("")
+    assert path.stat().st_mode == reference.stat().st_mode
+
+
+def test_write_file_failing_leaves_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "x.tgz"
+    write_file(path, b"old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(ToolError, match="cannot write"):
+            write_file(path, b"n" * 500)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.tgz"]
+    with pytest.raises(ToolError, match="cannot write"):
+        write_file(tmp_path, b"")
+
+
+def test_reading_says_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="no such file") as missing:
+        read_bytes(tmp_path / "gone.yaml")
+    assert "spelling" in missing.value.hint
+    with pytest.raises(ToolError, match="is a folder, expected a file"):
+        read_bytes(tmp_path)
+    (tmp_path / "latin").write_bytes(b"first\nm\xfcller\n")
+    with pytest.raises(ToolError, match="latin:2: not UTF-8"):
+        read_text(tmp_path / "latin")
+    (tmp_path / "large").write_bytes(b"x" * 11)
+    assert read_bytes(tmp_path / "large", limit=11) == b"x" * 11
+    with pytest.raises(ToolError, match="larger than 10 bytes"):
+        read_bytes(tmp_path / "large", limit=10)
+    (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfa: 1\n")
+    assert read_text(tmp_path / "bom") == "a: 1\n"
+
+
+def test_a_tree_with_a_pipe_or_a_dangling_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(ToolError, match="neither a file nor a folder"):
+        read_tree(tmp_path)
+    with pytest.raises(ToolError, match="is not a folder"):
+        read_tree(tmp_path / "gone")

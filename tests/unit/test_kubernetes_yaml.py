@@ -1,0 +1,42 @@
+"""YAML means to us what it means to Helm."""
+
+from __future__ import annotations
+
+import helm_python
+import pytest
+
+from trainchart.kubernetes_yaml import YamlError, dump_mapping, find_duplicate_keys, parse_documents, parse_mapping
+
+WORDS = """
+    y Y yes n No on OFF true TRUE tRUE null ~ 1 01 09 0755 0x1F 0b11 1_000 1e3 1.5 .5 5. +1 -1 1e-3 1E5 1:30
+    12:30:45 2026-01-01 2026-01-01T00:00:00Z = 1.2.3 0.05 00 -0755 0.1.2 1e 0x e5 v1 text 1.2e+3
+"""
+
+
+@pytest.mark.parametrize("word", WORDS.split())
+def test_unquoted_words_are_read_as_helm_reads_them(word: str) -> None:
+    assert parse_mapping(f"a: {word}\n") == helm_python.values_from_yaml(f"a: {word}\n")
+
+
+@pytest.mark.parametrize("word", WORDS.split())
+def test_what_is_dumped_as_text_comes_back_as_text(word: str) -> None:
+    text = dump_mapping({"a": word})
+    assert parse_mapping(text) == {"a": word}
+    assert helm_python.values_from_yaml(text) == {"a": word}
+
+
+def test_documents_and_their_errors() -> None:
+    assert parse_documents("---\na: 1\n---\n# nothing\n---\nb: 2\n") == ({"a": 1}, {"b": 2})
+    with pytest.raises(YamlError) as caught:
+        parse_documents("a: 1\nb: [\n")
+    assert caught.value.line == 3
+    for text, message in (("- 1", "found a list"), ("a: 1\n---\nb: 1", "found 2"), ("text", "found a text")):
+        with pytest.raises(YamlError, match=message):
+            parse_mapping(text)
+    assert parse_mapping("# nothing\n") == {}
+
+
+def test_duplicate_keys_are_found_at_every_depth_once() -> None:
+    text = "a: 1\nb:\n  - c: 1\n    d: 2\n    c: 3\n---\ne: &x {f: 1, f: 2}\ng: *x\na: 2\n"
+    assert [(found.key, found.line) for found in find_duplicate_keys(text)] == [("c", 5), ("f", 7)]
+    assert find_duplicate_keys("a: [") == ()
