@@ -13,6 +13,7 @@ from trainchart.host.files import read_text, read_tree, write_tree
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.local.code_index import remember_code
 from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.resolve import resolve
 from trainchart.render.chart import FAMILY, RenderedChart, render_chart
 from trainchart.render.schema import KUBERNETES_VERSION
@@ -70,7 +71,7 @@ def load_model(spec: Path) -> LocatedModel:
     name, defaults = read_builtin_defaults()
     plan = resolve(
         parse_document(text, file=str(spec), layer="model spec"),
-        [parse_document(defaults, file=name, layer="built-in")],
+        [parse_document(defaults, file=name, layer=BUILTIN_LAYER)],
     )
     return LocatedModel(spec, text, plan, _project_folder(spec) / plan.spec.code.path)
 

@@ -13,6 +13,7 @@ from typing import Any
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.spec.document import Document, Origin, Path
 
+BUILTIN_LAYER = "built-in"
 ANY_ENTRY = "*"
 _ENTRY_SECTIONS = ("roles", "volumes")
 

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from trainchart.errors import PlanError, Problem, SpecError
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.impossible import find_impossibilities
-from trainchart.plan.layers import Merged, merge_layers
+from trainchart.plan.layers import BUILTIN_LAYER, Merged, merge_layers
 from trainchart.plan.strategies import ROLES
 from trainchart.spec.document import Document, Origin, Path
 from trainchart.spec.model import ModelSpec
@@ -113,8 +113,8 @@ def _place(where: str) -> tuple[str, int, int]:
 
 
 def _nearest(origins: Mapping[Path, Origin], path: Path) -> Origin:
-    """Return the origin of `path`, or of the closest thing above it that has one."""
-    while path not in origins:
+    """Return the origin of `path`, or of the closest thing above it that somebody wrote: defaults are not at fault."""
+    while path and (path not in origins or origins[path].layer == BUILTIN_LAYER):
         path = path[:-1]
     return origins[path]
 

@@ -67,21 +67,19 @@ def parse_document(text: str, *, file: str, layer: str) -> Document:
             hint="a spec starts with apiVersion: trainchart/v1 and kind: Model",
         )
     origins: dict[Path, Origin] = {(): Origin(layer, file, 1)}
-    tree = _plain(loaded, (), origins, layer, file, frozenset())
+    tree = _plain(loaded, (), origins, layer, file)
     return Document(tree, origins)
 
 
-def _plain(node: Any, path: Path, origins: dict[Path, Origin], layer: str, file: str, parents: frozenset[int]) -> Any:
+def _plain(node: Any, path: Path, origins: dict[Path, Origin], layer: str, file: str) -> Any:
     """Return `node` as plain Python data, and note the origin of everything below it."""
-    if id(node) in parents:
-        raise SpecError("not valid YAML", problems=(Problem("an alias contains itself", str(origins[path])),))
     if isinstance(node, CommentedMap):
         plain_map: dict[str, Any] = {}
         for key, value in node.items():
             line, column = _position(node, key)
             below = (*path, str(key))
             origins[below] = Origin(layer, file, line, column)
-            plain_map[str(key)] = _plain(value, below, origins, layer, file, parents | {id(node)})
+            plain_map[str(key)] = _plain(value, below, origins, layer, file)
         return plain_map
     if isinstance(node, CommentedSeq):
         plain_list: list[Any] = []
@@ -89,7 +87,7 @@ def _plain(node: Any, path: Path, origins: dict[Path, Origin], layer: str, file:
             line, column = _position(node, index)
             below = (*path, index)
             origins[below] = Origin(layer, file, line, column)
-            plain_list.append(_plain(value, below, origins, layer, file, parents | {id(node)}))
+            plain_list.append(_plain(value, below, origins, layer, file))
         return plain_list
     return _scalar(node)
 

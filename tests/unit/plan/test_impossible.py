@@ -1,0 +1,99 @@
+"""Specs that are well-formed and cannot train: each refused with its line, its reason and a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from trainchart.errors import PlanError
+from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.strategies import STRATEGIES
+
+Resolve = Callable[..., ChartPlan]
+
+
+def change(spec: str, old: str, new: str) -> str:
+    assert old in spec
+    return spec.replace(old, new)
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_every_strategy_is_planned_with_its_roles(resolved: Resolve, spec: str, strategy: str) -> None:
+    start = spec.index("roles:")
+    plan = resolved(change(spec[:start], "parameter-server", strategy))
+    assert set(plan.roles) == set(STRATEGIES[strategy].required)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("strategy: parameter-server", "strategy: multi-worker-mirrored", 11, "has no ps: it is synchronous"),
+        ("strategy: parameter-server", "strategy: multi-worker-mirrored", 9, "has no chief"),
+        ("strategy: parameter-server", "strategy: single", 10, "single is one process"),
+        ("chief: {", "chief: {replicas: 2, ", 9, "2 chiefs"),
+        ("worker: {replicas: 2", "worker: {replicas: 0", 10, "needs at least one worker"),
+        ("worker: {replicas: 2", "worker: {replicas: 1001", 10, "do not fit into TF_CONFIG"),
+        ("  chief: {", "  cheif: {", 9, "unknown role cheif"),
+        ("memory: 8Gi", "memory: 8Gi, memoryLimit: 4Gi", 10, "requests 8Gi memory but is limited to 4Gi"),
+        ("cpu: 4,", "cpu: 4, cpuLimit: 3500m,", 10, "requests 4 cpu but is limited to 3500m"),
+        ("memory: 8Gi", "memory: lots", 10, "'lots' is not a positive quantity"),
+        ("memory: 8Gi", "memory: 0", 10, "0 is not a positive quantity"),
+        ("memory: 8Gi", "memory: 8Gi, shmSize: 8Gi", 10, "leaves no memory"),
+        ("memory: 8Gi", "memory: 8Gi, gpus: 1", 10, "the image has TensorFlow for cpu"),
+        ("memory: 8Gi", "memory: 8Gi, preStopSleepSeconds: 15", 10, "sleeps 15 s of the 15 s"),
+        ("memory: 8Gi", "memory: 8Gi, env: {TF_CONFIG: x}", 10, "TF_CONFIG is set by trainchart itself"),
+        ("memory: 8Gi", "memory: 8Gi, env: {A-B: x}", 10, "not a name of an environment variable"),
+        ("memory: 8Gi", "memory: 8Gi, env: {AB: [x]}", 10, "neither a text nor a valueFrom"),
+        ("size: 20Gi,", "", 13, "has no source"),
+        ("size: 20Gi,", "size: 20Gi, uri: 's3://x/y',", 13, "several sources"),
+        ("size: 20Gi", "size: much", 13, "'much' is not a positive quantity"),
+        ("size: 20Gi", "size: 20Gi, accessMode: ReadWriteOnce", 13, "4 pods mount checkpoints"),
+        ("size: 20Gi", "size: 20Gi, roles: [driver]", 13, "names the role driver"),
+        ("size: 20Gi", "size: 20Gi, roles: [chief]", 13, "parameter servers write their shards"),
+        ("size: 20Gi", "size: 20Gi, accessMode: ReadOnlyMany", 13, "is to be written"),
+        ("mountPath: /checkpoints", "mountPath: checkpoints", 13, "not an absolute path"),
+        (", mountPath: /checkpoints", "", 13, "has no mountPath"),
+        ("mountPath: /checkpoints", "mountPath: /etc/trainchart/x", 13, "taken by the image or the system"),
+        ('tag: "1.4.0"', "tag: latest", 5, "names another image tomorrow"),
+        ('tag: "1.4.0"', "tag: 'a b'", 5, "is not an image tag"),
+    ],
+)
+def test_the_impossible_is_refused(resolved: Resolve, spec: str, old: str, new: str, line: int, says: str) -> None:
+    with pytest.raises(PlanError) as refusal:
+        resolved(change(spec, old, new))
+    matching = [problem for problem in refusal.value.problems if says in problem.message]
+    assert matching, [str(problem) for problem in refusal.value.problems]
+    assert matching[0].where.startswith(f"m.yaml:{line}:")
+
+
+@pytest.mark.parametrize(
+    ("added", "says"),
+    [
+        ("run: {startDeadline: soon}\n", "'soon' is not a duration"),
+        ("run: {evaluatorGrace: ''}\n", "'' is not a duration"),
+        ("run: {controller: true}\n", "no run controller yet"),
+        ("env: {TRAINCHART_ROLE: x}\n", "set by trainchart itself"),
+    ],
+)
+def test_the_impossible_elsewhere_is_refused(resolved: Resolve, spec: str, added: str, says: str) -> None:
+    with pytest.raises(PlanError) as refusal:
+        resolved(spec + added)
+    assert [says in problem.message for problem in refusal.value.problems] == [True]
+    assert refusal.value.problems[0].where.startswith("m.yaml:14:")
+
+
+@pytest.mark.parametrize("role", ["evaluator: {}", "evaluator:"])
+def test_an_evaluator_needs_shared_checkpoints(resolved: Resolve, spec: str, role: str) -> None:
+    without = spec[: spec.index("volumes:")]
+    with pytest.raises(PlanError) as refusal:
+        resolved(f"{without}  {role}\n")
+    assert "an evaluator without shared checkpoints has no work" in refusal.value.problems[0].message
+    assert resolved(f"{without}  {role}\nvolumes: {{checkpoints: {{uri: 's3://b/p'}}}}\n").roles[-1] == "evaluator"
+
+
+def test_several_problems_are_reported_together(resolved: Resolve, spec: str) -> None:
+    broken = change(change(spec, "cpu: 4,", "cpu: 4, cpuLimit: 1,"), "chief: {", "chief: {replicas: 3, ")
+    with pytest.raises(PlanError) as refusal:
+        resolved(broken)
+    assert len(refusal.value.problems) == 2

@@ -1,0 +1,66 @@
+"""One field, one place: a pass-through field added to PodSettings reaches templates, values, schema, README and spec."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+
+from trainchart.actions.generate import load_model
+from trainchart.host.helm import find_engine
+from trainchart.host.kubernetes_schemas import read_definitions
+from trainchart.render import chart as chart_module
+from trainchart.render import schema as schema_module
+from trainchart.render import value_tree
+from trainchart.render.chart import FAMILY, list_pod_fields, render_chart
+from trainchart.render.schema import KUBERNETES_VERSION
+from trainchart.rendering import ValueOverrides
+from trainchart.resources import read_family
+from trainchart.spec import settings
+from trainchart.spec.section import PassThrough, list_of
+from trainchart.spec.settings import PodSettings
+from trainchart.spec.values import Values
+
+SPEC = Path(__file__).parents[2] / "golden" / "single" / "spec.yaml"
+
+
+def test_a_new_pass_through_field_appears_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Extended(PodSettings):
+        readiness_gates: Annotated[list[object], PassThrough(list_of("PodReadinessGate"), "readinessGates", "pod")] = (
+            Field(default_factory=list)
+        )
+        """Conditions that must hold before a pod counts as ready."""
+
+    class ExtendedValues(Values, Extended):
+        pass
+
+    plan = load_model(SPEC).plan
+    values = ExtendedValues.model_construct(**dict(plan.values), readiness_gates=[])
+    monkeypatch.setattr(chart_module, "PodSettings", Extended)
+    monkeypatch.setattr(schema_module, "Values", ExtendedValues)
+    extended = type(plan)(plan.spec, values, plan.roles, plan.origins)
+    files = render_chart(extended, read_family(FAMILY), read_definitions(KUBERNETES_VERSION)).files
+    assert b"# readinessGates -- Conditions that must hold" in files["values.yaml"]
+    assert "io.k8s.api.core.v1.PodReadinessGate" in json.loads(files["values.schema.json"])["$defs"]
+    assert b"| `readinessGates` |" in files["README.md"]
+    for path, content in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    overrides = ValueOverrides(set_jsons=('readinessGates=[{"conditionType":"ready.example.com/gpu"}]',))
+    rendering = find_engine("sdk").render(tmp_path, release="exp", overrides=overrides)
+    (pod,) = [m.document["spec"]["template"]["spec"] for m in rendering.manifests if m.kind == "StatefulSet"]
+    assert pod["readinessGates"] == [{"conditionType": "ready.example.com/gpu"}]
+
+
+def test_every_pass_through_field_is_emitted_from_the_model_alone() -> None:
+    """No template names a pass-through field: they come from the loop over the model."""
+    text = "\n".join(read_family(FAMILY)[f"templates/{name}"] for name in ("statefulset.yaml", "_pod.tpl"))
+    special = {"topologySpreadConstraints"}
+    for place in ("pod", "container", "append"):
+        for field in list_pod_fields(place):
+            assert field.key in special or f"$settings.{field.value}" not in text, field.value
+    assert value_tree.walk_leaves
+    assert settings.RoleSettings.model_fields.keys() > PodSettings.model_fields.keys()

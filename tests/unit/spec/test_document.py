@@ -1,0 +1,65 @@
+"""YAML text to a tree with positions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainchart.errors import SpecError
+from trainchart.spec.document import parse_document
+
+
+def parse(text: str):  # type: ignore[no-untyped-def]
+    return parse_document(text, file="m.yaml", layer="spec")
+
+
+def test_every_node_knows_its_line_and_column() -> None:
+    document = parse("name: mnist\nroles:\n  worker:\n    cpu: 2\n    args: [a, b]\n")
+    places = {path: str(origin) for path, origin in document.origins.items()}
+    assert places[("name",)] == "m.yaml:1:1"
+    assert places[("roles", "worker", "cpu")] == "m.yaml:4:5"
+    assert places[("roles", "worker", "args", 1)] == "m.yaml:5:15"
+
+
+def test_anchors_and_merges_are_followed() -> None:
+    document = parse("a: &a {cpu: 1, gpu: yes}\nb:\n  <<: *a\n  cpu: 2\n")
+    assert document.tree["b"] == {"cpu": 2, "gpu": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "where"),
+    [
+        ("name: [unclosed\n", "expected ',' or ']'", "m.yaml:2:1"),
+        ("a: 1\na: 2\n", "duplicate key", "m.yaml:2:1"),
+        ("- 1\n- 2\n", "expected a mapping", "m.yaml:1:1"),
+        ("", "found nothing", "m.yaml:1:1"),
+        ("just text", "expected a mapping", "m.yaml:1:1"),
+        ("a: 1\n---\nb: 2\n", "", "m.yaml"),
+        ("a: \x00", "", "m.yaml"),
+        ("\ta: 1", "", "m.yaml"),
+        ("a: *nowhere\n", "undefined alias", "m.yaml:1:4"),
+        ("a: !!python/object:os.system x\n", "", "m.yaml"),
+    ],
+)
+def test_what_is_no_spec_is_refused_with_its_place(text: str, says: str, where: str) -> None:
+    try:
+        parse(text)
+    except SpecError as error:
+        (problem,) = error.problems
+        assert says in problem.message
+        assert problem.where.startswith(where)
+    else:
+        assert text.startswith("a: !!python"), "an unknown tag is harmless: it is read as text"
+
+
+def test_an_alias_of_itself_is_nothing() -> None:
+    assert parse("a: &a\n  b: *a\n").tree == {"a": {"b": None}}
+
+
+@given(st.text(max_size=200))
+def test_no_text_at_all_gives_a_traceback(text: str) -> None:
+    try:
+        parse(text)
+    except SpecError as error:
+        assert error.problems
