@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,8 @@ class Lines:
 def summarize_pod(pod: PodSnapshot) -> str:
     """Return one pod in few words, for the line display."""
     parts = [pod.state]
+    if pod.attempt > 1:
+        parts.append(f"attempt {pod.attempt}")
     if pod.step is not None:
         parts.append(f"step {pod.step}")
     if pod.examples_per_second is not None:
@@ -94,7 +96,7 @@ def live_table() -> Iterator[LiveTable]:
     from rich.live import Live
 
     console = Console(stderr=True)
-    with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
+    with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
         yield LiveTable(console, live)
 
 
@@ -113,7 +115,10 @@ class LiveTable:
         pass
 
     def show_event(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, style="yellow")
+        from rich.text import Text
+
+        # A styled text, not a styled print: that would colour the table that is redrawn with it.
+        self._console.print(Text(text, style="yellow"))
 
     def show_snapshot(self, snapshot: RunSnapshot) -> None:
         self._live.update(draw_table(snapshot), refresh=True)
@@ -123,20 +128,27 @@ _STATE_STYLES = {"running": "green", "finished": "bold green", "failed": "bold r
 
 
 def draw_table(snapshot: RunSnapshot) -> Table:
+    """Return the table of all pods; a narrow terminal costs the last lines first."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=f"{snapshot.phase}, {snapshot.elapsed_seconds:.0f} s", title_justify="left", box=None)
-    for heading in ("pod", "state", "attempt", "step", "examples/s", "CPU %", "MiB"):
-        table.add_column(heading, justify="left" if heading in ("pod", "state") else "right", no_wrap=True)
+    table = Table(
+        title=f"{snapshot.phase}, {snapshot.elapsed_seconds:.0f} s", title_justify="left", box=None, expand=True
+    )
+    rows = [_cells(pod) for pod in snapshot.pods]
+    for column, heading in enumerate(_HEADINGS):
+        width = max(len(cell) for cell in (heading, *(row[column] for row in rows)))
+        table.add_column(heading, justify="left" if column < 2 else "right", no_wrap=True, min_width=width)
     table.add_column("last line", no_wrap=True, overflow="ellipsis", ratio=1)
-    for pod in snapshot.pods:
-        numbers: Sequence[float | None] = (pod.step, pod.examples_per_second, pod.cpu_percent, pod.memory_mib)
-        table.add_row(
-            Text(pod.label),
-            Text(pod.state, style=_STATE_STYLES.get(pod.state, "")),
-            str(pod.attempt or ""),
-            *("" if number is None else f"{number:,.0f}" for number in numbers),
-            Text(_CONTROL.sub("", pod.last_line)),
-        )
+    for pod, row in zip(snapshot.pods, rows, strict=True):
+        state = Text(row[1], style=_STATE_STYLES.get(pod.state, ""))
+        table.add_row(row[0], state, *row[2:], Text(_CONTROL.sub("", pod.last_line)))
     return table
+
+
+_HEADINGS = ("pod", "state", "attempt", "step", "examples/s", "CPU %", "MiB")
+
+
+def _cells(pod: PodSnapshot) -> tuple[str, ...]:
+    numbers = (pod.attempt or None, pod.step, pod.examples_per_second, pod.cpu_percent, pod.memory_mib)
+    return (pod.label, pod.state, *("" if number is None else f"{number:,.0f}" for number in numbers))

@@ -109,9 +109,6 @@ class _Supervisor:
             runner: PodRunner = key.data
             if not runner.read_output():
                 self._selector.unregister(key.fileobj)
-                if runner.process is not None and runner.process.poll_exit_code() is None:
-                    # The launcher closed its output but lives: poll it at the pace of a tick.
-                    time.sleep(_TICK_SECONDS)
 
     def _look_at_ends(self) -> None:
         for runner in self._runners:
