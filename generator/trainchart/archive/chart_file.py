@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import semver
-
+from trainchart.chart_version import is_chart_version
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
 
@@ -61,7 +60,7 @@ def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
             f"{CHART_FILE}: {name!r} is not a chart name",
             hint=f"use at most {_NAME_LIMIT} lower-case letters, digits and dashes",
         )
-    if not isinstance(version, str) or not semver.Version.is_valid(version):
+    if not isinstance(version, str) or not is_chart_version(version):
         raise ToolError(f"{CHART_FILE}: {version!r} is not a SemVer 2 version", hint='for example: "1.4.0"')
     return ChartFile(name, version, text, data)
 

@@ -29,6 +29,7 @@ _HINTS = {
     errno.EACCES: "check the permissions of the file and of the folders above it",
     errno.EPERM: "check the permissions of the file and of the folders above it",
     errno.ENOENT: "check the spelling; relative paths start at the current folder",
+    errno.EEXIST: "a file is in the way of that folder; move it or choose another name",
     errno.ENOTDIR: "a part of that path is a file, not a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ELOOP: "the path goes round in symbolic links",

@@ -9,10 +9,10 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import semver
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from trainchart.chart_version import is_chart_version
 from trainchart.errors import PlanError, Problem, SpecError
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.impossible import find_impossibilities
@@ -53,12 +53,10 @@ def _check_types(merged: Merged) -> ModelSpec:
     except ValidationError as error:
         problems = tuple(_problem(detail, merged) for detail in error.errors(include_url=False))
         raise SpecError("the model spec is not valid", problems=_distinct(problems)) from error
-    try:
-        semver.Version.parse(model.version)
-    except ValueError as error:
+    if not is_chart_version(model.version):
         where = str(_nearest(merged.origins, ("version",)))
         problem = Problem(f"version {model.version!r} is not a SemVer version", where, 'for example version: "0.1.0"')
-        raise SpecError("the model spec is not valid", problems=(problem,)) from error
+        raise SpecError("the model spec is not valid", problems=(problem,))
     return model
 
 

@@ -1,0 +1,167 @@
+"""generate, plan, explain and schema as a user calls them: exit codes, stdout, stderr, and what lies on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent.parent
+SPEC = """\
+apiVersion: trainchart/v1
+kind: Model
+name: tiny
+description: A tiny model.
+image: {repository: registry.example.com/tiny, tag: "1.0"}
+code: {path: code, command: [python, train.py]}
+strategy: single
+"""
+
+
+def trainchart(cwd: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trainchart", *arguments],
+        cwd=cwd,
+        env={**os.environ, "XDG_DATA_HOME": str(cwd / "data"), "NO_COLOR": "1", **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with one model and its code."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "tiny.yaml").write_text(SPEC)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text("print('trained')\n")
+    return tmp_path
+
+
+def test_generate_writes_a_chart_and_leaves_an_up_to_date_one_alone(project: Path) -> None:
+    first = trainchart(project, "generate", "tiny")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout.startswith("charts/tiny  0.1.0  ")
+    before = {path: path.stat().st_mtime_ns for path in (project / "charts").rglob("*")}
+    again = trainchart(project, "generate")
+    assert again.stdout == "charts/tiny  0.1.0  up to date\n"
+    assert {path: path.stat().st_mtime_ns for path in (project / "charts").rglob("*")} == before
+    assert trainchart(project, "generate", "--check").returncode == 0
+
+
+def test_generate_check_names_what_is_out_of_date_and_writes_nothing(project: Path) -> None:
+    trainchart(project, "generate")
+    (project / "models" / "tiny.yaml").write_text(SPEC.replace("A tiny", "A small"))
+    done = trainchart(project, "generate", "--check", "--format", "json")
+    assert done.returncode == 6
+    error = json.loads(done.stderr)
+    assert error["error"] == "ChecksFailed"
+    assert "charts/tiny/Chart.yaml" in [problem["where"] for problem in error["problems"]]
+    assert "A tiny model." in (project / "charts" / "tiny" / "Chart.yaml").read_text()
+
+
+def test_a_folder_that_is_no_generated_chart_is_never_replaced(project: Path) -> None:
+    (project / "charts" / "tiny").mkdir(parents=True)
+    (project / "charts" / "tiny" / "precious.txt").write_text("mine")
+    done = trainchart(project, "generate")
+    assert done.returncode == 7
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in (project / "charts" / "tiny").iterdir()] == ["precious.txt"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        (("strategy: single", "strategy: singel"), 3, "did you mean single?"),
+        (("description", "descripton"), 3, "models/tiny.yaml:4:1: unknown key descripton"),
+        (("strategy: single", "strategy: single\nroles: {ps: {}}"), 4, "single has no ps"),
+        (("name: tiny", "name: [tiny"), 3, "not valid YAML"),
+        (("path: code", "path: cod"), 3, "there is no folder"),
+        (("train.py", "trian.py"), 3, "there is no script trian.py"),
+        (("python, train.py", "python, -m, code.train"), 0, ""),
+        (('tag: "1.0"', "tag: latest"), 4, "another image tomorrow"),
+    ],
+)
+def test_a_wrong_spec_gets_one_clear_error(project: Path, change: tuple[str, str], code: int, says: str) -> None:
+    (project / "models" / "tiny.yaml").write_text(SPEC.replace(*change))
+    done = trainchart(project, "generate", "tiny")
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (project / "charts").exists() is (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("generate", "other"), 7, "models here: tiny"),
+        (("generate", "nowhere.yaml"), 7, "there is no model spec nowhere.yaml"),
+        (("plan",), 2, "Missing argument"),
+        (("plan", "tiny", "--fromat", "json"), 2, "--format"),
+        (("explain", "tiny", "roles.worker.cpuz"), 4, "did you mean roles.worker.cpu"),
+        (("genrate",), 2, "No such command"),
+    ],
+)
+def test_wrong_arguments_get_a_hint(project: Path, arguments: tuple[str, ...], code: int, says: str) -> None:
+    done = trainchart(project, *arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert says in done.stderr
+
+
+def test_without_any_model_the_hint_says_where_they_are_looked_for(tmp_path: Path) -> None:
+    done = trainchart(tmp_path, "generate")
+    assert done.returncode == 7
+    assert "there is no model spec in models/" in done.stderr
+
+
+def test_plan_prints_the_very_values_that_are_rendered(project: Path) -> None:
+    trainchart(project, "generate")
+    plan = json.loads(trainchart(project, "plan", "tiny", "--format", "json").stdout)
+    assert plan["values"] == yaml.safe_load((project / "charts" / "tiny" / "values.yaml").read_text())
+    assert yaml.safe_load(trainchart(project, "plan", "tiny").stdout) == plan
+
+
+def test_explain_names_layer_file_and_line(project: Path) -> None:
+    assert trainchart(project, "explain", "tiny", "image.tag").stdout == (
+        'image.tag = "1.0"  # models/tiny.yaml:5:48 (model spec)\n'
+    )
+    memory = trainchart(project, "explain", "tiny", "roles.worker.memory").stdout
+    assert "trainchart/plan/defaults.yaml:" in memory
+    assert memory.endswith("(built-in)\n")
+    everything = json.loads(trainchart(project, "explain", "tiny", "--format", "json").stdout)
+    assert {"roles.worker.cpu", "strategy", "run.maxRestarts"} <= {entry["key"] for entry in everything}
+
+
+def test_schema_accepts_the_specs_of_this_repository_and_refuses_typos(project: Path) -> None:
+    import jsonschema
+
+    validator = jsonschema.Draft202012Validator(json.loads(trainchart(project, "schema").stdout))
+    specs = [*(ROOT / "models").glob("*.yaml"), *(ROOT / "tests" / "golden").glob("*/spec.yaml")]
+    assert len(specs) >= 8
+    for spec in specs:
+        assert [error.message for error in validator.iter_errors(yaml.safe_load(spec.read_text()))] == [], spec
+    for change in (("strategy", "stratgy"), ("single", "singel"), ("repository", "repo"), ("name: tiny", "name: 5")):
+        assert list(validator.iter_errors(yaml.safe_load(SPEC.replace(*change)))), change
+
+
+def test_help_teaches_and_is_plain_without_a_terminal(project: Path) -> None:
+    done = trainchart(project, "--help")
+    assert done.returncode == 0
+    assert "\x1b[" not in done.stdout
+    for command in ("generate", "check", "run", "logs", "package", "plan", "explain", "schema"):
+        shown = trainchart(project, command, "--help")
+        assert "Example" in shown.stdout, command
+    assert trainchart(project, "--version").stdout.strip() == "0.1.0"
+
+
+def test_a_read_only_folder_is_a_clear_error(project: Path) -> None:
+    (project / "charts").write_text("a file in the way")
+    done = trainchart(project, "generate")
+    assert done.returncode == 7
+    assert "Traceback" not in done.stderr
+    assert "hint:" in done.stderr

@@ -1,0 +1,131 @@
+"""The shape of the code, enforced: deciding is apart from acting, layers do not leak, a library has one owner."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "generator" / "trainchart"
+RUNTIME = ROOT / "training-images" / "runtime" / "trainchart_runtime"
+LAUNCHER = ROOT / "training-images" / "launcher" / "trainchart_launcher"
+MODULES = sorted([*PACKAGE.rglob("*.py"), *RUNTIME.rglob("*.py"), *LAUNCHER.rglob("*.py")])
+
+LONGEST_MODULE = 400
+IMPURE = {"os", "subprocess", "socket", "tempfile", "random", "time", "shutil", "threading", "asyncio", "pathlib"}
+PURE_FOLDERS = {"spec", "plan", "render", "check", "archive"}
+PURE_FILES = {"local/plan.py", "rendering.py", "errors.py"}
+ACTING_FOLDERS = {"host", "local"}
+OWNERS = {
+    "helm_python": {"host/helm_sdk.py"},
+    "jinja2": {"render/chart.py"},
+    "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py"},
+    "lightkube": {"plan/quantity.py"},
+    "psutil": {"local/process_table.py"},
+    "ruamel": {"spec/document.py"},
+    "yaml": {"kubernetes_yaml.py"},
+    "semver": {"chart_version.py"},
+}
+
+
+def relative(module: Path) -> str:
+    for root in (PACKAGE, RUNTIME.parent, LAUNCHER.parent):
+        if module.is_relative_to(root):
+            return module.relative_to(root).as_posix()
+    raise AssertionError(module)
+
+
+def imports(module: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield every imported module and the names taken from it, imports inside functions included."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, ()) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, tuple(alias.name for alias in node.names)
+
+
+def folder(name: str) -> str:
+    """Return the folder of trainchart that a dotted module name lies in."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "trainchart" and len(parts) > 1 else ""
+
+
+def is_pure(name: str) -> bool:
+    return name.split("/")[0] in PURE_FOLDERS or name in PURE_FILES or name.startswith("trainchart_runtime/")
+
+
+@pytest.mark.parametrize("module", MODULES, ids=relative)
+def test_modules_are_short_and_say_what_they_hold(module: Path) -> None:
+    text = module.read_text()
+    assert len(text.splitlines()) <= LONGEST_MODULE
+    assert ast.get_docstring(ast.parse(text)), "a module starts by saying what lives in it"
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if is_pure(relative(m))], ids=relative)
+def test_deciding_code_touches_nothing_outside(module: Path) -> None:
+    for name, taken in imports(module):
+        top = name.split(".")[0]
+        if top == "pathlib":
+            assert set(taken) <= {"PurePosixPath"}
+        else:
+            assert top not in IMPURE
+        assert folder(name) not in ACTING_FOLDERS | {"actions", "cli"} or relative(module).startswith("local/")
+
+
+@pytest.mark.parametrize("acting", sorted(ACTING_FOLDERS))
+def test_acting_code_does_not_know_its_siblings_or_its_callers(acting: str) -> None:
+    for module in (PACKAGE / acting).rglob("*.py"):
+        known = {folder(name) for name, _ in imports(module)}
+        assert not known & ((ACTING_FOLDERS - {acting}) | {"actions", "cli"}), relative(module)
+
+
+def test_commands_parse_call_an_action_and_print() -> None:
+    for module in (PACKAGE / "cli").glob("*.py"):
+        known = {folder(name) for name, _ in imports(module)} - {""}
+        # A command may name the types that its action takes and gives, so that it can print them.
+        assert not known & {"render", "spec", "host", "archive"}, relative(module)
+
+
+def test_the_flow_never_turns_back() -> None:
+    order = ["spec", "plan", "render"]
+    for index, stage in enumerate(order):
+        for module in (PACKAGE / stage).rglob("*.py"):
+            known = {folder(name) for name, _ in imports(module)}
+            assert not known & (set(order[index + 1 :]) | {"check", "archive"}), relative(module)
+
+
+@pytest.mark.parametrize("library", sorted(OWNERS))
+def test_a_library_has_one_owner(library: str) -> None:
+    users = {relative(m) for m in MODULES if any(name.split(".")[0] == library for name, _ in imports(m))}
+    assert users == OWNERS[library]
+
+
+def test_the_launcher_needs_the_standard_library_only() -> None:
+    import sys
+
+    for module in [*RUNTIME.rglob("*.py"), *LAUNCHER.rglob("*.py")]:
+        for name, _ in imports(module):
+            top = name.split(".")[0]
+            allowed = top in sys.stdlib_module_names or top in ("trainchart_runtime", "trainchart_launcher")
+            assert allowed or "hatch" in module.name, f"{relative(module)} imports {name}"
+
+
+def test_functions_are_short() -> None:
+    long = [
+        f"{relative(module)}:{node.name}"
+        for module in MODULES
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.body[0].lineno >= 60
+    ]
+    assert long == []
+
+
+def test_templates_are_short_and_use_no_tpl() -> None:
+    for path in (ROOT / "chart-templates").rglob("templates/**/*"):
+        if path.is_file():
+            text = path.read_text()
+            assert len(text.splitlines()) <= 150, path.name
+            assert "tpl ." not in text
