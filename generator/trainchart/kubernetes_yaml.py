@@ -65,7 +65,8 @@ for _tag, _pattern, _first in (
     ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("merge", "<<", "<"),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
+    for _class in (_Loader, _Dumper):  # the dumper must quote every text that the loader would not read as one
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
 
 _BOOLEANS = {word: word[0] in "yYtT" or word.lower() == "on" for word in _WORDS.split("|")}
 _Loader.add_constructor("tag:yaml.org,2002:bool", lambda loader, node: _BOOLEANS[node.value])

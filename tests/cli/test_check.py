@@ -16,6 +16,8 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_good_chart_is_silent(plain_chart: Path) -> None:
+    (plain_chart / "docs").mkdir()
+    (plain_chart / "docs" / "bad-values.yaml").write_text("not: meant\n")
     done = run(plain_chart)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "1 chart checked: 0 errors, 0 warnings\n")
 

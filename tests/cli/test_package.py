@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,24 @@ def test_packing_again_gives_the_same_bytes(locked_chart: Path, tmp_path: Path) 
 
     again = run(archive, "-d", tmp_path / "again", "--format", "json")
     assert json.loads(again.stdout)["identity"] == told["identity"]
+
+
+def test_an_archive_does_not_take_the_commit_of_the_repository_it_lies_in(plain_chart: Path, tmp_path: Path) -> None:
+    identity = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+    def commit(folder: Path) -> None:
+        for arguments in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "Add it")):
+            subprocess.run(["git", "-C", folder, *arguments], env={**os.environ, **identity}, check=True)
+
+    commit(plain_chart)
+    repository = tmp_path / "repository"
+    run(plain_chart, "-d", repository)
+    with tarfile.open(repository / "plain-1.2.3.tgz") as tar:
+        assert any(b"trainchart/git-commit" in line for line in tar.extractfile("plain/Chart.yaml") or ())
+    commit(repository)
+    run(repository / "plain-1.2.3.tgz", "-d", tmp_path / "again")
+    with tarfile.open(tmp_path / "again" / "plain-1.2.3.tgz") as tar:
+        assert not any(b"trainchart/git-commit" in line for line in tar.extractfile("plain/Chart.yaml") or ())
 
 
 def test_drift_is_refused_unless_allowed(locked_chart: Path, tmp_path: Path) -> None:

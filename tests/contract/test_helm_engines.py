@@ -331,7 +331,13 @@ def test_nothing_stays_in_the_temporary_folder(
 def test_the_environment_does_not_change_the_rendering(
     engine: HelmEngine, plain_chart: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = render(engine, plain_chart)
+    def refusal() -> tuple[str, list[str]]:
+        with pytest.raises(RenderError) as caught:
+            render(engine, plain_chart, sets=("free",))
+        return caught.value.message, problem_lines(caught.value)
+
+    plain, refused = render(engine, plain_chart), refusal()
     monkeypatch.setenv("HELM_DEBUG", "true")
     monkeypatch.setenv("HELM_NAMESPACE", "elsewhere")
     assert render(engine, plain_chart) == plain
+    assert refusal() == refused

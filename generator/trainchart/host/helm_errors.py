@@ -25,7 +25,9 @@ _ADVICE = re.compile(r"\n*Use --debug flag to render out invalid YAML\s*$")
 
 def render_error(raw: str, chart: str) -> RenderError:
     """Turn Helm's failure text into a RenderError about the chart called `chart`."""
-    text = _NOISE.sub("", _ADVICE.sub("", raw).strip())
+    # Warnings about kube configuration, symbolic links and the like come before the error.
+    _, _, told = f"\n{raw}".rpartition("\nError: ")
+    text = _NOISE.sub("", _ADVICE.sub("", told or raw).strip())
     problems = schema_problems(text)
     if problems:
         return RenderError(

@@ -47,6 +47,7 @@ FILES = (
         "a\\[1\\].txt\n",
         "!*.yaml\n",
         "!docs/\n",
+        "!Chart.yaml/\n",
         "templates/sub/\n",
         "weird name.txt\n",
         "docs/ci/x.md\n",

@@ -66,7 +66,7 @@ def _check_metaschema(schema: Any) -> None:
 @functools.lru_cache(maxsize=4096)
 def _check_definition(text: str, dialect: str) -> None:
     definition = json.loads(text)
-    validator_for({"$schema": dialect}).check_schema(definition)
+    validator_for({"$schema": dialect} if dialect else {}).check_schema(definition)
 
 
 def _where(error: ValidationError | SchemaError) -> str:
