@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -108,6 +109,27 @@ def test_sigterm_at_any_moment_of_the_start_ends_the_launcher(make_pod):
         assert not pid.exists() or not pod.is_alive(int(pid.read_text()))
 
 
+def test_sigterm_between_the_start_and_its_bookkeeping_is_not_lost():
+    program = (
+        "import os, signal, time\n"
+        "from trainchart_launcher.signals import Signals\n"
+        "signals = Signals()\n"
+        "signals.install()\n"
+        "child = os.posix_spawnp('sleep', ['sleep', '60'], os.environ, setpgroup=0)\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "signals.attach(child)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, timeout=20)
+    assert result.stdout == b"%d\n" % signal.SIGTERM, result.stderr
+
+
+def test_a_program_starts_with_pythons_ignored_signals_restored(pod):
+    code, stdout, _ = pod.run("sh", "-c", "kill -PIPE $$; echo survived")
+    assert (code, stdout) == (128 + signal.SIGPIPE, "")
+
+
 def test_a_blocked_log_does_not_delay_the_end(make_pod):
     pod = make_pod(variables={contract.STOP_GRACE_SECONDS: "2"})
     program = READY + "import threading\n" + "while True: os.write(1, b'x' * 65536)\n"
@@ -123,30 +145,21 @@ def test_a_blocked_log_does_not_delay_the_end(make_pod):
 class TestAsPid1:
     def test_it_reaps_orphans(self, make_pod):
         pod = make_pod(prefix=PID_1)
+        # The orphan ends at once; only its new parent, PID 1, can make its number vanish.
         program = READY + (
             "if os.fork() == 0:\n"
             "    os.setsid()\n"
-            "    if os.fork() == 0:\n"
-            "        os._exit(0)\n"
+            "    orphan = os.fork()\n"
+            "    if orphan: open('orphan', 'w').write(str(orphan))\n"
             "    os._exit(0)\n"
             "os.wait()\n"
-            "def zombies():\n"
-            "    found = []\n"
-            "    for pid in filter(str.isdigit, os.listdir('/proc')):\n"
-            "        try:\n"
-            "            stat = open('/proc/%s/stat' % pid).read()\n"
-            "        except OSError:\n"
-            "            continue\n"
-            "        if stat.rpartition(')')[2].split()[0] == 'Z':\n"
-            "            found.append(pid)\n"
-            "    return found\n"
-            "for _ in range(1000):\n"
-            "    if not zombies(): break\n"
-            "    time.sleep(0.01)\n"
-            "print(os.getppid(), zombies())\n"
+            "orphan = '/proc/' + open('orphan').read()\n"
+            "deadline = time.monotonic() + 15\n"
+            "while os.path.exists(orphan) and time.monotonic() < deadline: time.sleep(0.01)\n"
+            "print(os.getppid(), os.path.exists(orphan))\n"
         )
         code, stdout, stderr = pod.run(program)
-        assert (code, stdout) == (0, "1 []\n"), stderr
+        assert (code, stdout) == (0, "1 False\n"), stderr
 
     def test_sigterm_reaches_the_program(self, make_pod):
         pod = make_pod(prefix=PID_1)

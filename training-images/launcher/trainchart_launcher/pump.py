@@ -6,15 +6,21 @@ log is slow. The program's bytes are never decoded on their way.
 
 from __future__ import annotations
 
+import collections
 import os
 import re
 import select
 import threading
-from typing import List, Sequence
+import time
+from typing import Deque, List, Sequence
 
 _READ_BYTES = 1 << 18
 TAIL_BYTES = 1 << 16
 """Enough for a TensorFlow traceback, which may list a whole graph."""
+_CHUNKS_KEPT = 1000
+_SMALL_BYTES = 4096
+_NAP_SECONDS = 0.005
+"""After a small piece, so that a program that prints line by line wakes the launcher 200 times a second only."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
 
@@ -23,21 +29,29 @@ class Tail:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._bytes = bytearray()
+        self._chunks: Deque[bytes] = collections.deque()
+        self._size = 0
         self._is_cut = False
 
     def add(self, chunk: bytes) -> None:
+        # Chunks are kept, not copied: a program that floods its log is not slowed down.
         with self._lock:
-            self._bytes += chunk[-TAIL_BYTES:]
-            if len(self._bytes) > 2 * TAIL_BYTES:
-                del self._bytes[:-TAIL_BYTES]
+            self._chunks.append(chunk)
+            self._size += len(chunk)
+            while self._size - len(self._chunks[0]) >= TAIL_BYTES:
+                self._size -= len(self._chunks.popleft())
                 self._is_cut = True
+            if len(self._chunks) > _CHUNKS_KEPT:
+                joined = b"".join(self._chunks)
+                self._chunks.clear()
+                self._chunks.append(joined)
 
     def lines(self) -> List[str]:
         """Return the last lines as text, without terminal codes and overwritten parts."""
         with self._lock:
-            text = bytes(self._bytes[-TAIL_BYTES:]).decode("utf-8", "replace")
-            is_cut = self._is_cut or len(self._bytes) > TAIL_BYTES
+            written = b"".join(self._chunks)
+            is_cut = self._is_cut or len(written) > TAIL_BYTES
+        text = written[-TAIL_BYTES:].decode("utf-8", "replace")
         lines = [_visible(line) for line in text.split("\n")]
         if is_cut and len(lines) > 1:
             del lines[0]
@@ -66,6 +80,8 @@ class Pump(threading.Thread):
             for tail in self._tails:
                 tail.add(chunk)
             _write_all(self._target, chunk)
+            if len(chunk) < _SMALL_BYTES:
+                time.sleep(_NAP_SECONDS)
         os.close(self._source)
 
     def is_quiet(self) -> bool:
