@@ -39,7 +39,10 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Rendering:
-    """All objects that `helm install RELEASE` would create (hooks included), in file order, and the notes."""
+    """All objects that `helm install RELEASE` would create (hooks included), by source, kind and name, and the notes.
+
+    Helm's output does not keep the order inside a file.
+    """
 
     release: str
     namespace: str

@@ -1,0 +1,110 @@
+"""The contract between generated charts and the launcher, without processes: what a chart of every strategy tells its
+pods, read by the launcher's own code, gives the TF_CONFIG, flags and hyperparameters that TensorFlow expects.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainchart.host.helm import find_engine
+from trainchart.local.plan import POD_MARK, LocalPlan, LocalSettings, PodPlan, needed_addresses, plan_local_run
+from trainchart.rendering import ValueOverrides
+from trainchart_launcher.environment import Invocation, resolve_invocation
+from trainchart_launcher.settings import read_settings
+from trainchart_runtime import contract
+from trainchart_runtime.cluster import TASK_TYPES_BY_STRATEGY
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+CASES = sorted(path.parent.name for path in GOLDEN.glob("*/spec.yaml"))
+
+
+def plan_of(case: str, folder: Path, *sets: str) -> LocalPlan:
+    rendering = find_engine("sdk").render(GOLDEN / case / "chart", release="exp", overrides=ValueOverrides(sets=sets))
+    addresses = needed_addresses(rendering.manifests)
+    settings = LocalSettings(
+        release="exp",
+        namespace="default",
+        release_folder=str(folder),
+        launcher="/launcher.pyz",
+        code="/code",
+        python="/usr/bin/python3",
+        caller={"PATH": "/usr/bin"},
+        claims={},
+        ports={address: 20000 + index for index, address in enumerate(addresses)},
+    )
+    return plan_local_run(rendering.manifests, settings)
+
+
+def invoke(pod: PodPlan) -> Invocation:
+    """Return what the launcher would start in `pod`."""
+    for file in pod.files:
+        path = Path(file.path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.content if isinstance(file.content, str) else file.content.decode())
+    settings = read_settings(pod.environment)
+    program = pod.argv[list(pod.argv).index("--") + 1 :]
+    return resolve_invocation(settings, program, pod.environment, "/progress.json", 1)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_task_gets_the_tf_config_of_its_strategy(case: str, tmp_path: Path) -> None:
+    plan = plan_of(case, tmp_path)
+    local = {address: mapped for address, mapped in plan.addresses.items() if address.endswith(":2222")}
+    expected_cluster: dict[str, list[str]] = {}
+    for task_type in TASK_TYPES_BY_STRATEGY[case]:
+        pods = [pod for pod in plan.pods if pod.role == task_type]
+        hosts = [local[f"{pod.name}.exp-{_chart(case)}:2222"] for pod in pods]
+        if hosts:
+            expected_cluster[task_type] = hosts
+    for pod in plan.pods:
+        found = invoke(pod).environ.get(contract.TF_CONFIG)
+        if not expected_cluster:
+            assert found is None, "one process has no cluster"
+            continue
+        index = int(pod.name.rpartition("-")[2])
+        assert json.loads(found or "") == {
+            "cluster": expected_cluster,
+            "task": {"type": pod.role, "index": index},
+        }
+
+
+def _chart(case: str) -> str:
+    return case.replace("between-graph", "bg")
+
+
+def test_classic_flags_are_filled_in(tmp_path: Path) -> None:
+    plan = plan_of("between-graph-sync", tmp_path)
+    pod = next(pod for pod in plan.pods if pod.label == "worker-2")
+    ps = ",".join(plan.addresses[f"exp-bg-sync-ps-{n}.exp-bg-sync:2222"] for n in range(2))
+    workers = ",".join(plan.addresses[f"exp-bg-sync-worker-{n}.exp-bg-sync:2222"] for n in range(3))
+    assert list(invoke(pod).command)[2:] == [
+        "--job_name=worker",
+        "--task_index=2",
+        f"--ps_hosts={ps}",
+        f"--worker_hosts={workers}",
+    ]
+
+
+def test_hyperparameters_arrive_typed_as_json_and_one_by_one(tmp_path: Path) -> None:
+    plan = plan_of("parameter-server", tmp_path, "hyperparameters.learningRate=1e-3")
+    environ = invoke(plan.pods[0]).environ
+    expected: dict[str, Any] = {"learningRate": 0.001, "maxSteps": 2000000, "tag": "1e3"}
+    assert json.loads(environ[contract.HYPERPARAMETERS]) == expected
+    assert environ["TRAINCHART_HP_LEARNING_RATE"] == "0.001"
+    assert environ["TRAINCHART_HP_MAX_STEPS"] == "2000000"
+    assert environ["TRAINCHART_HP_TAG"] == "1e3"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_variable_of_ours_is_one_of_the_contract(case: str, tmp_path: Path) -> None:
+    names = {value for name, value in vars(contract).items() if name.isupper() and isinstance(value, str)}
+    volumes = {"TRAINCHART_DATA_DIR", "TRAINCHART_LOGS_DIR"}
+    for pod in plan_of(case, tmp_path).pods:
+        ours = {name for name in pod.environment if name.startswith("TRAINCHART_")}
+        assert ours - {POD_MARK} <= names | volumes
+        required = {contract.TASK_TYPE, contract.POD_NAME, contract.ORDINAL, contract.CLUSTER_FILE, contract.STATE_DIR}
+        assert required <= ours

@@ -1,0 +1,63 @@
+"""The main job with real TensorFlow: charts/mnist trains real digits as local processes, also when something dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+ACCURACY = 0.95
+"""On held-out digits; the worst of three seeds must reach it."""
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(240)]
+
+
+def train(folder: Path, *arguments: str) -> dict[str, Any]:
+    """Run the checked-in chart to its end and return the result that trainchart prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "trainchart", "run", str(ROOT / "charts" / "mnist")]
+        + ["--code", str(ROOT / "examples" / "mnist"), "--quiet", "--format", "json", *arguments],
+        cwd=folder,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_digits_are_learned_whatever_the_seed(tmp_path: Path, seed: int) -> None:
+    result = train(tmp_path, "--set", f"hyperparameters.seed={seed}")
+    assert result["verdict"] == "Succeeded"
+    assert result["step"] == 1000
+    assert result["metrics"]["evaluator-0"]["accuracy"] >= ACCURACY
+    claim = tmp_path / ".trainchart" / "runs" / "mnist-1" / "claims" / "mnist-1-mnist-checkpoints"
+    assert (claim / "saved_model" / "saved_model.pb").is_file()
+    assert list((claim / "logs" / "evaluator").glob("events.*"))
+    assert {pod["pod"]: pod["attempts"] for pod in result["pods"]} == dict.fromkeys(
+        ("chief-0", "worker-0", "worker-1", "ps-0", "evaluator-0"), 1
+    )
+
+
+def test_a_training_survives_the_death_of_a_worker_the_ps_and_the_chief(tmp_path: Path) -> None:
+    result = train(
+        tmp_path,
+        *("--set", "hyperparameters.maxSteps=6000", "--set", "hyperparameters.checkpointSteps=100"),
+        *("--kill", "worker-1@15s", "--kill", "ps-0@22s", "--kill", "chief-0@32s"),
+    )
+    assert result["verdict"] == "Succeeded"
+    assert result["step"] == 6000
+    assert result["metrics"]["evaluator-0"]["accuracy"] >= ACCURACY
+    attempts = {pod["pod"]: pod["attempts"] for pod in result["pods"]}
+    assert attempts["worker-1"] == 2
+    assert attempts["ps-0"] == 2
+    assert attempts["chief-0"] >= 3, "once because its ps was lost, once because it was killed"
+    assert attempts["worker-0"] == 1
