@@ -30,10 +30,10 @@ def evaluate(settings: Settings) -> int:
     evaluator = Evaluator(settings)
     log.info("waiting for checkpoints in %s", settings.checkpoints_dir)
     while evaluator.last_step < settings.hyperparameters.max_steps:
+        time.sleep(POLL_SECONDS)
         checkpoints = tf.train.get_checkpoint_state(settings.checkpoints_dir)
         for path in checkpoints.all_model_checkpoint_paths if checkpoints else ():
             evaluator.evaluate(path)
-        time.sleep(POLL_SECONDS)
     log.info("final accuracy %.4f at step %d", evaluator.last_metrics["accuracy"], evaluator.last_step)
     return 0
 

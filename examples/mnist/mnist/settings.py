@@ -17,7 +17,7 @@ class Hyperparameters:
     """What an experiment varies. The names in the environment are the same in camelCase."""
 
     learning_rate: float = 0.05
-    max_steps: int = 1500
+    max_steps: int = 1000
     """Training ends after so many batches, all workers together."""
     batch_size: int = 64
     """Digits per step, on one worker."""
