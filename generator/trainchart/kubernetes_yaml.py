@@ -16,7 +16,6 @@ import yaml
 
 # libyaml is about ten times faster; the pure Python loader is the fall-back where a wheel lacks it.
 _FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_FastDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class YamlError(ValueError):
@@ -42,12 +41,15 @@ class _Loader(_FastLoader):  # type: ignore[misc]
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
 
-class _Dumper(_FastDumper):  # type: ignore[misc]
-    """Writes lists indented below their key, as Helm charts are written, and no aliases."""
+class _Dumper(yaml.SafeDumper):
+    """Writes lists indented below their key, as Helm charts are written, and no aliases.
 
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:
+    Not libyaml's dumper: that one does not ask how to indent.
+    """
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         del indentless
-        return super().increase_indent(flow, False)
+        super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: Any) -> bool:
         del data

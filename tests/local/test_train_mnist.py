@@ -21,8 +21,10 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(240)]
 def train(folder: Path, *arguments: str) -> dict[str, Any]:
     """Run the checked-in chart to its end and return the result that trainchart prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "trainchart", "run", str(ROOT / "charts" / "mnist")]
-        + ["--code", str(ROOT / "examples" / "mnist"), "--quiet", "--format", "json", *arguments],
+        [
+            *(sys.executable, "-m", "trainchart", "run", str(ROOT / "charts" / "mnist")),
+            *("--code", str(ROOT / "examples" / "mnist"), "--quiet", "--format", "json", *arguments),
+        ],
         cwd=folder,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
         capture_output=True,

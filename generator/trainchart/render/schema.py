@@ -16,7 +16,7 @@ from trainchart.spec.values import Values
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 KUBERNETES_VERSION = "1.37"
-"""The Kubernetes whose definitions describe pass-through fields; fixed, so that charts do not depend on what is newest."""
+"""Whose definitions describe pass-through fields; fixed, so that charts do not depend on what is newest."""
 NUMBER_PATTERN = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 SUBCHART_KEYS: Mapping[str, Any] = {
     "global": {"type": "object", "description": "Values of a parent chart, ignored here."},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -50,20 +49,15 @@ def test_a_section_can_be_switched_by_a_boolean(resolved: Resolve, spec: str, se
     assert plan.values.tensorboard.port == 6006
 
 
-def test_every_value_knows_the_layer_and_line_that_set_it(resolved: Resolve) -> None:
+def test_every_value_knows_the_layer_and_line_that_set_it(resolved: Resolve, spec: str) -> None:
     pack = "roles:\n  '*':\n    shmSize: 1Gi\n  ps:\n    memory: 9Gi\nenv: {HTTP_PROXY: proxy}\n"
-    plan = resolved(*[text for text in [_spec_of(resolved), pack]])
+    plan = resolved(spec, pack)
     assert str(plan.origins["roles", "worker", "replicas"]) == "m.yaml:10:12"
     assert str(plan.origins["roles", "worker", "shmSize"]) == "pack-0.yaml:3:5"
     assert plan.origins["roles", "worker", "shmSize"].layer == "pack 0"
     assert plan.origins["roles", "ps", "memory"].layer == "model spec"
     assert plan.origins["roles", "worker", "gpus"].layer == "built-in"
     assert (plan.values.roles["worker"].shm_size, plan.values.env) == ("1Gi", {"HTTP_PROXY": "proxy"})
-
-
-def _spec_of(resolved: Resolve) -> str:
-    del resolved
-    return (Path(__file__).parent / "conftest.py").read_text().split('SPEC = """\\\n')[1].split('"""')[0]
 
 
 def test_all_problems_come_at_once_each_with_its_line_and_a_suggestion(resolved: Resolve, spec: str) -> None:

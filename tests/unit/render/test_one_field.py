@@ -1,4 +1,4 @@
-"""One field, one place: a pass-through field added to PodSettings reaches templates, values, schema, README and spec."""
+"""One field, one place: what is added to PodSettings reaches templates, values, schema and README."""
 
 from __future__ import annotations
 
