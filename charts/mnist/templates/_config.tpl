@@ -22,6 +22,7 @@
   "maxSteps": {{ int64 .Values.hyperparameters.maxSteps }},
   "batchSize": {{ int64 .Values.hyperparameters.batchSize }},
   "checkpointSteps": {{ int64 .Values.hyperparameters.checkpointSteps }},
+  "logSteps": {{ int64 .Values.hyperparameters.logSteps }},
   "seed": {{ int64 .Values.hyperparameters.seed }}
 }
 {{- end -}}

@@ -1,0 +1,122 @@
+{{- /* Whether a role mounts a volume: (dict "role" "worker" "volume" …); "true" or nothing. */}}
+{{- define "digits.mounts" -}}
+{{- if and (not .volume.uri) (or (not .volume.roles) (has .role .volume.roles)) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- /* Environment of the training container: what the launcher needs, where the volumes are, then the user's own. */}}
+{{- define "digits.env" -}}
+- name: TRAINCHART_TASK_TYPE
+  value: {{ .role }}
+- name: TRAINCHART_POD_NAME
+  valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}
+- name: TRAINCHART_ORDINAL
+  valueFrom: {fieldRef: {apiVersion: v1, fieldPath: "metadata.labels['apps.kubernetes.io/pod-index']"}}
+- name: TRAINCHART_RUN_ID
+  value: {{ .context.Values.run.id | quote }}
+- name: TRAINCHART_CLUSTER_FILE
+  value: /etc/trainchart/cluster.json
+- name: TRAINCHART_HYPERPARAMETERS_FILE
+  value: /etc/trainchart/hyperparameters.json
+- name: TRAINCHART_STATE_DIR
+  value: /run/trainchart
+- name: TRAINCHART_TERMINATION_FILE
+  value: /dev/termination-log
+- name: TRAINCHART_MAX_RESTARTS
+  value: {{ int64 .context.Values.run.maxRestarts | quote }}
+- name: TRAINCHART_STOP_GRACE_SECONDS
+  value: {{ sub .settings.stopGraceSeconds .settings.preStopSleepSeconds | quote }}
+- name: TRAINCHART_NO_PROGRESS_SECONDS
+  value: {{ include "digits.seconds" .context.Values.run.noProgressTimeout | quote }}
+{{- range $name, $volume := .context.Values.volumes }}
+- name: TRAINCHART_{{ $name | upper | replace "-" "_" }}_DIR
+  value: {{ include "digits.volumeDir" (dict "volume" $volume) | quote }}
+{{- end }}
+- name: TRAINCHART_LOG_DIR
+  value: {{ include "digits.logDir" .context | quote }}
+{{- $env := dict }}
+{{- if not .settings.gpus }}
+{{- $_ := set $env "NVIDIA_VISIBLE_DEVICES" "void" }}
+{{- end }}
+{{- range $layer := list .context.Values.env .settings.env }}
+{{- range $key, $value := $layer }}
+{{- $_ := set $env $key $value }}
+{{- end }}
+{{- end }}
+{{- range $key, $value := $env }}
+- name: {{ $key }}
+  {{- if kindIs "map" $value }}
+  valueFrom:
+    {{- toYaml $value.valueFrom | nindent 4 }}
+  {{- else }}
+  value: {{ include "digits.text" $value | quote }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- /* Spread constraints; one without labelSelector counts the pods of the role. */}}
+{{- define "digits.topologySpreadConstraints" -}}
+{{- $labels := include "digits.selectorLabels" (dict "context" .context "component" .role) | fromYaml -}}
+{{- $constraints := list -}}
+{{- range .constraints -}}
+{{- $constraint := deepCopy . -}}
+{{- if not (hasKey $constraint "labelSelector") -}}
+{{- $_ := set $constraint "labelSelector" (dict "matchLabels" $labels) -}}
+{{- end -}}
+{{- $constraints = append $constraints $constraint -}}
+{{- end -}}
+{{- toYaml $constraints -}}
+{{- end -}}
+
+{{- /* Volumes of a training pod. */}}
+{{- define "digits.podVolumes" -}}
+- name: config
+  projected:
+    sources:
+      - configMap:
+          name: {{ include "digits.clusterName" .context }}
+      - configMap:
+          name: {{ include "digits.hyperparametersName" .context }}
+- name: state
+  emptyDir: {}
+- name: tmp
+  emptyDir: {}
+- name: shm
+  emptyDir:
+    medium: Memory
+    sizeLimit: {{ include "digits.text" .settings.shmSize | quote }}
+{{- $context := .context }}
+{{- $role := .role }}
+{{- range $name, $volume := .context.Values.volumes }}
+{{- if include "digits.mounts" (dict "role" $role "volume" $volume) }}
+- name: volume-{{ $name }}
+  persistentVolumeClaim:
+    claimName: {{ $volume.existingClaim | default (include "digits.partName" (dict "context" $context "part" $name)) | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- /* Mounts of the training container. */}}
+{{- define "digits.volumeMounts" -}}
+- name: config
+  mountPath: /etc/trainchart
+  readOnly: true
+- name: state
+  mountPath: /run/trainchart
+- name: tmp
+  mountPath: /tmp
+- name: shm
+  mountPath: /dev/shm
+{{- $role := .role }}
+{{- range $name, $volume := .context.Values.volumes }}
+{{- if include "digits.mounts" (dict "role" $role "volume" $volume) }}
+- name: volume-{{ $name }}
+  mountPath: {{ $volume.mountPath | quote }}
+  {{- with $volume.subPath }}
+  subPath: {{ . | quote }}
+  {{- end }}
+  readOnly: {{ $volume.readOnly }}
+{{- end }}
+{{- end }}
+{{- end -}}
