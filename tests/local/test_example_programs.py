@@ -235,8 +235,12 @@ def test_mnist_cluster_survives_a_stop_and_a_lost_ps(programs: Programs) -> None
     assert "lost a ps, and the variables with it" in programs.log("chief")
 
     start("ps")
-    chief = start("chief", max_steps=reached + 20)
-    assert programs.finish(chief, "chief") == 0
+    # A ps that is still starting counts as lost: the chief ends with 75 and, as in a pod, is started again.
+    for _ in range(5):
+        ending = programs.finish(start("chief", max_steps=reached + 20), "chief")
+        if ending != 75:
+            break
+    assert ending == 0
     assert programs.progress("chief")["step"] == reached + 20
     assert (programs.checkpoints / "saved_model" / "saved_model.pb").exists()
 

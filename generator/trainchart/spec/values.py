@@ -140,6 +140,9 @@ class TensorBoard(Section):
 
     enabled: bool
     """Whether TensorBoard runs beside the training."""
+    image: Annotated[str, Field(pattern=r"^(.+(:[A-Za-z0-9_][A-Za-z0-9_.-]*|@sha256:[a-f0-9]{64}))?$")]
+    """Image with TensorBoard, with tag or digest; empty means the training image, which must then hold the package
+    tensorboard (TensorFlow 2.21 does not bring it)."""
     cpu: Quantity
     """CPU request of TensorBoard."""
     memory: Quantity
