@@ -161,6 +161,24 @@ def test_the_schema_refuses_one_problem_a_value(engine: HelmEngine, plain_chart:
     assert caught.value.hint
 
 
+def test_without_the_schema_the_same_objects(engine: HelmEngine, plain_chart: Path) -> None:
+    options: dict[str, Any] = {"sets": ("roles.worker.replicas=3",), "files": ("labels: {team: nlp}",)}
+    assert render(engine, plain_chart, validate=False, **options).texts == render(engine, plain_chart, **options).texts
+
+
+def test_without_the_schema_nothing_refuses_a_value(engine: HelmEngine, plain_chart: Path, tmp_path: Path) -> None:
+    subchart = Path(shutil.copytree(plain_chart, tmp_path / "umbrella" / "charts" / "plain"))
+    chart = subchart.parent.parent
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: umbrella\nversion: 0.1.0\n")
+    archive = tmp_path / "plain-0.1.0.tgz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(plain_chart, "plain")
+    for target, key in ((plain_chart, "gpuz"), (archive, "gpuz"), (chart, "plain.gpuz")):
+        with pytest.raises(RenderError, match="schema"):
+            render(engine, target, sets=(f"{key}=1",))
+        assert render(engine, target, sets=(f"{key}=1",), validate=False).manifests
+
+
 @pytest.mark.parametrize("release", ["Bad_Name", "", "-a", "a" * 54, "a..b", "a\nb"])
 def test_bad_release_names_are_refused(engine: HelmEngine, plain_chart: Path, release: str) -> None:
     with pytest.raises(RenderError, match="is not a release name"):

@@ -37,9 +37,12 @@ class HelmEngine(Protocol):
         kube_version: str | None = None,
         api_versions: tuple[str, ...] = (),
         is_upgrade: bool = False,
+        validate: bool = True,
     ) -> Rendering:
         """Return what `helm install` would create, hooks included; manifests sorted by source, kind and name.
 
+        `validate=False` leaves out values.schema.json, which costs more than all templates together: for values
+        that an earlier rendering has validated. A subchart that lies packed in charts/ may validate nevertheless.
         Raises RenderError where chart and values do not fit, ToolError where chart or engine is missing.
         """
 

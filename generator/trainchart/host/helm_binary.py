@@ -52,6 +52,7 @@ class BinaryEngine:
         kube_version: str | None = None,
         api_versions: tuple[str, ...] = (),
         is_upgrade: bool = False,
+        validate: bool = True,
     ) -> Rendering:
         require_chart(chart)
         require_release_name(release)
@@ -62,6 +63,8 @@ class BinaryEngine:
             argv += [f"--api-versions={version}" for version in api_versions]
             if is_upgrade:
                 argv.append("--is-upgrade")
+            if not validate:
+                argv.append("--skip-schema-validation")
             done = self._run(argv)
             if done.returncode != 0:
                 raise render_error(_named(done.stderr, names), chart_label(chart))

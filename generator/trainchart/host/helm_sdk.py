@@ -7,12 +7,18 @@ a values file; `--set` of the helm program alone makes them int64.
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainchart.archive.identity import build_tar
+from trainchart.archive.ignore import drop_ignored
+from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, RenderError, ToolError
+from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.helm import HelmEngine
 from trainchart.host.helm_errors import clean_lint_message, render_error
 from trainchart.host.helm_input import chart_label, require_chart, require_release_name
@@ -29,6 +35,7 @@ except ImportError as error:
 
 _SEVERITIES = {1: "info", 2: "warning", 3: "error"}
 _NOTES = "templates/NOTES.txt"
+_SCHEMA = re.compile(r"(charts/[^/]+/)*values\.schema\.json")
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,7 @@ class SdkEngine:
         kube_version: str | None = None,
         api_versions: tuple[str, ...] = (),
         is_upgrade: bool = False,
+        validate: bool = True,
     ) -> Rendering:
         if kube_version is not None or api_versions:
             return self._capable_engine().render(
@@ -61,13 +69,14 @@ class SdkEngine:
                 kube_version=kube_version,
                 api_versions=api_versions,
                 is_upgrade=is_upgrade,
+                validate=validate,
             )
         require_chart(chart)
         require_release_name(release)
         label = chart_label(chart)
         try:
             # Loaded anew for every rendering: rendering changes the values that a loaded chart holds.
-            with helm_python.Chart.load(chart) as loaded:
+            with _load(chart, validate) as loaded:
                 _require_installable(loaded, label)
                 rendered = loaded.render(
                     merge_overrides(overrides),
@@ -151,6 +160,19 @@ def _parse_json(expression: str) -> dict[str, Any]:
 
 def _problems(error: Exception) -> tuple[Problem, ...]:
     return render_error(str(error), "").problems or (Problem(str(error)),)
+
+
+def _load(chart: Path, validate: bool) -> helm_python.Chart:
+    if validate:
+        return helm_python.Chart.load(chart)
+    # The SDK has no switch for it, but a chart without a schema is not validated.
+    return helm_python.Chart.load_archive(_pack_without_schema(chart))
+
+
+def _pack_without_schema(chart: Path) -> bytes:
+    files = drop_ignored(read_tree(chart)) if chart.is_dir() else parse_archive(read_bytes(chart)).files
+    kept = {path: content for path, content in files.items() if not _SCHEMA.fullmatch(path)}
+    return gzip.compress(build_tar("chart", kept), compresslevel=1, mtime=0)
 
 
 def _require_installable(loaded: helm_python.Chart, label: str) -> None:
