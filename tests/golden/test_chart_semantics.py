@@ -315,6 +315,19 @@ def test_immutable_config_is_named_by_its_content(chart: Path) -> None:
     assert unrelated == {m.name for m in configs}
 
 
+def test_changed_content_gives_the_config_another_name() -> None:
+    chart = ROOT / "charts" / "mnist"
+
+    def names(*sets: str) -> dict[str, str]:
+        configs = of_kind(render(chart, sets=sets), "ConfigMap")
+        return {m.name.rpartition("-")[0]: m.name for m in configs}
+
+    before = names()
+    other_rate, other_size = names("hyperparameters.learningRate=0.1"), names("roles.worker.replicas=3")
+    assert {part for part in before if other_rate[part] != before[part]} == {"exp-7-mnist-hyperparameters"}
+    assert {part for part in before if other_size[part] != before[part]} == {"exp-7-mnist-cluster"}
+
+
 @each_chart
 def test_the_schema_is_closed_everywhere(chart: Path) -> None:
     values = parse_mapping((chart / "values.yaml").read_text())
