@@ -5,6 +5,7 @@ In a wheel they lie inside the package, in a checkout at the top level of the re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +26,8 @@ def chart_templates_folder() -> Path:
     return packaged if packaged.is_dir() else _CHECKOUT / "chart-templates"
 
 
-def read_family(family: str) -> dict[str, str]:
+@cache
+def read_family(family: str) -> Mapping[str, str]:
     """Return the files of a chart family: path relative to the family's folder -> text."""
     folder = chart_templates_folder() / family
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,7 +19,7 @@ from trainchart.plan.resolve import resolve
 from trainchart.render.chart import FAMILY, RenderedChart, render_chart
 from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_builtin_defaults, read_family
-from trainchart.spec.document import parse_document
+from trainchart.spec.document import Document, parse_document
 
 MODELS = Path("models")
 
@@ -68,12 +69,15 @@ def load_model(spec: Path) -> LocatedModel:
         SpecError, PlanError: what it says is wrong; every problem with its line.
     """
     text = read_text(spec)
-    name, defaults = read_builtin_defaults()
-    plan = resolve(
-        parse_document(text, file=str(spec), layer="model spec"),
-        [parse_document(defaults, file=name, layer=BUILTIN_LAYER)],
-    )
+    plan = resolve(parse_document(text, file=str(spec), layer="model spec"), [read_defaults()])
     return LocatedModel(spec, text, plan, _project_folder(spec) / plan.spec.code.path)
+
+
+@functools.cache
+def read_defaults() -> Document:
+    """Return the built-in layer of defaults."""
+    name, text = read_builtin_defaults()
+    return parse_document(text, file=name, layer=BUILTIN_LAYER)
 
 
 def render_model(model: LocatedModel) -> RenderedChart:

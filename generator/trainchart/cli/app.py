@@ -23,6 +23,7 @@ app = typer.Typer(
     name="trainchart",
     help="Turn one short model spec plus training code into a versioned Helm chart and a matching image.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

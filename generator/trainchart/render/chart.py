@@ -6,6 +6,7 @@ delimiters do not collide: <% %>, <%= %> and <%# %> here, {{ }} there.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,7 +52,20 @@ def render_chart(
     Raises:
         RenderError: a template of the family is broken; names file and line.
     """
-    environment = jinja2.Environment(
+    environment = _environment(tuple(family.items()))
+    variables = _variables(plan)
+    files = {path: _render(environment, path, variables) for path in family}
+    files["values.yaml"] = render_values_yaml(plan)
+    files["values.schema.json"] = json.dumps(render_values_schema(plan, kubernetes_definitions), indent=1) + "\n"
+    files["Chart.yaml"] = render_chart_yaml(plan)
+    kept = {path: text.encode() for path, text in sorted(files.items()) if text.strip()}
+    return RenderedChart(plan.name, plan.spec.version, kept)
+
+
+@functools.cache
+def _environment(family: tuple[tuple[str, str], ...]) -> jinja2.Environment:
+    """Return the templates of a family, which are compiled once however many charts they make."""
+    return jinja2.Environment(
         loader=jinja2.DictLoader(dict(family)),
         undefined=jinja2.StrictUndefined,
         block_start_string="<%",
@@ -64,24 +78,18 @@ def render_chart(
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
+        auto_reload=False,
     )
-    variables = _variables(plan)
-    files = {path: _render(environment, path, variables) for path in family}
-    files["values.yaml"] = render_values_yaml(plan)
-    files["values.schema.json"] = json.dumps(render_values_schema(plan, kubernetes_definitions), indent=1) + "\n"
-    files["Chart.yaml"] = render_chart_yaml(plan)
-    kept = {path: text.encode() for path, text in sorted(files.items()) if text.strip()}
-    return RenderedChart(plan.name, plan.spec.version, kept)
 
 
-def list_pod_fields(place: str) -> list[PodField]:
+def list_pod_fields(place: str) -> tuple[PodField, ...]:
     """Return the pass-through fields of a place (pod, container or append) in the order of the model."""
-    return [
+    return tuple(
         PodField(field.alias or name, mark.key)
         for name, field in PodSettings.model_fields.items()
         for mark in field.metadata
         if isinstance(mark, PassThrough) and mark.place == place
-    ]
+    )
 
 
 def _render(environment: jinja2.Environment, path: str, variables: Mapping[str, Any]) -> str:

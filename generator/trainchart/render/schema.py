@@ -5,13 +5,14 @@ Closed everywhere except free-form maps. A number accepts the text that `--set` 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.spec.model import Hyperparameter, ModelSpec
-from trainchart.spec.section import KUBERNETES_DEFINITION
+from trainchart.spec.section import KUBERNETES_DEFINITION, Section
 from trainchart.spec.values import Values
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -34,8 +35,9 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
     `kubernetes_definitions` holds the definitions of the Kubernetes API by name (io.k8s.api.core.v1.Toleration …);
     only those that the values refer to are taken over.
     """
-    schema: Schema = _tidy(Values.model_json_schema(by_alias=True))
-    properties = schema["properties"]
+    model = _model_schema(Values)
+    definitions = model["$defs"]
+    properties = dict(model["properties"])
     properties["volumes"] = _closed(
         properties["volumes"], {name: {"$ref": f"{_REF}VolumeSettings"} for name in plan.spec.volumes}
     )
@@ -43,16 +45,23 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
         properties["hyperparameters"],
         {name: render_hyperparameter_schema(parameter) for name, parameter in plan.spec.hyperparameters.items()},
     )
-    definitions = schema.pop("$defs")
-    for definition in [schema, *definitions.values()]:
-        if "properties" in definition:
-            # Every key has a default, so a missing one was deleted with `--set key=null`.
-            definition["required"] = list(definition["properties"])
     settings = definitions["RoleSettings"]
     properties["roles"] = _closed(properties["roles"], {role: _role(plan, role, settings) for role in plan.roles})
     properties.update(SUBCHART_KEYS)
+    schema = {key: value for key, value in model.items() if key != "$defs"} | {"properties": properties}
     used = _reachable(schema, {**definitions, **kubernetes_definitions})
     return {"$schema": DRAFT, "title": f"Values of the chart {plan.name}", **schema, "$defs": used}
+
+
+@functools.cache
+def _model_schema(model: type[Section]) -> Schema:
+    """Return the schema that all charts start from. Shared, so nobody may change it."""
+    schema: Schema = _tidy(model.model_json_schema(by_alias=True))
+    for definition in [schema, *schema["$defs"].values()]:
+        if "properties" in definition:
+            # Every key has a default, so a missing one was deleted with `--set key=null`.
+            definition["required"] = list(definition["properties"])
+    return schema
 
 
 def render_hyperparameter_schema(parameter: Hyperparameter) -> Schema:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import textwrap
 from collections.abc import Iterator
 
@@ -31,4 +33,10 @@ def _lines(node: ValueNode, depth: int) -> Iterator[str]:
         for child in node.children:
             yield from _lines(child, depth + 1)
         return
-    yield from textwrap.indent(dump_mapping({node.key: node.value}), indent).splitlines()
+    yield from textwrap.indent(_dump_leaf(node.key, json.dumps(node.value)), indent).splitlines()
+
+
+@functools.cache
+def _dump_leaf(key: str, value_json: str) -> str:
+    """Return `key: value` as YAML. Most keys have the same default in every role and every chart."""
+    return dump_mapping({key: json.loads(value_json)})

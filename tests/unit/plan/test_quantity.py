@@ -1,0 +1,37 @@
+"""Quantities: what Kubernetes takes is a number here, everything else is refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from trainchart.plan.quantity import parse_quantity
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("0", "0"),
+        ("500m", "0.5"),
+        ("1.5k", "1500"),
+        ("2Ki", "2048"),
+        ("1M", "1e6"),
+        ("1.5Gi", "1610612736"),
+        ("3T", "3e12"),
+        ("1P", "1e15"),
+        ("1E", "1e18"),
+        ("1Ei", "1152921504606846976"),
+        ("12e3", "12000"),
+        ("5e-1", "0.5"),
+        (4, "4"),
+        (0.25, "0.25"),
+    ],
+)
+def test_a_quantity_is_a_number(given: str | int | float, meant: str) -> None:
+    assert parse_quantity(given) == Decimal(meant)
+
+
+@pytest.mark.parametrize("given", ["", "1K", "1ki", "-1", "1 Gi", "Gi", "1.Gi", "1e", "one", "1mi", "1GiB", True])
+def test_what_kubernetes_refuses_is_no_quantity(given: str | bool) -> None:
+    assert parse_quantity(given) is None
