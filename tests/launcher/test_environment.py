@@ -69,6 +69,21 @@ def test_hyperparameters_as_json_and_one_by_one(pod):
     }
 
 
+def test_hyperparameters_fill_the_flags_of_a_program(pod):
+    path = pod.folder / "hyperparameters.json"
+    path.write_text(json.dumps({"learningRate": 0.05, "optimizer": "adam $(TASK_TYPE)", "nesterov": True}))
+    pod.variables[contract.HYPERPARAMETERS_FILE] = str(path)
+    _, arguments = see(
+        pod,
+        "--lr=$(TRAINCHART_HP_LEARNING_RATE)",
+        "$(TRAINCHART_HP_OPTIMIZER)",
+        "--nesterov=$(TRAINCHART_HP_NESTEROV)",
+        "$(TRAINCHART_HP_UNKNOWN)",
+    )
+    # Text is filled in once: what a hyperparameter holds is never read as a reference.
+    assert arguments == ["--lr=0.05", "adam $(TASK_TYPE)", "--nesterov=true", "$(TRAINCHART_HP_UNKNOWN)"]
+
+
 def test_modules_of_the_training_code_do_not_reach_the_launcher(pod):
     for name in ("json", "socket", "signal", "typing", "threading"):
         (pod.folder / f"{name}.py").write_text("raise SystemExit('the launcher imported the training code')")

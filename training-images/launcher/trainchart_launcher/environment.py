@@ -27,20 +27,20 @@ def resolve_invocation(
     settings: Settings, command: Sequence[str], environ: Mapping[str, str], progress_file: str, attempt: int
 ) -> Invocation:
     """Return what to start; raises ContractError or ClusterDescriptionError where it cannot work."""
-    classic = _resolve_classic(settings)
+    # All that the kubelet cannot fill into the command, because the container's own environment does not hold it.
+    words = {**_resolve_classic(settings), **_resolve_hyperparameters(settings.hyperparameters)}
     added = {
-        **classic,
-        **_resolve_hyperparameters(settings.hyperparameters),
+        **words,
         contract.PROGRESS_FILE: progress_file,
         contract.ATTEMPT: str(attempt),
     }
     tf_config = dump_tf_config(settings.task, hosts_by_task_type(settings.cluster, settings.addresses))
     if tf_config:
         added[contract.TF_CONFIG] = tf_config
-        classic[contract.TF_CONFIG] = tf_config
+        words[contract.TF_CONFIG] = tf_config
     for name, value in added.items():
         _check_string(name, value)
-    return Invocation(substitute(command, classic), {**environ, **added})
+    return Invocation(substitute(command, words), {**environ, **added})
 
 
 def substitute(command: Sequence[str], values: Mapping[str, str]) -> List[str]:
