@@ -35,3 +35,8 @@ def read_family(family: str) -> Mapping[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def read_script_template(strategy: str) -> str:
+    """Return the training script that a new model of `strategy` starts with."""
+    return (_PACKAGE / "scaffold" / "scripts" / f"{strategy}.py.txt").read_text(encoding="utf-8")

@@ -1,0 +1,136 @@
+"""Start a model: write its spec, a script that trains at once, and the schema for editors; all or nothing."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainchart.actions.generate import MODELS
+from trainchart.actions.schema import read_spec_schema
+from trainchart.errors import PlanError, Problem, SpecError, ToolError
+from trainchart.host.files import read_text
+from trainchart.host.new_files import write_new_files
+from trainchart.plan.layers import BUILTIN_LAYER
+from trainchart.plan.resolve import resolve
+from trainchart.plan.strategies import STRATEGIES
+from trainchart.resources import read_builtin_defaults, read_script_template
+from trainchart.scaffold.model_name import is_model_name, suggest_model_name
+from trainchart.scaffold.script import ScriptFacts, read_script
+from trainchart.scaffold.spec_text import SCHEMA_FILE, NewModel, render_spec
+from trainchart.spec.document import parse_document
+
+CODE = Path("training")
+"""Folder of the scripts that init writes, one folder a model."""
+SCRIPT = "train.py"
+
+
+@dataclass(frozen=True)
+class InitRequest:
+    """What the user asked for; empty texts mean "decide"."""
+
+    name: str
+    strategy: str = ""
+    image: str = ""
+    script: Path | None = None
+    """An own script to read the flags from; without one, a script is written."""
+
+
+@dataclass(frozen=True)
+class NewFiles:
+    """What was written, and what the user should know about it."""
+
+    name: str
+    strategy: str
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+
+
+def init_model(request: InitRequest) -> NewFiles:
+    """Write models/<name>.yaml and what it needs, seen from the current folder.
+
+    Raises:
+        SpecError: the name is not one a model can have, or the image is not one.
+        PlanError: there is no such strategy.
+        ToolError: a file is there already, or the script cannot be read.
+    """
+    _require_name(request.name)
+    _require_strategy(request.strategy)
+    schema = MODELS / SCHEMA_FILE
+    schema_text = json.dumps(read_spec_schema(), indent=2, ensure_ascii=False) + "\n"
+    files: dict[Path, bytes] = {}
+    program: tuple[str, ...]
+    if request.script is None:
+        strategy = request.strategy or "single"
+        text, folder = read_script_template(strategy), CODE / request.name
+        facts = read_script(text, SCRIPT)
+        files[folder / SCRIPT] = text.encode()
+        code_path, program = folder.as_posix(), ("python", SCRIPT)
+    else:
+        facts = read_script(read_text(request.script), str(request.script))
+        strategy = request.strategy or facts.strategy
+        code_path, program = _locate_code(request.script, facts)
+    image = request.image or f"registry.example.com/{request.name}"
+    spec = MODELS / f"{request.name}.yaml"
+    spec_text = render_spec(NewModel(request.name, strategy, image, code_path, program, facts))
+    _require_resolvable(spec_text, spec)
+    notes = list(facts.notes)
+    if schema.is_file() and read_text(schema) != schema_text:
+        notes.append(f"{schema} is of another version; to renew it: trainchart schema > {schema}")
+    elif not schema.is_file():
+        files[schema] = schema_text.encode()
+    # The spec comes last: what names the model is there only when all of it is.
+    files[spec] = spec_text.encode()
+    write_new_files(files)
+    return NewFiles(request.name, strategy, tuple(files), tuple(notes))
+
+
+def _require_name(name: str) -> None:
+    if is_model_name(name):
+        suffixes = [path for path in (MODELS / f"{name}.yml",) if path.exists()]
+        if suffixes:
+            raise ToolError(f"{suffixes[0]} is there already", hint="choose another name, or move it away")
+        return
+    suggestion = suggest_model_name(name)
+    raise SpecError(
+        f"{name!r} cannot be a model's name: lower-case letters, digits and dashes, at most 40, a letter first",
+        hint=f"try {suggestion}" if suggestion else "for example mnist or my-model-2",
+    )
+
+
+def _require_strategy(strategy: str) -> None:
+    if not strategy or strategy in STRATEGIES:
+        return
+    close = difflib.get_close_matches(strategy.lower(), STRATEGIES, n=1)
+    known = f"strategies are {', '.join(STRATEGIES)}"
+    raise PlanError(f"there is no strategy {strategy!r}", hint=f"did you mean {close[0]}?" if close else known)
+
+
+def _locate_code(script: Path, facts: ScriptFacts) -> tuple[str, tuple[str, ...]]:
+    """Return code.path and the program of an own script, which stays where it is."""
+    resolved, project = script.resolve(), Path.cwd().resolve()
+    levels = 2 if facts.is_module else 1
+    folder = resolved.parents[levels - 1] if len(resolved.parents) >= levels else resolved.parent
+    if not folder.is_relative_to(project):
+        raise ToolError(
+            f"{script} is outside {project}, where models/ will be",
+            hint="start init in a folder above the code: all of code.path goes into the image",
+        )
+    path = folder.relative_to(project).as_posix()
+    if facts.is_module:
+        return path, ("python", "-m", f"{resolved.parent.name}.{resolved.stem}")
+    return path, ("python", resolved.name)
+
+
+def _require_resolvable(text: str, spec: Path) -> None:
+    """Refuse here what generate would refuse later: an image or a flag that no spec can hold."""
+    name, defaults = read_builtin_defaults()
+    try:
+        resolve(
+            parse_document(text, file=str(spec), layer="model spec"),
+            [parse_document(defaults, file=name, layer=BUILTIN_LAYER)],
+        )
+    except SpecError as error:
+        problems = tuple(Problem(problem.message, hint=problem.hint) for problem in error.problems)
+        raise SpecError("a model spec cannot hold what was asked for", problems=problems) from error

@@ -1,0 +1,4 @@
+"""The first files of a model: spec and script as text, decided from a name, a strategy and maybe an own script. Pure.
+
+Nothing is read or written here; actions/init.py does. The scripts are data, in scripts/<strategy>.py.txt.
+"""

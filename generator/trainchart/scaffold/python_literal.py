@@ -1,0 +1,129 @@
+"""Values that a Python expression plainly has: literals, simple arithmetic, and constants of the module. Pure.
+
+Nothing is executed. What cannot be told raises NotReadableError.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trainchart.scaffold.flag import NotReadableError
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+_LARGEST_EXPONENT = 64
+
+Constants = Mapping[str, Any]
+
+
+def read_constants(tree: ast.Module) -> dict[str, Any]:
+    """Return the module's plain constants: names that are assigned once, at its top level."""
+    found: dict[str, Any] = {}
+    changing: set[str] = set()
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target, value = statement.targets[0], statement.value
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            target, value = statement.target, statement.value
+        else:
+            continue
+        if isinstance(target, ast.Name):
+            if target.id in found:
+                changing.add(target.id)
+            try:
+                found[target.id] = read_value(value, found)
+            except NotReadableError:
+                changing.add(target.id)
+    return {name: value for name, value in found.items() if name not in changing}
+
+
+def read_value(node: ast.expr, constants: Constants) -> Any:
+    """Return what `node` evaluates to; raises NotReadableError where that takes running the script."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name) if name in constants:
+            return constants[name]
+        case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements):
+            return [read_value(element, constants) for element in elements]
+        case ast.Call(func=ast.Name(id="range"), args=arguments, keywords=[]):
+            bounds = [read_value(argument, constants) for argument in arguments]
+            if 1 <= len(bounds) <= 3 and all(isinstance(bound, int) for bound in bounds) and 0 not in bounds[2:]:
+                return range(*bounds)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_number(read_value(operand, constants))
+        case ast.BinOp(left=left, op=kind, right=right):
+            return _combine(kind, _number(read_value(left, constants)), _number(read_value(right, constants)))
+    raise NotReadableError("it is computed when the script runs")
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise NotReadableError("it is computed when the script runs")
+    return value
+
+
+def _combine(kind: ast.operator, left: Any, right: Any) -> Any:
+    try:
+        if isinstance(kind, ast.Pow) and abs(right) <= _LARGEST_EXPONENT and abs(left) <= _LARGEST_EXPONENT:
+            return left**right
+        return _OPERATORS[type(kind)](left, right)
+    except (KeyError, ArithmeticError) as error:
+        raise NotReadableError("it is computed when the script runs") from error
+
+
+class Arguments:
+    """The arguments of one call, by position or keyword, read on demand."""
+
+    def __init__(self, call: ast.Call, constants: Constants) -> None:
+        self.call = call
+        self._constants = constants
+        self._named: Mapping[str, ast.expr] = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        self.is_open = any(keyword.arg is None for keyword in call.keywords) or any(
+            isinstance(argument, ast.Starred) for argument in call.args
+        )
+        """Whether the call takes arguments from a * or ** expression, which cannot be told."""
+
+    def of(self, call: ast.Call) -> Arguments:
+        """Return the arguments of another call of the same script."""
+        return Arguments(call, self._constants)
+
+    def node(self, name: str, position: int = -1) -> ast.expr | None:
+        if 0 <= position < len(self.call.args):
+            return self.call.args[position]
+        return self._named.get(name)
+
+    def value(self, name: str, position: int = -1) -> Any:
+        """Return the value given, None where none is."""
+        node = self.node(name, position)
+        return None if node is None else read_value(node, self._constants)
+
+    def text(self, name: str, position: int = -1) -> str:
+        """Return the text given, empty where none is or where it is computed: good for help texts only."""
+        try:
+            value = self.value(name, position)
+        except NotReadableError:
+            return ""
+        return value if isinstance(value, str) else ""
+
+
+def called_name(call: ast.Call) -> str:
+    """Return the last word of what is called: `parser.add_argument` is add_argument."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def type_name(node: ast.expr | None) -> str:
+    """Return the name of a type expression such as `float` or `click.Path`; empty where it is none."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
