@@ -22,7 +22,7 @@ ACTING_FOLDERS = {"host", "local"}
 OWNERS = {
     "helm_python": {"host/helm_sdk.py"},
     "jinja2": {"render/chart.py"},
-    "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py"},
+    "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py", "render/misfits.py"},
     "psutil": {"local/process_table.py"},
     "ruamel": {"spec/document.py"},
     "yaml": {"kubernetes_yaml.py"},

@@ -92,7 +92,7 @@ def test_classic_flags_are_filled_in(tmp_path: Path) -> None:
 def test_hyperparameters_arrive_typed_as_json_and_one_by_one(tmp_path: Path) -> None:
     plan = plan_of("parameter-server", tmp_path, "hyperparameters.learningRate=1e-3")
     environ = invoke(plan.pods[0]).environ
-    expected: dict[str, Any] = {"learningRate": 0.001, "maxSteps": 2000000, "tag": "1e3"}
+    expected: dict[str, Any] = {"learningRate": 0.001, "maxSteps": 2000000, "tag": "1e3", "shift": 0, "depth": "18"}
     assert json.loads(environ[contract.HYPERPARAMETERS]) == expected
     assert environ["TRAINCHART_HP_LEARNING_RATE"] == "0.001"
     assert environ["TRAINCHART_HP_MAX_STEPS"] == "2000000"

@@ -194,7 +194,9 @@ def test_the_network_policy_covers_every_pod_and_admits_the_release_only(chart: 
     first = spec["ingress"][0]
     assert first["from"] == [{"podSelector": spec["podSelector"]}]
     assert "ports" not in first
-    assert len(spec["ingress"]) > 1 if values else len(spec["ingress"]) == 1
+    given = parse_mapping((chart / (values or "values.yaml")).read_text())["networkPolicy"]
+    has_board = bool(of_kind(rendering, "Deployment"))
+    assert len(spec["ingress"]) == 1 + bool(given["statusFrom"]) + (has_board and bool(given["tensorboardFrom"]))
     ports = {port for _, pod in pods(rendering) for c in pod["spec"]["containers"] for port in names_of_ports(c)}
     assert {port["port"] for rule in spec["ingress"][1:] for port in rule["ports"]} <= ports
 
@@ -331,7 +333,10 @@ def test_changed_content_gives_the_config_another_name() -> None:
 @each_chart
 def test_the_schema_is_closed_everywhere(chart: Path) -> None:
     values = parse_mapping((chart / "values.yaml").read_text())
+    schema = json.loads((chart / "values.schema.json").read_text())
     free = {"podLabels", "podAnnotations", "env", "nodeSelector", "annotations", "commonLabels", "commonAnnotations"}
+    maps = {key for key, entry in schema["properties"].items() if isinstance(entry.get("additionalProperties"), dict)}
+    assert maps <= free, "a new free-form map must be meant: name it here"
 
     def objects(node: Any, path: tuple[str, ...]) -> Iterator[str]:
         if isinstance(node, dict) and not (path and path[-1] in free):
@@ -378,7 +383,7 @@ def test_every_value_has_a_comment_above_it(chart: Path) -> None:
     undocumented = {lines[i] for i in keys} - {lines[i] for i in documented}
     # Below a free-form value (a security context, say) Kubernetes documents the keys.
     allowed = re.compile(
-        r" +(allowPriv|readOnlyRoot|runAsNon|capab|drop|seccomp|type|fsGroup|pool|key|operator|apiV|kind|meta|name|TF_)"
+        r" +(allowPriv|readOnlyRoot|runAsNon|capab|drop|seccomp|type|fsGroup|pool|key|operator|apiV|kind|meta|name|matchLabels|TF_)"
     )
     assert [line for line in sorted(undocumented) if not allowed.match(line)] == []
 

@@ -79,6 +79,22 @@ def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, me
         "gpu.resourceName=gpu",
         "volumes.checkpoints.accessMode=ReadWriteOnce",
         "service.port=70000",
+        "service.port=2223",
+        "image.tag=",
+        "image.tag=a b",
+        "image.tag=latest",
+        "roles.worker.preStopSleepSeconds=60",
+        "volumes.checkpoints.roles={wroker}",
+        "volumes.checkpoints.mountPath=",
+        "volumes.checkpoints.mountPath=x",
+        "volumes.checkpoints.size=",
+        "volumes.checkpoints.accessMode=ReadOnlyMany",
+        "volumes.data.uri=s3://b/p",
+        "run.startDeadline=",
+        "hyperparameters.shift=1e400",
+        "hyperparameters.shift=1e-400",
+        "hyperparameters.maxSteps=9007199254740993",
+        "networkPolicy.tensorboardFrom=null",
     ],
 )
 def test_wrong_values_are_refused_at_install(engine: HelmEngine, given: str) -> None:
@@ -97,6 +113,57 @@ def test_texts_that_look_like_numbers_stay_texts(engine: HelmEngine) -> None:
     assert container["image"].endswith(":20261121")
     assert {"name": "YEAR", "value": "2026"} in container["env"]
     assert sets_of_pods[0]["metadata"]["labels"]["team"] == "7"
+
+
+def test_options_that_look_like_numbers_can_be_set(engine: HelmEngine) -> None:
+    rendering = engine.render(
+        PARAMETER_SERVER, release="exp", overrides=ValueOverrides(sets=("hyperparameters.depth=50", "run.id=2026"))
+    )
+    assert hyperparameters(rendering)["depth"] == "50"
+
+
+def test_a_security_context_of_a_role_keeps_the_rest_of_the_charts(engine: HelmEngine) -> None:
+    sets = (
+        "roles.worker.containerSecurityContext.runAsUser=1000",
+        "roles.worker.containerSecurityContext.readOnlyRootFilesystem=false",
+        "roles.worker.podSecurityContext.fsGroup=7",
+        "nodeSelector.gpu=true",
+    )
+    rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
+    (worker,) = [
+        m.document["spec"]["template"]["spec"]
+        for m in rendering.manifests
+        if m.kind == "StatefulSet" and m.name.endswith("-worker")
+    ]
+    assert worker["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": False,
+        "runAsNonRoot": True,
+        "runAsUser": 1000,
+    }
+    assert (worker["securityContext"]["fsGroup"], worker["securityContext"]["runAsNonRoot"]) == (7, True)
+    assert worker["nodeSelector"] == {"gpu": "true"}
+
+
+def test_tensorboard_gets_what_reaches_the_summaries(engine: HelmEngine) -> None:
+    sets = ("volumes.checkpoints.uri=s3://b/p", "env.AWS_REGION=eu", "nodeSelector.pool=cpu")
+    rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
+    (board,) = [m.document["spec"]["template"]["spec"] for m in rendering.manifests if m.kind == "Deployment"]
+    assert "--logdir=s3://b/p/logs" in board["containers"][0]["args"]
+    assert {"name": "AWS_REGION", "value": "eu"} in board["containers"][0]["env"]
+    assert board["nodeSelector"] == {"pool": "cpu"}
+
+
+def test_annotations_of_the_user_never_repeat_one_of_ours(engine: HelmEngine) -> None:
+    files = (("v", 'commonAnnotations: {trainchart/replicas: "9"}\n'),)
+    rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(files=files))
+    replicas = {
+        m.document["metadata"]["annotations"]["trainchart/replicas"]
+        for m in rendering.manifests
+        if m.kind == "StatefulSet"
+    }
+    assert replicas == {"1", "2"}
 
 
 def test_a_digest_wins_over_the_tag(engine: HelmEngine) -> None:

@@ -37,23 +37,30 @@ true
 - name: TRAINCHART_LOG_DIR
   value: {{ include "<%= name %>.logDir" .context | quote }}
 <% endif %>
-{{- $env := dict }}
-{{- if not .settings.gpus }}
-{{- $_ := set $env "NVIDIA_VISIBLE_DEVICES" "void" }}
+{{- $hidden := ternary (dict) (dict "NVIDIA_VISIBLE_DEVICES" "void") (gt (int64 .settings.gpus) 0) }}
+{{- with include "<%= name %>.userEnv" (list $hidden .context.Values.env .settings.env) }}
+{{ . }}
 {{- end }}
-{{- range $layer := list .context.Values.env .settings.env }}
+{{- end -}}
+
+{{- /* Environment entries of several mappings, later ones win, each name once: (list chart-wide role). */}}
+{{- define "<%= name %>.userEnv" -}}
+{{- $env := dict }}
+{{- range $layer := . }}
 {{- range $key, $value := $layer }}
 {{- $_ := set $env $key $value }}
 {{- end }}
 {{- end }}
+{{- $entries := list }}
 {{- range $key, $value := $env }}
-- name: {{ $key }}
-  {{- if kindIs "map" $value }}
-  valueFrom:
-    {{- toYaml $value.valueFrom | nindent 4 }}
-  {{- else }}
-  value: {{ include "<%= name %>.text" $value | quote }}
-  {{- end }}
+{{- if kindIs "map" $value }}
+{{- $entries = append $entries (dict "name" $key "valueFrom" $value.valueFrom) }}
+{{- else }}
+{{- $entries = append $entries (dict "name" $key "value" (include "<%= name %>.text" $value)) }}
+{{- end }}
+{{- end }}
+{{- with $entries }}
+{{- toYaml . }}
 {{- end }}
 {{- end -}}
 

@@ -26,11 +26,6 @@ class ChartPlan:
     def name(self) -> str:
         return self.spec.name
 
-    @property
-    def leader(self) -> str:
-        """Role whose pod 0 decides about the end of the training."""
-        return "chief" if "chief" in self.roles else "worker"
-
 
 def dump_plan(plan: ChartPlan) -> dict[str, Any]:
     """Return the plan as plain data for people and programs."""

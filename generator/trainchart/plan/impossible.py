@@ -6,9 +6,11 @@ One function a concern; each yields what it finds, and nothing is raised here.
 from __future__ import annotations
 
 import difflib
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from trainchart.plan.quantity import parse_quantity
 from trainchart.plan.strategies import MAX_REPLICAS, ROLES, STRATEGIES
@@ -18,7 +20,23 @@ from trainchart.spec.section import DURATION_PATTERN, ENV_NAME_PATTERN, RESERVED
 from trainchart.spec.settings import RoleSettings, VolumeSettings
 
 VOLUME_NAME_PATTERN = r"[a-z]([-a-z0-9]{0,28}[a-z0-9])?"
-RESERVED_MOUNTS = ("/etc/trainchart", "/run/trainchart", "/opt/trainchart", "/tmp", "/dev", "/proc", "/sys")
+RESERVED_FOLDERS = (
+    "/app",
+    "/bin",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib64",
+    "/opt",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/tmp",
+    "/usr",
+)
+RESERVED_VOLUMES = ("log", "state")
+"""Volumes whose variable TRAINCHART_<NAME>_DIR would be one that the chart sets itself."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +55,19 @@ def find_impossibilities(spec: ModelSpec) -> Iterator[Impossibility]:
     yield from _environment(("env",), spec.env)
     for name, volume in spec.volumes.items():
         yield from _volume(spec, name, volume)
+    board = spec.tensorboard
+    yield from _amounts(
+        ("tensorboard",),
+        {
+            "cpu": board.cpu,
+            "memory": board.memory,
+            "cpuLimit": board.cpu_limit,
+            "memoryLimit": board.memory_limit,
+        },
+    )
     yield from _shared_state(spec)
     yield from _mounts(spec)
+    yield from _ports_and_addresses(spec)
     yield from _durations(spec)
     yield from _image(spec)
 
@@ -84,32 +113,37 @@ def _replicas_reason(strategy: str, role: str, replicas: int) -> tuple[str, str]
     return f"{strategy} is one process, but {role} has {replicas}", "choose multi-worker-mirrored for several workers"
 
 
-def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[Impossibility]:
-    amounts = {
-        "cpu": settings.cpu,
-        "memory": settings.memory,
-        "cpuLimit": settings.cpu_limit,
-        "memoryLimit": settings.memory_limit,
-        "shmSize": settings.shm_size,
-    }
+def _amounts(path: Path, amounts: dict[str, str | int | float]) -> Iterator[Impossibility]:
+    """Check quantities, and that no request is above its limit."""
     parsed = {key: parse_quantity(value) for key, value in amounts.items() if value != ""}
     for key, quantity in parsed.items():
         if quantity is None or quantity <= 0:
             yield Impossibility(
-                ("roles", role, key),
-                f"{amounts[key]!r} is not a positive quantity",
-                "for example 500m, 2, 512Mi or 4Gi",
+                (*path, key), f"{amounts[key]!r} is not a positive quantity", "for example 500m, 2, 512Mi or 4Gi"
             )
     for request, limit in (("cpu", "cpuLimit"), ("memory", "memoryLimit")):
         wanted, allowed = parsed.get(request), parsed.get(limit)
         if wanted and allowed and wanted > allowed:
             yield Impossibility(
-                ("roles", role, limit),
-                f"{role} requests {amounts[request]} {request} but is limited to {amounts[limit]}",
+                (*path, limit),
+                f"{path[-1]} requests {amounts[request]} {request} but is limited to {amounts[limit]}",
                 f"raise {limit}, or leave it out to use the request",
             )
-    memory = parsed.get("memoryLimit") or parsed.get("memory")
-    shared = parsed.get("shmSize")
+
+
+def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[Impossibility]:
+    yield from _amounts(
+        ("roles", role),
+        {
+            "cpu": settings.cpu,
+            "memory": settings.memory,
+            "cpuLimit": settings.cpu_limit,
+            "memoryLimit": settings.memory_limit,
+            "shmSize": settings.shm_size,
+        },
+    )
+    memory = parse_quantity(settings.memory_limit or settings.memory)
+    shared = parse_quantity(settings.shm_size)
     if memory and shared and shared >= memory:
         yield Impossibility(
             ("roles", role, "shmSize"),
@@ -153,6 +187,10 @@ def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impo
     if len(sources) != 1:
         what = "has no source" if not sources else f"has several sources: {', '.join(sources)}"
         yield Impossibility(path, f"volume {name} {what}", "give exactly one of size, existingClaim or uri")
+    if name in RESERVED_VOLUMES:
+        yield Impossibility(path, f"a volume may not be called {name}", "TRAINCHART_*_DIR of that name is taken")
+    if ".." in PurePosixPath(volume.sub_path).parts or volume.sub_path.startswith("/"):
+        yield Impossibility((*path, "subPath"), f"{volume.sub_path!r} is not a folder inside the volume")
     if volume.size != "" and not parse_quantity(volume.size):
         yield Impossibility((*path, "size"), f"{volume.size!r} is not a positive quantity", "for example 20Gi")
     if volume.uri and "://" not in volume.uri:
@@ -177,49 +215,63 @@ def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impo
 def _mounting_pods(spec: ModelSpec, name: str, volume: VolumeSettings) -> int:
     """Return how many pods mount `volume`, TensorBoard included."""
     pods = sum(settings.replicas for role, settings in spec.roles.items() if not volume.roles or role in volume.roles)
-    reads_summaries = name == ("logs" if "logs" in spec.volumes else "checkpoints")
-    return pods + (1 if spec.tensorboard.enabled and reads_summaries else 0)
+    return pods + (1 if spec.tensorboard.enabled and name == spec.log_volume else 0)
 
 
 def _shared_state(spec: ModelSpec) -> Iterator[Impossibility]:
-    """The evaluator, TensorBoard and a restarted chief need what others wrote."""
+    """The evaluator, TensorBoard and a restarted leader need what others wrote."""
     checkpoints = spec.volumes.get("checkpoints")
     hint = "add volumes.checkpoints with a size or an existingClaim, or with a uri"
-    if "evaluator" in spec.roles and spec.roles["evaluator"].replicas:
-        writers = [role for role in ("chief", "worker") if role in spec.roles][:1]
-        if checkpoints is None:
-            yield Impossibility(("roles", "evaluator"), "an evaluator without shared checkpoints has no work", hint)
-        elif checkpoints.roles and not {"evaluator", *writers} <= set(checkpoints.roles):
+    if "evaluator" in spec.roles and spec.roles["evaluator"].replicas and checkpoints is None:
+        yield Impossibility(("roles", "evaluator"), "an evaluator without shared checkpoints has no work", hint)
+    if spec.tensorboard.enabled and not spec.log_volume:
+        yield Impossibility(("tensorboard",), "TensorBoard has no summaries to read without a shared volume", hint)
+    if checkpoints and checkpoints.read_only:
+        yield Impossibility(("volumes", "checkpoints", "readOnly"), "nobody can save to checkpoints that are read-only")
+    if checkpoints and checkpoints.roles:
+        # Parameter servers write their shards of every checkpoint, whatever role asks for it.
+        missing = [
+            role for role in spec.roles if role not in checkpoints.roles and (role != "worker" or role == spec.leader)
+        ]
+        if missing:
             yield Impossibility(
                 ("volumes", "checkpoints", "roles"),
-                f"{' and '.join(['evaluator', *writers])} must both mount the checkpoints",
-                "leave volumes.checkpoints.roles out",
+                f"{' and '.join(missing)} must mount the checkpoints too",
+                "leave volumes.checkpoints.roles out, or leave out workers only where a chief leads",
             )
-    if spec.tensorboard.enabled and checkpoints is None and "logs" not in spec.volumes:
-        yield Impossibility(("tensorboard",), "TensorBoard has no summaries to read without a shared volume", hint)
-    if spec.strategy == "parameter-server" and checkpoints and checkpoints.roles and "ps" not in checkpoints.roles:
-        yield Impossibility(
-            ("volumes", "checkpoints", "roles"),
-            "parameter servers write their shards of every checkpoint, so they must mount it too",
-            "add ps to volumes.checkpoints.roles",
-        )
 
 
 def _mounts(spec: ModelSpec) -> Iterator[Impossibility]:
     taken: dict[str, str] = {}
     for name, volume in spec.volumes.items():
-        place = volume.mount_path.rstrip("/") or "/"
         if volume.uri or not volume.mount_path:
             continue
+        path: Path = ("volumes", name, "mountPath")
+        place = "/" + posixpath.normpath(volume.mount_path).lstrip("/")
         if place in taken:
-            yield Impossibility(
-                ("volumes", name, "mountPath"), f"{name} and {taken[place]} are both mounted at {place}"
-            )
-        if place == "/" or place == "/app" or any(place == r or place.startswith(r + "/") for r in RESERVED_MOUNTS):
-            yield Impossibility(
-                ("volumes", name, "mountPath"), f"{place} is taken by the image or the system", f"for example /{name}"
-            )
+            yield Impossibility(path, f"{name} and {taken[place]} are both mounted at {place}")
+        if place == "/" or any(place == folder or place.startswith(folder + "/") for folder in RESERVED_FOLDERS):
+            yield Impossibility(path, f"{place} is taken by the image or the system", f"for example /{name}")
         taken[place] = name
+
+
+def _ports_and_addresses(spec: ModelSpec) -> Iterator[Impossibility]:
+    if spec.service.port == spec.service.status_port:
+        yield Impossibility(
+            ("service", "statusPort"), f"port {spec.service.port} cannot serve TensorFlow and the status at once"
+        )
+    board = spec.tensorboard
+    if (
+        board.enabled
+        and board.ingress.enabled
+        and spec.network_policy.enabled
+        and not spec.network_policy.tensorboard_from
+    ):
+        yield Impossibility(
+            ("tensorboard", "ingress"),
+            "the NetworkPolicy lets nobody through to TensorBoard",
+            "name the ingress controller's namespace in networkPolicy.tensorboardFrom",
+        )
 
 
 def _durations(spec: ModelSpec) -> Iterator[Impossibility]:
@@ -229,9 +281,7 @@ def _durations(spec: ModelSpec) -> Iterator[Impossibility]:
         "noProgressTimeout": spec.run.no_progress_timeout,
     }
     for key, value in given.items():
-        if isinstance(value, int) and value >= 0:
-            continue
-        if not value or not re.fullmatch(DURATION_PATTERN, str(value)):
+        if not re.fullmatch(DURATION_PATTERN, str(value)):
             yield Impossibility(("run", key), f"{value!r} is not a duration", "for example 30m, 1h30m, 45s or seconds")
     if spec.run.controller.enabled:
         yield Impossibility(

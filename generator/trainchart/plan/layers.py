@@ -16,6 +16,7 @@ from trainchart.spec.document import Document, Origin, Path
 BUILTIN_LAYER = "built-in"
 ANY_ENTRY = "*"
 _ENTRY_SECTIONS = ("roles", "volumes")
+_ENTRY_PATHS: tuple[Path, ...] = tuple((section,) for section in _ENTRY_SECTIONS)
 
 
 @dataclass
@@ -70,8 +71,8 @@ def _merge(merged: Merged, layer: Document, source: Path, target: Path) -> None:
     for key in source:
         node = node[key]
     merged.origins[target] = layer.origins[source]
-    if node is None and len(target) == 2 and target[0] in _ENTRY_SECTIONS:
-        node = {}  # `worker:` with nothing behind it asks for a worker with every default
+    if node is None and (isinstance(_value_at(merged.tree, target), dict) or target[:1] in _ENTRY_PATHS):
+        node = {}  # `worker:` or `run:` with nothing behind it asks for every default
     if isinstance(node, dict):
         _container(merged, target)
         for key in node:
@@ -91,6 +92,14 @@ def _merge(merged: Merged, layer: Document, source: Path, target: Path) -> None:
         for path, origin in layer.origins.items():
             if path[: len(source)] == source and path != source:
                 merged.origins[(*target, *path[len(source) :])] = origin
+
+
+def _value_at(tree: Mapping[str, Any], path: Path) -> Any:
+    """Return the value at `path`, or None where there is none."""
+    node: Any = tree
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
 
 
 def _container(merged: Merged, path: Path) -> dict[Any, Any]:

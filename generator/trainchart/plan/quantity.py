@@ -1,21 +1,13 @@
-"""Kubernetes quantities as numbers."""
+"""Kubernetes quantities as numbers. Owner of the library that knows their grammar."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from decimal import Decimal
 
-from trainchart.spec.section import QUANTITY_PATTERN
+from lightkube.utils.quantity import parse_quantity as _parse
 
-_FACTORS: Mapping[str, Decimal] = {
-    "": Decimal(1),
-    "m": Decimal("0.001"),
-    "k": Decimal(1000),
-    **{prefix: Decimal(1000) ** power for power, prefix in enumerate("MGTPE", start=2)},
-    **{f"{prefix}i": Decimal(1024) ** power for power, prefix in enumerate("KMGTPE", start=1)},
-}
-"""What each suffix multiplies by: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/."""
+from trainchart.spec.section import QUANTITY_PATTERN
 
 
 def parse_quantity(value: str | int | float) -> Decimal | None:
@@ -23,5 +15,7 @@ def parse_quantity(value: str | int | float) -> Decimal | None:
     text = str(value)
     if not re.fullmatch(QUANTITY_PATTERN, text):
         return None
-    number = text.rstrip("mkKMGTPEi")
-    return Decimal(number) * _FACTORS[text.removeprefix(number)]
+    try:
+        return _parse(text)
+    except (ValueError, ArithmeticError):  # larger than any quantity, such as 1e400
+        return None

@@ -21,7 +21,7 @@ from trainchart.plan.strategies import ROLES
 from trainchart.spec.document import Document, Origin, Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import Section
-from trainchart.spec.values import Values
+from trainchart.spec.values import SharedValues, Values
 
 _UNION_MEMBERS = ("str", "int", "float", "bool")
 """What pydantic appends to the path of a value that fits no member of a union."""
@@ -37,7 +37,7 @@ def resolve(spec: Document, defaults: Sequence[Document]) -> ChartPlan:
     merged = merge_layers(defaults, spec)
     model = _check_types(merged)
     problems = [
-        Problem(found.message, str(_nearest(merged.origins, found.path)), found.hint)
+        Problem(found.message, str(find_origin(merged.origins, found.path)), found.hint)
         for found in find_impossibilities(model)
     ]
     if problems:
@@ -54,20 +54,16 @@ def _check_types(merged: Merged) -> ModelSpec:
         problems = tuple(_problem(detail, merged) for detail in error.errors(include_url=False))
         raise SpecError("the model spec is not valid", problems=_distinct(problems)) from error
     if not is_chart_version(model.version):
-        where = str(_nearest(merged.origins, ("version",)))
+        where = str(find_origin(merged.origins, ("version",)))
         problem = Problem(f"version {model.version!r} is not a SemVer version", where, 'for example version: "0.1.0"')
         raise SpecError("the model spec is not valid", problems=(problem,))
     return model
 
 
 def _values(model: ModelSpec) -> Values:
-    shared = {name: getattr(model, name) for name in Values.model_fields if name in ModelSpec.model_fields}
+    shared = {name: getattr(model, name) for name in SharedValues.model_fields}
     hyperparameters = {name: parameter.default for name, parameter in model.hyperparameters.items()}
-    return Values.model_construct(
-        **{name: shared[name] for name in Values.model_fields if name in shared and name != "hyperparameters"},
-        command=model.code.command,
-        hyperparameters=hyperparameters,
-    )
+    return Values.model_construct(**shared, command=model.code.command, hyperparameters=hyperparameters)
 
 
 def _problem(detail: ErrorDetails, merged: Merged) -> Problem:
@@ -76,12 +72,17 @@ def _problem(detail: ErrorDetails, merged: Merged) -> Problem:
     member_of_union = path[-1:] and path[-1] in _UNION_MEMBERS
     if member_of_union:
         path = path[:-1]
-    where = str(_nearest(merged.origins, path))
+    where = str(find_origin(merged.origins, path))
     key = ".".join(str(part) for part in path)
     given = detail["input"]
     if member_of_union:
-        return Problem(f"{key}: {_shorten(given)} is not accepted", where, "the value should be a text or a number")
+        hint = "the value should be a text or a whole number"
+        if isinstance(given, float):
+            hint += f'; if it is a text, quote it: "{given}"'
+        return Problem(f"{key}: {_shorten(given)} is not accepted", where, hint)
     match detail["type"]:
+        case "model_type" | "dict_type":
+            return Problem(f"{key}: {_shorten(given)} is not accepted", where, "expected a mapping of keys to values")
         case "extra_forbidden":
             return Problem(f"unknown key {key}", where, _suggest(str(path[-1]), _known_keys(path[:-1])))
         case "missing":
@@ -110,7 +111,7 @@ def _place(where: str) -> tuple[str, int, int]:
     return file, int(line), int(column)
 
 
-def _nearest(origins: Mapping[Path, Origin], path: Path) -> Origin:
+def find_origin(origins: Mapping[Path, Origin], path: Path) -> Origin:
     """Return the origin of `path`, or of the closest thing above it that somebody wrote: defaults are not at fault."""
     while path and (path not in origins or origins[path].layer == BUILTIN_LAYER):
         path = path[:-1]

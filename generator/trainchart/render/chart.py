@@ -14,8 +14,9 @@ from typing import Any
 
 import jinja2
 
-from trainchart.errors import RenderError
+from trainchart.errors import RenderError, SpecError
 from trainchart.plan.chart_plan import ChartPlan
+from trainchart.render.misfits import find_misfits
 from trainchart.render.metadata import KUBE_VERSION, render_chart_yaml
 from trainchart.render.readme import describe_hyperparameters, list_value_rows
 from trainchart.render.schema import NUMBER_PATTERN, render_values_schema
@@ -42,6 +43,7 @@ class PodField:
 
     value: str
     key: str
+    merge: bool
 
 
 def render_chart(
@@ -50,13 +52,18 @@ def render_chart(
     """Render the templates of `family` (path -> text) and add values.yaml, the schema and Chart.yaml.
 
     Raises:
+        SpecError: a value that is passed through is not what Kubernetes takes.
         RenderError: a template of the family is broken; names file and line.
     """
+    schema = render_values_schema(plan, kubernetes_definitions)
+    misfits = find_misfits(plan, schema)
+    if misfits:
+        raise SpecError("the model spec is not valid", problems=misfits)
     environment = _environment(tuple(family.items()))
     variables = _variables(plan)
     files = {path: _render(environment, path, variables) for path in family}
     files["values.yaml"] = render_values_yaml(plan)
-    files["values.schema.json"] = json.dumps(render_values_schema(plan, kubernetes_definitions), indent=1) + "\n"
+    files["values.schema.json"] = json.dumps(schema, indent=1) + "\n"
     files["Chart.yaml"] = render_chart_yaml(plan)
     kept = {path: text.encode() for path, text in sorted(files.items()) if text.strip()}
     return RenderedChart(plan.name, plan.spec.version, kept)
@@ -85,7 +92,7 @@ def _environment(family: tuple[tuple[str, str], ...]) -> jinja2.Environment:
 def list_pod_fields(place: str) -> tuple[PodField, ...]:
     """Return the pass-through fields of a place (pod, container or append) in the order of the model."""
     return tuple(
-        PodField(field.alias or name, mark.key)
+        PodField(field.alias or name, mark.key, mark.merge)
         for name, field in PodSettings.model_fields.items()
         for mark in field.metadata
         if isinstance(mark, PassThrough) and mark.place == place
@@ -112,8 +119,8 @@ def _variables(plan: ChartPlan) -> dict[str, Any]:
         "strategy": plan.spec.strategy,
         "roles": plan.roles,
         "replicas": {role: plan.spec.roles[role].replicas for role in plan.roles},
-        "leader": plan.leader,
-        "log_volume": next((name for name in ("logs", "checkpoints") if name in volumes), ""),
+        "leader": plan.spec.leader,
+        "log_volume": plan.spec.log_volume,
         "pod_fields": list_pod_fields("pod"),
         "container_fields": list_pod_fields("container"),
         "append_fields": list_pod_fields("append"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ class DescribedHyperparameter:
     description: str
     type_text: str
     """Type and bounds in words."""
+    set_argument: str
+    """What --set takes to give the default, quoted for a shell."""
     expression: str
     """Go template pipeline that prints the value as JSON."""
 
@@ -37,9 +40,10 @@ def describe_hyperparameters(plan: ChartPlan) -> list[DescribedHyperparameter]:
     return [
         DescribedHyperparameter(
             name=name,
-            default=str(_plain(parameter.default)),
-            description=parameter.description,
-            type_text=_type_text(parameter),
+            default=_cell(str(_plain(parameter.default))),
+            description=_cell(parameter.description),
+            type_text=_cell(_type_text(parameter)),
+            set_argument=shlex.quote(f"hyperparameters.{name}={_plain(parameter.default)}"),
             expression=_expression(plan.name, name, parameter),
         )
         for name, parameter in plan.spec.hyperparameters.items()
@@ -52,7 +56,7 @@ def list_value_rows(plan: ChartPlan) -> list[ValueRow]:
     for leaf in walk_leaves(build_value_tree(plan)):
         if leaf.path[0] != "hyperparameters":
             groups.setdefault(_group_key(leaf.path), []).append(leaf)
-    return [ValueRow(key, _defaults(leaves), leaves[0].description) for key, leaves in groups.items()]
+    return [ValueRow(key, _cell(_defaults(leaves)), _cell(leaves[0].description)) for key, leaves in groups.items()]
 
 
 def _group_key(path: tuple[str, ...]) -> str:
@@ -71,6 +75,11 @@ def _defaults(leaves: list[ValueNode]) -> str:
 
 def _plain(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, bool) else value
+
+
+def _cell(text: str) -> str:
+    """Return `text` as it may stand in a Markdown table."""
+    return text.replace("|", "\\|")
 
 
 def _type_text(parameter: Hyperparameter) -> str:

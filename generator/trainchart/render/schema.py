@@ -11,7 +11,7 @@ from typing import Any
 
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.strategies import STRATEGIES
-from trainchart.spec.model import Hyperparameter, ModelSpec
+from trainchart.spec.model import LARGEST_INTEGER, Hyperparameter, ModelSpec
 from trainchart.spec.section import KUBERNETES_DEFINITION, Section
 from trainchart.spec.values import Values
 
@@ -36,8 +36,8 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
     only those that the values refer to are taken over.
     """
     model = _model_schema(Values)
-    definitions = model["$defs"]
     properties = dict(model["properties"])
+    definitions = {**model["$defs"], "VolumeSettings": _volume(plan, model["$defs"]["VolumeSettings"])}
     properties["volumes"] = _closed(
         properties["volumes"], {name: {"$ref": f"{_REF}VolumeSettings"} for name in plan.spec.volumes}
     )
@@ -67,18 +67,18 @@ def _model_schema(model: type[Section]) -> Schema:
 def render_hyperparameter_schema(parameter: Hyperparameter) -> Schema:
     """Return the schema of one hyperparameter as Helm delivers it."""
     bounds = parameter.model_dump(
-        by_alias=True,
-        exclude_none=True,
-        include={"minimum", "exclusive_minimum", "maximum", "exclusive_maximum", "enum"},
+        by_alias=True, exclude_none=True, include={"minimum", "exclusive_minimum", "maximum", "exclusive_maximum"}
     )
     shapes: dict[str, Schema] = {
         "number": {"type": ["number", "string"], "pattern": NUMBER_PATTERN},
-        "integer": {"type": "integer"},
-        "string": {"type": "string"} if parameter.enum else {"type": ["string", "integer"]},
+        "integer": {"type": "integer", "minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER},
+        "string": {"type": ["string", "integer"]},
         "boolean": {"type": "boolean"},
     }
     description = {"description": parameter.description} if parameter.description else {}
-    return {**description, **shapes[parameter.type], **bounds}
+    # What looks like an integer arrives as one from `--set`.
+    options = {"enum": [*parameter.enum, *map(int, filter(str.isdecimal, parameter.enum))]} if parameter.enum else {}
+    return {**description, **shapes[parameter.type], **bounds, **options}
 
 
 def _role(plan: ChartPlan, role: str, settings: Schema) -> Schema:
@@ -86,6 +86,12 @@ def _role(plan: ChartPlan, role: str, settings: Schema) -> Schema:
     replicas = STRATEGIES[plan.spec.strategy].roles[role]
     bounded = {**settings["properties"]["replicas"], "minimum": replicas.minimum, "maximum": replicas.maximum}
     return {**settings, "properties": {**settings["properties"], "replicas": bounded}}
+
+
+def _volume(plan: ChartPlan, settings: Schema) -> Schema:
+    """Return the schema of a volume, which only roles of this chart can mount."""
+    roles = {**settings["properties"]["roles"], "items": {"enum": list(plan.roles)}}
+    return {**settings, "properties": {**settings["properties"], "roles": roles}}
 
 
 def _closed(section: Schema, properties: Mapping[str, Schema]) -> Schema:

@@ -18,6 +18,8 @@ from ruamel.yaml.scalarbool import ScalarBoolean
 from trainchart.errors import Problem, SpecError
 
 Path = tuple[str | int, ...]
+NODE_LIMIT = 50_000
+"""No spec is as large as this; a few aliases of aliases are much larger."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,15 @@ def parse_document(text: str, *, file: str, layer: str) -> Document:
 
 def _plain(node: Any, path: Path, origins: dict[Path, Origin], layer: str, file: str) -> Any:
     """Return `node` as plain Python data, and note the origin of everything below it."""
+    if len(origins) > NODE_LIMIT:
+        raise SpecError(
+            "the spec is too large", problems=(Problem(f"more than {NODE_LIMIT} entries, aliases included", file),)
+        )
     if isinstance(node, CommentedMap):
         plain_map: dict[str, Any] = {}
         for key, value in node.items():
+            if key is None:
+                raise SpecError("not valid YAML", problems=(Problem("a key is empty", str(origins[path])),))
             line, column = _position(node, key)
             below = (*path, str(key))
             origins[below] = Origin(layer, file, line, column)

@@ -1,6 +1,6 @@
 """The model spec itself: identity, code, strategy and hyperparameters, plus the sections shared with the values.
 
-The text form is read by parse.py; what a spec leaves out comes from the layers of defaults (plan/layers.py).
+The text form is read by document.py; what a spec leaves out comes from the layers of defaults (plan/layers.py).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from trainchart.spec.section import Annotations, Section
+from trainchart.spec.section import Annotations, Line, Section
 from trainchart.spec.values import SharedValues
 
 NAME_PATTERN = r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$"
@@ -50,22 +50,28 @@ class Code(Section):
     """Program and arguments, run in that folder."""
 
 
+LARGEST_INTEGER = 2**53 - 1
+"""Helm carries numbers as 64-bit floats, which hold every integer up to here apart from its neighbours."""
+
+FiniteNumber = Annotated[float, Field(allow_inf_nan=False)] | int
+
+
 class Hyperparameter(Section):
     """One typed hyperparameter with its default and bounds."""
 
     type: Literal["number", "integer", "string", "boolean"]
     """JSON type of the value."""
-    default: float | int | str | bool
+    default: FiniteNumber | str | bool
     """Value used unless an experiment sets another one."""
-    description: str = ""
+    description: Line = ""
     """What it does; becomes the comment in values.yaml."""
-    minimum: float | int | None = None
+    minimum: FiniteNumber | None = None
     """Smallest value."""
-    exclusive_minimum: float | int | None = None
+    exclusive_minimum: FiniteNumber | None = None
     """The value must be greater than this."""
-    maximum: float | int | None = None
+    maximum: FiniteNumber | None = None
     """Largest value."""
-    exclusive_maximum: float | int | None = None
+    exclusive_maximum: FiniteNumber | None = None
     """The value must be less than this."""
     enum: Annotated[list[str], Field(min_length=1)] | None = None
     """The only texts allowed."""
@@ -97,13 +103,18 @@ def _disagreements(parameter: Hyperparameter) -> list[str]:
         "exclusiveMaximum": parameter.exclusive_maximum,
     }
     given = {name: bound for name, bound in bounds.items() if bound is not None}
+    too_large = [
+        value for value in (default, *given.values()) if isinstance(value, int) and abs(value) > LARGEST_INTEGER
+    ]
+    if too_large:
+        found.append(f"{too_large[0]} is beyond the integers that Helm carries exactly, ±(2^53 - 1)")
     if given and parameter.type not in ("number", "integer"):
         found.append(f"{', '.join(given)} need type number or integer")
     elif not found:
         found += [
             f"default {default} breaks {name} {bound}"
             for name, bound in given.items()
-            if not _holds(name, float(default), float(bound))
+            if not isinstance(default, str) and not _holds(name, default, bound)
         ]
     if parameter.enum is not None and parameter.type != "string":
         found.append("enum needs type string")
@@ -112,7 +123,7 @@ def _disagreements(parameter: Hyperparameter) -> list[str]:
     return found
 
 
-def _holds(name: str, value: float, bound: float) -> bool:
+def _holds(name: str, value: float | int, bound: float | int) -> bool:
     return {
         "minimum": value >= bound,
         "exclusiveMinimum": value > bound,
@@ -131,7 +142,7 @@ class ModelSpec(SharedValues):
     """Name of the model and of its chart: lower-case letters, digits and dashes, at most 40 characters."""
     version: str
     """Version of the chart (SemVer)."""
-    description: Annotated[str, Field(min_length=1)]
+    description: Annotated[Line, Field(min_length=1)]
     """One sentence on what is trained."""
     home: str
     """Home page."""
@@ -151,3 +162,13 @@ class ModelSpec(SharedValues):
     """How the training is distributed."""
     hyperparameters: dict[Annotated[str, Field(pattern=HYPERPARAMETER_PATTERN)], Hyperparameter]
     """Typed hyperparameters, each settable at install."""
+
+    @property
+    def leader(self) -> str:
+        """Role whose pod 0 decides about the end of the training, and writes the checkpoints."""
+        return "chief" if "chief" in self.roles else "worker"
+
+    @property
+    def log_volume(self) -> str:
+        """Volume that holds TensorBoard's summaries, empty where there is none."""
+        return next((name for name in ("logs", "checkpoints") if name in self.volumes), "")

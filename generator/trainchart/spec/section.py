@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+|m|k|Ki|[MGTPE]i?)?$"
-DURATION_PATTERN = r"^([0-9]+h)?([0-9]+m)?([0-9]+s?)?$"
+DURATION_PATTERN = r"^([0-9]{1,6}h([0-9]{1,6}m)?([0-9]{1,6}s)?|[0-9]{1,6}m([0-9]{1,6}s)?|[0-9]{1,9}s?)$"
 ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 RESERVED_ENV_PATTERN = r"^(TRAINCHART_.*|TF_CONFIG)$"
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
@@ -50,11 +50,13 @@ class PassThrough(JsonSchema):
     """Marks a field that a pod template takes as it is: a role's own value wins over the chart-wide one.
 
     `key` is the field's name in Kubernetes; `place` is where it goes: into the pod spec, into the training
-    container, or appended to the list of that name which the chart writes itself.
+    container, or appended to the list of that name which the chart writes itself. `merge` keeps the chart-wide
+    keys that a role's mapping does not name.
     """
 
     key: str
     place: Literal["pod", "container", "append"]
+    merge: bool = False
 
 
 KUBERNETES_DEFINITION = "kubernetesDefinition"
@@ -105,6 +107,16 @@ _ENV_SCHEMA: dict[str, Any] = {
     },
 }
 
+
+def _one_line(text: str) -> str:
+    """Return `text` with its white space collapsed; texts end up in comments and tables."""
+    line = " ".join(text.split())
+    if not line.isprintable():
+        raise ValueError("the text holds control characters")
+    return line
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
 Quantity = Annotated[str | int | float, JsonSchema(_QUANTITY_SCHEMA)]
 OptionalQuantity = Annotated[str | int | float, JsonSchema(_OPTIONAL_QUANTITY_SCHEMA)]
 Duration = Annotated[str | int, JsonSchema(_DURATION_SCHEMA)]

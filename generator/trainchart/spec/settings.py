@@ -52,9 +52,9 @@ class PodSettings(Section):
     working_dir: Annotated[str, PassThrough({"type": "string"}, "workingDir", "container")] = ""
     """Working directory of the program; empty means the image's own."""
     container_security_context: Annotated[
-        AnyMap, PassThrough(kubernetes("SecurityContext"), "securityContext", "container")
+        AnyMap, PassThrough(kubernetes("SecurityContext"), "securityContext", "container", merge=True)
     ] = Field(default_factory=_empty_map)
-    """Security context of the training container."""
+    """Security context of the training container; a role's keys are merged over the chart's."""
     liveness_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "livenessProbe", "container")] = Field(
         default_factory=_empty_map
     )
@@ -97,10 +97,10 @@ class PodSettings(Section):
         default_factory=_empty_map
     )
     """DNS settings of the pods."""
-    pod_security_context: Annotated[AnyMap, PassThrough(kubernetes("PodSecurityContext"), "securityContext", "pod")] = (
-        Field(default_factory=_empty_map)
-    )
-    """Security context of the pods."""
+    pod_security_context: Annotated[
+        AnyMap, PassThrough(kubernetes("PodSecurityContext"), "securityContext", "pod", merge=True)
+    ] = Field(default_factory=_empty_map)
+    """Security context of the pods; a role's keys are merged over the chart's."""
     resource_claims: Annotated[AnyList, PassThrough(list_of("PodResourceClaim"), "resourceClaims", "pod")] = Field(
         default_factory=_empty_list
     )
@@ -163,8 +163,8 @@ class VolumeSettings(Section):
     """StorageClass of the claim; empty means the cluster's default, "-" means none."""
     access_mode: Literal["ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod", "ReadOnlyMany"]
     """Access mode of the claim; ReadWriteMany wherever more than one pod mounts it."""
-    mount_path: str
-    """Folder in the pods."""
+    mount_path: Annotated[str, Field(pattern=r"^(/[^:]*)?$")]
+    """Folder in the pods; empty only with a uri."""
     sub_path: str
     """Folder inside the volume to mount instead of its root."""
     read_only: bool

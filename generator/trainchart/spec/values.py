@@ -30,12 +30,21 @@ Peers = Annotated[list[Any], JsonSchema(_PEERS)]
 DigestText = Annotated[str, Field(pattern=r"^(sha256:[a-f0-9]{64})?$")]
 
 
+TAG_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
+Tag = Annotated[
+    str | int, JsonSchema({"type": ["string", "integer"], "pattern": TAG_PATTERN, "not": {"const": "latest"}})
+]
+RUN_ID_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?)?$"
+
+
 class Image(Section):
     """The training image; a digest wins over the tag."""
 
-    repository: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9._/:-]*[a-z0-9])?$")]
+    repository: Annotated[
+        str, Field(pattern=r"^([a-zA-Z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$")
+    ]
     """Registry and name of the image, without tag."""
-    tag: Text
+    tag: Tag
     """Tag of the image; never a moving one such as latest."""
     digest: DigestText
     """Digest (sha256:…) of the image; names exactly one image, so it wins over the tag."""
@@ -55,13 +64,13 @@ class Controller(Section):
 class Run(Section):
     """One training from start to verdict."""
 
-    id: Annotated[str, Field(pattern=r"^([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?)?$")]
+    id: Annotated[str | int, JsonSchema({"type": ["string", "integer"], "pattern": RUN_ID_PATTERN, "minimum": 0})]
     """Identity of the run. A pod of a run that has succeeded parks instead of training again, even when it is
     re-created; empty limits that to the pod's own lifetime."""
     max_restarts: Count
     """How often a program may fail by its own fault, per pod, before it is given up."""
     start_deadline: Duration
-    """How long all pods may take to start (30m, 1h30m, or seconds)."""
+    """How long all pods may take to start (30m, 1h30m, or seconds); recorded for a run controller."""
     evaluator_grace: Duration
     """How long the evaluator may go on after the training has succeeded (10m, or seconds)."""
     no_progress_timeout: Duration
@@ -127,7 +136,7 @@ class Ingress(Section):
     """Ingress class; empty means the cluster's default."""
     host: str
     """Host name under which TensorBoard is reached."""
-    path: str
+    path: Annotated[str, Field(pattern=r"^/")]
     """Path under which TensorBoard is reached."""
     tls_secret: str
     """Secret with the certificate; empty means plain HTTP."""

@@ -40,6 +40,17 @@ def test_a_role_may_be_asked_for_by_name_only(resolved: Resolve, spec: str, shor
     assert plan.values.roles["worker"].replicas == 1
 
 
+@pytest.mark.parametrize("section", ["run", "volumes", "tensorboard", "image.pullSecrets"])
+def test_a_section_with_nothing_behind_it_has_its_defaults(resolved: Resolve, spec: str, section: str) -> None:
+    if section in ("run", "tensorboard"):
+        assert resolved(f"{spec}{section}:\n").values == resolved(spec).values
+    elif section == "volumes":
+        assert resolved(spec[: spec.index("volumes:")] + "volumes:\n").values.volumes == {}
+    else:
+        with pytest.raises(SpecError):
+            resolved(spec.replace('tag: "1.4.0"', 'tag: "1.4.0", pullSecrets: null'))
+
+
 @pytest.mark.parametrize(
     ("section", "enabled"), [("tensorboard: true", True), ("tensorboard: {enabled: true}", True), ("", False)]
 )
@@ -89,6 +100,10 @@ def test_all_problems_come_at_once_each_with_its_line_and_a_suggestion(resolved:
         ("command: [python, -m, mnist.train]", "command: []", "code.command: [] is not accepted"),
         ("roles:\n", "roles: 5\nold:\n", "roles: 5 is not accepted"),
         ("description: Handwritten digits.\n", "", "description is missing"),
+        ("description: Handwritten digits.", 'description: "a\\0b"', "holds control characters"),
+        ("mountPath: /checkpoints", "mountPath: checkpoints", "volumes.checkpoints.mountPath: 'checkpoints'"),
+        ("registry.example.com/ml/mnist", "a/b:1", "image.repository: 'a/b:1' is not accepted"),
+        ('tag: "1.4.0"', "tag: 1.10", "image.tag: 1.1 is not accepted"),
     ],
 )
 def test_wrong_types_are_refused(resolved: Resolve, spec: str, old: str, new: str, says: str) -> None:
@@ -112,6 +127,10 @@ def test_wrong_types_are_refused(resolved: Resolve, spec: str, old: str, new: st
         "{type: string, default: a, enum: [b, c]}",
         "{type: number, default: 1, enum: [a]}",
         "{type: list, default: 1}",
+        "{type: integer, default: 9007199254740993}",
+        "{type: number, default: .inf}",
+        "{type: number, default: .nan}",
+        "{type: integer, default: " + "9" * 400 + ", minimum: 0}",
         "{type: number}",
     ],
 )

@@ -38,6 +38,13 @@ def test_anchors_and_merges_are_followed() -> None:
         ("a: 1\n---\nb: 2\n", "", "m.yaml"),
         ("a: \x00", "", "m.yaml"),
         ("\ta: 1", "", "m.yaml"),
+        ("a: {null: 1}\n", "a key is empty", "m.yaml:1:1"),
+        (
+            "a: &a [1,1,1,1,1,1,1,1]\n"
+            + "".join(f"{c}: &{c} [{','.join(['*' + p] * 8)}]\n" for p, c in zip("abcde", "bcdef", strict=True)),
+            "more than 50000 entries",
+            "m.yaml",
+        ),
         ("a: *nowhere\n", "undefined alias", "m.yaml:1:4"),
         ("a: !!python/object:os.system x\n", "", "m.yaml"),
     ],

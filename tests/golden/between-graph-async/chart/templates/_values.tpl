@@ -27,6 +27,9 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- fail (printf "%s: %q is not a number" .key $text) -}}
 {{- end -}}
 {{- $number := float64 .value -}}
+{{- if and (eq $number 0.0) (regexMatch "[1-9]" (regexFind "^[^eE]*" $text)) -}}
+{{- fail (printf "%s: %s is too large or too small for a number" .key $text) -}}
+{{- end -}}
 {{- if and (hasKey . "minimum") (lt $number (float64 .minimum)) -}}
 {{- fail (printf "%s: %s is less than the minimum %v" .key $text .minimum) -}}
 {{- end -}}
@@ -40,6 +43,19 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- fail (printf "%s: %s must be less than %v" .key $text .exclusiveMaximum) -}}
 {{- end -}}
 {{- toJson $number -}}
+{{- end -}}
+
+{{- /* Mappings merged key by key, later ones win; nothing when all are empty: (list chart-wide role). */}}
+{{- define "bg-async.merged" -}}
+{{- $merged := dict -}}
+{{- range $layer := . -}}
+{{- range $key, $value := $layer -}}
+{{- $_ := set $merged $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- with $merged -}}
+{{- toYaml . -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "bg-async.image" -}}

@@ -20,6 +20,8 @@
 {
   "learningRate": {{ include "parameter-server.number" (dict "key" "hyperparameters.learningRate" "value" .Values.hyperparameters.learningRate "exclusiveMinimum" 0 "maximum" 10) }},
   "maxSteps": {{ int64 .Values.hyperparameters.maxSteps }},
-  "tag": {{ include "parameter-server.text" .Values.hyperparameters.tag | toJson }}
+  "tag": {{ include "parameter-server.text" .Values.hyperparameters.tag | toJson }},
+  "shift": {{ include "parameter-server.number" (dict "key" "hyperparameters.shift" "value" .Values.hyperparameters.shift) }},
+  "depth": {{ include "parameter-server.text" .Values.hyperparameters.depth | toJson }}
 }
 {{- end -}}

@@ -33,23 +33,30 @@ true
 - name: TRAINCHART_{{ $name | upper | replace "-" "_" }}_DIR
   value: {{ include "single.volumeDir" (dict "volume" $volume) | quote }}
 {{- end }}
-{{- $env := dict }}
-{{- if not .settings.gpus }}
-{{- $_ := set $env "NVIDIA_VISIBLE_DEVICES" "void" }}
+{{- $hidden := ternary (dict) (dict "NVIDIA_VISIBLE_DEVICES" "void") (gt (int64 .settings.gpus) 0) }}
+{{- with include "single.userEnv" (list $hidden .context.Values.env .settings.env) }}
+{{ . }}
 {{- end }}
-{{- range $layer := list .context.Values.env .settings.env }}
+{{- end -}}
+
+{{- /* Environment entries of several mappings, later ones win, each name once: (list chart-wide role). */}}
+{{- define "single.userEnv" -}}
+{{- $env := dict }}
+{{- range $layer := . }}
 {{- range $key, $value := $layer }}
 {{- $_ := set $env $key $value }}
 {{- end }}
 {{- end }}
+{{- $entries := list }}
 {{- range $key, $value := $env }}
-- name: {{ $key }}
-  {{- if kindIs "map" $value }}
-  valueFrom:
-    {{- toYaml $value.valueFrom | nindent 4 }}
-  {{- else }}
-  value: {{ include "single.text" $value | quote }}
-  {{- end }}
+{{- if kindIs "map" $value }}
+{{- $entries = append $entries (dict "name" $key "valueFrom" $value.valueFrom) }}
+{{- else }}
+{{- $entries = append $entries (dict "name" $key "value" (include "single.text" $value)) }}
+{{- end }}
+{{- end }}
+{{- with $entries }}
+{{- toYaml . }}
 {{- end }}
 {{- end -}}
 
