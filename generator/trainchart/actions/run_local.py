@@ -111,7 +111,7 @@ def _record(folder: Path, result: Mapping[str, Any], observer: Observer) -> None
 
 def chart_argument(target: str, chart: str) -> str:
     """Return what `helm install` takes for a target: a model's chart lies where `trainchart generate` puts it."""
-    if Path(target).is_dir() or target.endswith(_ARCHIVES):
+    if _is_chart(Path(target)):
         return target
     return f"charts/{chart.rpartition('-')[0] or chart}"
 
@@ -174,11 +174,11 @@ def _find_python(wanted: str) -> str:
 @contextmanager
 def _open_target(target: str) -> Iterator[_Target]:
     path = Path(target)
-    if path.is_dir() or path.name.endswith(_ARCHIVES):
+    if _is_chart(path):
         require_chart(path)
         yield _Target(path, _read_chart_name(path), None)
         return
-    spec = path if path.suffix in (".yaml", ".yml") else Path("models") / f"{target}.yaml"
+    spec = _spec_of(path)
     if not spec.is_file():
         raise ToolError(
             f"there is no model, chart or archive {target!r}",
@@ -186,6 +186,17 @@ def _open_target(target: str) -> Iterator[_Target]:
         )
     with tempfile.TemporaryDirectory(prefix="trainchart-") as scratch:
         yield _render_model(spec, Path(scratch))
+
+
+def _is_chart(target: Path) -> bool:
+    """Say whether `target` means a chart. A model's code may lie in a folder of the model's name, which is none."""
+    if target.is_dir():
+        return (target / "Chart.yaml").is_file() or not _spec_of(target).is_file()
+    return target.name.endswith(_ARCHIVES)
+
+
+def _spec_of(target: Path) -> Path:
+    return target if target.suffix in (".yaml", ".yml") else Path("models") / f"{target}.yaml"
 
 
 def _render_model(spec: Path, scratch: Path) -> _Target:

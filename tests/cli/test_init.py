@@ -1,0 +1,172 @@
+"""init as a user calls it: what it writes trains at once, nothing is overwritten, nothing is left half done."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from trainchart.plan.strategies import STRATEGIES
+
+CLASSIC = """\
+import argparse, os
+parser = argparse.ArgumentParser()
+parser.add_argument("--job_name")
+parser.add_argument("--task_index", type=int)
+parser.add_argument("--ps_hosts")
+parser.add_argument("--worker_hosts")
+parser.add_argument("--train_dir")
+parser.add_argument("--learning_rate", type=float, default=0.5, help="Step size.")
+parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
+parser.add_argument("--verbose", action="store_true")
+flags = parser.parse_args()
+open("RAN", "w").close()
+hosts = len(flags.ps_hosts.split(",")), len(flags.worker_hosts.split(","))
+has_folder = os.path.isdir(flags.train_dir)
+print("seen", flags.job_name, flags.task_index, hosts, flags.learning_rate, flags.optimizer, has_folder)
+if flags.job_name == "ps":
+    __import__("signal").pause()
+"""
+
+
+def trainchart(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trainchart", *arguments],
+        cwd=cwd,
+        env={**os.environ, "XDG_DATA_HOME": str(cwd / ".data"), "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_init_writes_generates_and_fits_the_schema_it_names(tmp_path: Path, strategy: str) -> None:
+    done = trainchart(tmp_path, "init", "new", "--strategy", strategy)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "training/new/train.py\nmodels/.trainchart-schema.json\nmodels/new.yaml\n"
+    assert done.stderr == "next: trainchart run new\n"
+    first_line, text = (tmp_path / "models" / "new.yaml").read_text().split("\n", 1)
+    named = first_line.removeprefix("# yaml-language-server: $schema=")
+    schema = json.loads((tmp_path / "models" / named).read_text())
+    jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text))
+    generated = trainchart(tmp_path, "generate", "new")
+    assert generated.returncode == 0, generated.stderr
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(("strategy", "sign"), [("single", "epoch 5"), ("parameter-server", "step 300")])
+def test_a_new_model_trains_at_once(tmp_path: Path, strategy: str, sign: str) -> None:
+    assert trainchart(tmp_path, "init", "new", "--strategy", strategy, "--format", "json").returncode == 0
+    done = trainchart(tmp_path, "run", "new", "--set", "hyperparameters.batchSize=16")
+    assert done.returncode == 0, done.stderr
+    assert sign in done.stderr
+
+
+def test_an_own_classic_script_gets_its_flags(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "train.py").write_text(CLASSIC)
+    done = trainchart(tmp_path, "init", "old", "--from-script", "old/train.py", "--image", "r.example.com/old")
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "old" / "RAN").exists()
+    assert done.stdout == "models/.trainchart-schema.json\nmodels/old.yaml\n"
+    assert done.stderr == (
+        "note: old/train.py:10: --verbose is left to the script: it is a switch that takes no value\n"
+        "next: trainchart run old\n"
+    )
+    spec = yaml.safe_load((tmp_path / "models" / "old.yaml").read_text())
+    assert (spec["image"]["repository"], spec["strategy"]) == ("r.example.com/old", "between-graph-async")
+    assert spec["hyperparameters"] == {
+        "learningRate": {"type": "number", "default": 0.5, "description": "Step size."},
+        "optimizer": {"type": "string", "default": "sgd", "enum": ["sgd", "adam"]},
+    }
+    ran = trainchart(
+        tmp_path, "run", "old", "--set", "hyperparameters.learningRate=0.25,hyperparameters.optimizer=adam"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "seen worker 0 (1, 2) 0.25 adam True" in ran.stderr
+
+
+def test_a_module_of_a_package_runs_as_one(tmp_path: Path) -> None:
+    (tmp_path / "src" / "net").mkdir(parents=True)
+    (tmp_path / "src" / "net" / "__init__.py").write_text("")
+    (tmp_path / "src" / "net" / "train.py").write_text("from . import __name__ as package\nprint('in', package)\n")
+    assert trainchart(tmp_path, "init", "net", "--from-script", "src/net/train.py").returncode == 0
+    code = yaml.safe_load((tmp_path / "models" / "net.yaml").read_text())["code"]
+    assert code == {"path": "src", "command": ["python", "-m", "net.train"]}
+    assert "in net" in trainchart(tmp_path, "run", "net").stderr
+
+
+@pytest.mark.parametrize("present", ["models/new.yaml", "models/new.yml", "training/new/train.py"])
+def test_what_is_there_stays_and_nothing_is_added(tmp_path: Path, present: str) -> None:
+    path = tmp_path / present
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    before = tree(tmp_path)
+    done = trainchart(tmp_path, "init", "new")
+    assert done.returncode == 7
+    assert present in done.stderr
+    assert tree(tmp_path) == before
+
+
+def test_every_file_in_the_way_is_named(tmp_path: Path) -> None:
+    assert trainchart(tmp_path, "init", "new").returncode == 0
+    before = tree(tmp_path)
+    again = trainchart(tmp_path, "init", "new", "--strategy", "in-graph")
+    assert "training/new/train.py: exists" in again.stderr
+    assert "models/new.yaml: exists" in again.stderr
+    assert tree(tmp_path) == before
+
+
+def test_a_folder_that_cannot_be_made_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file where the folder would be")
+    done = trainchart(tmp_path, "init", "new")
+    assert done.returncode == 7
+    assert [path.name for path in tmp_path.iterdir()] == ["models"]
+
+
+def test_an_older_schema_is_left_and_named(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / ".trainchart-schema.json").write_text("{}")
+    done = trainchart(tmp_path, "init", "new")
+    assert "trainchart schema > models/.trainchart-schema.json" in done.stderr
+    assert (tmp_path / "models" / ".trainchart-schema.json").read_text() == "{}"
+    renewed = trainchart(tmp_path, "schema").stdout
+    (tmp_path / "models" / ".trainchart-schema.json").write_text(renewed)
+    assert "schema" not in trainchart(tmp_path, "init", "other").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["My Model"], 3, "try my-model"),
+        (["new", "--strategy", "miror"], 4, "did you mean mirrored?"),
+        (["new", "--strategy", "x"], 4, "strategies are single, mirrored"),
+        (["new", "--image", "Not An Image"], 3, "Not An Image"),
+        (["new", "--from-script", "gone.py"], 7, "gone.py"),
+        (["new", "--from-script", "notes.txt"], 7, "notes.txt:1: "),
+        (["new", "--from-script", "../outside.py"], 7, "outside.py is outside"),
+        ([], 2, "Missing"),
+    ],
+)
+def test_what_cannot_be_started_says_why_and_writes_nothing(
+    tmp_path: Path, arguments: list[str], code: int, says: str
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "notes.txt").write_text("this is no Python\n")
+    (tmp_path / "outside.py").write_text("print(1)\n")
+    done = trainchart(project, "init", *arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tree(project)) == ["notes.txt"]

@@ -1,0 +1,182 @@
+"""Reading a training script: flags become hyperparameters, what cannot be told becomes a note, nothing runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainchart.errors import ToolError
+from trainchart.scaffold.script import ScriptFacts, read_script
+
+
+def read(text: str) -> ScriptFacts:
+    return read_script(text, "train.py")
+
+
+def hyperparameters(text: str) -> dict[str, dict[str, Any]]:
+    facts = read(text)
+    assert facts.notes == ()
+    return {f.name: f.hyperparameter.model_dump(by_alias=True, exclude_defaults=True) for f in facts.flags}
+
+
+ARGPARSE = [
+    (
+        '"--learning_rate", type=float, default=1e-3, help="Step size."',
+        {"learningRate": {"type": "number", "default": 0.001, "description": "Step size."}},
+    ),
+    ('"-b", "--batch-size", type=int, default=2 ** 6', {"batchSize": {"type": "integer", "default": 64}}),
+    ('"--epochs", type=int, default=EPOCHS', {"epochs": {"type": "integer", "default": 10}}),
+    ('"--offset", type=float, default=-1', {"offset": {"type": "number", "default": -1}}),
+    ('"--data", default="/data"', {"data": {"type": "string", "default": "/data"}}),
+    (
+        '"--optimizer", default="sgd", choices=["sgd", "adam"]',
+        {"optimizer": {"type": "string", "default": "sgd", "enum": ["sgd", "adam"]}},
+    ),
+    (
+        '"--layers", type=int, default=2, choices=range(1, 5)',
+        {"layers": {"type": "integer", "default": 2, "minimum": 1, "maximum": 4}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected"), ARGPARSE)
+def test_argparse(arguments: str, expected: dict[str, Any]) -> None:
+    assert hyperparameters(f"EPOCHS = 10\nparser.add_argument({arguments})\n") == expected
+
+
+ABSL = [
+    (
+        'flags.DEFINE_float("learning_rate", 0.1, "Step size.", lower_bound=0.0)',
+        {"learningRate": {"type": "number", "default": 0.1, "description": "Step size.", "minimum": 0.0}},
+    ),
+    ('tf.app.flags.DEFINE_integer("steps", 100, "")', {"steps": {"type": "integer", "default": 100}}),
+    ('flags.DEFINE_bool("augment", True, "")', {"augment": {"type": "boolean", "default": True}}),
+    (
+        'flags.DEFINE_enum("model", "small", ["small", "large"], "Size.")',
+        {"model": {"type": "string", "default": "small", "description": "Size.", "enum": ["small", "large"]}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), ABSL)
+def test_absl(line: str, expected: dict[str, Any]) -> None:
+    assert hyperparameters(line) == expected
+
+
+CLICK = [
+    ('@click.option("--lr", default=0.1)\ndef f(lr): ...', {"lr": {"type": "number", "default": 0.1}}),
+    (
+        '@click.option("--lr", type=click.FloatRange(0, 1), default=0.1)\ndef f(lr): ...',
+        {"lr": {"type": "number", "default": 0.1, "minimum": 0, "maximum": 1}},
+    ),
+    (
+        '@click.option("--kind", type=click.Choice(["a", "b"]), default="a", help="Which.")\ndef f(kind): ...',
+        {"kind": {"type": "string", "default": "a", "description": "Which.", "enum": ["a", "b"]}},
+    ),
+    (
+        "@app.command()\ndef f(batch_size: int = typer.Option(8, min=1)): ...",
+        {"batchSize": {"type": "integer", "default": 8, "minimum": 1}},
+    ),
+    (
+        'def f(where: str, lr: Annotated[float, typer.Option(help="Step.")] = 0.5): ...\ntyper.run(f)',
+        {"lr": {"type": "number", "default": 0.5, "description": "Step."}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CLICK)
+def test_click_and_typer(text: str, expected: dict[str, Any]) -> None:
+    assert hyperparameters(text) == expected
+
+
+UNREADABLE = [
+    ('parser.add_argument("--seed", type=int)', "it has no default"),
+    ('parser.add_argument("--verbose", action="store_true")', "it is a switch"),
+    ('parser.add_argument("--sizes", nargs="+", default=[1])', "it takes several values"),
+    ('parser.add_argument("--steps", default=100)', "its value would arrive as text"),
+    ('parser.add_argument("--fast", type=bool, default=False)', "type=bool takes every text for true"),
+    ('parser.add_argument("--lr", type=float, default=os.cpu_count())', "it is computed when the script runs"),
+    ('parser.add_argument("--lr", type=float, default=float("inf"))', "it is computed when the script runs"),
+    ('parser.add_argument("--n", type=int, default=9 ** 9 ** 9 ** 9)', "it is computed when the script runs"),
+    ('parser.add_argument("--lr", type=parse, default=1)', "its type= is not float, int or str"),
+    ('parser.add_argument("--lr", **common)', "* or ** expression"),
+    ('parser.add_argument("--kind", default="c", choices=["a", "b"])', "'c' is not one of a, b"),
+    ('parser.add_argument("--2fast", type=int, default=1)', "its name cannot be a hyperparameter's"),
+    ('flags.DEFINE_list("sizes", [], "")', "DEFINE_list is not read"),
+    ('@click.option("--fast", is_flag=True)\ndef f(fast): ...', "it is a switch"),
+    ("@app.command()\ndef f(fast: bool = False): ...", "it is a switch"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), UNREADABLE)
+def test_what_cannot_be_told_is_a_note_with_its_line(text: str, reason: str) -> None:
+    facts = read("\n\n" + text)
+    assert facts.flags == ()
+    (note,) = facts.notes
+    assert note.startswith("train.py:")
+    assert int(note.split(":")[1]) >= 3
+    assert reason in note
+
+
+CLASSIC = "".join(
+    f'flags.DEFINE_string("{name}", "", "")\n'
+    for name in ("job_name", "ps_hosts", "worker_hosts", "train_dir", "logdir")
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "strategy"), [("", "between-graph-async"), ("tf.train.SyncReplicasOptimizer(o)", "between-graph-sync")]
+)
+def test_classic_flags_are_filled_by_the_launcher(more: str, strategy: str) -> None:
+    facts = read(CLASSIC + 'flags.DEFINE_integer("task_index", 0, "")\n' + more)
+    assert facts.references == {
+        "--job_name": "TASK_TYPE",
+        "--ps_hosts": "PS_HOSTS",
+        "--worker_hosts": "WORKER_HOSTS",
+        "--train_dir": "TRAINCHART_CHECKPOINTS_DIR",
+        "--logdir": "TRAINCHART_LOG_DIR",
+        "--task_index": "TASK_INDEX",
+    }
+    assert (facts.strategy, facts.flags, facts.notes) == (strategy, (), ())
+
+
+def test_a_job_name_without_hosts_is_a_hyperparameter_like_any_other() -> None:
+    assert hyperparameters('flags.DEFINE_string("job_name", "mine", "")') == {
+        "jobName": {"type": "string", "default": "mine"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        ("print(1)", "single"),
+        ("tf.distribute.MirroredStrategy()", "mirrored"),
+        ("from tensorflow.distribute import MultiWorkerMirroredStrategy as M", "multi-worker-mirrored"),
+        ("tf.distribute.experimental.ParameterServerStrategy(r)", "parameter-server"),
+        ("tf.train.replica_device_setter()", "between-graph-async"),
+        ('"MirroredStrategy"', "single"),
+    ],
+)
+def test_the_strategy_is_the_one_that_the_script_names(text: str, strategy: str) -> None:
+    assert read(text).strategy == strategy
+
+
+def test_several_strategies_are_said_to_be_several() -> None:
+    facts = read("a = tf.distribute.MirroredStrategy()\nb = tf.distribute.MultiWorkerMirroredStrategy()")
+    assert facts.strategy == "multi-worker-mirrored"
+    assert facts.notes == (
+        "train.py mentions multi-worker-mirrored, mirrored: taken for multi-worker-mirrored; --strategy says otherwise",
+    )
+
+
+def test_relative_imports_need_the_package() -> None:
+    assert read("from . import data").is_module
+    assert not read("from data import load").is_module
+
+
+@pytest.mark.parametrize("text", ["def (", "\0", "(" * 5000])
+def test_what_is_no_python_is_refused_with_its_line(text: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        read(text)
+    assert caught.value.problems[0].where.startswith("train.py:")

@@ -1,0 +1,82 @@
+"""The spec that init writes: valid whatever a script's flags hold, and its scripts are what it says they are."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainchart.plan.layers import BUILTIN_LAYER
+from trainchart.plan.resolve import resolve
+from trainchart.plan.strategies import STRATEGIES
+from trainchart.resources import read_builtin_defaults, read_script_template
+from trainchart.scaffold.flag import make_flag
+from trainchart.scaffold.model_name import is_model_name, suggest_model_name
+from trainchart.scaffold.script import ScriptFacts, read_script
+from trainchart.scaffold.spec_text import NewModel, render_spec
+from trainchart.spec.document import parse_document
+from trainchart.spec.model import ModelSpec
+
+LONGEST_SCRIPT = 80
+
+
+def resolve_text(text: str) -> ModelSpec:
+    name, defaults = read_builtin_defaults()
+    layer = parse_document(defaults, file=name, layer=BUILTIN_LAYER)
+    return resolve(parse_document(text, file="new.yaml", layer="model spec"), [layer]).spec
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_has_a_short_script_and_a_spec_that_resolves(strategy: str) -> None:
+    text = read_script_template(strategy)
+    assert ast.get_docstring(ast.parse(text))
+    assert len(text.splitlines()) <= LONGEST_SCRIPT
+    facts = read_script(text, "train.py")
+    assert (facts.strategy, facts.notes) == (strategy if strategy != "in-graph" else "between-graph-async", ())
+    spec = resolve_text(render_spec(NewModel("new", strategy, "r/new", "training/new", ("python", "train.py"), facts)))
+    assert spec.strategy == strategy
+    assert {"learningRate", "batchSize"} < set(spec.hyperparameters)
+    assert all(parameter.description for parameter in spec.hyperparameters.values())
+    assert "--learning_rate=$(TRAINCHART_HP_LEARNING_RATE)" in spec.code.command
+
+
+VALUES = st.one_of(
+    st.tuples(st.just("number"), st.floats(allow_nan=False, allow_infinity=False)),
+    st.tuples(st.just("integer"), st.integers(-(2**53), 2**53)),
+    st.tuples(st.just("string"), st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40)),
+    st.tuples(st.just("boolean"), st.booleans()),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(VALUES, st.text(max_size=60), st.sampled_from([".", "my code/a", "yes", "#x", "1e3"]))
+def test_what_a_flag_holds_arrives_in_the_spec_unchanged(told: tuple[Any, Any], description: str, folder: str) -> None:
+    kind, default = told
+    flag = make_flag("--some_flag", kind, default, description, {})
+    facts = ScriptFacts((flag,), {}, "single", False, ())
+    spec = resolve_text(render_spec(NewModel("new", "single", "r/new", folder, ("python", "train.py"), facts)))
+    parameter = spec.hyperparameters["someFlag"]
+    assert (parameter.type, parameter.default) == (kind, default)
+    assert parameter.description == flag.hyperparameter.description
+    assert spec.code.path == folder
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("My Model", "my-model"),
+        ("ResNet_50", "res-net-50"),
+        ("3d-net", "d-net"),
+        ("models/mnist", "mnist"),
+        ("x" * 41, "x" * 40),
+        ("-", ""),
+        ("42", ""),
+        ("Größe", "gr-e"),
+    ],
+)
+def test_a_wrong_name_gets_the_closest_right_one(typed: str, suggested: str) -> None:
+    assert not is_model_name(typed)
+    assert suggest_model_name(typed) == suggested
