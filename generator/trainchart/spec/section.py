@@ -17,6 +17,7 @@ QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+|m|k|Ki|[MGTPE]i?)?$"
 DURATION_PATTERN = r"^([0-9]{1,6}h([0-9]{1,6}m)?([0-9]{1,6}s)?|[0-9]{1,6}m([0-9]{1,6}s)?|[0-9]{1,9}s?)$"
 ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 RESERVED_ENV_PATTERN = r"^(TRAINCHART_.*|TF_CONFIG)$"
+OBJECT_NAME_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$"
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
 LABEL_KEY_PATTERN = r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 
@@ -124,5 +125,7 @@ Text = Annotated[str | int, JsonSchema({"type": ["string", "integer"]})]
 Labels = Annotated[dict[str, str | int], JsonSchema(LABEL_MAP)]
 Annotations = Annotated[dict[str, str | int | bool], JsonSchema(ANNOTATION_MAP)]
 Env = Annotated[dict[str, Any], JsonSchema(_ENV_SCHEMA)]
+ObjectName = Annotated[str, Field(pattern=OBJECT_NAME_PATTERN)]
+"""Name of a Kubernetes object, or nothing."""
 Count = Annotated[int, Field(ge=0)]
 Port = Annotated[int, Field(ge=1, le=65535)]

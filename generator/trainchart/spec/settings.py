@@ -16,6 +16,7 @@ from trainchart.spec.section import (
     Count,
     Env,
     Labels,
+    ObjectName,
     OptionalQuantity,
     PassThrough,
     Quantity,
@@ -153,7 +154,7 @@ class RoleSettings(PodSettings):
 class VolumeSettings(Section):
     """One folder that pods share: a claim made by the chart, an existing claim, or an object-store URI."""
 
-    existing_claim: str
+    existing_claim: ObjectName
     """Name of an existing PersistentVolumeClaim to use instead of making one."""
     uri: str
     """Object-store address (gs://…, s3://…) handed to the program instead of any claim."""

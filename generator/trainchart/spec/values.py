@@ -16,11 +16,11 @@ from trainchart.spec.section import (
     Duration,
     JsonSchema,
     Labels,
+    ObjectName,
     OptionalQuantity,
     Port,
     Quantity,
     Section,
-    Text,
     kubernetes,
 )
 from trainchart.spec.settings import PodSettings, RoleSettings, VolumeSettings
@@ -121,7 +121,7 @@ class ServiceAccount(Section):
 
     create: bool
     """Whether the chart makes the ServiceAccount."""
-    name: str
+    name: ObjectName
     """Name of the ServiceAccount; empty means the chart's own, or the namespace's default if none is made."""
     annotations: Annotations
     """Annotations of the ServiceAccount."""
@@ -138,7 +138,7 @@ class Ingress(Section):
     """Host name under which TensorBoard is reached."""
     path: Annotated[str, Field(pattern=r"^/")]
     """Path under which TensorBoard is reached."""
-    tls_secret: str
+    tls_secret: ObjectName
     """Secret with the certificate; empty means plain HTTP."""
     annotations: Annotations
     """Annotations of the Ingress."""

@@ -70,3 +70,11 @@ def test_no_text_at_all_gives_a_traceback(text: str) -> None:
         parse(text)
     except SpecError as error:
         assert error.problems
+
+
+def test_half_a_character_is_refused_where_it_stands() -> None:
+    with pytest.raises(SpecError) as refusal:
+        parse('name: mnist\nargs: [a, "\\ud83d\\ude00"]\n')
+    (problem,) = refusal.value.problems
+    assert problem.where == "m.yaml:2:11"
+    assert "half a character" in problem.message

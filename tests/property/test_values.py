@@ -1,0 +1,101 @@
+"""Random values for every generated chart: what its schema accepts renders to objects that Kubernetes accepts."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kubernetes_objects import find_faults
+from schema_values import Place, SchemaValues
+
+from trainchart.errors import RenderError
+from trainchart.host.helm import find_engine
+from trainchart.rendering import Rendering, ValueOverrides
+
+TESTS = Path(__file__).parents[1]
+CHARTS = sorted([*TESTS.glob("golden/*/chart"), *TESTS.parent.glob("charts/*")])
+DELIBERATE = (
+    r"hyperparameters\.\w+: \S+ is (less than the minimum|greater than the maximum|too large or too small)",
+    r"hyperparameters\.\w+: \S+ must be (greater|less) than",
+    r"networkPolicy\.tensorboardFrom: name the ingress controller's namespace",
+    r"roles: TF_CONFIG would need \d+ bytes",
+    r"roles\.\w+\.preStopSleepSeconds: the sleep of \d+ s must be shorter than stopGraceSeconds",
+    r"service\.statusPort: port \d+ cannot serve TensorFlow and the status at once",
+    r"volumes\.[a-z0-9-]+\.accessMode: (\d+ pods mount it|ReadOnlyMany needs readOnly)",
+    r"volumes\.[a-z0-9-]+\.mountPath: give a folder, or a uri",
+    r"volumes\.[a-z0-9-]+: give (size, existingClaim or uri|uri or existingClaim, not both)",
+)
+"""What a chart says of values that fit its schema one by one but not together."""
+
+each_chart = pytest.mark.parametrize(
+    "chart", CHARTS, ids=lambda chart: chart.parent.name if chart.name == "chart" else f"charts-{chart.name}"
+)
+
+
+@functools.cache
+def values_of(chart: Path) -> SchemaValues:
+    return SchemaValues(json.loads((chart / "values.schema.json").read_text()))
+
+
+def render(chart: Path, values: dict[str, Any]) -> Rendering:
+    return find_engine("sdk").render(chart, release="exp-7", overrides=ValueOverrides(set_jsons=(json.dumps(values),)))
+
+
+def told(error: RenderError) -> str:
+    return "\n".join([error.message, *(str(problem) for problem in error.problems)])
+
+
+@each_chart
+@given(data=st.data())
+def test_values_that_fit_the_schema_make_valid_objects(chart: Path, data: st.DataObject, tally: Counter[str]) -> None:
+    values = data.draw(values_of(chart).overrides(), label="values")
+    try:
+        rendering = render(chart, values)
+    except RenderError as error:
+        assert any(re.search(message, told(error)) for message in DELIBERATE), told(error)
+        tally["values that fit, refused by the chart with a reason of its own"] += 1
+        return
+    assert find_faults(rendering) == []
+    tally["values that fit, objects valid"] += 1
+
+
+@each_chart
+@given(data=st.data())
+def test_values_that_break_the_schema_are_refused(chart: Path, data: st.DataObject, tally: Counter[str]) -> None:
+    values = data.draw(broken_values(chart), label="values")
+    with pytest.raises(RenderError) as refusal:
+        render(chart, values)
+    assert refusal.value.message.startswith("the values do not fit the schema"), told(refusal.value)
+    tally["values that break the schema, refused by it"] += 1
+
+
+@st.composite
+def broken_values(draw: st.DrawFn, chart: Path) -> dict[str, Any]:
+    """Draw values with one thing wrong, somewhere."""
+    known = values_of(chart)
+    breakable = _breakable(chart)
+    if draw(st.integers(0, 3)) == 0:
+        section = draw(st.sampled_from(known.sections()))
+        return _nested((*section, draw(st.sampled_from(["gpuz", "replica", "x-y", "Enabled", "0"]))), 1)
+    place = draw(st.sampled_from(breakable))
+    return _nested(place.path, copy.deepcopy(draw(st.sampled_from(known.breaking(place)))))
+
+
+@functools.cache
+def _breakable(chart: Path) -> tuple[Place, ...]:
+    known = values_of(chart)
+    return tuple(place for place in known.places() if known.breaking(place))
+
+
+def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    for key in reversed(path):
+        value = {key: value}
+    return dict(value)

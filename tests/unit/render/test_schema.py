@@ -1,0 +1,36 @@
+"""What the schema of a chart refuses because nothing further down could."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "parameter-server" / "chart"
+SCHEMA = json.loads((GOLDEN / "values.schema.json").read_text())
+
+
+def refused(path: str, value: object) -> bool:
+    schema = SCHEMA
+    for key in path.split("."):
+        schema = schema["properties"][key]
+        if "$ref" in schema:
+            schema = SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+    return not jsonschema.Draft202012Validator(schema).is_valid(value)
+
+
+@pytest.mark.parametrize(
+    ("path", "good", "bad"),
+    [
+        ("serviceAccount.name", "trainer.v1", "Team/A"),
+        ("volumes.data.existingClaim", "", "no such claim"),
+        ("tensorboard.ingress.tlsSecret", "tls", "TLS"),
+        ("hyperparameters.tag", "two\n\tlines", "a\x7fb"),
+        ("roles.worker.memory", "2Ki", "2K"),
+    ],
+)
+def test_names_texts_and_quantities(path: str, good: str, bad: str) -> None:
+    assert not refused(path, good)
+    assert refused(path, bad)
