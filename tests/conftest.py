@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import psutil
 import pytest
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -45,6 +47,21 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped, but CI must run everything: {item.nodeid}: {call.excinfo and call.excinfo.value}"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_process_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fail a session that leaves processes of its own, and end them."""
+    base = str(tmp_path_factory.getbasetemp())
+    yield
+    left = []
+    for process in psutil.process_iter(["cmdline"]):
+        command = " ".join(process.info["cmdline"] or [])
+        if base in command and process.pid != os.getpid():
+            left.append(command)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+    assert not left, "tests left processes behind"
 
 
 @pytest.fixture(scope="session")

@@ -158,9 +158,15 @@ class Pod:
             os.kill(pid, signal.SIGKILL)
 
     def close(self):
+        """End every launcher with its program, as the end of a container would."""
         for process in self.started:
+            family = []
             if process.poll() is None:
+                process.send_signal(signal.SIGSTOP)  # or it would start its program again meanwhile
+                family = psutil.Process(process.pid).children(recursive=True)
                 process.send_signal(signal.SIGKILL)
+            for member in family:
+                self.kill(member.pid)
             process.communicate()
 
 
