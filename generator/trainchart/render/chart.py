@@ -112,6 +112,7 @@ def _render(environment: jinja2.Environment, path: str, variables: Mapping[str, 
 
 def _variables(plan: ChartPlan) -> dict[str, Any]:
     """Return what templates may use; anything else is an error."""
+    log_volume = plan.spec.volumes.get(plan.spec.log_volume)
     return {
         "name": plan.name,
         "description": plan.spec.description,
