@@ -71,6 +71,23 @@ def test_a_spec_with_something_wrong(spec: dict[str, Any], share: int, tally: Co
     require_valid_or_refused(dump_mapping(spec), tally, "damaged specs")
 
 
+@pytest.mark.parametrize("name", ["n", "on", "true", "null"])
+def test_a_name_that_yaml_takes_for_something_else(name: str, tally: Counter[str]) -> None:
+    spec = {
+        "apiVersion": "trainchart/v1",
+        "kind": "Model",
+        "name": name,
+        "description": "Digits.",
+        "image": {"repository": "registry.example.com/ml/digits", "tag": "1.4.0"},
+        "code": {"path": ".", "command": ["python", "train.py"]},
+        "strategy": "single",
+        "volumes": {"checkpoints": {"size": "1Gi", "mountPath": "/checkpoints"}},
+        "tensorboard": True,
+    }
+    require_valid_or_refused(dump_mapping(spec), tally, "names that are YAML words")
+    assert chart_of(plan_of(dump_mapping(spec))).name == name
+
+
 @given(text=st.text(st.characters(exclude_categories=("Cs",))) | st.text("{}[]:,-# \n\"'&*!|>ab1", max_size=60))
 def test_any_text(text: str, tally: Counter[str]) -> None:
     require_valid_or_refused(text, tally, "any text")
