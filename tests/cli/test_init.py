@@ -64,12 +64,14 @@ def test_what_init_writes_generates_and_fits_the_schema_it_names(tmp_path: Path,
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize(("strategy", "sign"), [("single", "epoch 5"), ("parameter-server", "step 300")])
-def test_a_new_model_trains_at_once(tmp_path: Path, strategy: str, sign: str) -> None:
-    assert trainchart(tmp_path, "init", "new", "--strategy", strategy, "--format", "json").returncode == 0
-    done = trainchart(tmp_path, "run", "new", "--set", "hyperparameters.batchSize=16")
+def test_a_new_model_trains_at_once(tmp_path: Path) -> None:
+    """The strategy single is trained by the tutorial, see tests/docs/; the others were tried when they were written."""
+    made = trainchart(tmp_path, "init", "new", "--strategy", "parameter-server", "--format", "json")
+    assert json.loads(made.stdout)["files"][-1] == "models/new.yaml"
+    done = trainchart(tmp_path, "run", "new", "--set", "hyperparameters.maxSteps=120")
     assert done.returncode == 0, done.stderr
-    assert sign in done.stderr
+    assert "step 120" in done.stderr
+    assert "step 150" not in done.stderr
 
 
 def test_an_own_classic_script_gets_its_flags(tmp_path: Path) -> None:

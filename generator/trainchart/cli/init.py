@@ -12,11 +12,11 @@ from trainchart.cli.output import Format, FormatOption, print_json, print_note
 _EXAMPLES = """
 Examples:
 
-  trainchart init mnist && trainchart run mnist
+  trainchart init first && trainchart run first
 
-  trainchart init mnist --strategy parameter-server
+  trainchart init second --strategy parameter-server
 
-  trainchart init resnet --from-script code/train.py --image registry.example.com/vision/resnet
+  trainchart init third --from-script code/train.py --image registry.example.com/ml/third
 """
 
 

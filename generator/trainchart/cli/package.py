@@ -31,7 +31,7 @@ def package(
 ) -> None:
     """Pack a chart into a .tgz that helm installs: the same content gives the same bytes and identity.
 
-    Example: trainchart package charts/mnist -d dist && helm install exp-7 dist/mnist-1.0.0.tgz
+    Example: trainchart package charts/mnist -d dist && helm install exp-7 dist/mnist-0.1.0.tgz
     """
     from trainchart.actions.package import package_chart
 

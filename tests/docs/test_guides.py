@@ -1,0 +1,197 @@
+"""README and docs/ tell the truth: every command runs, every block of YAML resolves, in a copy of the project.
+
+A guide is followed from top to bottom in one folder, as a reader would. What cannot run here is in INSTEAD.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+from trainchart.plan.layers import BUILTIN_LAYER
+from trainchart.plan.resolve import resolve
+from trainchart.resources import read_builtin_defaults
+from trainchart.spec.document import parse_document
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+INSTEAD = {
+    "make demo     # generate charts/mnist, check it, and train real digits from it on this machine": "make -n demo",
+    "make test     # everything that can be tested on this machine": "make -n test",
+    "helm install exp-7 charts/mnist --set hyperparameters.learningRate=0.1": (
+        "helm template exp-7 charts/mnist --set hyperparameters.learningRate=0.1"
+    ),
+    "helm install exp-1 charts/first --set hyperparameters.epochs=20": (
+        "helm template exp-1 charts/first --set hyperparameters.epochs=20"
+    ),
+    "trainchart package charts/mnist -d dist && helm install exp-7 dist/mnist-0.1.0.tgz": (
+        "trainchart package charts/mnist -d dist && helm template exp-7 dist/mnist-0.1.0.tgz"
+    ),
+    # Trained for real by tutorial-first-model.md.
+    "trainchart init first && trainchart run first": "trainchart init first && trainchart run first --dry-run",
+    # TensorFlow's between-graph training takes a test too long.
+    "trainchart run net --set hyperparameters.maxSteps=300": (
+        "trainchart run net --set hyperparameters.maxSteps=300 --dry-run"
+    ),
+    # Needs a run that failed; tests/cli/test_logs.py has one.
+    "trainchart logs mnist-3 --since-failure": "trainchart logs mnist-3",
+}
+"""What a guide says → what runs here instead, since a cluster or too much time would be needed."""
+PROPS = {
+    "cluster-a.yaml": "tensorboard: {enabled: false}\n",
+    "small.yaml": "hyperparameters: {maxSteps: 10}\n",
+    "code/train.py": "print('trained')\n",
+    "net/train.py": "print('trained')\n",
+    # The real program takes half a minute a run; its own tests train with it.
+    "examples/mnist/mnist/train.py": (
+        "import os, signal\nprint('step 1')\nos.environ['TASK_TYPE'] in ('worker', 'ps') and signal.pause()\n"
+    ),
+}
+BASE = """\
+apiVersion: trainchart/v1
+kind: Model
+name: base
+description: A base for fragments.
+image: {repository: registry.example.com/base, tag: "1.0"}
+code: {path: code, command: [python, train.py]}
+strategy: single
+"""
+
+
+def _load_blocks() -> ModuleType:
+    # Test modules are imported by path (importmode=importlib), so siblings are not importable by name.
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("docs_blocks", HERE / "blocks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["docs_blocks"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+blocks = _load_blocks()
+GUIDES = {guide.name: blocks.read_guide(guide) for guide in blocks.GUIDES}
+
+
+@pytest.fixture
+def follow(tmp_path: Path, helm4: Path) -> Iterator[Callable[[str], subprocess.CompletedProcess[str]]]:
+    """Return a function that runs a command in a copy of the project, each where the one before it left off."""
+    project = tmp_path / "project"
+    for name in ("models", "charts", "examples", "Makefile", "pyproject.toml"):
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(source, project / name)
+    for name, text in PROPS.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "helm").symlink_to(helm4)
+    (programs / "trainchart").write_text(f'#!/bin/sh\nexec {sys.executable} -m trainchart "$@"\n')
+    (programs / "trainchart").chmod(0o755)
+    place = tmp_path / "place"
+    place.write_text(str(project))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    environment |= {"HOME": str(tmp_path), "PATH": f"{programs}:{os.environ['PATH']}", "NO_COLOR": "1"}
+
+    def run(command: str) -> subprocess.CompletedProcess[str]:
+        script = f'cd "$(cat {place})" && {{ {command}\n}} && pwd > {place}'
+        return subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+
+    assert run("trainchart package charts/mnist -d .").returncode == 0
+    yield run
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("guide", [name for name, items in GUIDES.items() if items])
+def test_a_guide_can_be_followed(
+    guide: str, follow: Callable[[str], subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    for item in GUIDES[guide]:
+        if isinstance(item, blocks.Command):
+            done = follow(INSTEAD.get(item.text, item.text))
+            printed = done.stdout + done.stderr
+            is_refused = item.text.endswith(blocks.REFUSED)
+            assert (done.returncode != 0) == is_refused, f"{guide}:{item.line}: {item.text}\n{printed}"
+            for line in item.output:
+                assert line in printed, f"{guide}:{item.line}: {item.text} does not print {line!r} but\n{printed}"
+        elif item.language == "python" and item.text.startswith("# "):
+            name, _ = item.text.removeprefix("# ").split("\n", 1)
+            path = Path((tmp_path / "place").read_text().strip(), name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(item.text)
+
+
+BLOCKS = [
+    pytest.param(item, id=f"{name}:{item.line}")
+    for name, items in GUIDES.items()
+    for item in items
+    if isinstance(item, blocks.Block)
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_block_is_what_its_language_says(block: object) -> None:
+    language, text = block.language, block.text  # type: ignore[attr-defined]
+    if language == "python":
+        ast.parse(textwrap.dedent(text))
+    elif language == "yaml":
+        told = yaml.safe_load(text) or {}
+        # A fragment shows some keys of a spec: they must hold in one that is whole.
+        whole = told if "kind" in told else {**yaml.safe_load(BASE), **told}
+        name, defaults = read_builtin_defaults()
+        layer = parse_document(defaults, file=name, layer=BUILTIN_LAYER)
+        resolve(parse_document(yaml.safe_dump(whole), file="block.yaml", layer="model spec"), [layer])
+    else:
+        assert language in ("", "text"), f"nothing checks {language} blocks"
+
+
+def test_the_tutorial_shows_the_spec_that_init_writes(
+    follow: Callable[[str], subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    items = GUIDES["tutorial-own-script.md"]
+    script, shown = (
+        next(item.text for item in items if getattr(item, "language", "") == x) for x in ("python", "yaml")
+    )
+    (tmp_path / "project" / "net" / "train.py").write_text(script)
+    assert follow("trainchart init net --from-script net/train.py").returncode == 0
+    written = yaml.safe_load((tmp_path / "project" / "models" / "net.yaml").read_text())
+    assert yaml.safe_load(shown).items() <= written.items()
+
+
+def test_the_schema_comment_is_the_one_that_init_writes(
+    follow: Callable[[str], subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (shown,) = (item.text for item in GUIDES["editor-and-shell.md"] if isinstance(item, blocks.Block))
+    assert follow("trainchart init new").returncode == 0
+    spec = tmp_path / "project" / "models" / "new.yaml"
+    assert spec.read_text().startswith(shown)
+    assert (spec.parent / shown.strip().rpartition("=")[2]).is_file()
+
+
+def test_only_what_must_be_is_replaced() -> None:
+    said = [item.text for items in GUIDES.values() for item in items if isinstance(item, blocks.Command)]
+    assert set(INSTEAD) <= set(said), "an exception that no guide needs any more"
+    assert len(INSTEAD) == 8, "an exception more or less: think twice, then change this number"
+
+
+def test_links_lead_somewhere() -> None:
+    for guide in blocks.GUIDES:
+        prose = re.sub(r"`[^`]*`", "", guide.read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\(([^)#]+)\)", prose):
+            if not target.startswith("https://"):
+                assert (guide.parent / target).exists(), f"{guide.name} links {target}"
