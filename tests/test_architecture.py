@@ -16,7 +16,7 @@ MODULES = sorted([*PACKAGE.rglob("*.py"), *RUNTIME.rglob("*.py"), *LAUNCHER.rglo
 
 LONGEST_MODULE = 400
 IMPURE = {"os", "subprocess", "socket", "tempfile", "random", "time", "shutil", "threading", "asyncio", "pathlib"}
-PURE_FOLDERS = {"spec", "plan", "render", "check", "archive"}
+PURE_FOLDERS = {"spec", "plan", "scaffold", "render", "check", "archive"}
 PURE_FILES = {"local/plan.py", "rendering.py", "errors.py"}
 ACTING_FOLDERS = {"host", "local"}
 OWNERS = {
@@ -26,6 +26,7 @@ OWNERS = {
     "psutil": {"local/process_table.py"},
     "ruamel": {"spec/document.py"},
     "yaml": {"kubernetes_yaml.py"},
+    "yamllint": {"check/yaml_style.py"},
     "semver": {"chart_version.py"},
 }
 

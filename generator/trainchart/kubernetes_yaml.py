@@ -35,6 +35,15 @@ class DuplicateKey:
     line: int
 
 
+@dataclass(frozen=True)
+class KeyPlace:
+    """A mapping key: the keys that lead to it, itself last, its line, and whether a mapping with keys is below it."""
+
+    path: tuple[str, ...]
+    line: int
+    is_section: bool
+
+
 class _Loader(_FastLoader):  # type: ignore[misc]
     """Resolves plain scalars as go-yaml version 2 does."""
 
@@ -117,6 +126,27 @@ def find_duplicate_keys(text: str) -> tuple[DuplicateKey, ...]:
     except (yaml.YAMLError, RecursionError):
         return ()
     return tuple(duplicate for root in roots if root is not None for duplicate in _duplicates(root))
+
+
+def find_keys(text: str) -> tuple[KeyPlace, ...]:
+    """Return every key of the mapping that `text` holds, in order, lists not entered; nothing where it is no YAML."""
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+    except (yaml.YAMLError, RecursionError):
+        return ()
+    return tuple(_keys(root, (), set()))
+
+
+def _keys(node: yaml.Node | None, above: tuple[str, ...], visited: set[int]) -> Iterator[KeyPlace]:
+    # What an alias repeats is entered once: it may be part of itself.
+    if not isinstance(node, yaml.MappingNode) or id(node) in visited:
+        return
+    visited.add(id(node))
+    for key, value in node.value:
+        path = (*above, str(key.value))
+        is_section = isinstance(value, yaml.MappingNode) and bool(value.value)
+        yield KeyPlace(path, key.start_mark.line + 1, is_section)
+        yield from _keys(value, path, visited)
 
 
 def _duplicates(root: yaml.Node) -> Iterator[DuplicateKey]:

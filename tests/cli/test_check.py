@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+CHARTS = Path(__file__).parent.parent / "fixtures" / "charts"
+STYLES = ("dashboard", "notebook-hub", "operator", "metrics-agent", "library")
+"""Small charts as others write them; see the note in each Chart.yaml."""
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - name: web
+          image: registry.example.com/web:1
+          resources: {limits: "nvidia.com/gpu:1", requests: {memory: 1GB}}
+"""
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+
+def run(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "trainchart", "check", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
+    return subprocess.run(command, capture_output=True, text=True, input=stdin)
 
 
 def test_a_good_chart_is_silent(plain_chart: Path) -> None:
     (plain_chart / "docs").mkdir()
     (plain_chart / "docs" / "bad-values.yaml").write_text("not: meant\n")
     done = run(plain_chart)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "1 chart checked: 0 errors, 0 warnings\n")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert re.fullmatch(r"1 chart checked: 0 errors, 0 warnings, \d+ info \(--info shows them\)\n", done.stderr)
+    assert (
+        "info: StatefulSet check-plain-ps: container training keeps capabilities" in run(plain_chart, "--info").stdout
+    )
 
 
 def test_findings_name_rule_file_and_case(plain_chart: Path) -> None:
@@ -36,7 +60,7 @@ def test_findings_name_rule_file_and_case(plain_chart: Path) -> None:
         f"{plain_chart}/templates/statefulset.yaml: error: StatefulSet check-plain-worker: container training has "
         "the environment variable A twice [entries-unique]\n  with: ci/none-values.yaml\n"
     )
-    assert done.stderr == "1 chart checked: 3 errors, 0 warnings\n"
+    assert done.stderr.startswith("1 chart checked: 3 errors, 0 warnings")
 
 
 def test_json_and_a_values_file_of_the_user(plain_chart: Path, tmp_path: Path) -> None:
@@ -46,8 +70,9 @@ def test_json_and_a_values_file_of_the_user(plain_chart: Path, tmp_path: Path) -
     assert done.returncode == 6
     [checked] = json.loads(done.stdout)
     assert checked["chart"] == str(plain_chart)
-    assert {finding["values"] for finding in checked["findings"]} == {str(values)}
-    assert any("unknown key 'gpuz'" in finding["message"] for finding in checked["findings"])
+    errors = [finding for finding in checked["findings"] if finding["severity"] == "error"]
+    assert {finding["values"] for finding in errors} == {str(values)}
+    assert any("unknown key 'gpuz'" in finding["message"] for finding in errors)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +89,95 @@ def test_what_cannot_be_checked_is_a_tool_error(plain_chart: Path, arguments: tu
     assert done.returncode == 7
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_select_and_ignore(plain_chart: Path) -> None:
+    service = plain_chart / "templates" / "service.yaml"
+    service.write_text(service.read_text().replace("publishNotReadyAddresses: true", "externalName: [1]"))
+    assert "[kubernetes-schema]" in run(plain_chart).stdout
+    selected = run(plain_chart, "--select", "hosts-match,labels").stdout
+    assert "[hosts-match]" in selected and "[kubernetes-schema]" not in selected
+    assert run(plain_chart, "--ignore", "hosts-match,kubernetes-schema").returncode == 0
+    refused = run(plain_chart, "--ignore", "host-match")
+    assert refused.returncode == 2
+    assert "there is no rule 'host-match'; did you mean hosts-match" in refused.stderr
+
+
+def test_a_waived_finding_is_counted_and_keeps_its_reason(plain_chart: Path) -> None:
+    service = plain_chart / "templates" / "service.yaml"
+    service.write_text(service.read_text().replace("  publishNotReadyAddresses: true\n", ""))
+    (plain_chart / ".trainchart-check.yaml").write_text(
+        "waivers: [{rule: hosts-match, reason: peers wait for each other by themselves}]\n"
+    )
+    done = run(plain_chart, "--format", "json")
+    [checked] = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert done.stderr.endswith(", 1 waived\n")
+    assert [(entry["rule"], entry["reason"]) for entry in checked["waived"]] == [
+        ("hosts-match", "peers wait for each other by themselves")
+    ]
+
+
+def test_sarif_has_what_code_hosts_ask_for(plain_chart: Path) -> None:
+    (plain_chart / "values.yaml").write_text("image: a\nimage: b\n# trainchart: ignore[keys-unique] no reason to\n")
+    done = run(plain_chart, "--format", "sarif")
+    log = json.loads(done.stdout)
+    assert done.returncode == 6
+    assert (log["version"], log["$schema"].rpartition("/")[2]) == ("2.1.0", "sarif-schema-2.1.0.json")
+    [only] = log["runs"]
+    rules = only["tool"]["driver"]["rules"]
+    assert only["results"]
+    for result in only["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["level"] in ("error", "warning", "note")
+        assert result["message"]["text"]
+        [location] = result["locations"]
+        assert location["physicalLocation"]["artifactLocation"]["uri"].startswith(str(plain_chart))
+        assert location["physicalLocation"].get("region", {"startLine": 1})["startLine"] >= 1
+    for rule in rules:
+        assert rule["shortDescription"]["text"]
+        assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
+        assert rule.get("helpUri", "https://").startswith("https://")
+    waived = [result for result in only["results"] if "suppressions" in result]
+    assert {result["suppressions"][0]["justification"] for result in waived} == {"no reason to"}
+
+
+@pytest.mark.parametrize("how", ["file", "folder", "stdin"])
+def test_plain_manifests_are_checked_too(how: str, tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(DEPLOYMENT)
+    done = {
+        "file": lambda: run(tmp_path / "web.yaml"),
+        "folder": lambda: run(tmp_path),
+        "stdin": lambda: run("-", stdin=DEPLOYMENT),
+    }[how]()
+    assert done.returncode == 6
+    assert "resources.limits is 'nvidia.com/gpu:1', not a map of resources to amounts" in done.stdout
+    assert "resources.requests.memory: '1GB' is not a quantity" in done.stdout
+    assert "metadata.namespace" not in done.stdout
+    assert "Chart.yaml" not in done.stdout
+
+
+def test_manifests_that_are_none_are_a_tool_error() -> None:
+    done = run("-", stdin="a: [")
+    assert done.returncode == 7
+    assert "does not hold Kubernetes objects" in done.stderr
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_charts_of_others_are_checked_without_a_crash(style: str) -> None:
+    done = run(CHARTS / style, "--format", "json")
+    assert done.returncode in (0, 6), done.stderr
+    assert "Traceback" not in done.stderr
+    [checked] = json.loads(done.stdout)
+    wrong = {finding["rule"] for finding in checked["findings"] if finding["severity"] == "error"}
+    # What is our style is no error in somebody else's chart; what does not work is.
+    assert wrong == ({"quantities", "kubernetes-schema"} if style == "operator" else set())
+
+
+def test_an_archive_is_checked_like_its_folder(plain_chart: Path, tmp_path: Path) -> None:
+    archive = shutil.make_archive(str(tmp_path / "plain"), "gztar", plain_chart.parent, "plain")
+    done = run(Path(archive).rename(tmp_path / "plain.tgz"))
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 @pytest.mark.helm

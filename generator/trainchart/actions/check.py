@@ -1,100 +1,207 @@
-"""Check charts: render each in several cases, lint it, and hand everything to the rules."""
+"""Check charts and manifests: render in several cases, lint, and hand everything to the rules."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from trainchart.actions.chart_input import read_chart_files
-from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Severity
+from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Probe, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
+from trainchart.check.probes import large_numbers, many_pods, more_replicas
+from trainchart.check.registry import RULES, find_rules
+from trainchart.check.rule import Rule
 from trainchart.check.runner import run_checks
-from trainchart.errors import Problem, RenderError
-from trainchart.host.files import read_text
+from trainchart.check.sources import chart_file, read_source
+from trainchart.check.waivers import Waived
+from trainchart.errors import Problem, RenderError, ToolError, TrainchartError
+from trainchart.host.files import read_bytes, read_text, read_tree
 from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.host.helm_input import RELEASE_NAME_LIMIT
+from trainchart.host.helm_manifests import parse_manifests
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
-from trainchart.rendering import LintMessage, ValueOverrides
+from trainchart.rendering import LintMessage, Rendering, ValueOverrides
 
 OLDEST_KUBERNETES = "1.33"
+STANDARD_INPUT = Path("-")
 _RELEASE = "check"
 # They differ in the last character only: the one that careless truncation drops.
 _LONG_RELEASES = ("r" * (RELEASE_NAME_LIMIT - 1) + "a", "r" * (RELEASE_NAME_LIMIT - 1) + "b")
+_MANIFEST_ENDINGS = (".yaml", ".yml", ".json")
+_GZIP_MAGIC = b"\x1f\x8b"
+_THREADS = 2
 
 
 @dataclass(frozen=True)
 class CheckedChart:
-    """What was found in one chart."""
+    """What was found in one chart, or in some manifests."""
 
     chart: Path
     findings: tuple[Finding, ...]
+    waived: tuple[Waived, ...] = ()
 
     def count(self, severity: Severity) -> int:
         return sum(found.severity is severity for found in self.findings)
 
 
+@dataclass(frozen=True)
+class _Setting:
+    """One way of installing that is to be rendered."""
+
+    case: Case
+    release: str
+    overrides: ValueOverrides
+    is_validated: bool = False
+    """An earlier rendering compared these values with the schema."""
+
+
+def choose_rules(select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()) -> tuple[Rule, ...]:
+    """Return the rules to ask. Raises KeyError for an id that there is not, with a suggestion."""
+    ignored = {rule.id for rule in find_rules(ignore)}
+    return tuple(rule for rule in (find_rules(select) if select else RULES) if rule.id not in ignored)
+
+
 def check_chart(
-    chart: Path, *, values: tuple[Path, ...] = (), engine: str = "auto", kube_versions: tuple[str, ...] = ()
+    chart: Path,
+    *,
+    values: tuple[Path, ...] = (),
+    engine: str = "auto",
+    kube_versions: tuple[str, ...] = (),
+    rules: tuple[Rule, ...] = RULES,
+    today: date | None = None,
 ) -> CheckedChart:
     """Check the chart at `chart`, with its own values, every ci/*-values.yaml and every file in `values`.
 
+    What is no chart (a YAML file, a folder without Chart.yaml, `-` for standard input) is checked as manifests.
     Raises ToolError where chart, engine or values file is missing; what is wrong in the chart is a finding.
     """
-    files = read_chart_files(chart)
     kubernetes = tuple(_schemas(version) for version in kube_versions or (OLDEST_KUBERNETES, find_versions()[-1]))
-    newest = max((schemas.version for schemas in kubernetes), key=find_versions().index)
-    helm = find_engine(engine)
+    kinds = kubernetes if kube_versions else tuple(map(_schemas, _supported_versions()))
+    day = today or datetime.now(UTC).date()
+    if _holds_manifests(chart):
+        given = _read_manifests(chart)
+    else:
+        given = _render_chart(chart, values, find_engine(engine), max(kinds, key=_age).version)
+    result = run_checks(replace(given, kubernetes=kubernetes, kinds=kinds, today=day), rules)
+    return CheckedChart(chart, result.findings, result.waived)
+
+
+def _holds_manifests(path: Path) -> bool:
+    if path == STANDARD_INPUT:
+        return True
+    if path.is_dir():
+        return not (path / "Chart.yaml").is_file() and any(file.suffix in _MANIFEST_ENDINGS for file in path.rglob("*"))
+    return path.is_file() and path.suffix in _MANIFEST_ENDINGS and read_bytes(path)[:2] != _GZIP_MAGIC
+
+
+def _read_manifests(path: Path) -> CheckInput:
+    if path == STANDARD_INPUT:
+        files = {"": sys.stdin.buffer.read()}
+    elif path.is_dir():
+        files = {name: content for name, content in read_tree(path).items() if name.endswith(_MANIFEST_ENDINGS)}
+    else:
+        files = {"": read_bytes(path)}
+    texts = {name: content.decode(errors="replace") for name, content in files.items()}
+    try:
+        manifests = parse_manifests(texts, str(path))
+    except RenderError as error:
+        raise ToolError(f"{path} does not hold Kubernetes objects", problems=error.problems) from error
+    rendering = Rendering(release="", namespace="default", manifests=manifests, texts=texts)
+    return CheckInput(files=files, cases=(Case("", rendering),))
+
+
+def _render_chart(chart: Path, values: tuple[Path, ...], helm: HelmEngine, newest: str) -> CheckInput:
+    files = read_chart_files(chart)
+    plain = CheckInput(files=files)
+    if chart_file(plain).get("type") == "library":
+        return replace(plain, lint=(CaseLint("", _lint(helm, chart, newest)),))  # Helm does not render it.
     overrides = _value_sets(files, values)
-    given = CheckInput(
-        files=files,
-        cases=_render_cases(helm, chart, overrides),
-        # The newest version deprecates whatever an older one does, so one lint tells both.
-        lint=tuple(CaseLint(name, _lint(helm, chart, chosen, newest)) for name, chosen in overrides.items()),
-        kubernetes=kubernetes,
-    )
-    return CheckedChart(chart, run_checks(given))
+    # The engine works outside of Python, so two renderings at a time are faster even with the lock.
+    with ThreadPoolExecutor(_THREADS) as pool:
+        linting = pool.submit(_lint, helm, chart, newest)
+        first = pool.map(
+            functools.partial(_render_case, helm, chart),
+            [_Setting(Case(name), _RELEASE, chosen) for name, chosen in overrides.items()],
+        )
+        cases = list(first)
+        rendered = {case.values for case in cases if case.rendering is not None}
+        # What fails with a short name fails with a long one, and once is enough to say so.
+        more = [setting for setting in _further_settings(plain, overrides) if setting.case.values in rendered]
+        cases += pool.map(functools.partial(_render_case, helm, chart), more)
+        probes = pool.map(functools.partial(_render_probe, helm, chart), _probes(plain) if rendered else ())
+        found = {probe: rendering for probe, rendering in probes if rendering is not None}
+        lint = (CaseLint("", linting.result()),)
+    return replace(plain, cases=tuple(cases), lint=lint, probes=found, values_fit="" in rendered)
+
+
+def _further_settings(given: CheckInput, overrides: Mapping[str, ValueOverrides]) -> Iterable[_Setting]:
+    for name, chosen in overrides.items():
+        # The second long one is only there to be compared with the first, under the chart's own values.
+        for release in _LONG_RELEASES[:1] if name else _LONG_RELEASES:
+            yield _Setting(Case(name, has_long_release=True), release, chosen, is_validated=True)
+
+
+def _probes(given: CheckInput) -> list[tuple[Probe, ValueOverrides]]:
+    wanted = {Probe.large_numbers: large_numbers(given)}
+    if given.is_generated:
+        wanted |= {Probe.more_replicas: more_replicas(given), Probe.many_pods: many_pods(given)}
+    return [(probe, ValueOverrides(files=((str(probe), text),))) for probe, text in wanted.items() if text]
 
 
 def _value_sets(files: Mapping[str, bytes], values: tuple[Path, ...]) -> dict[str, ValueOverrides]:
     """Return what to install with, by the name in findings; the chart's own values have none."""
+    given = CheckInput(files=files)
     texts = {
-        path: content.decode(errors="replace")
-        for path, content in files.items()
-        if path.startswith("ci/") and path.endswith("-values.yaml")
+        path: read_source(given, path) for path in files if path.startswith("ci/") and path.endswith("-values.yaml")
     }
     texts |= {str(path): read_text(path) for path in values}
     return {"": ValueOverrides()} | {name: ValueOverrides(files=((name, text),)) for name, text in texts.items()}
 
 
-def _render_cases(helm: HelmEngine, chart: Path, overrides: Mapping[str, ValueOverrides]) -> tuple[Case, ...]:
-    cases: list[Case] = []
-    for name, chosen in overrides.items():
-        plain = _render_case(helm, chart, Case(name), _RELEASE, chosen)
-        cases.append(plain)
-        # What fails with a short name fails with a long one, and once is enough to say so.
-        if plain.rendering is not None:
-            long = Case(name, has_long_release=True)
-            # The second one is only there to be compared with the first, under the chart's own values.
-            releases = _LONG_RELEASES[:1] if name else _LONG_RELEASES
-            cases += [_render_case(helm, chart, long, release, chosen) for release in releases]
-    return tuple(cases)
-
-
-def _render_case(helm: HelmEngine, chart: Path, case: Case, release: str, overrides: ValueOverrides) -> Case:
+def _render_case(helm: HelmEngine, chart: Path, setting: _Setting) -> Case:
     try:
-        return replace(case, rendering=helm.render(chart, release=release, overrides=overrides))
+        rendering = helm.render(
+            chart, release=setting.release, overrides=setting.overrides, validate=not setting.is_validated
+        )
     except RenderError as error:
-        return replace(case, failure=error.problems or (Problem(error.message, hint=error.hint),))
+        return replace(setting.case, failure=error.problems or (Problem(error.message, hint=error.hint),))
+    return replace(setting.case, rendering=rendering)
 
 
-def _lint(helm: HelmEngine, chart: Path, overrides: ValueOverrides, kube_version: str) -> tuple[LintMessage, ...]:
+def _render_probe(
+    helm: HelmEngine, chart: Path, wanted: tuple[Probe, ValueOverrides]
+) -> tuple[Probe, Rendering | None]:
+    probe, overrides = wanted
+    # The longest name makes the longest TF_CONFIG.
+    release = _LONG_RELEASES[0] if probe is Probe.many_pods else _RELEASE
     try:
-        return helm.lint(chart, overrides=overrides, kube_version=kube_version)
+        return probe, helm.render(chart, release=release, overrides=overrides, validate=False)
+    except TrainchartError:
+        # A chart may refuse what nobody asked for.
+        return probe, None
+
+
+def _lint(helm: HelmEngine, chart: Path, kube_version: str) -> tuple[LintMessage, ...]:
+    try:
+        # The newest version deprecates whatever an older one does, so one lint tells both.
+        return helm.lint(chart, kube_version=kube_version, validate=False)
     except RenderError:
         # The rendering of the same case fails too, and tells why.
         return ()
+
+
+def _supported_versions() -> tuple[str, ...]:
+    known = find_versions()
+    return known[known.index(OLDEST_KUBERNETES) :]
+
+
+def _age(schemas: KubernetesSchemas) -> int:
+    return find_versions().index(schemas.version)
 
 
 @functools.cache

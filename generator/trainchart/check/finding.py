@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
 
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.errors import Problem
 from trainchart.rendering import LintMessage, Rendering
 
 LONG_RELEASE = "a release name of 53 characters"
+_CHART_FILE = "Chart.yaml"
+_LOCK_FILE = "trainchart.lock.yaml"
+_STRATEGY_ANNOTATION = b"trainchart/strategy:"
 
 
 class Severity(enum.StrEnum):
     error = "error"
     warning = "warning"
     info = "info"
+
+    @property
+    def rank(self) -> int:
+        """Return 0 for the worst."""
+        return list(Severity).index(self)
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,14 @@ class Case:
         return " and ".join(filter(None, (self.values, LONG_RELEASE if self.has_long_release else "")))
 
 
+class Probe(enum.StrEnum):
+    """A way of installing that nobody asked for, rendered to see what happens; it may be refused."""
+
+    large_numbers = "numbers above a million"
+    more_replicas = "twelve replicas of every role"
+    many_pods = "more pods than TF_CONFIG can name"
+
+
 @dataclass(frozen=True)
 class CaseLint:
     """What `helm lint` says about one case."""
@@ -64,9 +81,36 @@ class CaseLint:
 
 @dataclass(frozen=True)
 class CheckInput:
-    """All that rules may look at."""
+    """All that rules may look at: a chart, or plain manifests (then `files` hold no Chart.yaml)."""
 
     files: Mapping[str, bytes]
     cases: tuple[Case, ...] = ()
     lint: tuple[CaseLint, ...] = ()
     kubernetes: tuple[KubernetesSchemas, ...] = ()
+    """The versions whose schemas every object is compared with."""
+    kinds: tuple[KubernetesSchemas, ...] = ()
+    """The versions that are only asked whether they have an object's kind."""
+    probes: Mapping[Probe, Rendering] = field(default_factory=dict)
+    """What rendered of the probes; those that were refused are not here."""
+    values_fit: bool = False
+    """Helm has compared values.yaml with its schema already, and was content."""
+    today: date = date.min
+    """The day that waivers run out by."""
+
+    @property
+    def is_chart(self) -> bool:
+        return _CHART_FILE in self.files
+
+    @property
+    def is_generated(self) -> bool:
+        """Tell a chart of trainchart; an archive has no lock, but the annotation of its strategy."""
+        return _LOCK_FILE in self.files or _STRATEGY_ANNOTATION in self.files.get(_CHART_FILE, b"")
+
+    def renderings(self) -> Iterator[tuple[str, Rendering]]:
+        """Yield (label, rendering) of every case whose release name is of ordinary length.
+
+        What a long name changes is the business of the rules about names.
+        """
+        for case in self.cases:
+            if case.rendering is not None and not case.has_long_release:
+                yield case.label, case.rendering

@@ -45,6 +45,14 @@ class KubernetesSchemas:
             self._verdicts[key] = tuple(self._errors(document))
         return self._verdicts[key]
 
+    def has_group(self, group: str) -> bool:
+        """Tell whether this version knows the API group; the empty one is Kubernetes' core."""
+        return group in self._groups
+
+    def lacks(self, api_version: str, kind: str) -> bool:
+        """Tell whether the kind is missing from a group that this version has."""
+        return self.has_group(_group(api_version)) and (api_version, kind) not in self._names
+
     def _errors(self, document: Mapping[str, Any]) -> list[str]:
         api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
         if not api_version or not kind:

@@ -1,4 +1,4 @@
-"""Finding one's way in rendered Kubernetes objects: pod templates, containers, replicas, labels."""
+"""Finding one's way in rendered Kubernetes objects: pod templates, containers, replicas, labels, selectors."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.rendering import Manifest
+from trainchart.rendering import Manifest, Rendering
 
 REPLICAS_ANNOTATION = "trainchart/replicas"
 """The wanted number of pods where spec.replicas belongs to the run controller."""
+EXTRA_MANIFESTS = "templates/extra-manifests.yaml"
+"""Where a chart of ours renders the objects that its user adds."""
+HOOK_ANNOTATION = "helm.sh/hook"
 _TEMPLATE_PATHS: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
-    **dict.fromkeys(("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"), ("spec", "template")),
+    **dict.fromkeys(
+        ("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"), ("spec", "template")
+    ),
 }
 
 
@@ -23,6 +28,20 @@ class Container:
 
     where: str
     document: Mapping[str, Any]
+    is_init: bool = False
+
+
+@dataclass(frozen=True)
+class Pods:
+    """The pods that one object makes."""
+
+    manifest: Manifest
+    labels: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+    spec: Mapping[str, Any]
+    containers: tuple[Container, ...]
+    replicas: int | None
+    """How many; None where that depends on the cluster or on another field's owner."""
 
 
 def mapping_at(document: object, *path: str) -> Mapping[str, Any]:
@@ -38,6 +57,16 @@ def list_at(document: object, *path: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
+def mappings_at(document: object, *path: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the entries of the list at `path` that are mappings."""
+    return (entry for entry in list_at(document, *path) if isinstance(entry, Mapping))
+
+
+def called(manifest: Manifest) -> str:
+    """Return what findings call an object."""
+    return f"{manifest.kind or 'object'} {manifest.name or '(unnamed)'}"
+
+
 def pod_template(manifest: Manifest) -> Mapping[str, Any] | None:
     """Return the metadata and spec of the pods that `manifest` makes; None for kinds without pods."""
     path = _TEMPLATE_PATHS.get(manifest.kind)
@@ -48,9 +77,36 @@ def pod_containers(manifest: Manifest) -> Iterator[Container]:
     """Yield all containers of the pods that `manifest` makes, init containers included."""
     template = pod_template(manifest)
     for field in ("initContainers", "containers"):
-        for container in list_at(template, "spec", field) if template else ():
-            if isinstance(container, Mapping):
-                yield Container(f"container {container.get('name', '?')}", container)
+        for container in mappings_at(template, "spec", field) if template else ():
+            yield Container(f"container {container.get('name', '?')}", container, field == "initContainers")
+
+
+def find_pods(rendering: Rendering) -> Iterator[Pods]:
+    """Yield the pods of every object that makes some, hooks included."""
+    for manifest in rendering.manifests:
+        template = pod_template(manifest)
+        if template is not None:
+            yield Pods(
+                manifest,
+                mapping_at(template, "metadata", "labels"),
+                mapping_at(template, "metadata", "annotations"),
+                mapping_at(template, "spec"),
+                tuple(pod_containers(manifest)),
+                _pod_count(manifest),
+            )
+
+
+def is_hook(manifest: Manifest) -> bool:
+    """Tell whether Helm treats the object as a hook, which comes and goes."""
+    return HOOK_ANNOTATION in mapping_at(manifest.document, "metadata", "annotations")
+
+
+def selects(selector: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+    """Tell whether a label selector (matchLabels and matchExpressions) matches `labels`; an empty one does."""
+    plain = mapping_at(selector, "matchLabels")
+    return plain.items() <= labels.items() and all(
+        _fits(expression, labels) for expression in mappings_at(selector, "matchExpressions")
+    )
 
 
 def wanted_replicas(stateful_set: Manifest) -> int | None:
@@ -62,3 +118,23 @@ def wanted_replicas(stateful_set: Manifest) -> int | None:
         return None if found is None else int(found)
     except (TypeError, ValueError):
         return None
+
+
+def _pod_count(manifest: Manifest) -> int | None:
+    if manifest.kind in ("Pod", "CronJob"):
+        return 1
+    if manifest.kind == "DaemonSet":
+        return None
+    if manifest.kind == "Job":
+        found = mapping_at(manifest.document, "spec").get("parallelism", 1)
+        return found if isinstance(found, int) else None
+    found = wanted_replicas(manifest)
+    # Without the field there is one pod; a StatefulSet of ours says it in the annotation.
+    return 1 if found is None and "replicas" not in mapping_at(manifest.document, "spec") else found
+
+
+def _fits(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+    key, operator, values = str(expression.get("key")), expression.get("operator"), expression.get("values") or []
+    if operator in ("In", "NotIn"):
+        return (key in labels and labels[key] in values) is (operator == "In")
+    return (key in labels) is (operator == "Exists")

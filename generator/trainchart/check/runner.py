@@ -3,26 +3,57 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from trainchart.check.finding import Case, CheckInput, Finding, Severity
-from trainchart.check.registry import RULES, Rule
+from trainchart.check.registry import RULES
+from trainchart.check.rule import Rule, Scope
+from trainchart.check.rules.waivers import WAIVERS_RULE
+from trainchart.check.waivers import Waived, apply_waivers, parse_waivers
 
-_ORDER = {severity: number for number, severity in enumerate(Severity)}
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What the rules found, worst first, and what somebody accepts."""
+
+    findings: tuple[Finding, ...]
+    waived: tuple[Waived, ...] = ()
 
 
-def run_checks(given: CheckInput, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
+def run_checks(given: CheckInput, rules: Iterable[Rule] = RULES) -> CheckResult:
     """Return what `rules` find, worst first; what shows in several cases is told once, for the plainest."""
+    chosen = [rule for rule in rules if _applies(rule, given)]
     stand_ins = _name_stand_ins(given.cases)
     told: dict[Finding, Finding] = {}
-    for rule in rules:
+    for rule in chosen:
         for finding in rule.check(given):
-            found = replace(finding, rule=rule.id)
+            found = replace(finding, rule=rule.id, severity=_severity(finding, rule, given))
             key = replace(found, values="", message=_without_names(found.message, stand_ins))
             if key not in told or (told[key].values and not found.values):
                 told[key] = found
-    return tuple(sorted(told.values(), key=_rank))
+    asked = {rule.id: rule for rule in chosen}
+    known = {rule.id for rule in RULES}
+    # A waiver of a rule that was not asked is not useless; one of a rule that there is not, is.
+    waivers = tuple(w for w in parse_waivers(given.files)[0] if w.rule in asked or w.rule not in known)
+    left, waived, problems = apply_waivers(tuple(told.values()), waivers, given.today)
+    if WAIVERS_RULE in asked:
+        left += tuple(_about_waivers(problems, asked[WAIVERS_RULE], given))
+    return CheckResult(tuple(sorted(left, key=_rank)), tuple(sorted(waived, key=lambda entry: _rank(entry.finding))))
+
+
+def _applies(rule: Rule, given: CheckInput) -> bool:
+    return {Scope.manifests: True, Scope.charts: given.is_chart, Scope.trainings: given.is_generated}[rule.scope]
+
+
+def _severity(finding: Finding, rule: Rule, given: CheckInput) -> Severity:
+    """Return the finding's own severity, but nothing worse than the rule allows itself."""
+    worst = rule.severity if given.is_generated else rule.others
+    return max(finding.severity, rule.severity, worst, key=lambda severity: severity.rank)
+
+
+def _about_waivers(problems: Iterable[Finding], rule: Rule, given: CheckInput) -> Iterator[Finding]:
+    return (replace(found, rule=rule.id, severity=_severity(found, rule, given)) for found in problems)
 
 
 def _name_stand_ins(cases: Iterable[Case]) -> Mapping[str, str]:
@@ -51,4 +82,4 @@ def _without_names(message: str, stand_ins: Mapping[str, str]) -> str:
 
 
 def _rank(finding: Finding) -> tuple[int, str, int, str, str]:
-    return _ORDER[finding.severity], finding.path, finding.line, finding.rule, finding.message
+    return finding.severity.rank, finding.path, finding.line, finding.rule, finding.message

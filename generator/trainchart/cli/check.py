@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart import __version__
+from trainchart.cli.output import Format, choose_format, print_json, print_note
 from trainchart.errors import ChecksFailed
 
 if TYPE_CHECKING:
     from trainchart.actions.check import CheckedChart
     from trainchart.check.finding import Finding
+    from trainchart.check.rule import Rule
+
+
+class CheckFormat(enum.StrEnum):
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+
+
+def _remember(value: CheckFormat) -> CheckFormat:
+    choose_format(Format.text if value is CheckFormat.text else Format.json)
+    return value
 
 
 def register(app: typer.Typer) -> None:
@@ -21,11 +35,21 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    charts: Annotated[list[Path], typer.Argument(help="Chart folders or .tgz archives.", show_default=False)],
+    charts: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Chart folders, .tgz archives, or YAML files and folders; - reads YAML.", show_default=False
+        ),
+    ],
     values: Annotated[
         list[Path] | None,
         typer.Option("--values", "-f", help="Check with this values file too; may be given several times."),
     ] = None,
+    select: Annotated[
+        str | None, typer.Option("--select", metavar="ID[,ID]", help="Ask these rules only; see trainchart rules.")
+    ] = None,
+    ignore: Annotated[str | None, typer.Option("--ignore", metavar="ID[,ID]", help="Leave these rules out.")] = None,
+    info: Annotated[bool, typer.Option("--info", help="Print findings of severity info too.")] = False,
     engine: Annotated[
         str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
     ] = "auto",
@@ -33,7 +57,12 @@ def check(
         list[str] | None,
         typer.Option("--kube-version", help="Kubernetes version like 1.34; default: 1.33 and the newest known."),
     ] = None,
-    format_: FormatOption = Format.text,
+    format_: Annotated[
+        CheckFormat,
+        typer.Option(
+            "--format", callback=_remember, is_eager=True, help="Print findings as text, JSON or SARIF 2.1.0."
+        ),
+    ] = CheckFormat.text,
 ) -> None:
     """Check charts as helm, the Kubernetes API and training need them; exit code 6 where something is wrong.
 
@@ -42,22 +71,51 @@ def check(
     from trainchart.actions.check import check_chart
     from trainchart.check.finding import Severity
 
+    chosen = _choose_rules(select, ignore)
+    versions = tuple(kube_version or ())
     checked = [
-        check_chart(chart, values=tuple(values or ()), engine=engine, kube_versions=tuple(kube_version or ()))
+        check_chart(chart, values=tuple(values or ()), engine=engine, kube_versions=versions, rules=chosen)
         for chart in charts
     ]
-    if format_ is Format.json:
+    _print(checked, chosen, format_, info)
+    errors = sum(found.count(Severity.error) for found in checked)
+    warnings = sum(found.count(Severity.warning) for found in checked)
+    print_note(f"{_counted(len(checked), 'chart')} checked: {_summary(checked, errors, warnings)}")
+    if errors:
+        raise typer.Exit(ChecksFailed.exit_code)
+
+
+def _choose_rules(select: str | None, ignore: str | None) -> tuple[Rule, ...]:
+    from trainchart.actions.check import choose_rules
+
+    try:
+        return choose_rules(_split(select), _split(ignore))
+    except KeyError as error:
+        raise typer.BadParameter(str(error.args[0])) from error
+
+
+def _split(ids: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (ids or "").split(",") if part.strip())
+
+
+def _print(checked: list[CheckedChart], rules: tuple[Rule, ...], format_: CheckFormat, info: bool) -> None:
+    from trainchart.check.finding import Severity
+    from trainchart.check.sarif import dump_sarif
+
+    if format_ is CheckFormat.json:
         print_json([_as_json(found) for found in checked])
+    elif format_ is CheckFormat.sarif:
+        charts = [(_path(found.chart), found.findings, found.waived) for found in checked]
+        print_json(dump_sarif(charts, rules, __version__))
     else:
         for found in checked:
             for finding in found.findings:
-                print(_as_text(found, finding))
-    errors = sum(found.count(Severity.error) for found in checked)
-    warnings = sum(found.count(Severity.warning) for found in checked)
-    summary = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
-    print_note(f"{_counted(len(checked), 'chart')} checked: {summary}")
-    if errors:
-        raise typer.Exit(ChecksFailed.exit_code)
+                if info or finding.severity is not Severity.info:
+                    print(_as_text(found, finding))
+
+
+def _path(chart: Path) -> str:
+    return "stdin" if str(chart) == "-" else chart.as_posix()
 
 
 def _as_text(checked: CheckedChart, finding: Finding) -> str:
@@ -74,19 +132,29 @@ def _as_text(checked: CheckedChart, finding: Finding) -> str:
 def _as_json(checked: CheckedChart) -> dict[str, Any]:
     return {
         "chart": str(checked.chart),
-        "findings": [
-            {
-                "rule": finding.rule,
-                "severity": finding.severity.value,
-                "path": finding.path,
-                "line": finding.line or None,
-                "message": finding.message,
-                "hint": finding.hint,
-                "values": finding.values,
-            }
-            for finding in checked.findings
-        ],
+        "findings": [_finding(finding) for finding in checked.findings],
+        "waived": [_finding(entry.finding) | {"reason": entry.waiver.reason} for entry in checked.waived],
     }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "path": finding.path,
+        "line": finding.line or None,
+        "message": finding.message,
+        "hint": finding.hint,
+        "values": finding.values,
+    }
+
+
+def _summary(checked: list[CheckedChart], errors: int, warnings: int) -> str:
+    notes = sum(len(found.findings) for found in checked) - errors - warnings
+    waived = sum(len(found.waived) for found in checked)
+    parts = [_counted(errors, "error"), _counted(warnings, "warning")]
+    parts += [f"{notes} info (--info shows them)"] * bool(notes) + [f"{waived} waived"] * bool(waived)
+    return ", ".join(parts)
 
 
 def _counted(number: int, noun: str) -> str:

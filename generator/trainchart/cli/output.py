@@ -20,7 +20,8 @@ class Format(enum.StrEnum):
 _chosen = Format.text
 
 
-def _remember(value: Format) -> Format:
+def choose_format(value: Format) -> Format:
+    """Print errors in this format from now on."""
     global _chosen
     _chosen = value
     return value
@@ -29,7 +30,7 @@ def _remember(value: Format) -> Format:
 FormatOption = Annotated[
     Format,
     typer.Option(
-        "--format", callback=_remember, is_eager=True, help="Print the result, and errors, as text or as JSON."
+        "--format", callback=choose_format, is_eager=True, help="Print the result, and errors, as text or as JSON."
     ),
 ]
 

@@ -53,8 +53,9 @@ class HelmEngine(Protocol):
         overrides: ValueOverrides = NO_OVERRIDES,
         strict: bool = True,
         kube_version: str | None = None,
+        validate: bool = True,
     ) -> tuple[LintMessage, ...]:
-        """Return the messages of `helm lint`; `strict` makes warnings errors."""
+        """Return the messages of `helm lint`; `strict` makes warnings errors, `validate` as in render."""
 
 
 def find_engine(choice: str = "auto") -> HelmEngine:

@@ -78,10 +78,13 @@ class BinaryEngine:
         overrides: ValueOverrides = ValueOverrides(),  # noqa: B008 - frozen
         strict: bool = True,
         kube_version: str | None = None,
+        validate: bool = True,
     ) -> tuple[LintMessage, ...]:
         require_chart(chart)
         with _value_options(overrides) as (options, names):
             version = kube_version or DEFAULT_KUBE_VERSION
+            if not validate:
+                options.append("--skip-schema-validation")
             done = self._run(["lint", _absolute(chart), "--strict", "--kube-version", version, *options])
             messages = _parse_lint(_named(done.stdout, names), strict)
             if done.returncode != 0 and not any(message.severity != "info" for message in messages):

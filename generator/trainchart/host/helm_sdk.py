@@ -105,10 +105,17 @@ class SdkEngine:
         overrides: ValueOverrides = ValueOverrides(),  # noqa: B008 - frozen
         strict: bool = True,
         kube_version: str | None = None,
+        validate: bool = True,
     ) -> tuple[LintMessage, ...]:
         require_chart(chart)
         try:
-            report = helm_python.lint(chart, merge_overrides(overrides), strict=True, kube_version=kube_version)
+            report = helm_python.lint(
+                chart,
+                merge_overrides(overrides),
+                strict=True,
+                kube_version=kube_version,
+                skip_schema_validation=not validate,
+            )
         except helm_python.HelmError as error:
             raise render_error(str(error), chart_label(chart)) from error
         messages = []

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainchart.archive.lock import LOCK_FILE, DriftKind, find_drift, parse_lock
 from trainchart.check.finding import CheckInput, Finding
+from trainchart.check.rule import Rule, Scope
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import find_duplicate_keys
 
@@ -39,7 +40,26 @@ def check_unique_keys(given: CheckInput) -> Iterator[Finding]:
         if path.endswith((".yaml", ".yml")) and not path.startswith(("templates/", "charts/")):
             for duplicate in find_duplicate_keys(content.decode(errors="replace")):
                 yield Finding(f"the key {duplicate.key!r} occurs twice in one mapping", path=path, line=duplicate.line)
-    for case in given.cases:
-        for path, text in case.rendering.texts.items() if case.rendering else ():
+    if not given.is_chart:
+        return
+    for label, rendering in given.renderings():
+        for path, text in rendering.texts.items():
             for duplicate in find_duplicate_keys(text):
-                yield Finding(f"renders the key {duplicate.key!r} twice in one mapping", path=path, values=case.label)
+                yield Finding(f"renders the key {duplicate.key!r} twice in one mapping", path=path, values=label)
+
+
+RULES = (
+    Rule(
+        "lock-drift",
+        "Generated files that were edited are lost at the next generation.",
+        check_drift,
+        "docs/architecture.md",
+        scope=Scope.charts,
+    ),
+    Rule(
+        "keys-unique",
+        "A key written twice silently loses its first value.",
+        check_unique_keys,
+        "https://yaml.org/spec/1.2.2/#nodes",
+    ),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.rule import Rule, Scope
 
 
 def check_lint(given: CheckInput) -> Iterator[Finding]:
@@ -27,3 +28,21 @@ def check_renders(given: CheckInput) -> Iterator[Finding]:
                 hint=problem.hint,
                 values=case.label,
             )
+
+
+RULES = (
+    Rule(
+        "helm-lint",
+        "helm lint --strict is what chart repositories ask for first.",
+        check_lint,
+        "https://helm.sh/docs/helm/helm_lint/",
+        scope=Scope.charts,
+    ),
+    Rule(
+        "renders",
+        "A chart must install with its own values and with every ci/*-values.yaml.",
+        check_renders,
+        "https://github.com/helm/chart-testing#configuration",
+        scope=Scope.charts,
+    ),
+)

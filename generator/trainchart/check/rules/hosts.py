@@ -12,13 +12,14 @@ from typing import Any
 
 from trainchart.check.finding import Finding
 from trainchart.check.objects import list_at, mapping_at, pod_containers, pod_template, wanted_replicas
-from trainchart.check.rules.cases import for_each_rendering
+from trainchart.check.rule import Rule
+from trainchart.check.rules.cases import for_each_release
 from trainchart.rendering import Manifest, Rendering
 
 CLUSTER_KEY = "cluster.json"
 
 
-@for_each_rendering
+@for_each_release
 def check_hosts(rendering: Rendering) -> Iterator[Finding]:
     """Compare every cluster.json with the StatefulSets and the Service it names."""
     objects = {(manifest.kind, manifest.name): manifest for manifest in rendering.manifests}
@@ -97,3 +98,13 @@ def _service_findings(source: Manifest, cluster: Mapping[str, Any], objects: _Ob
         labels = mapping_at(pod_template(stateful_set), "metadata", "labels")
         if not selector or not selector.items() <= labels.items():
             yield Finding(f"Service {name} does not select the pods of {stateful_set.name}", path=service.source)
+
+
+RULES = (
+    Rule(
+        "hosts-match",
+        "TF_CONFIG must name the pods that exist, by names that resolve.",
+        check_hosts,
+        "https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable",
+    ),
+)

@@ -6,25 +6,26 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-from trainchart.check.finding import CheckInput, Finding
-from trainchart.check.objects import list_at, mapping_at, pod_containers, pod_template
+from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.objects import called, list_at, mapping_at, mappings_at, pod_containers, pod_template
+from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Manifest, Rendering
 
 
 def check_schemas(given: CheckInput) -> Iterator[Finding]:
     """Check every object against the strict schemas of every Kubernetes version asked for."""
-    for case in given.cases:
-        for manifest in case.rendering.manifests if case.rendering else ():
+    for label, rendering in given.renderings():
+        for manifest in rendering.manifests:
             versions: dict[str, list[str]] = {}
             for schemas in given.kubernetes:
                 for error in schemas.find_errors(manifest.document):
                     versions.setdefault(error, []).append(schemas.version)
             for error, refusing in versions.items():
                 yield Finding(
-                    f"{_called(manifest)}: {error} (Kubernetes {', '.join(refusing)})",
+                    f"{called(manifest)}: {error} (Kubernetes {', '.join(refusing)})",
                     path=manifest.source,
-                    values=case.label,
+                    values=label,
                 )
 
 
@@ -41,7 +42,7 @@ def check_unique_objects(rendering: Rendering) -> Iterator[Finding]:
             mapping_at(manifest.document, "metadata").get("namespace"),
         )
         if key in seen:
-            yield Finding(f"{_called(manifest)} is rendered twice", path=manifest.source)
+            yield Finding(f"{called(manifest)} is rendered twice", path=manifest.source)
         seen.add(key)
 
 
@@ -51,7 +52,7 @@ def check_no_namespace(rendering: Rendering) -> Iterator[Finding]:
     for manifest in rendering.manifests:
         if "namespace" in mapping_at(manifest.document, "metadata"):
             yield Finding(
-                f"{_called(manifest)} sets metadata.namespace",
+                f"{called(manifest)} sets metadata.namespace",
                 path=manifest.source,
                 hint="leave it out: helm install --namespace decides",
             )
@@ -63,7 +64,7 @@ def check_unique_entries(rendering: Rendering) -> Iterator[Finding]:
     for manifest in rendering.manifests:
         for where, what, entries in _keyed_lists(manifest):
             for repeated in _repeated(entries):
-                yield Finding(f"{_called(manifest)}: {where} has {what} {repeated} twice", path=manifest.source)
+                yield Finding(f"{called(manifest)}: {where} has {what} {repeated} twice", path=manifest.source)
 
 
 def _keyed_lists(manifest: Manifest) -> Iterator[tuple[str, str, Iterable[Any]]]:
@@ -86,6 +87,16 @@ def _keyed_lists(manifest: Manifest) -> Iterator[tuple[str, str, Iterable[Any]]]
         yield "the pod", "the volume", _names(list_at(template, "spec", "volumes"))
         every = [*list_at(template, "spec", "initContainers"), *list_at(template, "spec", "containers")]
         yield "the pod", "the container", _names(every)
+        yield "the pod", "the pull secret", _names(list_at(template, "spec", "imagePullSecrets"))
+        yield "the pod", "the host alias", (entry.get("ip") for entry in mappings_at(template, "spec", "hostAliases"))
+        yield (
+            "the pod",
+            "the spread constraint",
+            (
+                f"{entry.get('topologyKey')}/{entry.get('whenUnsatisfiable')}"
+                for entry in mappings_at(template, "spec", "topologySpreadConstraints")
+            ),
+        )
     if manifest.kind == "Service":
         ports = list_at(manifest.document, "spec", "ports")
         yield "the Service", "the port name", _names(ports)
@@ -105,5 +116,31 @@ def _repeated(entries: Iterable[Any]) -> list[str]:
     return [entry for entry, times in counted.items() if times > 1]
 
 
-def _called(manifest: Manifest) -> str:
-    return f"{manifest.kind or 'object'} {manifest.name or '(unnamed)'}"
+RULES = (
+    Rule(
+        "kubernetes-schema",
+        "An unknown or mistyped field is refused by the API server.",
+        check_schemas,
+        "https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation",
+    ),
+    Rule(
+        "objects-unique",
+        "Two objects of one kind and name overwrite each other.",
+        check_unique_objects,
+        "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
+    ),
+    Rule(
+        "no-namespace",
+        "The release decides the namespace, not the chart.",
+        check_no_namespace,
+        "https://helm.sh/docs/chart_best_practices/templates/",
+        others=Severity.info,
+        scope=Scope.charts,
+    ),
+    Rule(
+        "entries-unique",
+        "Server-side apply refuses a repeated name or port.",
+        check_unique_entries,
+        "https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy",
+    ),
+)

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from trainchart.check.finding import CheckInput, Finding
-from trainchart.check.objects import mapping_at, pod_template, wanted_replicas
-from trainchart.check.rules.cases import for_each_rendering
+from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.objects import EXTRA_MANIFESTS, mapping_at, pod_template, wanted_replicas
+from trainchart.check.rule import Rule, Scope
+from trainchart.check.rules.cases import for_each_release
 from trainchart.rendering import Manifest, Rendering
 
 STATEFUL_SET_LIMIT = 52
@@ -24,7 +25,7 @@ _LIMITS = {
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
-@for_each_rendering
+@for_each_release
 def check_names_fit(rendering: Rendering) -> Iterator[Finding]:
     """Check lengths of names, pod host names and label values, and that no two pods share a host name."""
     hosts: dict[str, str] = {}
@@ -58,7 +59,7 @@ def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
     told: set[tuple[str, str]] = set()
     for (one, first), (other, second) in combinations(by_release.items(), 2):
         for kind, name in sorted((first.keys() & second.keys()) - told):
-            if kind == "CustomResourceDefinition":
+            if kind == "CustomResourceDefinition" or first[kind, name].source == EXTRA_MANIFESTS:
                 continue
             told.add((kind, name))
             yield Finding(
@@ -92,3 +93,22 @@ def _too_long(manifest: Manifest, what: str, length: int, limit: int) -> Finding
         path=manifest.source,
         hint="cut the release and chart part short, and end it in a hash",
     )
+
+
+RULES = (
+    Rule(
+        "names-fit",
+        "A StatefulSet with a name over 52 characters never starts a pod.",
+        check_names_fit,
+        "https://github.com/kubernetes/kubernetes/issues/64023",
+        others=Severity.warning,
+    ),
+    Rule(
+        "releases-apart",
+        "Two releases in one namespace must not share objects.",
+        check_releases_apart,
+        "https://helm.sh/docs/chart_best_practices/templates/",
+        others=Severity.warning,
+        scope=Scope.charts,
+    ),
+)

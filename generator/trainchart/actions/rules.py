@@ -1,0 +1,61 @@
+"""What `trainchart rules` tells: every check rule as data, and as the page docs/checks.md."""
+
+from __future__ import annotations
+
+from trainchart.check.registry import RULES, find_rules
+from trainchart.check.rule import Rule, Scope
+from trainchart.errors import TrainchartError
+
+_PAGE = """# Checks
+
+`trainchart check` holds a chart (a folder or an archive), or plain manifests, against these rules. Charts of others are
+judged milder where a rule is our style: the column *others* says how bad a finding there can be. Each rule is explained
+by `trainchart rules ID`.
+
+## Accept a finding
+
+A waiver always gives its reason. On the line, or the line above it; on the first five lines of a file, or anywhere in a
+template, for the whole file:
+
+    # trainchart: ignore[yaml-style] kept as the vendor wrote it
+    {{- /* trainchart: ignore[labels] this object is read by name only */}}
+
+For a chart, in `.trainchart-check.yaml`; `path` (a pattern) and `until` may be left out:
+
+    waivers:
+      - rule: images-pinned
+        path: templates/debug.yaml
+        reason: the debug image is rebuilt every night
+        until: 2027-01-31
+
+Waivers that give no reason, have run out or silence nothing are findings of the rule `waivers`.
+
+## Rules
+
+| rule | ours | others | looks at | why |
+|---|---|---|---|---|
+"""
+
+
+def list_rules(rule_id: str | None = None) -> tuple[Rule, ...]:
+    """Return all rules, or the one asked for. Raises TrainchartError for an id that there is not."""
+    if rule_id is None:
+        return RULES
+    try:
+        return find_rules((rule_id,))
+    except KeyError as error:
+        raise TrainchartError(str(error.args[0]), hint="trainchart rules lists them all") from error
+
+
+def dump_rules_page(rules: tuple[Rule, ...] = RULES) -> str:
+    """Return the text of docs/checks.md."""
+    rows = []
+    for rule in rules:
+        others = "—" if rule.scope is Scope.trainings else str(rule.others)
+        why = f"[{rule.why}]({_link(rule.source)})"
+        rows.append(f"| `{rule.id}` | {rule.severity} | {others} | {rule.scope.value} | {why} |")
+    return _PAGE + "\n".join(rows) + "\n"
+
+
+def _link(source: str) -> str:
+    return source if source.startswith("https://") else source.removeprefix("docs/")

@@ -1,0 +1,64 @@
+"""Values that nobody asked for, to see what a chart makes of them: large numbers, other replicas, too many pods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from trainchart.check.finding import CheckInput
+from trainchart.check.objects import mapping_at
+from trainchart.check.sources import chart_templates, chart_values, values_schema
+from trainchart.kubernetes_yaml import dump_mapping
+
+MORE_REPLICAS = 12
+_MANY = 4000
+_LARGE = 2_000_000
+_COUNTING = re.compile(r"\b(?:until|untilStep|seq|repeat)\b")
+_KEPT = re.compile(r"(?i).*(?:replica|count|port|percent|size|parallel|instances|repeat|indent).*")
+"""Numbers that templates count to, or that have a small range by nature."""
+
+
+def large_numbers(given: CheckInput) -> str:
+    """Return values in which every integer is above a million; empty where a template might count to one."""
+    if any(_COUNTING.search(text) for _, text in chart_templates(given)):
+        return ""
+    raised = _raise_integers(chart_values(given))
+    return dump_mapping(raised) if raised else ""
+
+
+def more_replicas(given: CheckInput) -> str:
+    """Return values with twelve pods of every role that may have so many."""
+    wanted = {role: MORE_REPLICAS for role, most in _most_replicas(given).items() if most >= MORE_REPLICAS}
+    return _dump_replicas(wanted)
+
+
+def many_pods(given: CheckInput) -> str:
+    """Return values with as many pods as the schema allows; empty for charts whose roles are single pods."""
+    wanted = {role: most for role, most in _most_replicas(given).items() if most > 1}
+    return _dump_replicas(wanted)
+
+
+def _raise_integers(values: Mapping[str, Any]) -> dict[str, Any]:
+    raised: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            below = _raise_integers(value)
+            if below:
+                raised[str(key)] = below
+        elif isinstance(value, int) and not isinstance(value, bool) and value > 0 and not _KEPT.fullmatch(str(key)):
+            raised[str(key)] = value + _LARGE
+    return raised
+
+
+def _most_replicas(given: CheckInput) -> dict[str, int]:
+    schema = mapping_at(values_schema(given), "properties", "roles", "properties")
+    limits = {
+        str(role): mapping_at(schema, role, "properties", "replicas").get("maximum", _MANY)
+        for role in mapping_at(chart_values(given), "roles")
+    }
+    return {role: min(int(most), _MANY) for role, most in limits.items() if isinstance(most, (int, float))}
+
+
+def _dump_replicas(wanted: Mapping[str, int]) -> str:
+    return dump_mapping({"roles": {role: {"replicas": number} for role, number in wanted.items()}}) if wanted else ""

@@ -1,0 +1,59 @@
+"""Rules about which files end up in a chart's archive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainchart.archive.ignore import IGNORE_FILE, drop_ignored
+from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.rule import Rule, Scope
+from trainchart.errors import ToolError
+
+_LEFTOVERS = re.compile(
+    r"(?:.*/)?(?:\.git|\.svn|\.hg|\.idea|\.vscode|__pycache__|\.pytest_cache|node_modules)/.*"
+    r"|(?:.*/)?(?:[^/]+\.(?:swp|swo|bak|orig|rej|tmp|pyc)|[^/]+~|\.DS_Store|Thumbs\.db)"
+)
+_OWN_TESTS = re.compile(r"tests?/.*|[^/]+\.tgz")
+_SIZE_LIMIT = 1024 * 1024
+"""A release is a Secret, which holds one mebibyte."""
+
+
+def check_archive(given: CheckInput) -> Iterator[Finding]:
+    """Name the files that `helm package` would carry along for nothing."""
+    if IGNORE_FILE not in given.files and not given.is_generated:
+        yield Finding("there is no .helmignore", path=IGNORE_FILE, severity=Severity.info)
+    try:
+        kept = drop_ignored(given.files)
+    except ToolError as error:
+        yield Finding(error.message, path=IGNORE_FILE, hint=error.hint)
+        return
+    for path in kept:
+        if path.startswith("charts/"):
+            continue
+        if _LEFTOVERS.fullmatch(path):
+            yield Finding("is a leftover that the archive would carry", path=path, hint=f"name it in {IGNORE_FILE}")
+        elif _OWN_TESTS.fullmatch(path):
+            yield Finding(
+                "is for the chart's authors, not for the archive", path=path, hint=f"name it in {IGNORE_FILE}"
+            )
+    size = sum(map(len, kept.values()))
+    if size > _SIZE_LIMIT:
+        # What Helm stores is compressed, so this is no more than a hint.
+        yield Finding(
+            f"the chart holds {size // 1024} KiB, and Helm keeps each release in a Secret of at most 1024 KiB",
+            severity=Severity.info,
+        )
+
+
+RULES = (
+    Rule(
+        "archive-clean",
+        "Editors' leftovers and repositories do not belong in what others install.",
+        check_archive,
+        "https://helm.sh/docs/chart_template_guide/helm_ignore_file/",
+        severity=Severity.warning,
+        others=Severity.warning,
+        scope=Scope.charts,
+    ),
+)

@@ -1,0 +1,159 @@
+"""Rules about drains and storage: budgets that block, claims that too many write, volume types that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.objects import Pods, called, find_pods, mapping_at, mappings_at, selects
+from trainchart.check.rule import Rule
+from trainchart.check.rules.cases import for_each_release, for_each_rendering
+from trainchart.rendering import Rendering
+
+_REMOVED_VOLUMES = {
+    "cephfs": "1.31",
+    "rbd": "1.31",
+    "glusterfs": "1.26",
+    "flocker": "1.25",
+    "quobyte": "1.25",
+    "storageos": "1.25",
+    "scaleIO": "1.22",
+    "photonPersistentDisk": "1.31",
+    "gitRepo": "1.33",
+}
+_SHARED_MODES = {"ReadWriteMany", "ReadOnlyMany"}
+
+
+def check_budgets(given: CheckInput) -> Iterator[Finding]:
+    """Find disruption budgets that never let a pod go, or that protect nothing."""
+    for label, rendering in given.renderings():
+        every = list(find_pods(rendering))
+        for manifest in rendering.manifests:
+            if manifest.kind != "PodDisruptionBudget":
+                continue
+            spec = mapping_at(manifest.document, "spec")
+            chosen = [pods for pods in every if selects(mapping_at(spec, "selector"), pods.labels)]
+            for message, hint in _budget_problems(spec, chosen, given.is_generated):
+                yield Finding(f"{called(manifest)} {message}", path=manifest.source, hint=hint, values=label)
+
+
+@for_each_release
+def check_access_modes(rendering: Rendering) -> Iterator[Finding]:
+    """Find claims of one node or one pod that several pods of the release mount."""
+    claims = {m.name: m for m in rendering.manifests if m.kind == "PersistentVolumeClaim"}
+    mounted: dict[str, list[Pods]] = {}
+    for pods in find_pods(rendering):
+        for volume in mappings_at(pods.spec, "volumes"):
+            name = mapping_at(volume, "persistentVolumeClaim").get("claimName")
+            if name in claims:
+                mounted.setdefault(str(name), []).append(pods)
+    for name, users in mounted.items():
+        modes = set(map(str, mapping_at(claims[name].document, "spec").get("accessModes") or ()))
+        number = sum(1 if pods.replicas is None else pods.replicas for pods in users)
+        if number > 1 and not modes & _SHARED_MODES:
+            mode = ", ".join(sorted(modes)) or "without access mode"
+            yield Finding(
+                f"{called(claims[name])} is {mode}, but {number} pods mount it",
+                path=claims[name].source,
+                hint="ReadWriteMany, where several pods share a claim",
+            )
+
+
+@for_each_rendering
+def check_volume_types(rendering: Rendering) -> Iterator[Finding]:
+    """Find volume types that Kubernetes no longer has."""
+    for pods in find_pods(rendering):
+        for volume in mappings_at(pods.spec, "volumes"):
+            for kind in volume.keys() & _REMOVED_VOLUMES.keys():
+                yield Finding(
+                    f"{called(pods.manifest)}: volume {volume.get('name')} is of the type {kind}, "
+                    f"gone since Kubernetes {_REMOVED_VOLUMES[kind]}",
+                    path=pods.manifest.source,
+                    hint="a claim with a storage class of the CSI driver",
+                )
+
+
+@for_each_rendering
+def check_resource_policy(rendering: Rendering) -> Iterator[Finding]:
+    """Find values of helm.sh/resource-policy that Helm does not know."""
+    for manifest in rendering.manifests:
+        policy = mapping_at(manifest.document, "metadata", "annotations").get("helm.sh/resource-policy")
+        if policy not in (None, "keep"):
+            yield Finding(
+                f"{called(manifest)}: helm.sh/resource-policy is {policy!r}, and Helm knows only keep",
+                path=manifest.source,
+            )
+
+
+def _budget_problems(spec: Mapping[str, Any], chosen: list[Pods], is_ours: bool) -> Iterator[tuple[str, str]]:
+    if not chosen:
+        yield "selects no pods of the release", ""
+        return
+    most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
+    number = None if any(pods.replicas is None for pods in chosen) else sum(pods.replicas or 0 for pods in chosen)
+    if str(most) in ("0", "0%"):
+        yield f"has maxUnavailable {most}, so no node with its pods can be drained", "maxUnavailable: 1"
+    elif str(least) == "100%" or (isinstance(least, int) and number is not None and 0 < number <= least):
+        yield f"has minAvailable {least} of {number} pods, so no node with them can be drained", "maxUnavailable: 1"
+    if is_ours and spec.get("unhealthyPodEvictionPolicy") != "AlwaysAllow":
+        yield "keeps pods that do not run anyway", "unhealthyPodEvictionPolicy: AlwaysAllow"
+
+
+def check_immutable_names(given: CheckInput) -> Iterator[Finding]:
+    """Find immutable ConfigMaps and Secrets whose content changes while their name stays."""
+    seen: dict[tuple[str, str, str], Any] = {}
+    renderings = [*given.renderings(), *((str(probe), found) for probe, found in given.probes.items())]
+    for label, rendering in renderings:
+        for manifest in rendering.manifests:
+            if manifest.document.get("immutable") is not True:
+                continue
+            key = (rendering.release, manifest.kind, manifest.name)
+            content = (
+                manifest.document.get("data"),
+                manifest.document.get("binaryData"),
+                manifest.document.get("stringData"),
+            )
+            if seen.setdefault(key, content) != content:
+                yield Finding(
+                    f"{called(manifest)} is immutable, but other values change its content under the same name",
+                    path=manifest.source,
+                    hint="put a hash of the content into the name",
+                    values=label,
+                )
+
+
+RULES = (
+    Rule(
+        "budget-blocks",
+        "A budget that never allows an eviction stops every node upgrade until somebody deletes it.",
+        check_budgets,
+        "https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
+        others=Severity.warning,
+    ),
+    Rule(
+        "access-modes",
+        "A ReadWriteOnce claim serves the pods of one node; all others hang in ContainerCreating.",
+        check_access_modes,
+        "https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes",
+        others=Severity.warning,
+    ),
+    Rule(
+        "volume-types",
+        "The in-tree drivers are gone; such a pod never starts.",
+        check_volume_types,
+        "https://kubernetes.io/docs/concepts/storage/volumes/",
+    ),
+    Rule(
+        "resource-policy",
+        "Only the word keep protects a claim from helm uninstall.",
+        check_resource_policy,
+        "https://helm.sh/docs/howto/charts_tips_and_tricks/#tell-helm-not-to-uninstall-a-resource",
+    ),
+    Rule(
+        "immutable-names",
+        "helm upgrade fails when an immutable object is to change.",
+        check_immutable_names,
+        "https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-immutable",
+    ),
+)

@@ -1,0 +1,163 @@
+"""Rules about who reaches whom: Services, Ingresses, NetworkPolicies, and the ports they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.objects import Pods, called, find_pods, mapping_at, mappings_at, selects
+from trainchart.check.rule import Rule
+from trainchart.check.rules.cases import for_each_rendering
+from trainchart.rendering import Manifest, Rendering
+
+
+@for_each_rendering
+def check_services(rendering: Rendering) -> Iterator[Finding]:
+    """Check that every Service selects pods of the release which have the ports it names."""
+    every = list(find_pods(rendering))
+    for manifest in _of_kind(rendering, "Service"):
+        selector = mapping_at(manifest.document, "spec", "selector")
+        if not selector or not every:
+            continue  # Endpoints come from elsewhere.
+        chosen = [pods for pods in every if selector.items() <= pods.labels.items()]
+        if not chosen:
+            yield Finding(f"{called(manifest)} selects no pods of the release", path=manifest.source)
+        for port in mappings_at(manifest.document, "spec", "ports") if chosen else ():
+            target = port.get("targetPort", port.get("port"))
+            if not any(_has_port(pods, target) for pods in chosen):
+                yield Finding(
+                    f"{called(manifest)}: no pod that it selects has the port {target}",
+                    path=manifest.source,
+                    severity=Severity.error if isinstance(target, str) else Severity.info,
+                )
+
+
+@for_each_rendering
+def check_names_of_services(rendering: Rendering) -> Iterator[Finding]:
+    """Check that Ingresses and StatefulSets name a Service, and a port of it, that is rendered."""
+    services = {manifest.name: manifest for manifest in _of_kind(rendering, "Service")}
+    for manifest in rendering.manifests:
+        if manifest.kind == "StatefulSet":
+            name = mapping_at(manifest.document, "spec").get("serviceName")
+            if name and name not in services:
+                yield Finding(f"{called(manifest)} names Service {name!r}, which is not rendered", path=manifest.source)
+    for manifest in _of_kind(rendering, "Ingress"):
+        for backend in _backends(manifest):
+            name, port = backend.get("name"), mapping_at(backend, "port")
+            service = services.get(str(name))
+            if service is None:
+                yield Finding(f"{called(manifest)} names Service {name!r}, which is not rendered", path=manifest.source)
+            elif not any(_is_port(port, known) for known in mappings_at(service.document, "spec", "ports")):
+                asked = port.get("name", port.get("number"))
+                yield Finding(f"{called(manifest)}: Service {name} has no port {asked}", path=manifest.source)
+
+
+@for_each_rendering
+def check_probe_ports(rendering: Rendering) -> Iterator[Finding]:
+    """Check that probes and hooks of containers name ports of their container."""
+    for pods in find_pods(rendering):
+        for container in pods.containers:
+            own = {port.get("name") for port in mappings_at(container.document, "ports")}
+            for field in ("livenessProbe", "readinessProbe", "startupProbe"):
+                for action in ("httpGet", "tcpSocket"):
+                    port = mapping_at(container.document, field, action).get("port")
+                    if isinstance(port, str) and not port.isdigit() and port not in own:
+                        yield Finding(
+                            f"{called(pods.manifest)}: {container.where}: {field} asks port {port}, which it lacks",
+                            path=pods.manifest.source,
+                        )
+
+
+def check_policies(given: CheckInput) -> Iterator[Finding]:
+    """Check that NetworkPolicies cover every pod, name ports that exist, and let no stranger in."""
+    for label, rendering in given.renderings():
+        policies = _of_kind(rendering, "NetworkPolicy")
+        every = list(find_pods(rendering))
+        for policy in policies:
+            selector = mapping_at(policy.document, "spec", "podSelector")
+            chosen = [pods for pods in every if selects(selector, pods.labels)]
+            for message, severity in _policy_problems(policy, chosen, given.is_generated):
+                yield Finding(f"{called(policy)} {message}", path=policy.source, severity=severity, values=label)
+        # Without a policy, whoever turned it off knows; with one, a forgotten pod is an oversight.
+        for pods in every if policies else ():
+            covered = any(selects(mapping_at(p.document, "spec", "podSelector"), pods.labels) for p in policies)
+            if not covered:
+                yield Finding(
+                    f"{called(pods.manifest)}: no NetworkPolicy selects its pods",
+                    path=pods.manifest.source,
+                    values=label,
+                )
+
+
+def _policy_problems(policy: Manifest, chosen: list[Pods], is_ours: bool) -> Iterator[tuple[str, Severity]]:
+    spec = mapping_at(policy.document, "spec")
+    if not chosen:
+        yield "selects no pods of the release", Severity.error
+        return
+    for rule in mappings_at(spec, "ingress"):
+        if is_ours and not rule.get("from"):
+            yield "lets anybody in", Severity.error
+        for port in mappings_at(rule, "ports"):
+            name = port.get("port")
+            if isinstance(name, str) and not any(_has_port(pods, name) for pods in chosen):
+                yield f"names the port {name}, which no pod that it selects has", Severity.error
+    if is_ours and "Egress" in (spec.get("policyTypes") or ()) and not spec.get("egress"):
+        yield "forbids all traffic out, name resolution included", Severity.error
+
+
+def _of_kind(rendering: Rendering, kind: str) -> list[Manifest]:
+    return [manifest for manifest in rendering.manifests if manifest.kind == kind]
+
+
+def _has_port(pods: Pods, wanted: Any) -> bool:
+    for container in pods.containers:
+        for port in mappings_at(container.document, "ports"):
+            if wanted in (port.get("name"), port.get("containerPort")):
+                return True
+    return False
+
+
+def _backends(ingress: Manifest) -> Iterator[Mapping[str, Any]]:
+    default = mapping_at(ingress.document, "spec", "defaultBackend", "service")
+    if default:
+        yield default
+    for rule in mappings_at(ingress.document, "spec", "rules"):
+        for path in mappings_at(rule, "http", "paths"):
+            if mapping_at(path, "backend", "service"):
+                yield mapping_at(path, "backend", "service")
+
+
+def _is_port(asked: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    return asked.get("name") == known.get("name") if "name" in asked else asked.get("number") == known.get("port")
+
+
+RULES = (
+    Rule(
+        "service-targets",
+        "A Service whose selector or port matches nothing resolves to nothing, and peers wait for ever.",
+        check_services,
+        "https://kubernetes.io/docs/concepts/services-networking/service/",
+        others=Severity.warning,
+    ),
+    Rule(
+        "service-names",
+        "A StatefulSet's pods get DNS names from the Service it names, and an Ingress its answers.",
+        check_names_of_services,
+        "https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#stable-network-id",
+        others=Severity.warning,
+    ),
+    Rule(
+        "probe-ports",
+        "A probe of a port that the container does not name fails for ever.",
+        check_probe_ports,
+        "https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/",
+    ),
+    Rule(
+        "network-policy",
+        "A pod that no policy selects is open to the whole cluster, and a rule without `from` opens the others.",
+        check_policies,
+        "https://kubernetes.io/docs/concepts/services-networking/network-policies/",
+        others=Severity.info,
+    ),
+)

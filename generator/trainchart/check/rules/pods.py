@@ -1,0 +1,217 @@
+"""Rules about what pods may do and what they are made of: Pod Security, tokens, images, references."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainchart.check.finding import Finding, Severity
+from trainchart.check.objects import Container, Pods, called, find_pods, list_at, mapping_at, mappings_at
+from trainchart.check.rule import Rule, Scope
+from trainchart.check.rules.cases import for_each_rendering
+from trainchart.rendering import Rendering
+
+_VOLUME_TYPES = {
+    "configMap",
+    "csi",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "persistentVolumeClaim",
+    "projected",
+    "secret",
+    "image",
+}
+_HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC")
+_DIGEST = re.compile(r"@[a-z0-9]+:[a-f0-9]{32,}$")
+
+
+@for_each_rendering
+def check_pod_security(rendering: Rendering) -> Iterator[Finding]:
+    """Hold every pod, init containers and hooks included, against the standard `restricted`."""
+    for pods in find_pods(rendering):
+        problems = [
+            *_pod_problems(pods),
+            *(p for container in pods.containers for p in _container_problems(pods, container)),
+        ]
+        for problem, hint in problems:
+            yield Finding(f"{called(pods.manifest)}: {problem}", path=pods.manifest.source, hint=hint)
+
+
+@for_each_rendering
+def check_tokens(rendering: Rendering) -> Iterator[Finding]:
+    """Find pods that get an API token, though nothing in the release grants their account a right."""
+    granted = {
+        str(subject.get("name"))
+        for manifest in rendering.manifests
+        if manifest.kind in ("RoleBinding", "ClusterRoleBinding")
+        for subject in mappings_at(manifest.document, "subjects")
+    }
+    closed = {
+        manifest.name
+        for manifest in rendering.manifests
+        if manifest.kind == "ServiceAccount" and manifest.document.get("automountServiceAccountToken") is False
+    }
+    for pods in find_pods(rendering):
+        account = str(pods.spec.get("serviceAccountName") or "default")
+        wanted = pods.spec.get("automountServiceAccountToken")
+        gets_token = wanted is True or (wanted is None and account not in closed)
+        if gets_token and account not in granted:
+            yield Finding(
+                f"{called(pods.manifest)}: its pods get a token of the Kubernetes API that nothing gives rights to",
+                path=pods.manifest.source,
+                hint="automountServiceAccountToken: false",
+            )
+
+
+@for_each_rendering
+def check_images(rendering: Rendering) -> Iterator[Finding]:
+    """Find images without a fixed tag or digest, and containers without a pull policy."""
+    for pods in find_pods(rendering):
+        for container in pods.containers:
+            image = str(container.document.get("image") or "")
+            where = f"{called(pods.manifest)}: {container.where}"
+            tag = image.rpartition("/")[2].partition(":")[2]
+            if not image:
+                yield Finding(f"{where} has no image", path=pods.manifest.source)
+            elif not _DIGEST.search(image) and tag in ("", "latest"):
+                yield Finding(
+                    f"{where} has the image {image}, which may be another one tomorrow",
+                    path=pods.manifest.source,
+                    severity=Severity.error,
+                    hint="a fixed tag, or a digest",
+                )
+            if not container.document.get("imagePullPolicy"):
+                yield Finding(f"{where} has no imagePullPolicy", path=pods.manifest.source, severity=Severity.info)
+
+
+@for_each_rendering
+def check_volume_mounts(rendering: Rendering) -> Iterator[Finding]:
+    """Find mounts of volumes that the pod does not have."""
+    for pods in find_pods(rendering):
+        own = {volume.get("name") for volume in mappings_at(pods.spec, "volumes")}
+        own |= {
+            mapping_at(claim, "metadata").get("name")
+            for claim in list_at(pods.manifest.document, "spec", "volumeClaimTemplates")
+        }
+        for container in pods.containers:
+            for mount in mappings_at(container.document, "volumeMounts"):
+                if mount.get("name") not in own:
+                    yield Finding(
+                        f"{called(pods.manifest)}: {container.where} mounts {mount.get('name')!r}, which is no volume",
+                        path=pods.manifest.source,
+                    )
+
+
+@for_each_rendering
+def check_references(rendering: Rendering) -> Iterator[Finding]:
+    """Find ConfigMaps, Secrets and claims that bear the release's name but are not rendered."""
+    rendered = {(manifest.kind, manifest.name) for manifest in rendering.manifests}
+    if not rendering.release:
+        return
+    for pods in find_pods(rendering):
+        for kind, name in sorted(set(_references(pods))):
+            if name.startswith(f"{rendering.release}-") and (kind, name) not in rendered:
+                yield Finding(
+                    f"{called(pods.manifest)} needs {kind} {name}, which the chart does not render",
+                    path=pods.manifest.source,
+                )
+
+
+def _pod_problems(pods: Pods) -> Iterator[tuple[str, str]]:
+    for field in _HOST_FIELDS:
+        if pods.spec.get(field):
+            yield f"its pods set {field}", ""
+    for volume in mappings_at(pods.spec, "volumes"):
+        kinds = volume.keys() - {"name"} - _VOLUME_TYPES
+        if kinds:
+            yield f"volume {volume.get('name')} is of the type {', '.join(sorted(kinds))}", "claims and CSI are allowed"
+    for sysctl in mappings_at(pods.spec, "securityContext", "sysctls"):
+        yield f"its pods set the sysctl {sysctl.get('name')}", ""
+
+
+def _container_problems(pods: Pods, container: Container) -> Iterator[tuple[str, str]]:
+    pod, own = mapping_at(pods.spec, "securityContext"), mapping_at(container.document, "securityContext")
+    where = container.where
+    if own.get("privileged"):
+        yield f"{where} is privileged", ""
+    if own.get("runAsNonRoot", pod.get("runAsNonRoot")) is not True:
+        yield f"{where} may run as root", "securityContext.runAsNonRoot: true"
+    if own.get("runAsUser", pod.get("runAsUser")) == 0:
+        yield f"{where} runs as user 0", ""
+    if own.get("allowPrivilegeEscalation") is not False:
+        yield f"{where} may gain privileges", "securityContext.allowPrivilegeEscalation: false"
+    if "ALL" not in list_at(own, "capabilities", "drop"):
+        yield f"{where} keeps capabilities", "securityContext.capabilities.drop: [ALL]"
+    if set(map(str, list_at(own, "capabilities", "add"))) - {"NET_BIND_SERVICE"}:
+        yield f"{where} adds capabilities", ""
+    profile = mapping_at(own, "seccompProfile") or mapping_at(pod, "seccompProfile")
+    if profile.get("type") not in ("RuntimeDefault", "Localhost"):
+        yield f"{where} has no seccomp profile", "securityContext.seccompProfile.type: RuntimeDefault"
+    for port in mappings_at(container.document, "ports"):
+        if port.get("hostPort"):
+            yield f"{where} takes port {port['hostPort']} of the node", ""
+
+
+def _references(pods: Pods) -> Iterator[tuple[str, str]]:
+    for volume in mappings_at(pods.spec, "volumes"):
+        sources: list[Mapping[str, Any]] = [volume, *mappings_at(volume, "projected", "sources")]
+        for source in sources:
+            yield from _named(source, "configMap", "name", "ConfigMap")
+            yield from _named(source, "secret", "secretName", "Secret")
+            yield from _named(source, "secret", "name", "Secret")
+        yield from _named(volume, "persistentVolumeClaim", "claimName", "PersistentVolumeClaim")
+    for container in pods.containers:
+        for entry in mappings_at(container.document, "envFrom"):
+            yield from _named(entry, "configMapRef", "name", "ConfigMap")
+            yield from _named(entry, "secretRef", "name", "Secret")
+        for variable in mappings_at(container.document, "env"):
+            yield from _named(mapping_at(variable, "valueFrom"), "configMapKeyRef", "name", "ConfigMap")
+            yield from _named(mapping_at(variable, "valueFrom"), "secretKeyRef", "name", "Secret")
+
+
+def _named(source: Mapping[str, Any], field: str, key: str, kind: str) -> Iterator[tuple[str, str]]:
+    found = mapping_at(source, field)
+    if found.get(key) and not found.get("optional"):
+        yield kind, str(found[key])
+
+
+_SECURITY = "https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted"
+RULES = (
+    Rule(
+        "pod-security",
+        "A namespace that enforces the standard `restricted` refuses such a pod, often without a word to Helm.",
+        check_pod_security,
+        _SECURITY,
+        others=Severity.info,
+    ),
+    Rule(
+        "token-unused",
+        "A token that nobody needs is a way into the API for whoever takes over the pod.",
+        check_tokens,
+        "https://kubernetes.io/docs/concepts/security/service-accounts/#opt-out-of-api-credential-automounting",
+        others=Severity.info,
+    ),
+    Rule(
+        "images-pinned",
+        "A moving tag makes two pods of one training run different programs.",
+        check_images,
+        "https://helm.sh/docs/chart_best_practices/pods/#images",
+        others=Severity.warning,
+    ),
+    Rule(
+        "mounts-exist",
+        "A mount without its volume is refused by the API server.",
+        check_volume_mounts,
+        "https://kubernetes.io/docs/concepts/storage/volumes/",
+    ),
+    Rule(
+        "references-exist",
+        "A pod waits for ever for a ConfigMap, Secret or claim that nobody makes.",
+        check_references,
+        "https://kubernetes.io/docs/concepts/configuration/configmap/#using-configmaps-as-files-from-a-pod",
+        others=Severity.info,
+        scope=Scope.charts,
+    ),
+)

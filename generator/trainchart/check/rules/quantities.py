@@ -1,0 +1,118 @@
+"""Rules about resources: requests and limits are there, are quantities, and fit each other; GPUs are limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from trainchart.check.finding import Finding, Severity
+from trainchart.check.objects import Container, Pods, called, find_pods, mapping_at
+from trainchart.check.rule import Rule
+from trainchart.check.rules.cases import for_each_rendering
+from trainchart.plan.quantity import parse_quantity
+from trainchart.rendering import Rendering
+
+_OWN_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+
+
+@for_each_rendering
+def check_quantities(rendering: Rendering) -> Iterator[Finding]:
+    """Check every quantity of every container and claim, requests against limits, and where GPUs stand."""
+    for pods in find_pods(rendering):
+        for container in pods.containers:
+            for problem, hint in _resource_problems(container):
+                yield Finding(
+                    f"{called(pods.manifest)}: {container.where}: {problem}", path=pods.manifest.source, hint=hint
+                )
+    for manifest in rendering.manifests:
+        if manifest.kind == "PersistentVolumeClaim":
+            size = mapping_at(manifest.document, "spec", "resources", "requests").get("storage")
+            if size is None or _number(size) in (None, Decimal(0)):
+                yield Finding(f"{called(manifest)}: storage {size!r} is not a size", path=manifest.source)
+
+
+@for_each_rendering
+def check_resources_set(rendering: Rendering) -> Iterator[Finding]:
+    """Find containers without requests or limits of CPU and memory."""
+    for pods in find_pods(rendering):
+        for container in pods.containers:
+            missing = list(_missing(container))
+            if missing:
+                yield Finding(
+                    f"{called(pods.manifest)}: {container.where} has no {', '.join(missing)}",
+                    path=pods.manifest.source,
+                    hint="set requests and limits of cpu and memory",
+                )
+
+
+def sees_unrequested_gpus(pods: Pods, container: Container) -> bool:
+    """Tell whether the container would see a node's GPUs without having asked for any."""
+    limits = mapping_at(container.document, "resources", "limits")
+    environment = {
+        variable.get("name"): variable.get("value")
+        for variable in container.document.get("env") or ()
+        if isinstance(variable, Mapping)
+    }
+    asks = any("/" in str(name) for name in limits) or bool(pods.spec.get("resourceClaims"))
+    return not asks and environment.get("NVIDIA_VISIBLE_DEVICES") not in ("void", "none", "")
+
+
+def _missing(container: Container) -> Iterator[str]:
+    for section in ("requests", "limits"):
+        given = mapping_at(container.document, "resources", section)
+        # A request that is not said is the limit.
+        other = mapping_at(container.document, "resources", "limits") if section == "requests" else {}
+        yield from (f"{section}.{name}" for name in ("cpu", "memory") if name not in given and name not in other)
+
+
+def _resource_problems(container: Container) -> Iterator[tuple[str, str]]:
+    resources = container.document.get("resources")
+    for section in ("requests", "limits"):
+        given = mapping_at(resources).get(section)
+        if given is not None and not isinstance(given, Mapping):
+            yield f"resources.{section} is {given!r}, not a map of resources to amounts", "nvidia.com/gpu: 1"
+    requests, limits = mapping_at(resources, "requests"), mapping_at(resources, "limits")
+    for section, amounts in (("requests", requests), ("limits", limits)):
+        for name, amount in amounts.items():
+            if _number(amount) is None:
+                yield f"resources.{section}.{name}: {amount!r} is not a quantity", "for example 500m, 2, 1.5Gi"
+    for name in sorted({*requests, *limits}, key=str):
+        yield from _pair_problems(str(name), requests.get(name), limits.get(name))
+
+
+def _pair_problems(name: str, request: Any, limit: Any) -> Iterator[tuple[str, str]]:
+    wanted, most = _number(request), _number(limit)
+    if wanted is not None and most is not None and wanted > most:
+        yield f"requests {request} of {name}, above its limit {limit}", ""
+    if "/" in name and not name.startswith("kubernetes.io/"):
+        if limit is None:
+            yield f"{name} stands in requests only, where Kubernetes refuses it", f"resources.limits.{name}"
+        elif request is not None and wanted != most:
+            yield f"{name}: the request {request} must equal the limit {limit}", ""
+        if most is not None and most != most.to_integral_value():
+            yield f"{name}: {limit} is not a whole number", ""
+    elif name not in _OWN_RESOURCES and not name.startswith(("hugepages-", "kubernetes.io/")):
+        yield f"{name} is no resource of Kubernetes", "resources of devices have a domain, like nvidia.com/gpu"
+
+
+def _number(value: object) -> Decimal | None:
+    return parse_quantity(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+
+
+_RESOURCES = "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/"
+RULES = (
+    Rule(
+        "quantities",
+        "A GPU limit that is a text, or a request above its limit, is refused when the pod is made, not at install.",
+        check_quantities,
+        _RESOURCES,
+    ),
+    Rule(
+        "resources-set",
+        "A container without requests and limits is the first to be evicted, and takes from its neighbours.",
+        check_resources_set,
+        _RESOURCES,
+        others=Severity.info,
+    ),
+)

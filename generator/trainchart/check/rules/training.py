@@ -1,0 +1,163 @@
+"""Rules about charts of ours: what the launcher counts on, and what keeps a training alive through upgrades."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainchart.check.finding import CheckInput, Finding, Probe
+from trainchart.check.objects import Pods, called, find_pods, mapping_at, mappings_at
+from trainchart.check.rule import Rule, Scope
+from trainchart.check.rules.cases import for_each_rendering
+from trainchart.check.rules.quantities import sees_unrequested_gpus
+from trainchart.check.sources import chart_values
+from trainchart.rendering import Manifest, Rendering
+from trainchart_runtime import contract
+from trainchart_runtime.cluster import ClusterDescriptionError, Task, dump_tf_config, hosts_by_task_type, parse_cluster
+
+_TRAINING_LABEL = "trainchart/training"
+_NEEDED = (
+    contract.TASK_TYPE,
+    contract.POD_NAME,
+    contract.ORDINAL,
+    contract.RUN_ID,
+    contract.CLUSTER_FILE,
+    contract.HYPERPARAMETERS_FILE,
+    contract.STATE_DIR,
+    contract.TERMINATION_FILE,
+    contract.MAX_RESTARTS,
+    contract.STOP_GRACE_SECONDS,
+    contract.NO_PROGRESS_SECONDS,
+)
+
+
+def check_cluster_size(given: CheckInput) -> Iterator[Finding]:
+    """Check that TF_CONFIG fits into one environment string, and that a chart refuses more pods than that."""
+    renderings = dict(given.renderings())
+    if Probe.many_pods in given.probes:
+        renderings[str(Probe.many_pods)] = given.probes[Probe.many_pods]
+    for label, rendering in renderings.items():
+        for manifest in rendering.manifests:
+            text = mapping_at(manifest.document, "data").get(contract.CLUSTER_FILE_NAME)
+            if isinstance(text, str) and manifest.kind == "ConfigMap":
+                problem = _size_problem(text)
+                if problem:
+                    yield Finding(problem, path=manifest.source, values=label, hint="refuse so many pods in the chart")
+
+
+@for_each_rendering
+def check_launcher_environment(rendering: Rendering) -> Iterator[Finding]:
+    """Check that training containers get every variable that the launcher reads, of the value it expects."""
+    for pods in _training_pods(rendering):
+        for container in pods.containers:
+            if container.document.get("name") != contract.TRAINING_CONTAINER:
+                continue
+            environment = {str(entry.get("name")): entry for entry in mappings_at(container.document, "env")}
+            for name in _NEEDED:
+                if name not in environment:
+                    yield _finding(pods, f"{container.where} lacks the variable {name}")
+            grace = environment.get(contract.STOP_GRACE_SECONDS, {}).get("value")
+            allowed = pods.spec.get("terminationGracePeriodSeconds", 30)
+            if isinstance(grace, str) and grace.isdigit() and int(grace) > allowed:
+                yield _finding(pods, f"the launcher is told {grace} seconds to stop, the pod has {allowed}")
+
+
+@for_each_rendering
+def check_training_sets(rendering: Rendering) -> Iterator[Finding]:
+    """Check what keeps pods of a training together and running."""
+    for pods in _training_pods(rendering):
+        spec = mapping_at(pods.manifest.document, "spec")
+        if spec.get("podManagementPolicy") != "Parallel":
+            yield _finding(pods, "its pods start one after the other, but each waits for its peers", "Parallel")
+        if mapping_at(spec, "updateStrategy").get("type") != "OnDelete":
+            yield _finding(pods, "an upgrade restarts its pods in the middle of a training", "OnDelete")
+        if pods.spec.get("shareProcessNamespace") is not True:
+            yield _finding(pods, "the launcher is process 1 and loses an early SIGTERM", "shareProcessNamespace: true")
+        if pods.spec.get("enableServiceLinks") is not False:
+            yield _finding(pods, "every Service of the namespace fills its environment", "enableServiceLinks: false")
+        for container in pods.containers:
+            if container.document.get("name") == contract.TRAINING_CONTAINER and sees_unrequested_gpus(pods, container):
+                yield _finding(
+                    pods, f"{container.where} asks for no GPU but sees the node's", "NVIDIA_VISIBLE_DEVICES: void"
+                )
+
+
+def check_kept_claims(given: CheckInput) -> Iterator[Finding]:
+    """Check that every volume with `keep: true` has a claim that helm uninstall leaves alone."""
+    volumes = mapping_at(chart_values(given), "volumes")
+    wanted = [name for name, volume in volumes.items() if _is_kept(volume)]
+    for case in given.cases[:1]:
+        manifests = case.rendering.manifests if case.rendering else ()
+        kept = sum(_has_keep(manifest) for manifest in manifests)
+        if case.rendering is not None and kept < len(wanted):
+            yield Finding(
+                f"{len(wanted)} volumes are to be kept ({', '.join(wanted)}), but {kept} claims are",
+                path="templates/persistentvolumeclaims.yaml",
+                hint="helm.sh/resource-policy: keep",
+            )
+
+
+def _training_pods(rendering: Rendering) -> Iterator[Pods]:
+    return (
+        pods
+        for pods in find_pods(rendering)
+        if pods.manifest.kind == "StatefulSet" and pods.labels.get(_TRAINING_LABEL) == "true"
+    )
+
+
+def _size_problem(text: str) -> str:
+    try:
+        cluster = parse_cluster(text)
+        hosts = hosts_by_task_type(cluster, {})
+        for task_type, found in hosts.items():
+            # The last task's index is the longest.
+            dump_tf_config(Task(task_type, len(found) - 1), hosts)
+    except ClusterDescriptionError as error:
+        return f"{contract.CLUSTER_FILE_NAME}: {error}"
+    return ""
+
+
+def _finding(pods: Pods, message: str, hint: str = "") -> Finding:
+    return Finding(f"{called(pods.manifest)}: {message}", path=pods.manifest.source, hint=hint)
+
+
+def _is_kept(volume: Any) -> bool:
+    found: Mapping[str, Any] = mapping_at(volume)
+    return bool(found.get("keep")) and not found.get("existingClaim") and not found.get("uri")
+
+
+def _has_keep(manifest: Manifest) -> bool:
+    annotations = mapping_at(manifest.document, "metadata", "annotations")
+    return manifest.kind == "PersistentVolumeClaim" and annotations.get("helm.sh/resource-policy") == "keep"
+
+
+RULES = (
+    Rule(
+        "cluster-size",
+        "TF_CONFIG is one environment string, and Linux refuses one beyond 128 KiB.",
+        check_cluster_size,
+        "https://man7.org/linux/man-pages/man2/execve.2.html",
+        scope=Scope.trainings,
+    ),
+    Rule(
+        "launcher-environment",
+        "The launcher stops at once where the chart does not tell it what the contract says.",
+        check_launcher_environment,
+        "docs/decisions/0003-chart-launcher-contract.md",
+        scope=Scope.trainings,
+    ),
+    Rule(
+        "training-sets",
+        "Peers must start together, and an upgrade must not restart a training by itself.",
+        check_training_sets,
+        "https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies",
+        scope=Scope.trainings,
+    ),
+    Rule(
+        "claims-kept",
+        "helm uninstall deletes the checkpoints of a claim without the annotation.",
+        check_kept_claims,
+        "https://helm.sh/docs/howto/charts_tips_and_tricks/#tell-helm-not-to-uninstall-a-resource",
+        scope=Scope.trainings,
+    ),
+)

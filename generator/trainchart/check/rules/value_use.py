@@ -1,0 +1,209 @@
+"""Rules about the use of values in templates: all are defined, all are used, and numbers print as numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.check.finding import CheckInput, Finding, Probe, Severity
+from trainchart.check.objects import called, mapping_at
+from trainchart.check.rule import Rule, Scope
+from trainchart.check.sources import (
+    VALUES_FILE,
+    chart_file,
+    chart_templates,
+    chart_values,
+    is_free_value,
+    value_keys,
+    values_schema,
+)
+
+_REFERENCE = re.compile(r"\.Values((?:\.[A-Za-z_]\w*)+)?")
+_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
+_PRINTED = re.compile(
+    r"\{\{-?\s*(?:\$\w*|\.context)?\.Values((?:\.[A-Za-z_]\w*)+)\s*(?:\|\s*(?:quote|squote|trim)\s*)?-?\}\}"
+)
+_EXPONENT = re.compile(r"(?<![\w.+-])\d+(?:\.\d+)?e\+\d+\b")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A place in a template that reads a value; an empty path means all of them."""
+
+    path: tuple[str, ...]
+    file: str
+    line: int
+
+
+def check_defined(given: CheckInput) -> Iterator[Finding]:
+    """Find `.Values.x` in templates that neither values.yaml nor the schema has."""
+    values, schema = chart_values(given), values_schema(given)
+    subcharts = {
+        str(name) for entry in _dependencies(given) for name in (entry.get("name"), entry.get("alias")) if name
+    }
+    for reference in _references(given):
+        path = reference.path
+        if not path or path[0] in subcharts or path[0] == "global":
+            continue
+        if not _is_defined(values, path) and not _in_schema(schema, path):
+            yield Finding(f".Values.{'.'.join(path)} is not in {VALUES_FILE}", path=reference.file, line=reference.line)
+
+
+def check_used(given: CheckInput) -> Iterator[Finding]:
+    """Find values that no template reads."""
+    references = list(_references(given))
+    if not references or _dependencies(given):
+        return  # A subchart's values are read by its templates, which are not looked at.
+    paths = {reference.path for reference in references}
+    if () in paths:
+        return  # `toYaml .Values` or the like reads everything.
+    names = {name for _, text in chart_templates(given) for name in re.findall(r"[.\"]([A-Za-z_]\w*)", text)}
+    for place in value_keys(given):
+        path = place.path
+        if place.is_section or path[0] in ("global", "enabled"):
+            continue
+        if not _is_read(path, paths, names) and not is_free_value(given, path[:-1]) and not _is_empty(given, path):
+            yield Finding(f"{'.'.join(path)} is used by no template", path=VALUES_FILE, line=place.line)
+
+
+def check_numbers(given: CheckInput) -> Iterator[Finding]:
+    """Find numbers that print as 2e+06: in what is rendered, and in what larger numbers would give."""
+    for label, rendering in given.renderings():
+        for manifest in rendering.manifests:
+            for where, text in _exponents(manifest.document, ""):
+                yield Finding(
+                    f"{called(manifest)}: {where} is {text}",
+                    path=manifest.source,
+                    hint="print the number with int64, or toJson",
+                    values=label,
+                )
+    large = given.probes.get(Probe.large_numbers)
+    for manifest in large.manifests if large else ():
+        for where, text in _exponents(manifest.document, ""):
+            yield Finding(
+                f"{called(manifest)}: {where} would be {text} with a larger number in {VALUES_FILE}",
+                path=manifest.source,
+                severity=Severity.error if given.is_generated else Severity.warning,
+                hint="print the number with int64, or toJson",
+            )
+
+
+def check_printed_numbers(given: CheckInput) -> Iterator[Finding]:
+    """Find templates that print an integer of values.yaml as it is."""
+    values = chart_values(given)
+    for file, text in chart_templates(given):
+        plain = _without_comments(text)
+        for match in _PRINTED.finditer(plain):
+            path = tuple(match[1].strip(".").split("."))
+            value = mapping_at(values, *path[:-1]).get(path[-1])
+            if isinstance(value, int) and not isinstance(value, bool):
+                yield Finding(
+                    f".Values.{'.'.join(path)} is printed as it is, which gives 1e+06 from a million on",
+                    path=file,
+                    line=plain.count("\n", 0, match.start()) + 1,
+                    hint=f"{{{{ int64 .Values.{'.'.join(path)} }}}}",
+                )
+
+
+def _references(given: CheckInput) -> Iterator[Reference]:
+    for file, text in chart_templates(given):
+        plain = _without_comments(text)
+        for match in _REFERENCE.finditer(plain):
+            path = tuple((match[1] or "").strip(".").split(".")) if match[1] else ()
+            yield Reference(path, file, plain.count("\n", 0, match.start()) + 1)
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+
+
+def _dependencies(given: CheckInput) -> list[Mapping[str, Any]]:
+    found = chart_file(given).get("dependencies")
+    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+
+
+def _is_defined(values: Any, path: tuple[str, ...]) -> bool:
+    for part in path:
+        if not isinstance(values, Mapping) or not values:
+            # Below a free map, a null or a list nothing can be known.
+            return isinstance(values, Mapping) or values is None
+        if part not in values:
+            return False
+        values = values[part]
+    return True
+
+
+def _in_schema(schema: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+    node: Mapping[str, Any] = schema
+    for part in path:
+        reference = node.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#/"):
+            node = mapping_at(schema, *reference.removeprefix("#/").split("/"))
+        if part not in mapping_at(node, "properties"):
+            return False
+        node = mapping_at(node, "properties", part)
+    return bool(path)
+
+
+def _is_empty(given: CheckInput, path: tuple[str, ...]) -> bool:
+    found = mapping_at(chart_values(given), *path[:-1]).get(path[-1])
+    return found == {} and is_free_value(given, path)
+
+
+def _is_read(path: tuple[str, ...], paths: set[tuple[str, ...]], names: set[str]) -> bool:
+    """Tell whether a template reads the value at `path`, or a section above it and then names its key."""
+    if any(other[: len(path)] == path for other in paths):
+        return True
+    above = [other for other in paths if path[: len(other)] == other]
+    # Its own key or that of the map it is in: entries of free maps are printed as they come.
+    return any(len(path) == len(other) + 1 or not names.isdisjoint(path[len(other) :][-2:]) for other in above)
+
+
+def _exponents(document: Any, where: str) -> Iterator[tuple[str, str]]:
+    if isinstance(document, Mapping):
+        for key, value in document.items():
+            yield from _exponents(value, f"{where}.{key}".lstrip("."))
+    elif isinstance(document, list):
+        for number, value in enumerate(document):
+            yield from _exponents(value, f"{where}[{number}]")
+    elif isinstance(document, float) and document.is_integer() and document >= 1e6:
+        # Only a number in exponent form is read as a float with nothing behind the point.
+        yield where, f"{document:.17g}" if document >= 1e17 else f"{document:g}"
+    elif isinstance(document, str) and "e+" in document:
+        yield from ((where, match[0]) for match in _EXPONENT.finditer(document))
+
+
+RULES = (
+    Rule(
+        "values-defined",
+        "A misspelt .Values.x renders as nothing, without an error.",
+        check_defined,
+        "https://helm.sh/docs/chart_best_practices/values/",
+        others=Severity.info,
+        scope=Scope.charts,
+    ),
+    Rule(
+        "values-used",
+        "A value that nothing reads promises a switch that is not there.",
+        check_used,
+        "https://helm.sh/docs/chart_best_practices/values/",
+        others=Severity.info,
+        scope=Scope.charts,
+    ),
+    Rule(
+        "numbers-plain",
+        "Helm reads numbers of values as floats, so a template prints 2000000 as 2e+06 unless it says int64.",
+        check_numbers,
+        "https://github.com/helm/helm/issues/1707",
+    ),
+    Rule(
+        "numbers-printed",
+        "An integer that is small today prints as 1e+06 once it has grown.",
+        check_printed_numbers,
+        "https://github.com/helm/helm/issues/1707",
+        others=Severity.info,
+        scope=Scope.charts,
+    ),
+)

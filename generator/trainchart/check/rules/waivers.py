@@ -1,0 +1,29 @@
+"""The rule about waivers themselves. What ran out or silences nothing is told by the runner, which alone knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.rule import Rule
+from trainchart.check.waivers import parse_waivers
+
+WAIVERS_RULE = "waivers"
+
+
+def check_waivers(given: CheckInput) -> Iterator[Finding]:
+    """Find waivers without a reason, and those that cannot be read."""
+    _, problems = parse_waivers(given.files)
+    yield from problems
+
+
+RULES = (
+    Rule(
+        WAIVERS_RULE,
+        "A waiver without a reason, or past its day, hides a fault from whoever comes next.",
+        check_waivers,
+        "docs/checks.md",
+        severity=Severity.warning,
+        others=Severity.warning,
+    ),
+)

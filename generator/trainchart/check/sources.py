@@ -1,0 +1,99 @@
+"""The files of a chart, parsed once and shared by the rules: Chart.yaml, values.yaml, its schema, README, templates."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainchart.check.finding import CheckInput
+from trainchart.check.objects import mapping_at
+from trainchart.kubernetes_yaml import KeyPlace, YamlError, find_keys, parse_mapping
+
+KUBERNETES_DEFINITIONS = "#/$defs/io.k8s."
+"""Definitions taken over from Kubernetes: strict already, and not the author's."""
+CHART_FILE = "Chart.yaml"
+VALUES_FILE = "values.yaml"
+SCHEMA_FILE = "values.schema.json"
+README_FILE = "README.md"
+NOTES_FILE = "templates/NOTES.txt"
+
+
+def read_source(given: CheckInput, path: str) -> str:
+    """Return the text of a file, empty where there is none."""
+    return _decode(given.files.get(path, b""))
+
+
+def chart_file(given: CheckInput) -> Mapping[str, Any]:
+    """Return Chart.yaml, empty where it cannot be read."""
+    return _mapping(given.files.get(CHART_FILE, b""))
+
+
+def chart_values(given: CheckInput) -> Mapping[str, Any]:
+    """Return values.yaml, empty where it cannot be read."""
+    return _mapping(given.files.get(VALUES_FILE, b""))
+
+
+def value_keys(given: CheckInput) -> tuple[KeyPlace, ...]:
+    """Return every key of values.yaml with its line."""
+    return _keys(given.files.get(VALUES_FILE, b""))
+
+
+def values_schema(given: CheckInput) -> Mapping[str, Any]:
+    """Return values.schema.json, empty where it cannot be read."""
+    return _schema(given.files.get(SCHEMA_FILE, b""))
+
+
+def is_free_value(given: CheckInput, path: tuple[str, ...]) -> bool:
+    """Tell whether the schema leaves what is at `path` to Kubernetes' definitions or to the user.
+
+    An object that may hold nothing at all counts too: there is nothing to say about it.
+    """
+    root = values_schema(given)
+    node: Mapping[str, Any] = root
+    for part in path:
+        if part not in mapping_at(node, "properties") and mapping_at(node, "additionalProperties"):
+            return True
+        node = mapping_at(node, "properties", part)
+        reference = str(node.get("$ref", ""))
+        if reference.startswith(KUBERNETES_DEFINITIONS):
+            return True
+        if reference.startswith("#/"):
+            node = mapping_at(root, *reference.removeprefix("#/").split("/"))
+    is_empty = not node.get("properties") and node.get("additionalProperties") is False
+    return is_empty or bool(mapping_at(node, "additionalProperties"))
+
+
+def chart_templates(given: CheckInput) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of the chart's own templates, those of subcharts left out."""
+    for path, content in given.files.items():
+        if path.startswith("templates/") and path.endswith((".yaml", ".yml", ".tpl", ".txt", ".json")):
+            yield path, content.decode(errors="replace")
+
+
+# The bytes of a file are asked for often and remember their hash, a text decoded from them would not.
+@functools.lru_cache(maxsize=64)
+def _mapping(content: bytes) -> Mapping[str, Any]:
+    try:
+        return parse_mapping(_decode(content))
+    except YamlError:
+        return {}
+
+
+@functools.lru_cache(maxsize=16)
+def _keys(content: bytes) -> tuple[KeyPlace, ...]:
+    return find_keys(_decode(content))
+
+
+@functools.lru_cache(maxsize=16)
+def _schema(content: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(content or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _decode(content: bytes) -> str:
+    return content.decode("utf-8-sig", errors="replace")

@@ -1,0 +1,61 @@
+"""The one owner of yamllint: its configuration, and a way to ask it about the same shape once only."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+from yamllint import linter
+from yamllint.config import YamlLintConfig
+
+_COMMON = {
+    "braces": {"max-spaces-inside": 1},
+    "brackets": {"max-spaces-inside": 1},
+    "colons": "enable",
+    "commas": "enable",
+    "hyphens": "enable",
+    "indentation": {"spaces": "consistent", "indent-sequences": "whatever"},
+    "new-lines": "enable",
+    "anchors": "enable",
+}
+_SOURCES = _COMMON | {
+    "comments": {"min-spaces-from-content": 1, "require-starting-space": True},
+    "comments-indentation": "disable",
+    "empty-lines": {"max": 2},
+    "new-line-at-end-of-file": "enable",
+    "octal-values": {"forbid-implicit-octal": True},
+    "trailing-spaces": "enable",
+    "truthy": {"check-keys": False, "allowed-values": ["true", "false"]},
+}
+# Words that rules look at; all other words of a text make no difference to its style.
+_WORD = re.compile(r"(?<![\w$])(?!(?:y|n|yes|no|on|off|true|false)\b)[A-Za-z1-9_][\w./@-]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class StyleProblem:
+    line: int
+    message: str
+    rule: str
+
+
+def find_source_problems(text: str) -> tuple[StyleProblem, ...]:
+    """Return what yamllint says about YAML that a person wrote or reads."""
+    return _find(text, rendered=False)
+
+
+def find_rendered_problems(text: str) -> tuple[StyleProblem, ...]:
+    """Return what yamllint says about rendered YAML: indentation and the like, nothing about blank lines."""
+    return _find(_WORD.sub("x", text), rendered=True)
+
+
+@functools.lru_cache(maxsize=1024)
+def _find(text: str, *, rendered: bool) -> tuple[StyleProblem, ...]:
+    problems = linter.run(text, _config(rendered))
+    return tuple(StyleProblem(found.line, found.desc, found.rule) for found in problems if found.rule)
+
+
+@functools.cache
+def _config(rendered: bool) -> YamlLintConfig:
+    rules = _COMMON if rendered else _SOURCES
+    return YamlLintConfig(f"rules: {dict(rules)!r}".replace("True", "true").replace("False", "false"))

@@ -1,0 +1,460 @@
+"""The rules about what a chart of ours is like: a whole generated chart, and one fault at a time in it.
+
+The rendering is read from tests/golden, so no Helm engine is needed. What the basic rules find is in test_rules.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from trainchart.check.finding import Case, CheckInput, Finding, Probe, Severity
+from trainchart.check.kubernetes_schemas import KubernetesSchemas
+from trainchart.check.registry import RULES, find_rules
+from trainchart.check.runner import run_checks
+from trainchart.host.kubernetes_schemas import read_definitions
+from trainchart.kubernetes_yaml import parse_documents
+from trainchart.rendering import Manifest, Rendering
+
+GOLDEN = Path(__file__).parent.parent.parent / "golden" / "parameter-server"
+CHART = GOLDEN / "chart"
+BASIC = {"helm-lint", "renders", "values-schema", "kubernetes-schema", "objects-unique", "no-namespace"}
+BASIC |= {
+    "entries-unique",
+    "names-fit",
+    "releases-apart",
+    "stable-selectors",
+    "hosts-match",
+    "lock-drift",
+    "keys-unique",
+}
+"""Those that test_rules.py puts to the test."""
+
+
+@functools.cache
+def chart_files() -> dict[str, bytes]:
+    return {path.relative_to(CHART).as_posix(): path.read_bytes() for path in CHART.rglob("*") if path.is_file()}
+
+
+@functools.cache
+def kinds() -> tuple[KubernetesSchemas, ...]:
+    return tuple(KubernetesSchemas(version, read_definitions(version)) for version in ("1.33", "1.37"))
+
+
+def parse(text: str) -> Rendering:
+    """Return the rendering that a golden file holds: every document stands below the name of its template."""
+    manifests = []
+    texts: dict[str, str] = {}
+    for part in text.split("---\n")[1:]:
+        source = part.partition("\n")[0].removeprefix("# ")
+        if source != "NOTES.txt":
+            manifests += [Manifest(source, document) for document in parse_documents(part)]
+            texts[source] = texts.get(source, "") + "---\n" + part
+    return Rendering("exp-7", "default", tuple(manifests), texts)
+
+
+@functools.cache
+def golden_text() -> str:
+    return (GOLDEN / "manifests.yaml").read_text()
+
+
+def given(rendering: Rendering | None = None, **files: str) -> CheckInput:
+    changed = {path.replace("__", "/"): text.encode() for path, text in files.items()}
+    cases = (Case("", rendering or parse(golden_text())),)
+    return CheckInput(files=chart_files() | changed, cases=cases, kinds=kinds(), values_fit=True)
+
+
+def objects(old: str, new: str) -> Callable[[], CheckInput]:
+    """Return the chart with a change in what it renders to, at the first place only."""
+
+    def change() -> CheckInput:
+        assert old in golden_text(), old
+        return given(parse(golden_text().replace(old, new, 1)))
+
+    return change
+
+
+def source(path: str, old: str, new: str) -> Callable[[], CheckInput]:
+    """Return the chart with a change in one of its files, at the first place only."""
+
+    def change() -> CheckInput:
+        text = chart_files()[path].decode()
+        assert old in text, old
+        return replace(given(), files=chart_files() | {path: text.replace(old, new, 1).encode()})
+
+    return change
+
+
+def file(path: str, text: str) -> Callable[[], CheckInput]:
+    return lambda: replace(given(), files=chart_files() | {path: text.encode()})
+
+
+def without(path: str) -> Callable[[], CheckInput]:
+    return lambda: replace(given(), files={known: text for known, text in chart_files().items() if known != path})
+
+
+def appended(text: str) -> Callable[[], CheckInput]:
+    return lambda: given(parse(golden_text() + "---\n# templates/x.yaml\n" + text))
+
+
+def probed(probe: Probe, old: str, new: str) -> Callable[[], CheckInput]:
+    assert old in golden_text(), old
+    return lambda: replace(given(), probes={probe: parse(golden_text().replace(old, new, 1))})
+
+
+METADATA = (
+    "metadata: {name: x, labels: {app.kubernetes.io/name: a, app.kubernetes.io/instance: b, helm.sh/chart: c, "
+    "app.kubernetes.io/managed-by: Helm, app.kubernetes.io/component: d}}\n"
+)
+MONITOR = f"apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\n{METADATA}spec: {{}}\n"
+ENDPOINTS = f"apiVersion: v1\nkind: Endpoints\n{METADATA}"
+OLD_BUDGET = f"apiVersion: policy/v1beta1\nkind: PodSecurityPolicy\n{METADATA}"
+SECURITY = "          securityContext:\n            allowPrivilegeEscalation: false\n"
+
+FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
+    ("chart-fields", source("Chart.yaml", "type: application", "typ: application"), "Helm knows no field 'typ'"),
+    ("chart-fields", source("Chart.yaml", "version: 1.2.3", "version: 1.2"), "version: 1.2 has the wrong type"),
+    ("chart-fields", source("Chart.yaml", "version: 1.2.3", "version: '1.2'"), "'1.2' is not a SemVer 2 version"),
+    (
+        "chart-fields",
+        source("Chart.yaml", "name: parameter", "name: Parameter"),
+        "'Parameter-server' is not a chart name",
+    ),
+    ("chart-fields", source("Chart.yaml", "  - name: Digits", "  - nmae: Digits"), "maintainers: Helm knows no nmae"),
+    ("chart-fields", source("Chart.yaml", "apiVersion: v2", "apiVersion: v3"), "apiVersion 'v3' is neither v2 nor v1"),
+    ("chart-fields", file("Chart.yaml", "a: [\ntrainchart/strategy: x\n"), "cannot be read:"),
+    ("chart-about", source("Chart.yaml", "icon:", "#icon:"), "has no icon"),
+    ("archive-clean", file("docs/notes.rej", "x"), "is a leftover that the archive would carry"),
+    ("archive-clean", file("tests/a_test.yaml", "a: 1\n"), "is for the chart's authors, not for the archive"),
+    ("archive-clean", file(".helmignore", "a**\n"), "Helm has no **"),
+    ("archive-clean", file("big.txt", "x" * 2**20), "the chart holds"),
+    ("yaml-style", source("values.yaml", "args: []", "args:   []"), "too many spaces after colon (colons)"),
+    ("yaml-style", file("ci/a-values.yaml", "on: yes\n"), "truthy value should be one of"),
+    ("rendered-style", objects("    - Ingress\n", "    -   Ingress\n"), "too many spaces after hyphen (hyphens)"),
+    ("schema-closed", source("values.schema.json", '"additionalProperties": false,', ""), "takes unknown keys"),
+    ("schema-agrees", source("values.yaml", "args: []", "args: []\nargz: []"), "argz is not in the schema"),
+    ("schema-agrees", source("values.yaml", "\ndnsPolicy: ''", ""), "dnsPolicy is in the schema but has no default"),
+    (
+        "set-types",
+        file("values.schema.json", '{"properties": {"rate": {"type": "number"}}}'),
+        "rate is a number, but --set rate=0.5 delivers a text, which the schema refuses",
+    ),
+    (
+        "set-types",
+        file("values.schema.json", '{"properties": {"tag": {"type": "string"}}}'),
+        "tag is a text, but --set tag=20261121 delivers a number, which the schema refuses",
+    ),
+    (
+        "values-defined",
+        source("templates/service.yaml", ".Values.service.port", ".Values.service.prot"),
+        ".Values.service.prot is",
+    ),
+    ("values-used", source("values.yaml", "args: []", "args: []\nargz: []"), "argz is used by no template"),
+    ("numbers-plain", objects("value: '5'", "value: '2e+06'"), "env[8].value is 2e+06"),
+    ("numbers-plain", objects("port: 2222", "port: 2e+06"), "is 2e+06"),
+    (
+        "numbers-plain",
+        probed(Probe.large_numbers, "value: '5'", "value: '2.000005e+06'"),
+        "would be 2.000005e+06 with a larger",
+    ),
+    (
+        "numbers-printed",
+        source("templates/service.yaml", "int64 .Values.service.port", ".Values.service.port"),
+        ".Values.service.port is printed as it is, which gives 1e+06 from a million on",
+    ),
+    (
+        "values-commented",
+        source("values.yaml", "# args -- ", "# arguments "),
+        "the comment above args does not begin with args",
+    ),
+    ("readme-agrees", without("README.md"), "there is no README.md"),
+    ("readme-agrees", source("README.md", "| `image.tag` |", "| `image.tags` |"), "does not name the value image.tag"),
+    (
+        "readme-agrees",
+        source("README.md", "| `image.tag` |", "| `image.tags` |"),
+        "names the value image.tags, which values.yaml",
+    ),
+    ("api-versions", appended(ENDPOINTS), "Endpoints x: v1 Endpoints is deprecated since Kubernetes 1.33"),
+    ("api-versions", appended(OLD_BUDGET), "there is no PodSecurityPolicy in policy/v1beta1 in Kubernetes 1.33, 1.37"),
+    (
+        "labels",
+        objects("app.kubernetes.io/managed-by: Helm\n", "x: y\n"),
+        "lacks the label app.kubernetes.io/managed-by",
+    ),
+    (
+        "selectors-own",
+        objects("io/component: chief\n  template", "io/component: x\n  template"),
+        "does not select its own pods",
+    ),
+    (
+        "selectors-own",
+        objects("      app.kubernetes.io/component: chief\n  template", "  template"),
+        "StatefulSet exp-7-parameter-server-chief also selects the pods of StatefulSet exp-7-parameter-server-worker",
+    ),
+    ("pod-security", objects(SECURITY, "          securityContext:\n"), "container training may gain privileges"),
+    (
+        "pod-security",
+        objects("                - ALL\n", "                - CHOWN\n"),
+        "container training keeps capabilities",
+    ),
+    ("pod-security", objects("emptyDir: {}", "hostPath: {path: /}"), "volume state is of the type hostPath"),
+    (
+        "pod-security",
+        objects("enableServiceLinks: false", "enableServiceLinks: false\n      hostNetwork: true"),
+        "set hostNetwork",
+    ),
+    (
+        "pod-security",
+        objects("containerPort: 2222", "containerPort: 2222\n              hostPort: 1"),
+        "takes port 1 of the node",
+    ),
+    (
+        "token-unused",
+        objects(
+            "automountServiceAccountToken: false\n      enable", "automountServiceAccountToken: true\n      enable"
+        ),
+        "get a token",
+    ),
+    ("images-pinned", objects("parameter-server:1.4.0", "parameter-server"), "which may be another one tomorrow"),
+    ("images-pinned", objects("imagePullPolicy: IfNotPresent\n", "stdin: false\n"), "has no imagePullPolicy"),
+    (
+        "mounts-exist",
+        objects("- name: tmp\n          emptyDir", "- name: temp\n          emptyDir"),
+        "mounts 'tmp', which is no volume",
+    ),
+    (
+        "references-exist",
+        objects("name: exp-7-parameter-server-cluster-ead12b3f", "name: y"),
+        "the chart does not render",
+    ),
+    ("quantities", objects("nvidia.com/gpu: 1", "nvidia.com/gpu: 1.5"), "nvidia.com/gpu: 1.5 is not a whole number"),
+    ("quantities", objects("nvidia.com/gpu: 1", "gpu: 1"), "gpu is no resource of Kubernetes"),
+    ("quantities", objects("memory: 2Gi", "memory: 2GB"), "resources.requests.memory: '2GB' is not a quantity"),
+    ("quantities", objects("memory: 2Gi", "memory: 3Gi"), "requests 3Gi of memory, above its limit 2Gi"),
+    ("quantities", objects("storage: 20Gi", "storage: '0'"), "storage '0' is not a size"),
+    (
+        "resources-set",
+        objects("            limits:\n              cpu: '1'\n", "            limits:\n"),
+        "has no limits.cpu",
+    ),
+    (
+        "service-targets",
+        objects("trainchart/training: 'true'\n  ports", "trainchart/training: x\n  ports"),
+        "selects no pods of the release",
+    ),
+    (
+        "service-targets",
+        objects("targetPort: tensorflow", "targetPort: grpc"),
+        "no pod that it selects has the port grpc",
+    ),
+    ("service-names", objects("serviceName: exp-7-parameter-server", "serviceName: other"), "names Service 'other'"),
+    (
+        "service-names",
+        objects("                  name: tensorboard", "                  name: http"),
+        "has no port http",
+    ),
+    (
+        "probe-ports",
+        objects("tcpSocket:\n              port: tensorboard", "tcpSocket:\n              port: http"),
+        "asks port http",
+    ),
+    (
+        "network-policy",
+        objects("  ingress:\n    - from:", "  ingress:\n    - ports: []\n    - from:"),
+        "lets anybody in",
+    ),
+    ("network-policy", objects("- port: tensorboard", "- port: board"), "names the port board, which no pod"),
+    (
+        "network-policy",
+        objects("      app.kubernetes.io/instance: exp-7\n  policyTypes", "      a: b\n  policyTypes"),
+        "selects no pods",
+    ),
+    ("budget-blocks", objects("maxUnavailable: 1", "maxUnavailable: 0"), "has maxUnavailable 0, so no node"),
+    ("budget-blocks", objects("maxUnavailable: 1", "minAvailable: 6"), "has minAvailable 6 of 6 pods"),
+    ("budget-blocks", objects("  unhealthyPodEvictionPolicy: AlwaysAllow\n", ""), "keeps pods that do not run anyway"),
+    ("access-modes", objects("- ReadWriteMany", "- ReadWriteOnce"), "is ReadWriteOnce, but 6 pods mount it"),
+    (
+        "volume-types",
+        objects("emptyDir: {}", "cephfs: {monitors: [a]}"),
+        "is of the type cephfs, gone since Kubernetes 1.31",
+    ),
+    (
+        "resource-policy",
+        objects("resource-policy: keep", "resource-policy: kept"),
+        "is 'kept', and Helm knows only keep",
+    ),
+    (
+        "immutable-names",
+        probed(Probe.more_replicas, '"replicas":1', '"replicas":3'),
+        "is immutable, but other values change its content under the same name",
+    ),
+    ("hooks", objects("helm.sh/hook: test", "helm.sh/hook: tests"), "Helm knows no hook 'tests'"),
+    (
+        "hooks",
+        objects("before-hook-creation,hook-succeeded", "hook-succeeded"),
+        "its next run finds the old object in the way",
+    ),
+    ("hooks", objects("before-hook-creation,hook", "before-hook-creation,hok"), "Helm knows no hook-delete-policy"),
+    ("helm-test", objects("helm.sh/hook: test", "x: y"), "has nothing for helm test"),
+    ("helm-test", objects("helm.sh/hook-delete-policy", "x"), "stays behind after helm test"),
+    ("notes", without("templates/NOTES.txt"), "there are no notes"),
+    (
+        "notes",
+        source("templates/NOTES.txt", "Strategy:", "--force"),
+        "names --force, which Helm 4 calls --force-replace",
+    ),
+    ("custom-resources", appended(MONITOR), "needs the API monitoring.coreos.com, which a plain cluster does not have"),
+    ("cluster-size", objects('"replicas":2', '"replicas":3000'), "bytes, but Linux allows 131072"),
+    ("cluster-size", probed(Probe.many_pods, '"replicas":2', '"replicas":3000'), "bytes, but Linux allows 131072"),
+    (
+        "launcher-environment",
+        objects("name: TRAINCHART_ORDINAL", "name: ORDINAL"),
+        "lacks the variable TRAINCHART_ORDINAL",
+    ),
+    (
+        "launcher-environment",
+        objects("value: '30'", "value: '31'"),
+        "the launcher is told 31 seconds to stop, the pod has 30",
+    ),
+    (
+        "training-sets",
+        objects("podManagementPolicy: Parallel", "podManagementPolicy: OrderedReady"),
+        "one after the other",
+    ),
+    ("training-sets", objects("type: OnDelete", "type: RollingUpdate"), "an upgrade restarts its pods"),
+    ("training-sets", objects("shareProcessNamespace: true", "shareProcessNamespace: false"), "is process 1"),
+    ("training-sets", objects("name: NVIDIA_VISIBLE_DEVICES", "name: X"), "asks for no GPU but sees the node's"),
+    (
+        "claims-kept",
+        objects("helm.sh/resource-policy: keep", "x: y"),
+        "1 volumes are to be kept (checkpoints), but 0 claims",
+    ),
+)
+
+
+def find(chart: CheckInput, *ids: str) -> tuple[Finding, ...]:
+    return run_checks(chart, find_rules(ids) if ids else RULES).findings
+
+
+def test_a_generated_chart_has_no_findings() -> None:
+    assert find(given()) == ()
+
+
+@pytest.mark.parametrize(("rule", "change", "message"), FAULTS, ids=[f"{rule}: {text}" for rule, _, text in FAULTS])
+def test_a_fault_is_found_by_its_rule(rule: str, change: Callable[[], CheckInput], message: str) -> None:
+    found = find(change(), rule)
+    assert any(message in finding.message for finding in found), found
+    assert all(finding.rule == rule for finding in found)
+    assert all(finding.path or rule == "archive-clean" for finding in found)
+
+
+def test_every_rule_is_put_to_the_test() -> None:
+    assert BASIC | {rule for rule, _, _ in FAULTS} | {"waivers"} == {rule.id for rule in RULES}
+    assert len({rule.id for rule in RULES}) == len(RULES)
+
+
+def test_every_rule_says_why_and_where_that_is_written() -> None:
+    for rule in RULES:
+        assert rule.why.endswith("."), rule.id
+        assert rule.source.startswith("https://") or (GOLDEN.parents[2] / rule.source).is_file(), rule.id
+        assert rule.check.__doc__, rule.id
+        # What is only our style is never worse in a chart of somebody else's.
+        assert rule.others.rank >= rule.severity.rank, rule.id
+
+
+def test_somebody_elses_chart_is_judged_milder() -> None:
+    insecure = objects(SECURITY, "          securityContext:\n")()
+    assert {finding.severity for finding in find(insecure, "pod-security")} == {Severity.error}
+    files = {
+        **insecure.files,
+        "Chart.yaml": insecure.files["Chart.yaml"].replace(b"trainchart/strategy", b"x/strategy"),
+    }
+    assert {finding.severity for finding in find(replace(insecure, files=files), "pod-security")} == {Severity.info}
+
+
+def test_rules_about_charts_and_trainings_leave_plain_manifests_alone() -> None:
+    rendering = parse(golden_text().replace("podManagementPolicy: Parallel", "podManagementPolicy: OrderedReady"))
+    plain = CheckInput(files={"a.yaml": b""}, cases=(Case("", replace(rendering, release="")),), kinds=kinds())
+    assert [finding for finding in find(plain) if finding.severity is not Severity.info] == []
+
+
+def test_a_finding_in_values_has_its_line() -> None:
+    [found] = find(source("values.yaml", "args: []", "args: []\nargz: []")(), "values-used")
+    lines = chart_files()["values.yaml"].decode().splitlines()
+    assert (found.path, found.line) == ("values.yaml", lines.index("args: []") + 2)
+
+
+WAIVED = "# trainchart: ignore[values-used] read by the operator's own templates"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["args: []\n" + WAIVED + "\nargz: []", "args: []\nargz: []  " + WAIVED],
+    ids=["on the line above", "on the line"],
+)
+def test_a_waiver_in_a_file_silences_its_line(text: str) -> None:
+    result = run_checks(source("values.yaml", "args: []", text)(), find_rules(("values-used", "waivers")))
+    assert result.findings == ()
+    assert [entry.waiver.reason for entry in result.waived] == ["read by the operator's own templates"]
+
+
+def test_a_waiver_reaches_no_further_than_its_line() -> None:
+    found = find(source("values.yaml", "args: []", f"args: []\n{WAIVED}\n\n\nargz: []")(), "values-used", "waivers")
+    assert [finding.rule for finding in found] == ["values-used", "waivers"]
+
+
+def test_a_waiver_on_the_first_lines_or_in_a_template_is_for_the_whole_file() -> None:
+    first = source("values.yaml", "args: []", "args: []\nargz: []")()
+    text = b"# trainchart: ignore[values-used] not ours\n" + first.files["values.yaml"]
+    assert find(replace(first, files={**first.files, "values.yaml": text}), "values-used", "waivers") == ()
+    moving = objects("parameter-server:1.4.0", "parameter-server")()
+    path = "templates/statefulset.yaml"
+    text = b"{{- /* trainchart: ignore[images-pinned] rebuilt every night */}}\n" + moving.files[path]
+    assert find(replace(moving, files={**moving.files, path: text}), "images-pinned", "waivers") == ()
+
+
+CHART_WAIVER = """
+waivers:
+  - rule: images-pinned
+    path: templates/state*.yaml
+    reason: rebuilt every night
+    until: 2027-01-31
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "today", "rules"),
+    [
+        (CHART_WAIVER, date(2027, 1, 31), []),
+        (CHART_WAIVER, date(2027, 2, 1), ["images-pinned", "waivers"]),
+        (CHART_WAIVER.replace("state*", "other"), date(2027, 1, 1), ["images-pinned", "waivers"]),
+        (CHART_WAIVER.replace("    reason: rebuilt every night\n", ""), date(2027, 1, 1), ["images-pinned", "waivers"]),
+        (CHART_WAIVER.replace("images-pinned", "images"), date(2027, 1, 1), ["images-pinned", "waivers"]),
+        (CHART_WAIVER.replace("2027-01-31", "soon"), date(2027, 1, 1), ["images-pinned", "waivers"]),
+        (CHART_WAIVER.replace("path:", "file:"), date(2027, 1, 1), ["images-pinned", "waivers"]),
+        ("waivers: {}", date(2027, 1, 1), ["images-pinned", "waivers"]),
+        ("waivers: [", date(2027, 1, 1), ["images-pinned", "waivers"]),
+    ],
+    ids=["in force", "expired", "useless", "no reason", "no such rule", "no date", "unknown key", "no list", "no YAML"],
+)
+def test_a_waiver_for_a_chart(text: str, today: date, rules: list[str]) -> None:
+    moving = objects("parameter-server:1.4.0", "parameter-server")()
+    files = {**moving.files, ".trainchart-check.yaml": text.encode()}
+    found = find(replace(moving, files=files, today=today), "images-pinned", "waivers")
+    assert [finding.rule for finding in found] == rules
+
+
+def test_a_waiver_of_a_rule_that_is_not_asked_is_left_alone() -> None:
+    waived = source("values.yaml", "args: []", f"args: []\nargz: []  {WAIVED}")()
+    assert find(waived, "images-pinned", "waivers") == ()
+
+
+@pytest.mark.parametrize(("wanted", "suggestion"), [("name-fit", "names-fit"), ("hostmatch", "hosts-match")])
+def test_an_unknown_rule_is_refused_with_a_suggestion(wanted: str, suggestion: str) -> None:
+    with pytest.raises(KeyError, match=f"there is no rule '{wanted}'; did you mean .*{suggestion}"):
+        find_rules((wanted,))
