@@ -1,0 +1,72 @@
+"""Starting, generating and checking: the generator's marks, and the same objects by other means."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.measure import Row, program, time_by_turns
+from trainchart.actions.check import check_chart
+from trainchart.actions.generate import generate_chart
+
+ROOT = Path(__file__).parent.parent
+KUBERNETES = "1.36.0"
+_SPECS = sorted(ROOT.glob("tests/golden/*/spec.yaml"))
+_TRAINCHART = Path(sys.executable).with_name("trainchart")
+
+
+def measure_start() -> list[Row]:
+    """Measure `trainchart --help` against the libraries it is made with."""
+    libraries = [sys.executable, "-c", "import typer, rich"]
+    taken = time_by_turns({"help": program([_TRAINCHART, "--help"]), "libraries": program(libraries)}, repeats=11)
+    return [
+        Row("`python -c 'import typer, rich'`", taken["libraries"] * 1000, "ms"),
+        Row("`trainchart --help`", taken["help"] * 1000, "ms"),
+        Row("ratio", taken["help"] / taken["libraries"], "×", mark=1.3),
+    ]
+
+
+def measure_one_chart(helm: Path) -> list[Row]:
+    """Measure generating a chart again, as a process and inside one, against rendering it with helm."""
+    with tempfile.TemporaryDirectory() as folder:
+        charts = Path(folder)
+        spec = ROOT / "models" / "mnist.yaml"
+        taken = time_by_turns(
+            {
+                "generate": program([_TRAINCHART, "generate", spec, "--output", charts], cwd=ROOT),
+                "in process": lambda: generate_chart(spec, charts),
+                "template": program([helm, "template", "exp", charts / "mnist", "--kube-version", KUBERNETES]),
+            }
+        )
+    return [
+        Row("`helm template` of the result", taken["template"] * 1000, "ms"),
+        Row("`trainchart generate mnist`, nothing changed", taken["generate"] * 1000, "ms"),
+        Row("ratio", taken["generate"] / taken["template"], "×", mark=2),
+        Row("the same inside a process that runs already", taken["in process"] * 1000, "ms"),
+    ]
+
+
+def measure_hundred() -> list[Row]:
+    """Measure a hundred different charts, generated and then checked, in one process."""
+    with tempfile.TemporaryDirectory() as folder:
+        specs = [_write_spec(Path(folder), number) for number in range(100)]
+        start = time.perf_counter()
+        charts = [generate_chart(spec, Path(folder, "charts")).chart for spec in specs]
+        generated = time.perf_counter()
+        findings = sum(len(check_chart(chart).findings) for chart in charts)
+        checked = time.perf_counter()
+    return [
+        Row("100 charts of all strategies generated and written", generated - start, "s", mark=2),
+        Row("100 full checks", checked - generated, "s", mark=20, note=f"{findings} findings"),
+    ]
+
+
+def _write_spec(folder: Path, number: int) -> Path:
+    source = _SPECS[number % len(_SPECS)]
+    spec = folder / f"model-{number}.yaml"
+    replaced = {"name": f"name: m-{number}", "code": 'code: {path: ".", command: [train]}'}
+    lines = [replaced.get(line.partition(":")[0], line) for line in source.read_text().splitlines()]
+    spec.write_text("\n".join(lines) + "\n")
+    return spec
