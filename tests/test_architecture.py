@@ -23,6 +23,7 @@ OWNERS = {
     "helm_python": {"host/helm_sdk.py"},
     "jinja2": {"render/chart.py"},
     "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py", "render/misfits.py"},
+    "lightkube": {"plan/quantity.py"},
     "psutil": {"local/process_table.py"},
     "ruamel": {"spec/document.py"},
     "yaml": {"kubernetes_yaml.py"},
