@@ -34,7 +34,8 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        return str((self.document.get("metadata") or {}).get("name", ""))
+        metadata = self.document.get("metadata")
+        return str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.objects import Pods, called, find_pods, mapping_at, mappings_at, selects
+from trainchart.check.objects import Pods, called, find_pods, list_at, mapping_at, mappings_at, selects
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release, for_each_rendering
 from trainchart.rendering import Rendering
@@ -45,11 +45,11 @@ def check_access_modes(rendering: Rendering) -> Iterator[Finding]:
     mounted: dict[str, list[Pods]] = {}
     for pods in find_pods(rendering):
         for volume in mappings_at(pods.spec, "volumes"):
-            name = mapping_at(volume, "persistentVolumeClaim").get("claimName")
+            name = str(mapping_at(volume, "persistentVolumeClaim").get("claimName"))
             if name in claims:
-                mounted.setdefault(str(name), []).append(pods)
+                mounted.setdefault(name, []).append(pods)
     for name, users in mounted.items():
-        modes = set(map(str, mapping_at(claims[name].document, "spec").get("accessModes") or ()))
+        modes = set(map(str, list_at(claims[name].document, "spec", "accessModes")))
         number = sum(1 if pods.replicas is None else pods.replicas for pods in users)
         if number > 1 and not modes & _SHARED_MODES:
             mode = ", ".join(sorted(modes)) or "without access mode"

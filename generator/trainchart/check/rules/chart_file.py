@@ -89,7 +89,7 @@ def _field_problems(chart: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for section, known in _ENTRY_FIELDS.items():
         entries = chart.get(section)
         for entry in entries if isinstance(entries, list) else ():
-            unknown = sorted(entry.keys() - known) if isinstance(entry, dict) else [str(entry)]
+            unknown = sorted(map(str, entry.keys() - known)) if isinstance(entry, dict) else [str(entry)]
             if unknown:
                 yield section, f"{section}: Helm knows no {', '.join(unknown)}", ""
     yield from _identity_problems(chart)

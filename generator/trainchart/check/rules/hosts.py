@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import Finding
-from trainchart.check.objects import list_at, mapping_at, pod_containers, pod_template, wanted_replicas
+from trainchart.check.objects import mapping_at, mappings_at, pod_containers, pod_template, wanted_replicas
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release
 from trainchart.rendering import Manifest, Rendering
@@ -64,9 +64,11 @@ def _role_problems(
         )
     if mapping_at(spec, "ordinals").get("start", 0) != 0:
         yield f"StatefulSet {name} does not count from 0, as {CLUSTER_KEY} takes for granted"
-    ports = {
-        port.get("containerPort") for found in pod_containers(stateful_set) for port in list_at(found.document, "ports")
-    }
+    ports = [
+        port.get("containerPort")
+        for found in pod_containers(stateful_set)
+        for port in mappings_at(found.document, "ports")
+    ]
     if ports and cluster.get("port") not in ports:
         yield f"{CLUSTER_KEY} says port {cluster.get('port')}, no container of StatefulSet {name} has it"
 

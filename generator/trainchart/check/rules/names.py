@@ -72,6 +72,7 @@ def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
 def _hosts(manifest: Manifest) -> Iterator[str]:
     if manifest.kind == "StatefulSet":
         start = mapping_at(manifest.document, "spec", "ordinals").get("start", 0)
+        start = start if isinstance(start, int) else 0
         for ordinal in range(wanted_replicas(manifest) or 0):
             yield f"{manifest.name}-{start + ordinal}"
     elif manifest.kind == "Pod":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.objects import Pods, called, find_pods, mapping_at, mappings_at, selects
+from trainchart.check.objects import Pods, called, find_pods, list_at, mapping_at, mappings_at, selects
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Manifest, Rendering
@@ -39,7 +39,7 @@ def check_names_of_services(rendering: Rendering) -> Iterator[Finding]:
     services = {manifest.name: manifest for manifest in _of_kind(rendering, "Service")}
     for manifest in rendering.manifests:
         if manifest.kind == "StatefulSet":
-            name = mapping_at(manifest.document, "spec").get("serviceName")
+            name = str(mapping_at(manifest.document, "spec").get("serviceName") or "")
             if name and name not in services:
                 yield Finding(f"{called(manifest)} names Service {name!r}, which is not rendered", path=manifest.source)
     for manifest in _of_kind(rendering, "Ingress"):
@@ -58,7 +58,7 @@ def check_probe_ports(rendering: Rendering) -> Iterator[Finding]:
     """Check that probes and hooks of containers name ports of their container."""
     for pods in find_pods(rendering):
         for container in pods.containers:
-            own = {port.get("name") for port in mappings_at(container.document, "ports")}
+            own = [port.get("name") for port in mappings_at(container.document, "ports")]
             for field in ("livenessProbe", "readinessProbe", "startupProbe"):
                 for action in ("httpGet", "tcpSocket"):
                     port = mapping_at(container.document, field, action).get("port")
@@ -102,7 +102,7 @@ def _policy_problems(policy: Manifest, chosen: list[Pods], is_ours: bool) -> Ite
             name = port.get("port")
             if isinstance(name, str) and not any(_has_port(pods, name) for pods in chosen):
                 yield f"names the port {name}, which no pod that it selects has", Severity.error
-    if is_ours and "Egress" in (spec.get("policyTypes") or ()) and not spec.get("egress"):
+    if is_ours and "Egress" in list_at(spec, "policyTypes") and not spec.get("egress"):
         yield "forbids all traffic out, name resolution included", Severity.error
 
 

@@ -90,14 +90,14 @@ def check_images(rendering: Rendering) -> Iterator[Finding]:
 def check_volume_mounts(rendering: Rendering) -> Iterator[Finding]:
     """Find mounts of volumes that the pod does not have."""
     for pods in find_pods(rendering):
-        own = {volume.get("name") for volume in mappings_at(pods.spec, "volumes")}
+        own = {str(volume.get("name")) for volume in mappings_at(pods.spec, "volumes")}
         own |= {
-            mapping_at(claim, "metadata").get("name")
+            str(mapping_at(claim, "metadata").get("name"))
             for claim in list_at(pods.manifest.document, "spec", "volumeClaimTemplates")
         }
         for container in pods.containers:
             for mount in mappings_at(container.document, "volumeMounts"):
-                if mount.get("name") not in own:
+                if str(mount.get("name")) not in own:
                     yield Finding(
                         f"{called(pods.manifest)}: {container.where} mounts {mount.get('name')!r}, which is no volume",
                         path=pods.manifest.source,
@@ -126,7 +126,10 @@ def _pod_problems(pods: Pods) -> Iterator[tuple[str, str]]:
     for volume in mappings_at(pods.spec, "volumes"):
         kinds = volume.keys() - {"name"} - _VOLUME_TYPES
         if kinds:
-            yield f"volume {volume.get('name')} is of the type {', '.join(sorted(kinds))}", "claims and CSI are allowed"
+            yield (
+                f"volume {volume.get('name')} is of the type {', '.join(sorted(map(str, kinds)))}",
+                "claims and CSI are allowed",
+            )
     for sysctl in mappings_at(pods.spec, "securityContext", "sysctls"):
         yield f"its pods set the sysctl {sysctl.get('name')}", ""
 

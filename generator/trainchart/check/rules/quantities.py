@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from trainchart.check.finding import Finding, Severity
-from trainchart.check.objects import Container, Pods, called, find_pods, mapping_at
+from trainchart.check.objects import Container, Pods, called, find_pods, mapping_at, mappings_at
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.plan.quantity import parse_quantity
@@ -50,9 +50,7 @@ def sees_unrequested_gpus(pods: Pods, container: Container) -> bool:
     """Tell whether the container would see a node's GPUs without having asked for any."""
     limits = mapping_at(container.document, "resources", "limits")
     environment = {
-        variable.get("name"): variable.get("value")
-        for variable in container.document.get("env") or ()
-        if isinstance(variable, Mapping)
+        str(variable.get("name")): variable.get("value") for variable in mappings_at(container.document, "env")
     }
     asks = any("/" in str(name) for name in limits) or bool(pods.spec.get("resourceClaims"))
     return not asks and environment.get("NVIDIA_VISIBLE_DEVICES") not in ("void", "none", "")

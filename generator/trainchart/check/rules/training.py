@@ -58,7 +58,7 @@ def check_launcher_environment(rendering: Rendering) -> Iterator[Finding]:
                     yield _finding(pods, f"{container.where} lacks the variable {name}")
             grace = environment.get(contract.STOP_GRACE_SECONDS, {}).get("value")
             allowed = pods.spec.get("terminationGracePeriodSeconds", 30)
-            if isinstance(grace, str) and grace.isdigit() and int(grace) > allowed:
+            if isinstance(grace, str) and grace.isdigit() and isinstance(allowed, int) and int(grace) > allowed:
                 yield _finding(pods, f"the launcher is told {grace} seconds to stop, the pod has {allowed}")
 
 

@@ -84,19 +84,26 @@ def check_set_types(given: CheckInput) -> Iterator[Finding]:
                 )
 
 
-def _walk(schema: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _walk(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (path in values, schema) of every object with named properties, or of none at all."""
-    yield from _walk_below(schema, schema, path, depth)
+    yield from _walk_below(schema, schema, "", ())
 
 
-def _walk_below(root: Mapping[str, Any], node: Any, path: str, depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _walk_below(
+    root: Mapping[str, Any], node: Any, path: str, above: tuple[str, ...]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    reference = mapping_at(node).get("$ref")
+    if isinstance(reference, str):
+        if reference in above:
+            return  # A definition that holds itself.
+        above = (*above, reference)
     node = _resolve(root, node)
-    if depth > 12 or not isinstance(node, Mapping):
+    if not isinstance(node, Mapping):
         return
     if node.get("properties") or "object" in _types(node):
         yield path, node
     for name, below in mapping_at(node, "properties").items():
-        yield from _walk_below(root, below, f"{path}.{name}".lstrip("."), depth + 1)
+        yield from _walk_below(root, below, f"{path}.{name}".lstrip("."), above)
 
 
 def _resolve(root: Mapping[str, Any], node: Any) -> Any:

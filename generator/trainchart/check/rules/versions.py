@@ -52,7 +52,7 @@ def check_api_versions(given: CheckInput) -> Iterator[Finding]:
                     values=label,
                 )
         for pods in find_pods(rendering):
-            old = [key for key in mapping_at(pods.spec, "nodeSelector") if key.startswith(_OLD_NODE_LABELS)]
+            old = [key for key in map(str, mapping_at(pods.spec, "nodeSelector")) if key.startswith(_OLD_NODE_LABELS)]
             if old:
                 yield Finding(
                     f"{called(pods.manifest)}: nodes no longer have the label {', '.join(old)}",
