@@ -362,6 +362,7 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
 def test_a_good_chart_has_no_findings() -> None:
     assert find(chart()) == ()
     assert find(locked({})) == ()
+    assert find(locked({".trainchart-check.yaml": "waivers: []\n"})) == ()
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainchart.archive.lock import LOCK_FILE, DriftKind, find_drift, parse_lock
 from trainchart.check.finding import CheckInput, Finding
 from trainchart.check.rule import Rule, Scope
+from trainchart.check.waivers import WAIVER_FILE
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import find_duplicate_keys
 
@@ -26,7 +27,8 @@ def check_drift(given: CheckInput) -> Iterator[Finding]:
     except ToolError as error:
         yield Finding(error.message, path=LOCK_FILE, hint=error.hint)
         return
-    for drift in find_drift(lock, given.files):
+    generated = {path: content for path, content in given.files.items() if path != WAIVER_FILE}
+    for drift in find_drift(lock, generated):
         yield Finding(
             _DRIFT[drift.kind],
             path=drift.path,
