@@ -29,6 +29,7 @@ DELIBERATE = (
     r"roles: TF_CONFIG would need \d+ bytes",
     r"roles\.\w+\.preStopSleepSeconds: the sleep of \d+ s must be shorter than stopGraceSeconds",
     r"service\.statusPort: port \d+ cannot serve TensorFlow and the status at once",
+    r"tensorboard\.enabled: this chart has no volume",
     r"volumes\.[a-z0-9-]+\.accessMode: (\d+ pods mount it|ReadOnlyMany needs readOnly)",
     r"volumes\.[a-z0-9-]+\.mountPath: give a folder, or a uri",
     r"volumes\.[a-z0-9-]+: give (size, existingClaim or uri|uri or existingClaim, not both)",
