@@ -39,9 +39,11 @@ def check_names_of_services(rendering: Rendering) -> Iterator[Finding]:
     services = {manifest.name: manifest for manifest in _of_kind(rendering, "Service")}
     for manifest in rendering.manifests:
         if manifest.kind == "StatefulSet":
-            name = str(mapping_at(manifest.document, "spec").get("serviceName") or "")
-            if name and name not in services:
-                yield Finding(f"{called(manifest)} names Service {name!r}, which is not rendered", path=manifest.source)
+            governing = str(mapping_at(manifest.document, "spec").get("serviceName") or "")
+            if governing and governing not in services:
+                yield Finding(
+                    f"{called(manifest)} names Service {governing!r}, which is not rendered", path=manifest.source
+                )
     for manifest in _of_kind(rendering, "Ingress"):
         for backend in _backends(manifest):
             name, port = backend.get("name"), mapping_at(backend, "port")
