@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SEED ?= 20261121
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long fuzz bench check format golden docs tools clean
+.PHONY: help demo test fuzz bench check format golden docs tools clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,9 +17,6 @@ demo: $(VENV)/.demo ## Generate the chart of models/mnist.yaml, check it, and tr
 
 test: check tools ## Run everything that can be tested on this machine
 	pytest
-
-test-long: check tools ## Run the tests and what takes longer than a push should wait for
-	pytest -m "long or not long"
 
 fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a run or makes another one
 	pytest tests/property --cases 400 --hypothesis-seed $(SEED)

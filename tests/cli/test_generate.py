@@ -165,3 +165,25 @@ def test_a_read_only_folder_is_a_clear_error(project: Path) -> None:
     assert done.returncode == 7
     assert "Traceback" not in done.stderr
     assert "hint:" in done.stderr
+
+
+def test_a_chart_folder_in_a_project_runs_that_projects_code(project: Path, tmp_path: Path) -> None:
+    """Two checkouts of one project share an image's name; each runs its own code."""
+    other = tmp_path / "other"
+    for folder, word in ((project, "here"), (other, "there")):
+        (folder / "models").mkdir(parents=True, exist_ok=True)
+        (folder / "code").mkdir(exist_ok=True)
+        (folder / "models" / "tiny.yaml").write_text(SPEC)
+        (folder / "code" / "train.py").write_text(f"print('trained {word}')\n")
+        assert trainchart(folder, "generate", XDG_DATA_HOME=str(tmp_path / "data")).returncode == 0
+    done = trainchart(project, "run", "charts/tiny", XDG_DATA_HOME=str(tmp_path / "data"))
+    assert "trained here" in done.stdout + done.stderr
+
+
+def test_a_full_disk_behind_stdout_is_a_clear_error(project: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "trainchart", "plan", "tiny"]
+        done = subprocess.run(command, cwd=project, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 7
+    assert "no space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -121,3 +121,16 @@ def test_a_destination_that_cannot_be_written(plain_chart: Path, tmp_path: Path)
     bad_epoch = run(plain_chart, "-d", tmp_path, SOURCE_DATE_EPOCH="yesterday")
     assert bad_epoch.returncode == 7
     assert "SOURCE_DATE_EPOCH is 'yesterday'" in bad_epoch.stderr
+
+
+def test_a_version_never_gets_another_content(plain_chart: Path, tmp_path: Path) -> None:
+    first = run(plain_chart, "-d", tmp_path / "dist")
+    assert first.returncode == 0, first.stderr
+    assert run(plain_chart, "-d", tmp_path / "dist").returncode == 0
+    (archive,) = (tmp_path / "dist").iterdir()
+    before = archive.read_bytes()
+    (plain_chart / "values.yaml").write_text((plain_chart / "values.yaml").read_text() + "\n# changed\n")
+    again = run(plain_chart, "-d", tmp_path / "dist")
+    assert again.returncode == 7
+    assert "with other content" in again.stderr
+    assert archive.read_bytes() == before

@@ -383,7 +383,8 @@ def test_every_value_has_a_comment_above_it(chart: Path) -> None:
     undocumented = {lines[i] for i in keys} - {lines[i] for i in documented}
     # Below a free-form value (a security context, say) Kubernetes documents the keys.
     allowed = re.compile(
-        r" +(allowPriv|readOnlyRoot|runAsNon|capab|drop|seccomp|type|fsGroup|pool|key|operator|apiV|kind|meta|name|matchLabels|TF_)"
+        r" +(allowPriv|readOnlyRoot|runAsNon|capab|drop|seccomp|type|fsGroup"
+        r"|pool|key|operator|apiV|kind|meta|name|matchLabels|TF_)"
     )
     assert [line for line in sorted(undocumented) if not allowed.match(line)] == []
 

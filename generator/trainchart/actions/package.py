@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.actions.chart_input import read_chart_files
+from trainchart.archive.identity import compute_identity
 from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
+from trainchart.archive.read import parse_archive
 from trainchart.errors import ChecksFailed, Problem, ToolError
-from trainchart.host.files import write_file
+from trainchart.host.files import read_bytes, write_file
 from trainchart.host.git import read_commit
 from trainchart.host.helm import find_engine
 
@@ -45,8 +47,22 @@ def package_chart(
     archive = pack_chart(files, _read_build_info(chart, environment))
     find_engine(engine).render(chart, release=archive.name[:50].rstrip("-"))
     path = destination / archive.filename
+    _require_same_identity(path, archive)
     write_file(path, archive.data)
     return PackagedChart(path, archive)
+
+
+def _require_same_identity(path: Path, archive: ChartArchive) -> None:
+    """Refuse to give a version that lies there already another content."""
+    if not path.is_file():
+        return
+    there = compute_identity(parse_archive(read_bytes(path)).files)
+    if there != archive.identity:
+        raise ToolError(
+            f"{path} holds {archive.name} {archive.version} with other content",
+            hint="a version means one content: raise `version` in the model spec, or move that archive away",
+            problems=(Problem(f"there sha256:{there}, here sha256:{archive.identity}"),),
+        )
 
 
 def _require_no_drift(chart: Path, files: Mapping[str, bytes]) -> None:

@@ -9,13 +9,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from trainchart.actions.chart_input import read_chart_files
-from trainchart.errors import PlanError, ToolError
+from trainchart.archive.lock import LOCK_FILE, parse_lock
+from trainchart.errors import PlanError, ToolError, TrainchartError
 from trainchart.host.files import read_text
 from trainchart.host.helm import find_engine
 from trainchart.host.helm_input import require_chart, require_release_name
@@ -176,7 +177,7 @@ def _open_target(target: str) -> Iterator[_Target]:
     path = Path(target)
     if _is_chart(path):
         require_chart(path)
-        yield _Target(path, _read_chart_name(path), None)
+        yield _Target(path, _read_chart_name(path), _find_project_code(path))
         return
     spec = _spec_of(path)
     if not spec.is_file():
@@ -197,6 +198,21 @@ def _is_chart(target: Path) -> bool:
 
 def _spec_of(target: Path) -> Path:
     return target if target.suffix in (".yaml", ".yml") else Path("models") / f"{target}.yaml"
+
+
+def _find_project_code(chart: Path) -> Path | None:
+    """Return the code of a chart folder that lies in its own project, beside the model spec it was generated from."""
+    lock = chart / LOCK_FILE
+    if not lock.is_file():
+        return None
+    spec = parse_lock(read_text(lock)).spec.name
+    for folder in chart.absolute().parents:
+        if (folder / spec).is_file():
+            from trainchart.actions.generate import load_model
+
+            with suppress(TrainchartError):  # a spec that is being edited does not keep its chart from running
+                return load_model(folder / spec).code
+    return None
 
 
 def _render_model(spec: Path, scratch: Path) -> _Target:

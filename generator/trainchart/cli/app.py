@@ -5,7 +5,9 @@ Command modules import their action inside the command, so that `trainchart --he
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import sys
 from typing import Annotated
 
@@ -14,7 +16,7 @@ from typer import _click as click
 
 from trainchart import __version__
 from trainchart.cli.output import print_error, print_note
-from trainchart.errors import TrainchartError
+from trainchart.errors import ToolError, TrainchartError
 
 COMMAND_MODULES = ("init", "generate", "check", "rules", "run", "logs", "package", "plan", "explain", "schema")
 """Each is trainchart.cli.<name> with a function `register(app)`, in the order --help shows them."""
@@ -50,8 +52,12 @@ for _module in COMMAND_MODULES:
 
 def main() -> None:
     """Run the command line and exit with the code that errors.py documents."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a path the terminal cannot show must not end a training
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except TrainchartError as error:
         print_error(error)
         sys.exit(error.exit_code)
@@ -64,4 +70,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG):
+            raise
+        print_error(ToolError(f"{error.filename or 'the output'}: {(error.strerror or '').lower()}"))
+        sys.exit(ToolError.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
