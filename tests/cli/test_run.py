@@ -61,6 +61,8 @@ def test_a_dry_run_as_text_names_commands_and_addresses(tmp_path: Path) -> None:
         ([str(_CHART), "--set", "strategy=gossip"], 4, "unknown strategy 'gossip'"),
         ([str(_CHART), "--set-json", "roles=null"], 4, "no training pods"),
         ([str(_CHART), "--resume", "--fresh"], 2, "exclude each other"),
+        ([str(_CHART), "--resume"], 2, "--resume needs the --release"),
+        ([str(_CHART), "--resume", "--release", "exp-7"], 4, "there is no release exp-7 to go on with"),
         ([str(_CHART), "--claim", "data"], 2, "expected CLAIM=FOLDER"),
     ],
 )

@@ -87,6 +87,8 @@ def _run(
 
     if resume and fresh:
         raise typer.BadParameter("--resume and --fresh exclude each other")
+    if resume and not release:
+        raise typer.BadParameter("--resume needs the --release to go on with")
     existing = Existing.RESUME if resume else Existing.FRESH if fresh else Existing.REFUSE
     request = RunRequest(
         target=target,

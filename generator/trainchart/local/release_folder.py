@@ -6,6 +6,7 @@ Holds claims/ (what survives), pods/ (what lives as long as a pod), logs/, run.j
 from __future__ import annotations
 
 import contextlib
+import difflib
 import fcntl
 import json
 import os
@@ -61,13 +62,21 @@ def claim_release(runs_folder: Path, chart_name: str) -> str:
 def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterator[Path]:
     """Lock the release, and give its folder as `existing` says; the lock ends with the block or the process.
 
-    A folder that is new and still without a run when the block fails is removed again.
+    A folder that is new and still without a run when the block fails is removed again. A folder with anything
+    in it that no run has made is never touched.
     """
+    if existing is Existing.RESUME:
+        _require_resumable(runs_folder, release)
     _make(runs_folder)
     folder = (runs_folder / release).absolute()
     with _locked(runs_folder / _LOCKS / f"{release}.lock", release):
         try:
             is_used = folder.exists() and any(folder.iterdir())
+            if is_used and not _holds_run(folder):
+                raise PlanError(
+                    f"{folder} was not made by a run of {release}, so it is left alone",
+                    hint="choose another name with --release, or another folder with --runs-dir",
+                )
             if is_used and existing is Existing.REFUSE:
                 raise PlanError(
                     f"the release {release} exists already: {folder}",
@@ -131,6 +140,23 @@ def read_record(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
+
+
+def _holds_run(folder: Path) -> bool:
+    """Say whether `write_plan` has finished here: only then may anything be removed."""
+    record = read_record(folder / RUN_FILE)
+    return record.get("release") == folder.name and "chart" in record and "pods" in record
+
+
+def _require_resumable(runs_folder: Path, release: str) -> None:
+    folder = runs_folder.absolute() / release
+    if folder.is_dir() and any(folder.iterdir()):
+        return
+    known = sorted(path.parent.name for path in runs_folder.glob(f"*/{RUN_FILE}") if _holds_run(path.parent))
+    close = difflib.get_close_matches(release, known, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    hint += f"releases there: {', '.join(known)}" if known else f"{runs_folder} holds no releases; see --runs-dir"
+    raise PlanError(f"there is no release {release} to go on with", hint=hint)
 
 
 @contextmanager

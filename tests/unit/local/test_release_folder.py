@@ -23,7 +23,7 @@ def use(runs: Path, release: str, existing: Existing = Existing.REFUSE) -> Path:
     with open_release(runs, release, existing) as folder:
         for name in ("claims/ckpt", "pods/chief-0", "logs"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        (folder / RUN_FILE).write_text("{}")
+        write_record(folder / RUN_FILE, {"release": release, "chart": "mnist-0.1.0", "pods": []})
     return folder
 
 
@@ -64,6 +64,32 @@ def test_a_fresh_run_keeps_nothing(tmp_path: Path) -> None:
     use(tmp_path, "exp-7")
     with open_release(tmp_path, "exp-7", Existing.FRESH) as folder:
         assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("existing", list(Existing))
+@pytest.mark.parametrize("record", [None, "{}", '{"release": "another", "chart": "mnist-0.1.0", "pods": []}', "["])
+def test_a_folder_that_no_run_made_is_never_touched(tmp_path: Path, existing: Existing, record: str | None) -> None:
+    (tmp_path / "mydata" / "pods").mkdir(parents=True)
+    (tmp_path / "mydata" / "pods" / "file").write_text("x")
+    if record is not None:
+        (tmp_path / "mydata" / RUN_FILE).write_text(record)
+    with pytest.raises(PlanError, match="left alone") as caught, open_release(tmp_path, "mydata", existing):
+        pass
+    assert "--fresh" not in caught.value.hint
+    assert (tmp_path / "mydata" / "pods" / "file").read_text() == "x"
+
+
+def test_only_what_exists_can_be_resumed(tmp_path: Path) -> None:
+    use(tmp_path, "exp-7")
+    (tmp_path / "other").mkdir()
+    with pytest.raises(PlanError, match="no release exp-8") as caught, open_release(tmp_path, "exp-8", Existing.RESUME):
+        pass
+    assert caught.value.hint == "did you mean exp-7? releases there: exp-7"
+    assert not (tmp_path / "exp-8").exists()
+    with pytest.raises(PlanError) as caught, open_release(tmp_path / "none", "exp-8", Existing.RESUME):
+        pass
+    assert "--runs-dir" in caught.value.hint
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_running_release_is_locked(tmp_path: Path) -> None:
