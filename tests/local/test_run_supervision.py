@@ -251,6 +251,29 @@ def test_kill_dash_nine_leaves_no_orphan(runs: Runs) -> None:
     wait_until(lambda: living(pids) == [], "every process is gone")
 
 
+def test_killed_guardian_is_replaced_and_leaves_no_orphan(runs: Runs) -> None:
+    values = roles(chief=(1, "hang_with_children"), worker=(1, "hang_with_children"), ps=(1, "serve"))
+    process = runs.start("exp-1", values)
+    files = [runs.claim("exp-1") / f"pids-{label}.json" for label in ("chief-0", "worker-0")]
+    wait_until(lambda: all(file.exists() for file in files), "chief and worker are up")
+    first = guardian_of(process.pid)
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: guardian_of(process.pid) not in (None, first), "there is another guardian")
+    pids = [pid for file in files for pid in json.loads(file.read_text())]
+    pids += [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+    process.kill()
+    wait_until(lambda: living(pids) == [], "every process is gone")
+
+
+def guardian_of(pid: int) -> int | None:
+    for child in psutil.Process(pid).children():
+        with contextlib.suppress(psutil.Error):
+            if child.status() != psutil.STATUS_ZOMBIE and "trainchart.local.guardian" in child.cmdline():
+                return child.pid
+    return None
+
+
 def test_two_runs_side_by_side(runs: Runs) -> None:
     values = roles(chief=(1, "wait_for_restart"), worker=(1, "serve"), ps=(1, "serve"))
     processes = [runs.start(release, values, "--format", "json") for release in ("exp-1", "exp-2")]

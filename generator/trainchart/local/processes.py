@@ -83,13 +83,51 @@ class PodProcess:
 
 
 class Guardian:
-    """Our end of the guardian process (guardian.py)."""
+    """Our end of the guardian process (guardian.py), which is started again when somebody kills it."""
 
     def __init__(self, mark_prefix: str, environment: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            # -P: a folder named like a module of ours in the current folder must not be imported.
-            [sys.executable, "-P", "-m", "trainchart.local.guardian", POD_MARK, mark_prefix],
-            env=dict(environment),
+        # -P: a folder named like a module of ours in the current folder must not be imported.
+        self._argv = [sys.executable, "-P", "-m", "trainchart.local.guardian", POD_MARK, mark_prefix]
+        self._environment = dict(environment)
+        self._sessions: set[int] = set()
+        self._process = self._start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def watch(self, session: int) -> None:
+        self._sessions.add(session)
+        self._tell(f"+{session}\n")
+
+    def forget(self, session: int) -> None:
+        """Stop watching a session that has no process left: its number may be used again by others."""
+        self._sessions.discard(session)
+        self._tell(f"-{session}\n")
+
+    def revive(self) -> bool:
+        """Start another guardian if this one has ended, for the same sessions; return whether it had.
+
+        :raises OSError: when the operating system refuses to start it.
+        """
+        if self._process.poll() is None:
+            return False
+        self._close_pipe()
+        self._process = self._start()
+        for session in self._sessions:
+            self._tell(f"+{session}\n")
+        return True
+
+    def close(self) -> None:
+        """Let the guardian do its last sweep and wait for it."""
+        self._close_pipe()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GUARDIAN_SECONDS)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self._argv,
+            env=self._environment,
             cwd=Path("/"),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -97,28 +135,14 @@ class Guardian:
             start_new_session=True,
         )
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def watch(self, session: int) -> None:
-        self._tell(f"+{session}\n")
-
-    def forget(self, session: int) -> None:
-        """Stop watching a session that has no process left: its number may be used again by others."""
-        self._tell(f"-{session}\n")
-
-    def close(self) -> None:
-        """Let the guardian do its last sweep and wait for it."""
+    def _close_pipe(self) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GUARDIAN_SECONDS)
 
     def _tell(self, line: str) -> None:
         assert self._process.stdin is not None
-        # A guardian that somebody killed takes only the protection against kill -9 with it.
+        # A guardian that has ended is told everything again by `revive`.
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(line.encode())
             self._process.stdin.flush()

@@ -86,6 +86,7 @@ class _Supervisor:
             self._look_at_ends()
             self._look_at_signals()
             self._look_at_timers()
+            self._look_at_guardian()
             self._advance()
             self._take_snapshot()
         self._take_snapshot(at_once=True)
@@ -171,6 +172,12 @@ class _Supervisor:
                     f"{runner.plan.label} did not stop within {runner.plan.stop_grace_seconds} s: killed"
                 )
         self._inject_kills()
+
+    def _look_at_guardian(self) -> None:
+        # A machine without room for one more process refuses now and may agree at the next look.
+        with contextlib.suppress(OSError):
+            if self._guardian.revive():
+                self._observer.show_event("the process that guards against orphans was killed: started another")
 
     def _inject_kills(self) -> None:
         for request in list(self._kills):
