@@ -142,9 +142,11 @@ def test_failure_is_explained(runs: Runs) -> None:
 
 def test_own_failure_is_restarted_within_the_budget(runs: Runs) -> None:
     values = {**roles(chief=(1, "fail_once"), worker=(1, "serve"), ps=(1, "serve")), "maxRestarts": 1}
-    code, out, _ = finish(runs.start("exp-1", values, "--format", "json"))
+    code, out, _ = finish(runs.start("exp-1", values))
     assert code == 0
-    assert {pod["pod"]: pod["attempts"] for pod in json.loads(out)["pods"]}["chief-0"] == 2
+    assert "  restarted    chief-0 once\n" in out
+    result = json.loads((runs.folder / ".trainchart/runs/exp-1/result.json").read_text())
+    assert {pod["pod"]: pod["attempts"] for pod in result["pods"]}["chief-0"] == 2
 
 
 def test_injected_kill_is_survived(runs: Runs) -> None:
@@ -154,6 +156,15 @@ def test_injected_kill_is_survived(runs: Runs) -> None:
     attempts = {pod["pod"]: (pod["attempts"], pod["containerRestarts"]) for pod in json.loads(out)["pods"]}
     assert attempts["worker-1"] == (2, 0)
     assert attempts["worker-0"] == (1, 0)
+    assert json.loads(out)["warnings"] == []
+
+
+def test_injected_kill_that_comes_too_late_is_told(runs: Runs) -> None:
+    code, out, err = finish(runs.start("exp-1", {}, "--kill", "worker-1@100s", "--format", "json"))
+    assert code == 0, err
+    said = "--kill had no effect: the run ended before worker-1@100s"
+    assert json.loads(out)["warnings"] == [said]
+    assert f"warning: {said}" in err.splitlines()
 
 
 def test_killed_launcher_is_restarted_like_a_container(runs: Runs) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.output import Format, FormatOption, print_json, print_note
 from trainchart.errors import Problem, TrainingFailed
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def _run(
         return
     with choose_display(quiet=quiet or output is Format.json) as display:
         plan, result = run_local(request, display)
+    for warning in result.warnings:
+        print_note(f"warning: {warning}")
     if output is Format.json:
         print_json(describe_result(plan, result))
     elif result.failure is None:

@@ -17,6 +17,8 @@ class KillRequest:
     label: str
     after_seconds: float
     """Counted from the start of the pod's training program."""
+    text: str
+    """As the user wrote it."""
 
 
 def parse_kills(texts: Sequence[str], labels: Collection[str]) -> tuple[KillRequest, ...]:
@@ -35,7 +37,7 @@ def parse_kills(texts: Sequence[str], labels: Collection[str]) -> tuple[KillRequ
                 Problem(f"--kill {text!r}: there is no pod {match['label']!r}", hint=f"pods: {', '.join(labels)}")
             )
         else:
-            requests.append(KillRequest(match["label"], float(match["amount"]) * _SECONDS[match["unit"]]))
+            requests.append(KillRequest(match["label"], float(match["amount"]) * _SECONDS[match["unit"]], match[0]))
     if problems:
         raise PlanError("the failures to inject do not fit this run", problems=tuple(problems))
     return tuple(sorted(requests, key=lambda request: request.after_seconds))

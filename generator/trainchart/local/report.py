@@ -53,6 +53,7 @@ def describe_result(plan: LocalPlan, result: RunResult) -> dict[str, Any]:
         "step": result.step,
         "examplesPerSecond": result.examples_per_second,
         "metrics": {label: dict(metrics) for label, metrics in result.metrics.items()},
+        "warnings": list(result.warnings),
         "failure": None if result.failure is None else asdict(result.failure),
         "pods": [_describe_pod(pod) for pod in result.pods],
         "folders": {
@@ -131,6 +132,9 @@ def summarize_result(plan: LocalPlan, result: RunResult, chart: str) -> str:
         lines.append("  " + ", ".join(numbers))
     for label, metrics in result.metrics.items():
         lines.append(f"  {label}: " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items()))
+    restarted = [f"{pod.label} {_times(pod.restarts)}" for pod in result.pods if pod.restarts]
+    if restarted:
+        lines.append("  restarted    " + ", ".join(restarted))
     lines += [f"  {name:<13}{place}" for name, place in _places(plan, result)]
     if result.verdict is Verdict.SUCCEEDED:
         lines += ["next:", *(f"  {step}" for step in _next_steps(plan, chart))]
@@ -161,6 +165,10 @@ def explain_hint(failure: Failure, plan: LocalPlan) -> str:
     if failure.cause == causes.PROGRAM_MISSING.name:
         return f"the code was looked for in {pod.working_directory}: name its folder with --code; {log}"
     return f"{failure.hint} {log}".strip()
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _duration(seconds: float) -> str:

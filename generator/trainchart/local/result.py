@@ -24,6 +24,11 @@ class PodResult:
     metrics: Mapping[str, float]
     log_file: str
 
+    @property
+    def restarts(self) -> int:
+        """How often the program was started again, be it by its launcher or with its launcher."""
+        return max(self.attempts - 1, self.container_restarts, 0)
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -55,6 +60,8 @@ class RunResult:
     """Folders of the SavedModels among the checkpoints."""
     signal: int | None
     """The signal that interrupted the run."""
+    warnings: tuple[str, ...] = ()
+    """What the user asked for and did not get."""
 
     @property
     def step(self) -> int | None:

@@ -266,6 +266,7 @@ class _Supervisor:
             failure=explain_failure(self._ends) if self._verdict is Verdict.FAILED else None,
             saved_models=find_saved_models(self._plan.checkpoints),
             signal=self._signals[0] if self._verdict is Verdict.INTERRUPTED else None,
+            warnings=tuple(f"--kill had no effect: the run ended before {request.text}" for request in self._kills),
         )
 
 

@@ -12,10 +12,10 @@ LABELS = ("chief-0", "worker-0", "worker-1")
 
 def test_requests_are_parsed_and_sorted() -> None:
     assert parse_kills(["worker-1@1m", "chief-0@20s", "worker-0@500ms", "chief-0@3"], LABELS) == (
-        KillRequest("worker-0", 0.5),
-        KillRequest("chief-0", 3.0),
-        KillRequest("chief-0", 20.0),
-        KillRequest("worker-1", 60.0),
+        KillRequest("worker-0", 0.5, "worker-0@500ms"),
+        KillRequest("chief-0", 3.0, "chief-0@3"),
+        KillRequest("chief-0", 20.0, "chief-0@20s"),
+        KillRequest("worker-1", 60.0, "worker-1@1m"),
     )
 
 
