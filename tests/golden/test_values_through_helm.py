@@ -72,6 +72,8 @@ def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, me
         "roles.chief.replicas=2",
         "roles.worker.memory=lots",
         "roles.worker.env.TF_CONFIG=mine",
+        "env.TRAINCHART_ORDINAL=5",
+        "env.A-B=5",
         "image.pullPolicy=Sometimes",
         "image.digest=sha256:12",
         "run.startDeadline=soon",

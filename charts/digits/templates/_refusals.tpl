@@ -3,7 +3,17 @@
 {{- if eq (int64 .Values.service.port) (int64 .Values.service.statusPort) -}}
 {{- fail (printf "service.statusPort: port %d cannot serve TensorFlow and the status at once" (int64 .Values.service.port)) -}}
 {{- end -}}
+{{- range $key, $value := .Values.env -}}
+{{- if regexMatch "^(TRAINCHART_.*|TF_CONFIG)$" $key -}}
+{{- fail (printf "env.%s: this variable is set by trainchart itself" $key) -}}
+{{- end -}}
+{{- end -}}
 {{- range $role, $settings := .Values.roles -}}
+{{- range $key, $value := $settings.env -}}
+{{- if regexMatch "^(TRAINCHART_.*|TF_CONFIG)$" $key -}}
+{{- fail (printf "roles.%s.env.%s: this variable is set by trainchart itself" $role $key) -}}
+{{- end -}}
+{{- end -}}
 {{- if ge (int64 $settings.preStopSleepSeconds) (int64 $settings.stopGraceSeconds) -}}
 {{- fail (printf "roles.%s.preStopSleepSeconds: the sleep of %d s must be shorter than stopGraceSeconds, %d s" $role (int64 $settings.preStopSleepSeconds) (int64 $settings.stopGraceSeconds)) -}}
 {{- end -}}

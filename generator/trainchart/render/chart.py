@@ -21,7 +21,7 @@ from trainchart.render.misfits import find_misfits
 from trainchart.render.readme import describe_hyperparameters, list_value_rows
 from trainchart.render.schema import NUMBER_PATTERN, render_values_schema
 from trainchart.render.values_yaml import render_values_yaml
-from trainchart.spec.section import PassThrough
+from trainchart.spec.section import RESERVED_ENV_PATTERN, PassThrough
 from trainchart.spec.settings import PodSettings
 
 FAMILY = "training-job"
@@ -129,4 +129,5 @@ def _variables(plan: ChartPlan) -> dict[str, Any]:
         "value_rows": list_value_rows(plan),
         "number_pattern": NUMBER_PATTERN.replace("\\", "\\\\"),
         "kube_version": KUBE_VERSION,
+        "reserved_env_pattern": RESERVED_ENV_PATTERN,
     }

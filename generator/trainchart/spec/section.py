@@ -17,6 +17,7 @@ QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+|m|k|Ki|[MGTPE]i?)?$"
 DURATION_PATTERN = r"^([0-9]{1,6}h([0-9]{1,6}m)?([0-9]{1,6}s)?|[0-9]{1,6}m([0-9]{1,6}s)?|[0-9]{1,9}s?)$"
 ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 RESERVED_ENV_PATTERN = r"^(TRAINCHART_.*|TF_CONFIG)$"
+"""Refused by the plan and in _refusals.tpl; a schema could only say that a name is not allowed, and not why."""
 OBJECT_NAME_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$"
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
 LABEL_KEY_PATTERN = r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
@@ -77,7 +78,8 @@ STRING_MAP: dict[str, Any] = {"type": "object", "additionalProperties": {"type":
 LABEL_MAP: dict[str, Any] = {
     "type": "object",
     "propertyNames": {"pattern": LABEL_KEY_PATTERN},
-    "additionalProperties": {"type": ["string", "integer"], "pattern": LABEL_VALUE_PATTERN},
+    # A number becomes a text, and "-5" is no label.
+    "additionalProperties": {"type": ["string", "integer"], "pattern": LABEL_VALUE_PATTERN, "minimum": 0},
 }
 ANNOTATION_MAP: dict[str, Any] = {
     "type": "object",
@@ -94,7 +96,7 @@ _OPTIONAL_QUANTITY_SCHEMA: dict[str, Any] = {
 _DURATION_SCHEMA: dict[str, Any] = {"type": ["string", "integer"], "pattern": DURATION_PATTERN, "minimum": 0}
 _ENV_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "propertyNames": {"allOf": [{"pattern": ENV_NAME_PATTERN}, {"not": {"pattern": RESERVED_ENV_PATTERN}}]},
+    "propertyNames": {"pattern": ENV_NAME_PATTERN},
     "additionalProperties": {
         "anyOf": [
             {"type": ["string", "number", "boolean"]},
