@@ -21,9 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_TALLY] = Counter()
+    cases = config.getoption("--cases")
     hypothesis.settings.register_profile(
         "trainchart",
-        max_examples=config.getoption("--cases"),
+        max_examples=cases,
+        # `make test` tries the same cases every time: what is new is for `make fuzz` to find.
+        derandomize=cases == CASES,
         deadline=None,
         print_blob=True,
         # A case is a whole rendering: making a failing one small takes minutes, and the case printed says enough.

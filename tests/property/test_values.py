@@ -23,6 +23,7 @@ from trainchart.rendering import Rendering, ValueOverrides
 TESTS = Path(__file__).parents[1]
 CHARTS = sorted([*TESTS.glob("golden/*/chart"), *TESTS.parent.glob("charts/*")])
 DELIBERATE = (
+    r"(roles\.\w+\.)?env\.\w+: this variable is set by trainchart itself",
     r"hyperparameters\.\w+: \S+ is (less than the minimum|greater than the maximum|too large or too small)",
     r"hyperparameters\.\w+: \S+ must be (greater|less) than",
     r"networkPolicy\.tensorboardFrom: name the ingress controller's namespace",
