@@ -6,7 +6,7 @@ Pure, and from the manifests alone: whatever a template puts into a container ap
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -16,7 +16,7 @@ from trainchart.local.environment import ContainerEnvironment, inherit_variables
 from trainchart.local.expansion import PathMap, expand_variables
 from trainchart.local.notices import Notices
 from trainchart.local.objects import PodIdentity, RenderedData, TrainingSet
-from trainchart.local.volumes import PlannedFile, Storage, resolve_volumes
+from trainchart.local.volumes import PlannedFile, Storage, claim_names, resolve_volumes
 from trainchart.rendering import Manifest
 from trainchart_runtime import cluster, contract
 
@@ -41,7 +41,7 @@ class LocalSettings:
     caller: Mapping[str, str]
     """The caller's whole environment; only what environment.INHERITED names is used."""
     claims: Mapping[str, str]
-    """Claim name to the folder that the user chose for it."""
+    """Name of a claim, whole or short, to the folder that the user chose for it."""
     ports: Mapping[str, int]
     """Loopback port for every address of `needed_addresses`."""
 
@@ -123,6 +123,8 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
             hint="mend these, or install the chart in a cluster",
             problems=tuple(notices.problems),
         )
+    claims = {name: folder for _, draft in drafts for name, folder in draft.claims.items()}
+    _check_claims(settings.claims, claims, {_claim_prefix(training_set) for training_set in sets})
     pods = tuple(draft.plan for _, draft in drafts)
     first = drafts[0][1]
     return LocalPlan(
@@ -134,7 +136,7 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
         addresses=addresses,
         deciding=first.deciding,
         evaluator_grace_seconds=_evaluator_grace_seconds(sets),
-        claims={name: folder for _, draft in drafts for name, folder in draft.claims.items()},
+        claims=claims,
         checkpoints=first.plan.environment.get(contract.CHECKPOINTS_DIR, ""),
         tensorboard_logs=first.plan.environment.get(contract.LOG_DIR, ""),
         warnings=tuple(notices.warnings),
@@ -161,6 +163,22 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices) -> None:
         devices = sorted(name for name in limits if "/" in name)
         if devices:
             notices.warn(f"{training_set.role} asks for {', '.join(devices)}: here all share what this machine has")
+
+
+def _claim_prefix(training_set: TrainingSet) -> str:
+    """Return what a generated chart puts before the names of its own objects."""
+    return f"{training_set.service}-"
+
+
+def _check_claims(chosen: Collection[str], claims: Collection[str], prefixes: Collection[str]) -> None:
+    names = {claim: [name for prefix in prefixes for name in claim_names(claim, prefix)] for claim in claims}
+    unknown = [name for name in chosen if not any(name in known for known in names.values())]
+    if unknown:
+        shortest = sorted(min(known, key=len) for known in names.values())
+        raise PlanError(
+            f"there is no claim {', '.join(repr(name) for name in unknown)} for --claim to replace",
+            hint=f"claims: {', '.join(shortest)}" if shortest else "no training pod mounts a claim",
+        )
 
 
 def _evaluator_grace_seconds(sets: Sequence[TrainingSet]) -> int:
@@ -194,7 +212,7 @@ class _PodPlanner:
         pod_folder = folder / "pods" / pod.label
         container = training_set.container
         resolved = resolve_environment(container, pod, self.data, self.settings.caller, self.notices)
-        storage = Storage(folder / "claims", pod_folder, self.settings.claims)
+        storage = Storage(folder / "claims", pod_folder, self.settings.claims, _claim_prefix(training_set))
         volumes = resolve_volumes(training_set, pod, self.data, storage, resolved.values, self.notices)
         termination_file = str(pod_folder / "termination-log")
         image_paths = (

@@ -29,7 +29,21 @@ class Storage:
     claims_folder: PurePosixPath
     pod_folder: PurePosixPath
     chosen_claims: Mapping[str, str]
-    """Claim name to a folder that the user chose for it."""
+    """Name of a claim, whole or short, to a folder that the user chose for it."""
+    claim_prefix: str
+    """What the short names of claims leave out."""
+
+    def find_chosen(self, claim: str) -> str | None:
+        for name in claim_names(claim, self.claim_prefix):
+            if name in self.chosen_claims:
+                return self.chosen_claims[name]
+        return None
+
+
+def claim_names(claim: str, prefix: str) -> tuple[str, ...]:
+    """Return the names by which a user may call a claim: its own, and the short one where it has one."""
+    short = claim.removeprefix(prefix)
+    return (claim, short) if short and short != claim else (claim,)
 
 
 @dataclass(frozen=True)
@@ -39,7 +53,7 @@ class MountedVolumes:
     paths: tuple[tuple[str, str], ...]
     """(path in the container, path here)"""
     claims: Mapping[str, str]
-    """Claim name to its folder."""
+    """Claim name to its folder; a volume that only a cluster has counts as the claim `volume-<name>`."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +120,12 @@ class _VolumePlanner:
         sources = volume["projected"].get("sources") or [] if "projected" in volume else [volume]
         if not all(self._is_known(source) for source in sources):
             kinds = ", ".join(sorted({key for key in volume if key != "name"})) or "without a kind"
-            folder = self.storage.claims_folder / f"volume-{name}"
-            self.notices.warn(f"volume {name} ({kinds}) exists in a cluster only: here it is the folder {folder}")
-            return _Volume(folder)
+            claim = f"volume-{name}"
+            chosen = self.storage.find_chosen(claim)
+            folder = PurePosixPath(chosen) if chosen else self.storage.claims_folder / claim
+            if not chosen:
+                self.notices.warn(f"volume {name} ({kinds}) exists in a cluster only: here it is the folder {folder}")
+            return _Volume(folder, claim=claim)
         files = tuple(
             PlannedFile(str(own_folder / path), content, is_secret)
             for source in sources
@@ -122,7 +139,7 @@ class _VolumePlanner:
 
     def _plan_claim(self, reference: Mapping[str, Any]) -> _Volume:
         claim = str(reference.get("claimName"))
-        chosen = self.storage.chosen_claims.get(claim)
+        chosen = self.storage.find_chosen(claim)
         folder = PurePosixPath(chosen) if chosen else self.storage.claims_folder / claim
         if not chosen and claim not in self.data.claims and not reference.get("made"):
             self.notices.warn(

@@ -248,6 +248,33 @@ def test_a_chosen_folder_stands_for_a_claim() -> None:
     assert chief_of(chosen).environment["DATA"] == "/home/me/digits/train"
 
 
+@pytest.mark.parametrize("name", ["exp-7-mnist-checkpoints", "checkpoints"])
+def test_a_claim_may_be_called_by_its_short_name(name: str) -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        (claim,) = (volume["persistentVolumeClaim"] for volume in pod["volumes"] if "persistentVolumeClaim" in volume)
+        claim["claimName"] = "exp-7-mnist-checkpoints"
+
+    plan = make_plan(change, claims={name: "/home/me/old"})
+    assert plan.claims == {"exp-7-mnist-checkpoints": "/home/me/old"}
+
+
+def test_a_volume_of_clusters_only_can_be_replaced() -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        pod["volumes"].append({"name": "disk", "hostPath": {"path": "/mnt"}})
+        container["volumeMounts"].append({"name": "disk", "mountPath": "/mnt"})
+        container["env"].append({"name": "DATA", "value": "/mnt/train"})
+
+    plan = make_plan(change, claims={"volume-disk": "/home/me/digits"})
+    assert plan.warnings == ()
+    assert chief_of(plan).environment["DATA"] == "/home/me/digits/train"
+
+
+def test_a_claim_that_nobody_mounts_cannot_be_replaced() -> None:
+    with pytest.raises(PlanError, match="no claim 'checkpoint' for --claim") as caught:
+        make_plan(claims={"checkpoint": "/home/me/old"})
+    assert caught.value.hint == "claims: ckpt"
+
+
 def test_hidden_gpus_are_hidden_from_cuda() -> None:
     assert environment_with({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"})["CUDA_VISIBLE_DEVICES"] == "-1"
     assert "CUDA_VISIBLE_DEVICES" not in environment_with()
