@@ -28,9 +28,10 @@ def refused(path: str, value: object) -> bool:
         ("volumes.data.existingClaim", "", "no such claim"),
         ("tensorboard.ingress.tlsSecret", "tls", "TLS"),
         ("hyperparameters.tag", "two\n\tlines", "a\x7fb"),
+        ("commonLabels", {"team": 7}, {"team": -7}),
         ("roles.worker.memory", "2Ki", "2K"),
     ],
 )
-def test_names_texts_and_quantities(path: str, good: str, bad: str) -> None:
+def test_names_texts_and_quantities(path: str, good: object, bad: object) -> None:
     assert not refused(path, good)
     assert refused(path, bad)
