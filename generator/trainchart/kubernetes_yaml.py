@@ -80,6 +80,8 @@ for _tag, _pattern, _first in (
         _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
 
 _BOOLEANS = {word: word[0] in "yYtT" or word.lower() == "on" for word in _WORDS.split("|")}
+# As a value, << is a text like any other; only as a key it merges.
+_Loader.add_constructor("tag:yaml.org,2002:merge", lambda loader, node: loader.construct_scalar(node))
 _Loader.add_constructor("tag:yaml.org,2002:bool", lambda loader, node: _BOOLEANS[node.value])
 
 

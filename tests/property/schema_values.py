@@ -1,6 +1,6 @@
 """Random values for a JSON Schema: ones that it accepts, and ones that it must refuse.
 
-hypothesis-jsonschema is not used: it resolves every reference first, which never ends for the pod definitions of
+hypothesis-jsonschema is not used: it resolves every reference first, which is a great deal for the pod definitions of
 Kubernetes that the schema of a chart holds.
 """
 

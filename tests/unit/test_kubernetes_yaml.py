@@ -40,3 +40,8 @@ def test_duplicate_keys_are_found_at_every_depth_once() -> None:
     text = "a: 1\nb:\n  - c: 1\n    d: 2\n    c: 3\n---\ne: &x {f: 1, f: 2}\ng: *x\na: 2\n"
     assert [(found.key, found.line) for found in find_duplicate_keys(text)] == [("c", 5), ("f", 7)]
     assert find_duplicate_keys("a: [") == ()
+
+
+def test_the_merge_sign_is_a_text_where_it_is_a_value() -> None:
+    assert parse_documents("a: <<\nb: {<<: {c: 1}}\n") == ({"a": "<<", "b": {"c": 1}},)
+    assert parse_mapping(dump_mapping({"a": "<<"})) == {"a": "<<"}
