@@ -277,6 +277,24 @@ def test_killed_guardian_is_replaced_and_leaves_no_orphan(runs: Runs) -> None:
     wait_until(lambda: living(pids) == [], "every process is gone")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels tie no process to its parent")
+def test_programs_end_even_when_all_that_watch_them_are_killed_at_once(runs: Runs) -> None:
+    process = runs.start("exp-1", roles(chief=(1, "hang_with_children"), worker=(1, "serve"), ps=(1, "serve")))
+    pids_file = runs.claim("exp-1") / "pids-chief-0.json"
+    wait_until(pids_file.exists, "the chief is up")
+    log = runs.folder / ".trainchart/runs/exp-1/logs/worker-0.log"
+    wait_until(lambda: log.exists() and "serving" in log.read_text(), "the worker is up")
+    watching = [process.pid, *(child.pid for child in psutil.Process(process.pid).children())]
+    grandchildren = psutil.Process(process.pid).children(recursive=True)
+    programs = [child.pid for child in grandchildren if child.ppid() in watching[1:]]
+    assert len(programs) == 3
+    for pid in watching:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in reversed(watching):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: living(programs) == [], "every program is gone")
+
+
 def guardian_of(pid: int) -> int | None:
     for child in psutil.Process(pid).children():
         with contextlib.suppress(psutil.Error):

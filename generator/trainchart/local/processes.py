@@ -16,6 +16,7 @@ from pathlib import Path
 from trainchart.errors import ToolError
 from trainchart.local.plan import POD_MARK, PodPlan
 from trainchart.local.process_table import kill_sessions
+from trainchart_runtime import contract
 
 _GUARDIAN_SECONDS = 20.0
 """How long the guardian may take for its last sweep before a run ends without it."""
@@ -33,7 +34,7 @@ class PodProcess:
         try:
             self._process = subprocess.Popen(
                 plan.argv,
-                env=dict(plan.environment),
+                env={**plan.environment, contract.LOCAL_PARENT: str(os.getpid())},
                 cwd=plan.working_directory,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

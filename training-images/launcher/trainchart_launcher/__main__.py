@@ -22,6 +22,13 @@ def main() -> None:
     signals.install()
     try:
         from trainchart_launcher.supervise import launch
+        from trainchart_runtime import contract
+
+        parent = os.environ.get(contract.LOCAL_PARENT)
+        if parent:
+            from trainchart_launcher.lifeline import tie_to_parent
+
+            tie_to_parent(int(parent))
 
         code = launch(sys.argv[1:], os.environ, signals)
     except BaseException:

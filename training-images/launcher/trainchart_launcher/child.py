@@ -9,6 +9,7 @@ import time
 from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_launcher.signals import FORWARDED, send_to_group
+from trainchart_runtime import contract
 
 _PIPE_BYTES = 1 << 20
 """A program that writes in bursts should not wait for the launcher."""
@@ -28,13 +29,18 @@ def start_child(command: Sequence[str], environ: Mapping[str, str]) -> Child:
 
     posix_spawn is what subprocess would use, without the milliseconds of importing it.
     """
+    environ = dict(environ)
+    if environ.pop(contract.LOCAL_PARENT, ""):
+        from trainchart_launcher.lifeline import tie_command
+
+        command = tie_command(command)
     stdout_read, stdout_write = _open_pipe()
     stderr_read, stderr_write = _open_pipe()
     try:
         pid = os.posix_spawnp(
             command[0],
             list(command),
-            dict(environ),
+            environ,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, stdout_write, 1),
                 (os.POSIX_SPAWN_DUP2, stderr_write, 2),

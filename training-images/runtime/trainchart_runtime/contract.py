@@ -35,6 +35,8 @@ LOG_DIR = "TRAINCHART_LOG_DIR"
 """Where TensorBoard summaries go; absent where the model keeps no checkpoints."""
 ADDRESSES = "TRAINCHART_ADDRESSES"
 """JSON map from "host:port" as the cluster knows it to the "host:port" used here. Set by local runs only."""
+LOCAL_PARENT = "TRAINCHART_LOCAL_PARENT"
+"""Number of the process that the launcher and its program must not outlive. Set by local runs only."""
 
 # --- what the launcher tells the program -----------------------------------------------------------------
 TF_CONFIG = "TF_CONFIG"
