@@ -55,6 +55,7 @@ EARLY, ERROR, LOST = "[chief-0] early 1", "[worker-0] ValueError: too fast 1", "
         (["--pod", "worker-0"], [ERROR]),
         (["--since-failure"], [ERROR, LOST]),
         (["--follow"], [EARLY, ERROR, LOST]),
+        (["--follow", "--tail", "1"], [LOST]),
     ],
 )
 def test_lines_are_merged_and_chosen(runs: Path, arguments: list[str], expected: list[str]) -> None:
@@ -75,6 +76,7 @@ def test_lines_are_json_where_asked(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
+        (["x" * 300], 7, "there is no local run"),
         (["exp-9"], 7, "runs there: exp-1, exp-2"),
         (["exp-1", "--pod", "ps-0"], 7, "its pods: chief-0, worker-0"),
         (["exp-2", "--since-failure"], 1, "no failure is recorded for exp-2"),

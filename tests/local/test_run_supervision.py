@@ -216,8 +216,9 @@ def test_interrupt_lets_the_chief_save_before_the_others_go(runs: Runs) -> None:
     process = runs.start("exp-1", roles(chief=(1, "save_on_term"), worker=(1, "serve"), ps=(1, "note_term")))
     wait_until((runs.claim("exp-1") / "ready").exists, "the chief is up")
     process.send_signal(signal.SIGINT)
-    code, _, err = finish(process)
+    code, out, err = finish(process)
     assert code == 130
+    assert out.endswith(f"next:\n  trainchart run {_CHART} --resume --release exp-1\n")
     assert "Traceback" not in err
     assert (runs.claim("exp-1") / "saved").read_text() == "True"
     assert (runs.claim("exp-1") / "stopped-ps").exists()

@@ -36,7 +36,7 @@ def read_logs(request: LogsRequest) -> Iterator[LogLine]:
     folder = _find_release(request)
     logs = _find_logs(folder, request)
     since = _find_failure_stamp(folder) if request.since_failure else ""
-    lines = follow_lines(logs, (folder / RESULT_FILE).exists) if request.follow else read_lines(logs)
+    lines = follow_lines(logs, (folder / RESULT_FILE).exists, request.tail) if request.follow else read_lines(logs)
     wanted = (line for line in lines if line.at >= since)
     if request.tail is not None and not request.follow:
         return iter(deque(wanted, maxlen=request.tail))
@@ -46,13 +46,21 @@ def read_logs(request: LogsRequest) -> Iterator[LogLine]:
 def _find_release(request: LogsRequest) -> Path:
     if request.release:
         folder = request.runs_folder / request.release
-        if not (folder / RUN_FILE).is_file():
+        if not _is_run(folder):
             raise ToolError(f"there is no local run {request.release!r}", hint=_known_hint(request.runs_folder))
         return folder
     runs = sorted(request.runs_folder.glob(f"*/{RUN_FILE}"), key=lambda path: path.stat().st_mtime)
     if not runs:
         raise ToolError(f"there are no local runs in {request.runs_folder}", hint="start one: trainchart run MODEL")
     return runs[-1].parent
+
+
+def _is_run(folder: Path) -> bool:
+    try:
+        return (folder / RUN_FILE).is_file()
+    except OSError:
+        # A name that is too long for any file.
+        return False
 
 
 def _known_hint(runs_folder: Path) -> str:

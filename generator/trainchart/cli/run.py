@@ -117,7 +117,7 @@ def _run(
     if output is Format.json:
         print_json(describe_result(plan, result))
     elif result.failure is None:
-        print(summarize_result(plan, result, chart_argument(target, plan.chart)))
+        print(summarize_result(plan, result, chart_argument(target, plan.chart), target))
     _leave(plan, result)
 
 

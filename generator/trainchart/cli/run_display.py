@@ -39,8 +39,11 @@ def choose_display(*, quiet: bool) -> Iterator[Observer]:
 
 
 class Silence:
+    """Nothing but warnings: those say that the result may not be what was wanted."""
+
     def show_plan(self, plan: LocalPlan) -> None:
-        pass
+        for warning in plan.warnings:
+            print_note(f"note: {warning}")
 
     def show_line(self, label: str, text: str) -> None:
         pass

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,10 +35,15 @@ def read_lines(logs: Mapping[str, Path]) -> Iterator[LogLine]:
     return heapq.merge(*(_read_pod(label, path) for label, path in sorted(logs.items())))
 
 
-def follow_lines(logs: Mapping[str, Path], is_over: Callable[[], bool]) -> Iterator[LogLine]:
-    """Yield all lines, then new ones as they come, until `is_over`; merged within each look."""
+def follow_lines(logs: Mapping[str, Path], is_over: Callable[[], bool], last: int | None = None) -> Iterator[LogLine]:
+    """Yield the `last` lines there are (None: all), then new ones as they come, until `is_over`.
+
+    They are merged within each look.
+    """
     tails = [_Tail(label, path) for label, path in sorted(logs.items())]
-    yield from read_lines({label: path.with_name(path.name + ".1") for label, path in logs.items()})
+    rotated = list(read_lines({label: path.with_name(path.name + ".1") for label, path in logs.items()}))
+    present = heapq.merge(rotated, sorted(line for tail in tails for line in tail.read()))
+    yield from present if last is None else deque(present, maxlen=last)
     while True:
         # Asked before reading: what was written before the end is then surely read.
         was_over = is_over()

@@ -120,8 +120,11 @@ def introduce_plan(plan: LocalPlan) -> list[str]:
     ]
 
 
-def summarize_result(plan: LocalPlan, result: RunResult, chart: str) -> str:
-    """Return the end of a run in words: verdict, numbers, places, next steps with the chart as the user names it."""
+def summarize_result(plan: LocalPlan, result: RunResult, chart: str, target: str) -> str:
+    """Return the end of a run in words: verdict, numbers, places, next steps.
+
+    `chart` is what helm takes and `target` what the user ran.
+    """
     lines = [f"{result.verdict}: {result.release} after {_duration(result.seconds)}"]
     numbers = []
     if result.step is not None:
@@ -138,6 +141,8 @@ def summarize_result(plan: LocalPlan, result: RunResult, chart: str) -> str:
     lines += [f"  {name:<13}{place}" for name, place in _places(plan, result)]
     if result.verdict is Verdict.SUCCEEDED:
         lines += ["next:", *(f"  {step}" for step in _next_steps(plan, chart))]
+    elif result.verdict is Verdict.INTERRUPTED:
+        lines += ["next:", f"  trainchart run {shlex.quote(target)} --resume --release {plan.release}"]
     return "\n".join(lines)
 
 
