@@ -71,7 +71,7 @@ def test_own_faults_are_restarted_in_place_up_to_the_budget(make_pod):
     code, _, stderr = pod.run(COUNT + "raise ValueError('bad shape')")
     assert (code, pod.attempts()) == (1, 3)
     assert "starting again in 0.2 s" in stderr and "starting again in 0.4 s" in stderr
-    assert "giving up: 3 failures, 2 restarts are allowed" in stderr
+    assert "giving up: failures: 3, restarts allowed: 2" in stderr
     assert (pod.message.attempt, pod.message.own_failures) == (3, 3)
 
 

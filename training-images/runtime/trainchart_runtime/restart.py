@@ -62,7 +62,7 @@ def explain_giving_up(attempts: Attempts, cause: Cause, max_restarts: int) -> st
     """Return why the program, whose failure is counted already, is not started again; "" where it is."""
     if cause.restart == RESTART_IN_PLACE:
         failures = attempts.own_failures
-        return "" if failures <= max_restarts else f"{failures} failures, {max_restarts} restarts are allowed"
+        return "" if failures <= max_restarts else f"failures: {failures}, restarts allowed: {max_restarts}"
     if cause.restart == RESTART_IN_PLACE_PEER:
         losses = attempts.peer_failures_in_a_row
         return "" if losses <= PEER_RESTARTS_LIMIT else f"its peers were lost {losses} times in a row"
