@@ -193,8 +193,6 @@ def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impo
         yield Impossibility((*path, "subPath"), f"{volume.sub_path!r} is not a folder inside the volume")
     if volume.size != "" and not parse_quantity(volume.size):
         yield Impossibility((*path, "size"), f"{volume.size!r} is not a positive quantity", "for example 20Gi")
-    if volume.uri and "://" not in volume.uri:
-        yield Impossibility((*path, "uri"), f"{volume.uri!r} is not a URI", "for example s3://bucket/path")
     if not volume.uri and not volume.mount_path.startswith("/"):
         what = f"{volume.mount_path!r} is not an absolute path" if volume.mount_path else f"{name} has no mountPath"
         yield Impossibility((*path, "mountPath"), what, f"for example mountPath: /{name}")

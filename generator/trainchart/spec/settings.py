@@ -156,7 +156,7 @@ class VolumeSettings(Section):
 
     existing_claim: ObjectName
     """Name of an existing PersistentVolumeClaim to use instead of making one."""
-    uri: str
+    uri: Annotated[str, Field(pattern=r"^([a-z][a-z0-9+.-]*://[^\s\x00-\x1f\x7f-\x9f]+)?$")]
     """Object-store address (gs://…, s3://…) handed to the program instead of any claim."""
     size: OptionalQuantity
     """Size of the claim that the chart makes."""

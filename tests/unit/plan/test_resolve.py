@@ -102,6 +102,7 @@ def test_all_problems_come_at_once_each_with_its_line_and_a_suggestion(resolved:
         ("description: Handwritten digits.\n", "", "description is missing"),
         ("description: Handwritten digits.", 'description: "a\\0b"', "holds control characters"),
         ("mountPath: /checkpoints", "mountPath: checkpoints", "volumes.checkpoints.mountPath: 'checkpoints'"),
+        ("size: 20Gi", "uri: bucket/path", "volumes.checkpoints.uri: 'bucket/path' is not accepted"),
         ("registry.example.com/ml/mnist", "a/b:1", "image.repository: 'a/b:1' is not accepted"),
         ('tag: "1.4.0"', "tag: 1.10", "image.tag: 1.1 is not accepted"),
     ],
