@@ -32,7 +32,7 @@ def test_waits_double_up_to_a_limit(failures, expected):
 def test_own_faults_are_bounded_over_the_pods_life():
     steady = fail(causes.PROGRAM_ERROR, 3, ran_seconds=STEADY_SECONDS)
     assert explain_giving_up(steady, causes.PROGRAM_ERROR, 3) == ""
-    assert "4 failures, 3 restarts" in explain_giving_up(fail(causes.KILLED, 1, steady), causes.KILLED, 3)
+    assert "failures: 4, restarts allowed: 3" in explain_giving_up(fail(causes.KILLED, 1, steady), causes.KILLED, 3)
 
 
 def test_lost_peers_do_not_use_up_the_own_budget():
