@@ -52,14 +52,15 @@ def test_digits_are_learned_whatever_the_seed(tmp_path: Path, seed: int) -> None
 def test_a_training_survives_the_death_of_a_worker_the_ps_and_the_chief(tmp_path: Path) -> None:
     result = train(
         tmp_path,
-        *("--set", "hyperparameters.maxSteps=6000", "--set", "hyperparameters.checkpointSteps=100"),
+        *("--set", "hyperparameters.maxSteps=10000", "--set", "hyperparameters.checkpointSteps=100"),
         *("--kill", "worker-1@15s", "--kill", "ps-0@22s", "--kill", "chief-0@32s"),
     )
     assert result["verdict"] == "Succeeded"
-    assert result["step"] == 6000
+    assert result["step"] == 10000
     assert result["metrics"]["evaluator-0"]["accuracy"] >= ACCURACY
     attempts = {pod["pod"]: pod["attempts"] for pod in result["pods"]}
     assert attempts["worker-1"] == 2
     assert attempts["ps-0"] == 2
-    assert attempts["chief-0"] >= 3, "once because its ps was lost, once because it was killed"
+    # Killed once; and started again after the loss of its ps, unless it was still waiting for that ps.
+    assert attempts["chief-0"] >= 2
     assert attempts["worker-0"] == 1
