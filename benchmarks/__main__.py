@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
-import importlib.util
 import os
 import platform
 from pathlib import Path
@@ -13,6 +12,8 @@ from benchmarks.generator import ROOT, measure_hundred, measure_one_chart, measu
 from benchmarks.launcher import measure_launcher
 from benchmarks.measure import Row
 from benchmarks.peers import measure_peers
+from testcluster.programs import find_program
+from testcluster.versions import GO_PROGRAMS
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 REASONS = {
@@ -32,7 +33,7 @@ REASONS = {
 
 
 def main() -> None:
-    helm = _find_helm()
+    helm = find_program("helm-4")
     sections = {
         "Start": measure_start(),
         "Generate one chart": measure_one_chart(helm),
@@ -57,7 +58,7 @@ def _head() -> list[str]:
         "",
         f"- {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, {_processor()}, {os.cpu_count()} cores,"
         f" load {load:.1f} at the end",
-        f"- Python {platform.python_version()}, {versions}, helm 4.3.1",
+        f"- Python {platform.python_version()}, {versions}, helm {GO_PROGRAMS['helm-4'].version}",
     ]
 
 
@@ -85,16 +86,6 @@ def _processor() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
-
-
-def _find_helm() -> Path:
-    spec = importlib.util.spec_from_file_location("helm_program", ROOT / "tests" / "helm_program.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    program: Path = module.find_helm_program(4)
-    return program
 
 
 if __name__ == "__main__":

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from types import ModuleType
 
 import psutil
 import pytest
 
+from testcluster.programs import ProgramError, find_program
+
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
-def _load_helm_program() -> ModuleType:
-    # Test modules are imported by path (importmode=importlib), so siblings are not importable by name.
-    spec = importlib.util.spec_from_file_location("helm_program", Path(__file__).with_name("helm_program.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _helm(major: int) -> Path:
-    helm_program = _load_helm_program()
+def _find_program(name: str) -> Path:
     try:
-        program: Path = helm_program.find_helm_program(major)
-    except helm_program.HelmProgramMissingError as error:
+        return find_program(name)
+    except ProgramError as error:
         if os.environ.get("CI"):
             pytest.fail(str(error), pytrace=False)
         pytest.skip(str(error))
-    return program
 
 
 @pytest.hookimpl(wrapper=True)
@@ -67,13 +55,13 @@ def _no_process_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="session")
 def helm3() -> Path:
     """The pinned helm 3 program."""
-    return _helm(3)
+    return _find_program("helm-3")
 
 
 @pytest.fixture(scope="session")
 def helm4() -> Path:
     """The pinned helm 4 program."""
-    return _helm(4)
+    return _find_program("helm-4")
 
 
 @pytest.fixture
