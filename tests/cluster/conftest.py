@@ -1,0 +1,119 @@
+"""Fixtures of the cluster tests: which cluster, a namespace for each test, users, and the fault kit's doors."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testcluster.access import Access, describe
+from testcluster.choice import NEEDED_PROGRAMS, NETWORK_PLUGINS, Machine, Named, Nowhere, Own, choose_cluster
+from testcluster.cluster import Cluster, start_cluster
+from testcluster.ingredients import find_home, prepare_ingredients
+
+QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gpu": "16", "pods": "40"}
+"""Quota of each test's namespace: roomy, but every container must say what it needs."""
+
+_numbers = itertools.count()
+
+
+def _look_at_machine() -> Machine:
+    return Machine(
+        system=platform.system(),
+        is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
+        found_programs=frozenset(name for name in NEEDED_PROGRAMS if shutil.which(name)),
+        has_network_plugins=Path(NETWORK_PLUGINS).is_dir(),
+        has_go=shutil.which("go") is not None,
+    )
+
+
+@pytest.fixture(scope="session")
+def _choice(request: pytest.FixtureRequest) -> Named | Own:
+    choice = choose_cluster(request.config.getoption("--kube-context"), os.environ, _look_at_machine())
+    if isinstance(choice, Nowhere):
+        pytest.skip(choice.reason)
+    return choice
+
+
+@pytest.fixture(scope="session")
+def _own_cluster(_choice: Named | Own) -> Iterator[Cluster | None]:
+    if isinstance(_choice, Named):
+        yield None
+        return
+    cluster = start_cluster(prepare_ingredients(), find_home())
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def own_cluster(_own_cluster: Cluster | None) -> Iterator[Cluster]:
+    """The tests' own cluster, for what nobody does to somebody's: stop kubelets, cut cables, fill disks."""
+    if _own_cluster is None:
+        pytest.skip("this test breaks nodes, which only the tests' own cluster is for")
+    yield _own_cluster
+    _own_cluster.check()
+
+
+@pytest.fixture(scope="session")
+def admin(
+    _choice: Named | Own, _own_cluster: Cluster | None, helm4: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Access:
+    """Access as cluster administrator, with helm 4 as `helm` on its PATH."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "helm").symlink_to(helm4)
+    if _own_cluster is not None:
+        return Access(_own_cluster.kubeconfig, None, (folder, _own_cluster.programs))
+    assert isinstance(_choice, Named)
+    path = Path(_choice.kubeconfig or "~/.kube/config").expanduser()
+    return Access(path, _choice.context, (folder,))
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest, admin: Access) -> Iterator[str]:
+    """A namespace of the test's own with Pod Security `restricted` and a quota; what is in it ends with the test."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40]
+    yield from make_namespace(admin, f"{name}-{next(_numbers)}".lstrip("-"))
+
+
+@pytest.fixture(scope="module")
+def module_namespace(request: pytest.FixtureRequest, admin: Access) -> Iterator[str]:
+    """Like `namespace`, shared by the tests of a module, for a release that many tests look at."""
+    name = Path(request.node.name).stem.replace("_", "-")
+    yield from make_namespace(admin, f"{name}-{next(_numbers)}")
+
+
+def make_namespace(admin: Access, name: str) -> Iterator[str]:
+    """Make a namespace and end it afterwards, its pods at once."""
+    levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    objects = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": levels}},
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "tests", "namespace": name},
+            "spec": {"hard": QUOTA},
+        },
+    ]
+    admin.kubectl("apply", "-f", "-", text="\n---\n".join(map(json.dumps, objects)))
+    yield name
+    admin.kubectl("delete", "statefulsets,deployments,jobs", "--all", "-n", name, "--wait=false")
+    admin.kubectl("delete", "pods", "--all", "-n", name, "--force", "--grace-period=0")
+    admin.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Show what the pods of a failed test did."""
+    report = yield
+    funcargs = getattr(item, "funcargs", {})
+    name = funcargs.get("namespace") or funcargs.get("module_namespace")
+    if report.when == "call" and report.failed and name and "admin" in funcargs:
+        report.sections.append((f"namespace {name}", describe(funcargs["admin"].client(), name)))
+    return report

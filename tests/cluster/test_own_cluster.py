@@ -1,0 +1,128 @@
+"""The tests' own cluster: it comes up whole, says why when it does not, and leaves nothing, killed or not."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from lightkube.resources.core_v1 import Node
+
+from testcluster import slots
+from testcluster.access import Access
+from testcluster.cluster import Cluster, ClusterError, start_cluster
+from testcluster.config import GPU_RESOURCE
+from testcluster.control import ControlError
+from testcluster.ingredients import prepare_ingredients
+
+pytestmark = pytest.mark.cluster
+
+START_AND_SLEEP = """
+import sys, time
+from pathlib import Path
+from testcluster.cluster import start_cluster
+from testcluster.ingredients import prepare_ingredients
+cluster = start_cluster(prepare_ingredients(), Path(sys.argv[1]))
+print(cluster.config.name, cluster.keeper_pid, flush=True)
+time.sleep(600)
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class OtherRun:
+    """Somebody else's test run on this machine, with a cluster of its own."""
+
+    process: subprocess.Popen[str]
+    name: str
+    keeper_pid: int
+
+
+@pytest.fixture
+def other_run(own_cluster: Cluster, tmp_path: Path) -> Iterator[OtherRun]:
+    package = str(Path(__file__).parent)
+    process = subprocess.Popen(
+        [sys.executable, "-c", START_AND_SLEEP, str(own_cluster.folder.parent / tmp_path.name)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": package},
+    )
+    assert process.stdout is not None
+    name, pid = process.stdout.readline().split()
+    yield OtherRun(process, name, int(pid))
+    process.kill()
+    process.wait()
+
+
+def test_two_nodes_are_ready_with_four_gpus_each(own_cluster: Cluster, admin: Access) -> None:
+    nodes = list(admin.client().list(Node))
+
+    assert [node.metadata and node.metadata.name for node in nodes] == ["node1", "node2"]
+    for node in nodes:
+        assert node.status is not None
+        assert {c.type: c.status for c in node.status.conditions or []}["Ready"] == "True"
+        assert (node.status.allocatable or {})[GPU_RESOURCE] == "4"
+
+
+def test_a_killed_run_leaves_nothing_that_runs_and_the_next_removes_its_files(
+    own_cluster: Cluster, other_run: OtherRun, admin: Access
+) -> None:
+    """Two clusters side by side, the second one killed with no chance to clean up."""
+    assert other_run.name != own_cluster.config.name
+    keeper = psutil.Process(other_run.keeper_pid)
+    everything = [keeper, *keeper.children(recursive=True)]
+    assert {"containerd", "kubernetes"} <= {process.name().split("-")[0] for process in everything}
+
+    other_run.process.send_signal(signal.SIGKILL)
+    other_run.process.wait()
+
+    _, alive = psutil.wait_procs(everything, timeout=20)
+    assert not alive
+    _wait_for(lambda: not Path("/sys/class/net", other_run.name).exists(), "the interface gone")
+    folders = slots.remove_leftovers()
+    assert len(folders) == 1
+    assert not folders[0].exists()
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/{other_run.name}-*"))
+    assert other_run.name not in Path("/proc/self/mountinfo").read_text()
+    assert admin.kubectl("get", "--raw", "/readyz") == "ok"
+
+
+def test_a_component_that_fails_shows_its_own_last_lines(own_cluster: Cluster, tmp_path: Path) -> None:
+    program = tmp_path / "storage"
+    program.write_text("#!/bin/sh\necho the disk is upset\nexit 3\n")
+    program.chmod(0o755)
+    ingredients = prepare_ingredients()
+    broken = dataclasses.replace(ingredients, programs=dataclasses.replace(ingredients.programs, storage=str(program)))
+
+    with pytest.raises(ClusterError, match=r"storage-\w+ ended with 3; its last lines:\n  the disk is upset"):
+        start_cluster(broken, own_cluster.folder.parent)
+
+
+def test_a_component_that_dies_later_is_told_with_its_last_lines(own_cluster: Cluster) -> None:
+    own_cluster.check()
+    pid = own_cluster.run_inside(["pgrep", "-f", "kube-proxy.*node2"]).stdout.split()[0]
+    own_cluster.run_inside(["kill", "-9", pid])
+
+    def is_told() -> bool:
+        try:
+            own_cluster.check()
+        except ControlError as error:
+            assert "kube-proxy-node2 ended with -9" in str(error)
+            return True
+        return False
+
+    _wait_for(is_told, "the death of kube-proxy told")
+    own_cluster.start_component("kube-proxy-node2")
+
+
+def _wait_for(met: Callable[[], bool], what: str, deadline_seconds: float = 20) -> None:
+    deadline = time.monotonic() + deadline_seconds
+    while not met():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)

@@ -1,0 +1,73 @@
+"""The test cluster by hand: `python -m testcluster up|down|shell|status`; `make cluster-up` and so on call it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+from . import cluster as clusters
+from . import slots
+from .control import ControlError
+from .ingredients import find_home, prepare_ingredients
+
+
+def main() -> int:
+    """Do one thing and say what happened."""
+    parser = argparse.ArgumentParser(prog="testcluster", description="The tests' Kubernetes, started by hand.")
+    parser.add_argument("command", choices=("up", "down", "shell", "status"))
+    try:
+        return {"up": _up, "down": _down, "shell": _shell, "status": _status}[parser.parse_args().command]()
+    except (clusters.ClusterError, ControlError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _up() -> int:
+    ingredients = prepare_ingredients()
+    start = time.monotonic()
+    print("Starting a cluster of two nodes ...", file=sys.stderr)
+    cluster = clusters.start_cluster(ingredients, find_home(), detached=True)
+    print(f"Up after {time.monotonic() - start:.1f} s; end it with: make cluster-down", file=sys.stderr)
+    print(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.programs}:$PATH")
+    return 0
+
+
+def _down() -> int:
+    for cluster in clusters.find_clusters():
+        if (cluster.folder / clusters.DETACHED).exists():
+            cluster.stop()
+            print(f"Removed {cluster.config.name}", file=sys.stderr)
+    for folder in slots.remove_leftovers():
+        print(f"Removed what was left of {folder}", file=sys.stderr)
+    return 0
+
+
+def _shell() -> int:
+    running = [cluster for cluster in clusters.find_clusters() if (cluster.folder / clusters.DETACHED).exists()]
+    if not running:
+        print("no cluster is running; start one with: make cluster-up", file=sys.stderr)
+        return 1
+    cluster = running[0]
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(cluster.kubeconfig),
+        "PATH": f"{cluster.programs}:{os.environ['PATH']}",
+        "PS1": f"({cluster.config.name}) $ ",
+    }
+    shell = os.environ.get("SHELL", "/bin/sh")
+    print(f"kubectl and helm talk to {cluster.config.name} in this shell; leave it with exit", file=sys.stderr)
+    return subprocess.run([shell], env=environment).returncode
+
+
+def _status() -> int:
+    for cluster in clusters.find_clusters():
+        print(f"{cluster.config.name}: KUBECONFIG={cluster.kubeconfig} logs={cluster.folder / 'logs'}")
+        cluster.check()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

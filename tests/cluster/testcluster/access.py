@@ -1,0 +1,123 @@
+"""What tests do with a cluster through its API, their own or somebody's: commands, reads, and waiting with a reason.
+
+Owner of lightkube in the tests. Commands that a user would type are run with the real kubectl and helm; reads that are
+repeated go through lightkube, since a kubectl process costs a tenth of a second of CPU.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from lightkube.config.kubeconfig import KubeConfig
+from lightkube.core.client import Client
+from lightkube.core.exceptions import ApiError
+from lightkube.resources.core_v1 import Event, Pod
+
+Value = TypeVar("Value")
+_POLL_SECONDS = 0.2
+
+
+class CommandFailed(Exception):
+    """A command of the user's exited with an error; the message holds what it printed."""
+
+
+class NotInTime(Exception):
+    """What a test waited for did not come; the message shows the namespace's pods, events and logs."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """A way into a cluster as one user."""
+
+    kubeconfig: Path
+    context: str | None
+    programs: tuple[Path, ...]
+    """Folders that are put in front of PATH; kubectl is in one of them."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Environment in which kubectl, helm and trainchart reach the cluster as this user."""
+        path = os.pathsep.join([*map(str, self.programs), os.environ["PATH"]])
+        # Helm keeps state in the user's home; tests neither see it nor leave any.
+        state = {f"HELM_{name}_HOME": str(self.kubeconfig.parent / "helm") for name in ("CACHE", "CONFIG", "DATA")}
+        # A plain xterm: what is printed does not depend on where the tests run.
+        return {**os.environ, **state, "KUBECONFIG": str(self.kubeconfig), "PATH": path, "NO_COLOR": "1"}
+
+    def client(self) -> Client:
+        """Return a lightkube client as this user."""
+        return Client(config=KubeConfig.from_file(self.kubeconfig).get(context_name=self.context), trust_env=False)
+
+    def run(
+        self, argv: Sequence[str | Path], *, text: str | None = None, check: bool = True, timeout_seconds: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a user's command; CommandFailed with its output if it exits with an error and `check` is set."""
+        done = subprocess.run(
+            [str(word) for word in argv],
+            input=text,
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            timeout=timeout_seconds,
+        )
+        if check and done.returncode != 0:
+            raise CommandFailed(f"{argv} exited with {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+        return done
+
+    def kubectl(self, *arguments: str, text: str | None = None, check: bool = True) -> str:
+        """Run kubectl and return what it printed."""
+        context = [f"--context={self.context}"] if self.context else []
+        return self.run(["kubectl", *context, *arguments], text=text, check=check).stdout
+
+    def wait_for(
+        self, read: Callable[[Client], Value | None], what: str, *, namespace: str, deadline_seconds: float = 60
+    ) -> Value:
+        """Return the first value of `read` that is neither None nor False; NotInTime tells what the pods did instead.
+
+        An object that does not exist yet counts as None.
+        """
+        client = self.client()
+        deadline = time.monotonic() + deadline_seconds
+        while True:
+            value = _read(client, read)
+            if value is not None and value is not False:
+                return value
+            if time.monotonic() > deadline:
+                raise NotInTime(f"{what}: not within {deadline_seconds:.0f} s\n{describe(client, namespace)}")
+            time.sleep(_POLL_SECONDS)
+
+
+def describe(client: Client, namespace: str) -> str:
+    """Describe what goes on in a namespace: pods with states, last events, last lines of every container."""
+    lines = []
+    for pod in client.list(Pod, namespace=namespace):
+        assert pod.metadata is not None
+        status = pod.status
+        containers = status.containerStatuses or [] if status else []
+        states = [f"{c.name}: restarts {c.restartCount}, {c.state and c.state.to_dict()}" for c in containers]
+        lines.append(f"pod {pod.metadata.name} {status and status.phase} on {pod.spec and pod.spec.nodeName} {states}")
+        lines += [f"    {line}" for line in _read_log(client, str(pod.metadata.name), namespace)]
+    events = [event for event in client.list(Event, namespace=namespace) if event.type != "Normal"]
+    lines += [f"event {e.involvedObject.name} {e.reason}: {e.message}" for e in events[-15:]]
+    return "\n".join(lines)
+
+
+def _read_log(client: Client, pod: str, namespace: str) -> list[str]:
+    try:
+        return [line.rstrip("\n")[:300] for line in client.log(pod, namespace=namespace, tail_lines=15)]
+    except ApiError as error:
+        return [f"no log: {error}"]
+
+
+def _read(client: Client, read: Callable[[Client], Value | None]) -> Value | None:
+    try:
+        return read(client)
+    except ApiError as error:
+        if error.status.code == 404:
+            return None
+        raise

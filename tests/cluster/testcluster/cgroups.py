@@ -1,0 +1,59 @@
+"""The cgroups of the nodes, in cgroup v1 and v2: the only thing of a cluster that no namespace takes away with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_ROOT = Path("/sys/fs/cgroup")
+
+
+def create_cgroup(name: str) -> None:
+    """Make a cgroup in every hierarchy; a kubelet refuses to start where its root is missing."""
+    for hierarchy in _hierarchies():
+        folder = hierarchy / name
+        folder.mkdir(exist_ok=True)
+        # In cgroup v1, a group without CPUs and memory nodes takes no process.
+        for setting in ("cpuset.cpus", "cpuset.mems"):
+            if (folder / setting).exists() and _is_v1():
+                (folder / setting).write_text((hierarchy / setting).read_text())
+    if not _is_v1():
+        controllers = (_ROOT / "cgroup.controllers").read_text().split()
+        enabled = " ".join(f"+{controller}" for controller in controllers)
+        (_ROOT / "cgroup.subtree_control").write_text(enabled)
+
+
+def remove_cgroup(name: str, deadline_seconds: float = 5) -> None:
+    """Remove a cgroup and all below it, once the processes in it, which were killed before, are gone.
+
+    Raises OSError when a process is still in it at the deadline.
+    """
+    deadline = time.monotonic() + deadline_seconds
+    # `unified` of a v1 machine too, where runc makes groups unasked.
+    for group in [_ROOT / name, *_ROOT.glob(f"*/{name}")]:
+        while group.exists():
+            try:
+                for folder, _, _ in os.walk(group, topdown=False):
+                    with contextlib.suppress(FileNotFoundError):
+                        Path(folder).rmdir()
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+
+def _is_v1() -> bool:
+    return not (_ROOT / "cgroup.controllers").exists()
+
+
+def _hierarchies() -> Iterator[Path]:
+    if not _is_v1():
+        yield _ROOT
+        return
+    for entry in _ROOT.iterdir():
+        # `cpu` may be a link to `cpu,cpuacct`, and `unified` is a v2 mount that v1 machines do not use.
+        if entry.is_dir() and not entry.is_symlink() and (entry / "tasks").exists():
+            yield entry

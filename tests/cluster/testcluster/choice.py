@@ -1,0 +1,70 @@
+"""Decide which cluster the tests use: one that the user names, one of their own, or none, with the reason. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+NEEDED_PROGRAMS = (
+    "containerd", "runc", "iptables", "conntrack", "ip", "nsenter", "unshare", "setpriv", "mkfs.ext4",
+    "docker-registry", "buildah", "mmdebstrap",
+)  # fmt: skip
+"""Programs of the system that the tests' own cluster needs; names as on Debian."""
+
+NETWORK_PLUGINS = "/usr/lib/cni"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the decision depends on, read once by `conftest.py`."""
+
+    system: str
+    """As `platform.system()` says it."""
+    is_root: bool
+    found_programs: frozenset[str]
+    has_network_plugins: bool
+    has_go: bool
+
+
+@dataclass(frozen=True)
+class Named:
+    """A cluster of the user's: tests keep to namespaces of their own, and faults of nodes are out."""
+
+    kubeconfig: str | None
+    """None means kubectl's own default."""
+    context: str | None
+
+
+@dataclass(frozen=True)
+class Own:
+    """A cluster that the tests start and end."""
+
+
+@dataclass(frozen=True)
+class Nowhere:
+    """No cluster can be had."""
+
+    reason: str
+    """One line that names what is missing."""
+
+
+def choose_cluster(context: str | None, environment: Mapping[str, str], machine: Machine) -> Named | Own | Nowhere:
+    """Choose by the option --kube-context, then by KUBECONFIG, then by what the machine has."""
+    kubeconfig = environment.get("KUBECONFIG") or None
+    if context or kubeconfig:
+        return Named(kubeconfig, context)
+    missing = []
+    if machine.system != "Linux":
+        missing.append(f"Linux (this is {machine.system})")
+    if not machine.is_root:
+        missing.append("root")
+    missing += [f"the program {name}" for name in NEEDED_PROGRAMS if name not in machine.found_programs]
+    if not machine.has_network_plugins:
+        missing.append(f"the network plugins in {NETWORK_PLUGINS}")
+    if not machine.has_go:
+        missing.append("Go")
+    if missing and machine.system != "Linux":
+        missing = missing[:1]
+    if missing:
+        return Nowhere(f"no test cluster: missing {', '.join(missing)}; or name a cluster with --kube-context")
+    return Own()

@@ -1,0 +1,180 @@
+"""A running test cluster as tests see it: start it, ask it, reach inside it, end it. Acts on the machine.
+
+Everything inside lives in namespaces of a keeper process, so that ending is one SIGKILL, and a killed test run takes
+its cluster with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from . import control, network, slots
+from .bring_up import Ingredients
+from .config import ClusterConfig
+from .keeper import FAILED, READY
+
+_START_SECONDS = 180
+_DESCRIPTION = "cluster.json"
+DETACHED = "detached"
+"""File in the folder of a cluster that outlives the process that started it."""
+
+
+class ClusterError(Exception):
+    """The cluster did not start, or a command inside it failed."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Handle of a running cluster; valid in any process of the machine with the same rights."""
+
+    config: ClusterConfig
+    folder: Path
+    """Holds kubeconfig, logs/ and everything the nodes keep; gone after `stop`."""
+    keeper_pid: int
+    programs: Path
+    """Folder with kubectl, to be put on PATH."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Kubeconfig of a cluster administrator, which works on this machine."""
+        return self.folder / "kubeconfig"
+
+    def run_inside(
+        self, argv: Sequence[str], *, node: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the cluster's namespaces, in the network of a node if one is named."""
+        prefix = ["nsenter", f"--target={self.keeper_pid}", "--mount", "--pid", "--net", "--"]
+        inner = network.in_namespace(node) if node else ()
+        done = subprocess.run([*prefix, *inner, *argv], capture_output=True, text=True)
+        if check and done.returncode != 0:
+            raise ClusterError(f"{' '.join(argv)} exited with {done.returncode}: {done.stderr.strip()[-2000:]}")
+        return done
+
+    def stop_component(self, name: str, number: int = signal.SIGKILL) -> None:
+        """End a component, such as kubelet-node1 or kube-apiserver."""
+        control.ask(self.folder, {"do": "stop", "component": name, "signal": number})
+
+    def start_component(self, name: str) -> None:
+        """Start a component that was stopped."""
+        control.ask(self.folder, {"do": "start", "component": name})
+
+    def check(self) -> None:
+        """Raise control.ControlError with the last lines of a component that died by itself."""
+        control.ask(self.folder, {"do": "check"})
+
+    def stop(self) -> None:
+        """End the cluster and remove everything of it."""
+        keeper = psutil.Process(self.keeper_pid)
+        frame = keeper.parent()
+        keeper.kill()
+        # The keeper is gone only when the kernel has ended everything in its namespaces.
+        psutil.wait_procs([process for process in (keeper, frame) if process], timeout=20)
+        _wait_until_removed(self.config.name)
+        slots.remove_leftovers()
+
+
+def start_cluster(ingredients: Ingredients, home: Path, *, detached: bool = False) -> Cluster:
+    """Start a cluster with a folder of its own below `home`; ClusterError says why it did not start.
+
+    Unless `detached`, the cluster ends with the process that calls this.
+    """
+    slots.remove_leftovers()
+    home.mkdir(parents=True, exist_ok=True)
+    folder = home / f"{os.getpid()}-{time.time_ns():x}"
+    slot = slots.take_slot(folder)
+    config = ClusterConfig(slot=slot.number)
+    folder.mkdir()
+    try:
+        frame, keeper_pid = _start_keeper(config, folder, slot.descriptor, detached)
+    finally:
+        os.close(slot.descriptor)
+    if detached:
+        (folder / DETACHED).touch()
+    programs = folder / "bin"
+    programs.mkdir()
+    _write_kubectl(programs / "kubectl", ingredients.programs.kubernetes)
+    cluster = Cluster(config, folder, keeper_pid, programs)
+    (folder / _DESCRIPTION).write_text(json.dumps({"slot": config.slot, "keeper_pid": keeper_pid}))
+    network.apply(network.plan_machine(config, keeper_pid))
+    assert frame.stdin is not None
+    order = {"slot": config.slot, "folder": str(folder), "ingredients": asdict(ingredients)}
+    frame.stdin.write(json.dumps(order).encode() + b"\n")
+    frame.stdin.close()
+    try:
+        _wait_until_ready(frame, folder)
+    except BaseException:
+        frame.kill()
+        frame.wait()
+        slots.remove_leftovers()
+        raise
+    return cluster
+
+
+def find_clusters() -> list[Cluster]:
+    """Return the clusters that run on this machine and are ready."""
+    found = []
+    for folder in slots.find_folders():
+        if (folder / READY).exists():
+            description = json.loads((folder / _DESCRIPTION).read_text())
+            config = ClusterConfig(slot=description["slot"])
+            found.append(Cluster(config, folder, description["keeper_pid"], folder / "bin"))
+    return found
+
+
+def _start_keeper(
+    config: ClusterConfig, folder: Path, lock: int, detached: bool
+) -> tuple[subprocess.Popen[bytes], int]:
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    bound = [] if detached else ["setpriv", "--pdeathsig", "KILL"]
+    frame = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
+    package = Path(__file__).parent
+    with (folder / "keeper.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*bound, *frame, sys.executable, "-m", f"{package.name}.keeper", str(descriptor)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=(descriptor, lock),
+            start_new_session=detached,
+            env={**os.environ, "PYTHONPATH": str(package.parent)},
+        )
+    os.close(descriptor)
+    deadline = time.monotonic() + 10
+    while not (children := psutil.Process(process.pid).children()):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise ClusterError(f"namespaces cannot be made here: {(folder / 'keeper.log').read_text().strip()}")
+        time.sleep(0.01)
+    return process, children[0].pid
+
+
+def _wait_until_ready(frame: subprocess.Popen[bytes], folder: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while not (folder / READY).exists():
+        if frame.poll() is not None:
+            failed = folder / FAILED
+            reason = failed if failed.exists() else folder / "keeper.log"
+            raise ClusterError(f"the test cluster did not start: {reason.read_text().strip()}")
+        if time.monotonic() > deadline:
+            raise ClusterError(f"the test cluster did not start within {_START_SECONDS} s")
+        time.sleep(0.05)
+
+
+def _write_kubectl(path: Path, kubernetes: str) -> None:
+    path.write_text(f'#!/bin/sh\nexec "{kubernetes}" kubectl "$@"\n')
+    path.chmod(0o755)
+
+
+def _wait_until_removed(interface: str) -> None:
+    deadline = time.monotonic() + 10
+    while Path("/sys/class/net", interface).exists() and time.monotonic() < deadline:
+        time.sleep(0.02)

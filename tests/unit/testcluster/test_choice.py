@@ -1,0 +1,47 @@
+"""Which cluster the tests use, decided without looking at the machine."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from testcluster.choice import NEEDED_PROGRAMS, Machine, Named, Nowhere, Own, choose_cluster
+
+ABLE = Machine("Linux", is_root=True, found_programs=frozenset(NEEDED_PROGRAMS), has_network_plugins=True, has_go=True)
+
+
+def test_a_machine_that_can_gets_its_own_cluster() -> None:
+    assert choose_cluster(None, {}, ABLE) == Own()
+
+
+@pytest.mark.parametrize(
+    ("context", "environment", "chosen"),
+    [
+        ("kind-kind", {}, Named(None, "kind-kind")),
+        (None, {"KUBECONFIG": "/home/ada/.kube/config"}, Named("/home/ada/.kube/config", None)),
+        ("k3d-x", {"KUBECONFIG": "/k"}, Named("/k", "k3d-x")),
+    ],
+)
+def test_a_named_cluster_wins(context: str | None, environment: dict[str, str], chosen: Named) -> None:
+    assert choose_cluster(context, environment, ABLE) == chosen
+
+
+def test_an_empty_kubeconfig_names_nothing() -> None:
+    assert choose_cluster(None, {"KUBECONFIG": ""}, ABLE) == Own()
+
+
+@pytest.mark.parametrize(
+    ("lack", "named"),
+    [
+        ({"is_root": False}, "root"),
+        ({"has_go": False}, "Go"),
+        ({"has_network_plugins": False}, "the network plugins in /usr/lib/cni"),
+        ({"found_programs": frozenset(NEEDED_PROGRAMS) - {"containerd"}}, "the program containerd"),
+        ({"system": "Darwin", "is_root": False, "has_go": False}, "Linux (this is Darwin)"),
+    ],
+)
+def test_what_is_missing_is_named_in_one_line(lack: dict[str, object], named: str) -> None:
+    choice = choose_cluster(None, {}, dataclasses.replace(ABLE, **lack))  # type: ignore[arg-type]
+
+    assert choice == Nowhere(f"no test cluster: missing {named}; or name a cluster with --kube-context")
