@@ -1,8 +1,9 @@
 """YAML as Helm and Kubernetes read it: the one owner of PyYAML.
 
 Helm reads YAML with sigs.k8s.io/yaml, which differs from PyYAML in what an unquoted word means: there are
-no dates and no base-60 numbers, and 1e3 is a number. The loader here follows Helm. Positions for messages
-about a model spec are not made here; the spec parser has its own round-trip reader.
+no dates and no base-60 numbers, and 1e3 is a number; keys are always texts, and no anchor holds itself, as in
+JSON. The loader here follows Helm. Positions for messages about a model spec are not made here; the spec
+parser has its own round-trip reader.
 """
 
 from __future__ import annotations
@@ -44,10 +45,22 @@ class KeyPlace:
     is_section: bool
 
 
+@dataclass(frozen=True)
+class PlacedObject:
+    """A Kubernetes object, or what stands in its place, and the line where it starts."""
+
+    value: Any
+    line: int
+
+
 class _Loader(_FastLoader):  # type: ignore[misc]
-    """Resolves plain scalars as go-yaml version 2 does."""
+    """Resolves plain scalars as go-yaml version 2 does, and makes texts of keys as the way to JSON does."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+        found = super().construct_mapping(node, deep=deep)
+        return found if all(type(key) is str for key in found) else {_key_text(k, node): v for k, v in found.items()}
 
 
 class _Dumper(yaml.SafeDumper):
@@ -79,6 +92,8 @@ for _tag, _pattern, _first in (
     for _class in (_Loader, _Dumper):  # the dumper must quote every text that the loader would not read as one
         _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
 
+_EXPANDED_LIMIT = 1_000_000
+"""Nodes of a document once every alias stands for what it repeats: no author means more."""
 _BOOLEANS = {word: word[0] in "yYtT" or word.lower() == "on" for word in _WORDS.split("|")}
 # As a value, << is a text like any other; only as a key it merges.
 _Loader.add_constructor("tag:yaml.org,2002:merge", lambda loader, node: loader.construct_scalar(node))
@@ -87,12 +102,72 @@ _Loader.add_constructor("tag:yaml.org,2002:bool", lambda loader, node: _BOOLEANS
 
 def parse_documents(text: str) -> tuple[Any, ...]:
     """Return every document of `text` that is not empty. Raises YamlError."""
+    return tuple(document for document, _ in _load(text) if document is not None)
+
+
+def parse_objects(text: str) -> tuple[PlacedObject, ...]:
+    """Return every Kubernetes object of `text`, the items of a List each for itself. Raises YamlError."""
+    found: list[PlacedObject] = []
+    for document, node in _load(text):
+        if document is not None:
+            found += _flatten(document, node)
+    return tuple(found)
+
+
+def _load(text: str) -> Iterator[tuple[Any, yaml.Node]]:
     try:
-        return tuple(document for document in yaml.load_all(text, Loader=_Loader) if document is not None)
+        loader = _Loader(text)
+        while loader.check_node():
+            node = loader.get_node()
+            if "*" in text:
+                _require_finite(node)
+            yield loader.construct_document(node), node
     except yaml.YAMLError as error:
-        raise _converted(error) from error
+        raise _converted(error, text) from error
+    except YamlError:
+        raise
     except (ValueError, RecursionError) as error:
         raise YamlError(f"cannot be read as YAML: {error}") from error
+
+
+def _require_finite(root: yaml.Node) -> None:
+    """Refuse an anchor that holds itself, and aliases of aliases that add up to more than anybody can look at."""
+    sizes: dict[int, int] = {}
+    open_: set[int] = set()
+
+    def size(node: yaml.Node) -> int:
+        if id(node) in open_:
+            raise YamlError("an anchor holds itself", node.start_mark.line + 1)
+        if id(node) not in sizes:
+            open_.add(id(node))
+            sizes[id(node)] = 1 + sum(map(size, _children(node)))
+            open_.remove(id(node))
+        return sizes[id(node)]
+
+    if size(root) > _EXPANDED_LIMIT:
+        raise YamlError("its aliases repeat too much", root.start_mark.line + 1)
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.SequenceNode):
+        yield from node.value
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from (key, value)
+
+
+def _flatten(document: Any, node: yaml.Node) -> Iterator[PlacedObject]:
+    """Yield the object, or the items of a List as kubectl takes them: a typed List also gives them its type."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    items = document.get("items") if isinstance(kind, str) and kind.endswith("List") else None
+    items = [] if kind == "List" and items is None else items
+    if not isinstance(kind, str) or not isinstance(items, list):
+        yield PlacedObject(document, node.start_mark.line + 1)
+        return
+    implied = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
+    nodes: list[yaml.Node] = next((value.value for key, value in node.value if key.value == "items"), [])
+    for item, below in zip(items, nodes if len(nodes) == len(items) else [node] * len(items), strict=True):
+        yield from _flatten({**implied, **item} if isinstance(item, dict) else item, below)
 
 
 def parse_mapping(text: str) -> dict[str, Any]:
@@ -128,6 +203,12 @@ def find_duplicate_keys(text: str) -> tuple[DuplicateKey, ...]:
     except (yaml.YAMLError, RecursionError):
         return ()
     return tuple(duplicate for root in roots if root is not None for duplicate in _duplicates(root))
+
+
+def find_unprintable(text: str) -> int:
+    """Return the line of the first character that YAML forbids, such as most control characters; 0 without one."""
+    found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    return text.count("\n", 0, found.start()) + 1 if found else 0
 
 
 def find_keys(text: str) -> tuple[KeyPlace, ...]:
@@ -171,7 +252,18 @@ def _duplicates(root: yaml.Node) -> Iterator[DuplicateKey]:
                 keys.add(name)
 
 
-def _converted(error: yaml.YAMLError) -> YamlError:
+def _key_text(key: object, node: yaml.Node) -> str:
+    if isinstance(key, bool):
+        return str(key).lower()
+    if isinstance(key, (str, int, float)):
+        return str(key)
+    raise yaml.constructor.ConstructorError(None, None, "a key is null or no plain word", node.start_mark)
+
+
+def _converted(error: yaml.YAMLError, text: str) -> YamlError:
+    unprintable = find_unprintable(text)
+    if isinstance(error, yaml.reader.ReaderError) and unprintable:
+        return YamlError("it holds a character that YAML forbids", unprintable)
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
     return YamlError(str(problem), mark.line + 1 if mark is not None else 0)

@@ -27,6 +27,8 @@ class Manifest:
 
     source: str
     document: Mapping[str, Any]
+    line: int = 0
+    """Where it starts in `source`, counted from 1; 0 where it was rendered: a template has other lines."""
 
     @property
     def kind(self) -> str:

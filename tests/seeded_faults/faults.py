@@ -254,4 +254,25 @@ FAULTS = (
         'merge (dict "app.kubernetes.io/component" "x") $labels $own',
         "selectors-own",
     ),
+    Fault(
+        "an annotation that asks the clock",
+        "service.yaml",
+        "metadata:\n",
+        "metadata:\n  annotations: {generated: {{ now | quote }}}\n",
+        "repeatable",
+    ),
+    Fault(
+        "a name that Kubernetes refuses",
+        "service.yaml",
+        'name: {{ include "<%= name %>.serviceName" . }}',
+        'name: {{ include "<%= name %>.serviceName" . }}_x',
+        "names-valid",
+    ),
+    Fault(
+        "pods without containers",
+        "statefulset.yaml",
+        "      containers:\n",
+        "      containers: []\n      unused:\n",
+        "objects-specified",
+    ),
 )

@@ -13,17 +13,17 @@ from pathlib import Path
 from trainchart.actions.chart_input import read_chart_files
 from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Probe, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
+from trainchart.check.manifests import parse_plain_manifests
 from trainchart.check.probes import large_numbers, many_pods, more_replicas
 from trainchart.check.registry import RULES, find_rules
 from trainchart.check.rule import Rule
 from trainchart.check.runner import run_checks
 from trainchart.check.sources import chart_file, read_source
-from trainchart.check.waivers import Waived
-from trainchart.errors import Problem, RenderError, ToolError, TrainchartError
+from trainchart.check.waivers import Waived, is_waiver_file
+from trainchart.errors import Problem, RenderError, TrainchartError
 from trainchart.host.files import read_bytes, read_text, read_tree
 from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.host.helm_input import RELEASE_NAME_LIMIT
-from trainchart.host.helm_manifests import parse_manifests
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
 from trainchart.rendering import LintMessage, Rendering, ValueOverrides
 
@@ -103,16 +103,18 @@ def _read_manifests(path: Path) -> CheckInput:
     if path == STANDARD_INPUT:
         files = {"": sys.stdin.buffer.read()}
     elif path.is_dir():
-        files = {name: content for name, content in read_tree(path).items() if name.endswith(_MANIFEST_ENDINGS)}
+        files = {name: content for name, content in read_tree(path).items() if _is_manifest(name)}
     else:
         files = {"": read_bytes(path)}
-    texts = {name: content.decode(errors="replace") for name, content in files.items()}
-    try:
-        manifests = parse_manifests(texts, str(path))
-    except RenderError as error:
-        raise ToolError(f"{path} does not hold Kubernetes objects", problems=error.problems) from error
-    rendering = Rendering(release="", namespace="default", manifests=manifests, texts=texts)
+    texts = {name: content.decode("utf-8-sig", errors="replace") for name, content in files.items()}
+    objects = {name: text for name, text in texts.items() if not is_waiver_file(name)}
+    manifests = parse_plain_manifests(objects, "stdin" if path == STANDARD_INPUT else str(path))
+    rendering = Rendering(release="", namespace="default", manifests=manifests, texts=objects)
     return CheckInput(files=files, cases=(Case("", rendering),))
+
+
+def _is_manifest(path: str) -> bool:
+    return path.endswith(_MANIFEST_ENDINGS) or is_waiver_file(path)
 
 
 def _render_chart(chart: Path, values: tuple[Path, ...], helm: HelmEngine, newest: str) -> CheckInput:

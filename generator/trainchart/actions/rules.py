@@ -20,7 +20,8 @@ template, for the whole file:
     # trainchart: ignore[yaml-style] kept as the vendor wrote it
     {{- /* trainchart: ignore[labels] this object is read by name only */}}
 
-For a chart, in `.trainchart-check.yaml`; `path` (a pattern) and `until` may be left out:
+In plain manifests, inside an object, for all of that object. For a chart, or a folder of manifests, in
+`.trainchart-check.yaml`; `path` (a pattern) and `until` may be left out:
 
     waivers:
       - rule: images-pinned
@@ -28,7 +29,8 @@ For a chart, in `.trainchart-check.yaml`; `path` (a pattern) and `until` may be 
         reason: the debug image is rebuilt every night
         until: 2027-01-31
 
-Waivers that give no reason, have run out or silence nothing are findings of the rule `waivers`.
+Waivers that give no reason, have run out, name no rule or silence nothing are findings of the rule `waivers`, and so is a
+`.trainchart-check.yaml` that cannot be read.
 
 ## Rules
 

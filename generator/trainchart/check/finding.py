@@ -9,7 +9,7 @@ from datetime import date
 
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.errors import Problem
-from trainchart.rendering import LintMessage, Rendering
+from trainchart.rendering import LintMessage, Manifest, Rendering
 
 LONG_RELEASE = "a release name of 53 characters"
 _CHART_FILE = "Chart.yaml"
@@ -43,6 +43,8 @@ class Finding:
     """The case it shows in (a values file, a long release name); empty for the chart's own values."""
     rule: str = ""
     """Set by the runner from the registry."""
+    is_own_fault: bool = False
+    """The rule itself failed, which is bad whatever the rule is about."""
 
 
 @dataclass(frozen=True)
@@ -114,3 +116,9 @@ class CheckInput:
         for case in self.cases:
             if case.rendering is not None and not case.has_long_release:
                 yield case.label, case.rendering
+
+    def objects(self) -> Iterator[Manifest]:
+        """Yield every object of every case that renders."""
+        for case in self.cases:
+            if case.rendering is not None:
+                yield from case.rendering.manifests

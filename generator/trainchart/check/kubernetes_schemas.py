@@ -40,7 +40,7 @@ class KubernetesSchemas:
 
     def find_errors(self, document: Mapping[str, Any]) -> tuple[str, ...]:
         """Return what this version would refuse in `document`; nothing for kinds of other API groups."""
-        key = json.dumps(document, sort_keys=True, default=str)
+        key = json.dumps(document, default=str)
         if key not in self._verdicts:
             self._verdicts[key] = tuple(self._errors(document))
         return self._verdicts[key]
@@ -64,11 +64,18 @@ class KubernetesSchemas:
             return []
         if name not in self._validators:
             self._validators[name] = Draft202012Validator({"$ref": f"{_BASE}#/$defs/{name}"}, registry=self._registry)
-        return sorted(_describe(error) for error in self._validators[name].iter_errors(document))
+        return sorted(_describe(error) for error in self._validators[name].iter_errors(_without_nulls(document)))
 
 
 def _group(api_version: str) -> str:
     return api_version.rpartition("/")[0]
+
+
+def _without_nulls(node: Any) -> Any:
+    """Leave out what is null, as the API server does: the schemas take it for a field that is there."""
+    if isinstance(node, Mapping):
+        return {key: _without_nulls(value) for key, value in node.items() if value is not None}
+    return [_without_nulls(entry) for entry in node] if isinstance(node, list) else node
 
 
 def _describe(error: ValidationError) -> str:

@@ -13,12 +13,14 @@ from trainchart.check.rules import (
     helm,
     hooks,
     hosts,
+    identity,
     kubernetes,
     labels,
     names,
     network,
     pods,
     quantities,
+    repeatable,
     style,
     training,
     value_docs,
@@ -39,7 +41,9 @@ _MODULES = (
     value_schema,
     value_use,
     value_docs,
+    repeatable,
     kubernetes,
+    identity,
     versions,
     names,
     labels,
@@ -60,6 +64,11 @@ def find_rules(ids: tuple[str, ...]) -> tuple[Rule, ...]:
     known = {rule.id: rule for rule in RULES}
     for wanted in ids:
         if wanted not in known:
-            near = difflib.get_close_matches(wanted, known, n=3)
-            raise KeyError(f"there is no rule {wanted!r}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+            raise KeyError(describe_unknown_rule(wanted))
     return tuple(known[wanted] for wanted in ids)
+
+
+def describe_unknown_rule(wanted: str) -> str:
+    """Say that there is no rule `wanted`, and which ids are near to it."""
+    near = difflib.get_close_matches(wanted, (rule.id for rule in RULES), n=3)
+    return f"there is no rule {wanted!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")

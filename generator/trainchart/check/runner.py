@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from trainchart.check.finding import Case, CheckInput, Finding, Severity
-from trainchart.check.registry import RULES
+from trainchart.check.registry import RULES, describe_unknown_rule
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.waivers import WAIVERS_RULE
-from trainchart.check.waivers import Waived, apply_waivers, parse_waivers
+from trainchart.check.waivers import Waived, apply_waivers, parse_waivers, waiver_problem
+
+_REASON_LIMIT = 200
 
 
 @dataclass(frozen=True)
@@ -27,19 +29,37 @@ def run_checks(given: CheckInput, rules: Iterable[Rule] = RULES) -> CheckResult:
     stand_ins = _name_stand_ins(given.cases)
     told: dict[Finding, Finding] = {}
     for rule in chosen:
-        for finding in rule.check(given):
+        for finding in _ask(rule, given):
             found = replace(finding, rule=rule.id, severity=_severity(finding, rule, given))
             key = replace(found, values="", message=_without_names(found.message, stand_ins))
             if key not in told or (told[key].values and not found.values):
                 told[key] = found
     asked = {rule.id: rule for rule in chosen}
     known = {rule.id for rule in RULES}
-    # A waiver of a rule that was not asked is not useless; one of a rule that there is not, is.
-    waivers = tuple(w for w in parse_waivers(given.files)[0] if w.rule in asked or w.rule not in known)
+    # A waiver of a rule that was not asked is not useless.
+    written = parse_waivers(given.files, given.objects())[0]
+    waivers = tuple(waiver for waiver in written if waiver.rule in asked)
     left, waived, problems = apply_waivers(tuple(told.values()), waivers, given.today)
+    problems += tuple(
+        waiver_problem(waiver, describe_unknown_rule(waiver.rule)) for waiver in written if waiver.rule not in known
+    )
     if WAIVERS_RULE in asked:
         left += tuple(_about_waivers(problems, asked[WAIVERS_RULE], given))
     return CheckResult(tuple(sorted(left, key=_rank)), tuple(sorted(waived, key=lambda entry: _rank(entry.finding))))
+
+
+def _ask(rule: Rule, given: CheckInput) -> Iterator[Finding]:
+    """Yield what `rule` finds; should it raise, that is one finding of its own, and other rules go on."""
+    try:
+        yield from rule.check(given)
+    except Exception as error:
+        # Charts of others hold anything; one rule's fault must neither hide the others nor pass for a good chart.
+        yield Finding(
+            f"the rule {rule.id} failed with {type(error).__name__}: {str(error)[:_REASON_LIMIT]}",
+            severity=Severity.error,
+            hint="this is a fault of trainchart, not of the chart: please report it",
+            is_own_fault=True,
+        )
 
 
 def _applies(rule: Rule, given: CheckInput) -> bool:
@@ -48,6 +68,8 @@ def _applies(rule: Rule, given: CheckInput) -> bool:
 
 def _severity(finding: Finding, rule: Rule, given: CheckInput) -> Severity:
     """Return the finding's own severity, but nothing worse than the rule allows itself."""
+    if finding.is_own_fault:
+        return finding.severity
     worst = rule.severity if given.is_generated else rule.others
     return max(finding.severity, rule.severity, worst, key=lambda severity: severity.rank)
 

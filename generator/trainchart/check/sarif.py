@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from trainchart.check.finding import Finding, Severity
 from trainchart.check.rule import Rule
@@ -50,15 +51,17 @@ def _rule(rule: Rule) -> dict[str, Any]:
 def _result(chart: str, finding: Finding, index: Mapping[str, int]) -> dict[str, Any]:
     text = finding.message + (f" (with {finding.values})" if finding.values else "")
     region = {"region": {"startLine": finding.line}} if finding.line else {}
-    uri = "/".join(
+    file = "/".join(
         part.strip("/") if number else part.rstrip("/") for number, part in enumerate((chart, finding.path)) if part
     )
+    # Names of files are bytes; those that are no UTF-8 come as surrogates.
+    uri = quote(file.encode("utf-8", "surrogateescape"))
     return {
         "ruleId": finding.rule,
         "ruleIndex": index[finding.rule],
         "level": _LEVELS[finding.severity],
         "message": {"text": text + (f". Hint: {finding.hint}" if finding.hint else "")},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri.replace(" ", "%20")}, **region}}],
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}, **region}}],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,11 +19,20 @@ VALUES_FILE = "values.yaml"
 SCHEMA_FILE = "values.schema.json"
 README_FILE = "README.md"
 NOTES_FILE = "templates/NOTES.txt"
+_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 
 
 def read_source(given: CheckInput, path: str) -> str:
     """Return the text of a file, empty where there is none."""
     return _decode(given.files.get(path, b""))
+
+
+def yaml_sources(given: CheckInput, *, without: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of the YAML files outside of the folders `without`."""
+    for path, content in given.files.items():
+        # The only file of plain manifests has no path: it is what the user named.
+        if (path.endswith((".yaml", ".yml")) or not path) and not path.startswith(without):
+            yield path, _decode(content)
 
 
 def chart_file(given: CheckInput) -> Mapping[str, Any]:
@@ -72,6 +82,11 @@ def chart_templates(given: CheckInput) -> Iterator[tuple[str, str]]:
             yield path, content.decode(errors="replace")
 
 
+def without_comments(text: str) -> str:
+    """Return the text of a template without its comments, on the same lines as before."""
+    return _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+
+
 # The bytes of a file are asked for often and remember their hash, a text decoded from them would not.
 @functools.lru_cache(maxsize=64)
 def _mapping(content: bytes) -> Mapping[str, Any]:
@@ -90,7 +105,7 @@ def _keys(content: bytes) -> tuple[KeyPlace, ...]:
 def _schema(content: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(content or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

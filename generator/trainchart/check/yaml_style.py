@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
+from trainchart.kubernetes_yaml import find_unprintable
+
 _COMMON = {
     "braces": {"max-spaces-inside": 1},
     "brackets": {"max-spaces-inside": 1},
@@ -51,6 +53,10 @@ def find_rendered_problems(text: str) -> tuple[StyleProblem, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _find(text: str, *, rendered: bool) -> tuple[StyleProblem, ...]:
+    unprintable = find_unprintable(text)
+    if unprintable:
+        # yamllint raises where it meets one.
+        return (StyleProblem(unprintable, "a character that YAML forbids", "characters"),)
     problems = linter.run(text, _config(rendered))
     return tuple(StyleProblem(found.line, found.desc, found.rule) for found in problems if found.rule)
 

@@ -89,13 +89,16 @@ def _choose_rules(select: str | None, ignore: str | None) -> tuple[Rule, ...]:
     from trainchart.actions.check import choose_rules
 
     try:
-        return choose_rules(_split(select), _split(ignore))
+        return choose_rules(_split("--select", select), _split("--ignore", ignore))
     except KeyError as error:
         raise typer.BadParameter(str(error.args[0])) from error
 
 
-def _split(ids: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (ids or "").split(",") if part.strip())
+def _split(option: str, ids: str | None) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in (ids or "").split(",") if part.strip())
+    if ids is not None and not found:
+        raise typer.BadParameter(f"{option} {ids!r} names no rule")
+    return found
 
 
 def _print(checked: list[CheckedChart], rules: tuple[Rule, ...], format_: CheckFormat, info: bool) -> None:

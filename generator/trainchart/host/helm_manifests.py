@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trainchart.errors import Problem, RenderError
-from trainchart.kubernetes_yaml import YamlError, parse_documents
+from trainchart.kubernetes_yaml import YamlError, parse_objects
 from trainchart.rendering import Manifest
 
 
@@ -15,14 +15,14 @@ def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...
     problems: list[Problem] = []
     for source, text in texts.items():
         try:
-            documents = parse_documents(text)
+            objects = parse_objects(text)
         except YamlError as error:
             where = f"{source}:{error.line}" if error.line else source
             problems.append(Problem(f"renders to invalid YAML: {error.message}", where=where))
             continue
-        for document in documents:
-            if isinstance(document, dict):
-                manifests.append(Manifest(source, document))
+        for found in objects:
+            if isinstance(found.value, dict):
+                manifests.append(Manifest(source, found.value))
             else:
                 problems.append(Problem("renders to something that is not a Kubernetes object", where=source))
     if problems:

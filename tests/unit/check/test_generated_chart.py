@@ -27,6 +27,8 @@ BASIC = {"helm-lint", "renders", "values-schema", "kubernetes-schema", "objects-
 BASIC |= {
     "entries-unique",
     "names-fit",
+    "names-valid",
+    "objects-specified",
     "releases-apart",
     "stable-selectors",
     "hosts-match",
@@ -154,6 +156,12 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         source("templates/service.yaml", ".Values.service.port", ".Values.service.prot"),
         ".Values.service.prot is",
     ),
+    (
+        "repeatable",
+        source("templates/service.yaml", "{{ int64 .Values.service.port }}", '{{ printf "}}%s" (randNumeric 4) }}'),
+        "randNumeric gives something else at every rendering",
+    ),
+    ("repeatable", file("templates/x.yaml", "a: {{ now | date `2006` }}"), "now gives something else"),
     ("values-used", source("values.yaml", "args: []", "args: []\nargz: []"), "argz is used by no template"),
     ("numbers-plain", objects("value: '5'", "value: '2e+06'"), "env[8].value is 2e+06"),
     ("numbers-plain", objects("port: 2222", "port: 2e+06"), "is 2e+06"),
@@ -353,6 +361,27 @@ def test_a_fault_is_found_by_its_rule(rule: str, change: Callable[[], CheckInput
     assert all(finding.path or rule == "archive-clean" for finding in found)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{- /* uuidv4, or now */}}",
+        "now: {{ .Values.now }}",
+        '{{ printf "now %s" $now }}',
+        "{{ `now` }}",
+        "{{ nowhere }}",
+        "# htpasswd",
+    ],
+)
+def test_what_only_sounds_random_is_left_alone(text: str) -> None:
+    assert find(file("templates/x.yaml", text)(), "repeatable") == ()
+
+
+def test_what_is_random_has_its_line_and_is_a_warning_in_somebody_elses_chart() -> None:
+    files = {"Chart.yaml": b"name: a\n", "templates/x.yaml": b"{{- /* a\nb */}}\na: {{\n  genCA 1 2 }}\n"}
+    [found] = find(CheckInput(files=files), "repeatable")
+    assert (found.line, found.severity) == (4, Severity.warning)
+
+
 def test_every_rule_is_put_to_the_test() -> None:
     assert BASIC | {rule for rule, _, _ in FAULTS} | {"waivers"} == {rule.id for rule in RULES}
     assert len({rule.id for rule in RULES}) == len(RULES)
@@ -446,7 +475,7 @@ def test_a_waiver_for_a_chart(text: str, today: date, rules: list[str]) -> None:
     moving = objects("parameter-server:1.4.0", "parameter-server")()
     files = {**moving.files, ".trainchart-check.yaml": text.encode()}
     found = find(replace(moving, files=files, today=today), "images-pinned", "waivers")
-    assert [finding.rule for finding in found] == rules
+    assert sorted(finding.rule for finding in found) == rules
 
 
 def test_a_waiver_of_a_rule_that_is_not_asked_is_left_alone() -> None:

@@ -77,6 +77,8 @@ BASIC = (
     "no-namespace",
     "entries-unique",
     "names-fit",
+    "names-valid",
+    "objects-specified",
     "releases-apart",
     "stable-selectors",
     "hosts-match",
@@ -238,8 +240,33 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
         lambda: chart(
             templates={**TEMPLATES, "templates/x.yaml": SERVICE.replace("{name: RELEASE}", "{name: 1-RELEASE}")}
         ),
-        "names-fit",
+        "names-valid",
         ["Service '1-exp' is no DNS label that begins with a letter"],
+    ),
+    "an object without a name": (
+        lambda: chart(templates={**TEMPLATES, "templates/x.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {}}"}),
+        "names-valid",
+        ["ConfigMap (unnamed) has no metadata.name"],
+    ),
+    "a name with a letter that Kubernetes refuses": (
+        lambda: chart(
+            templates={
+                **TEMPLATES,
+                "templates/x.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: RELEASE_x}}",
+            }
+        ),
+        "names-valid",
+        ["ConfigMap 'exp_x' is no name that Kubernetes takes"],
+    ),
+    "a specification that is null": (
+        lambda: chart(
+            templates={
+                **TEMPLATES,
+                "templates/x.yaml": "{apiVersion: batch/v1, kind: Job, metadata: {name: RELEASE-x}, spec: null}",
+            }
+        ),
+        "objects-specified",
+        ["Job exp-x: spec is null"],
     ),
     "a pod and a StatefulSet's pod with one host name": (
         lambda: chart(
@@ -372,6 +399,57 @@ def test_a_fault_is_found_by_its_rule_and_told_once(fault: str) -> None:
     assert sorted((finding.rule, finding.message) for finding in found) == [(rule, message) for message in messages]
     assert {finding.severity for finding in found} == {Severity.error}
     assert all(finding.path for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "is_valid"),
+    [
+        ("v1 ConfigMap", "a.b-c.1", True),
+        ("v1 ConfigMap", "a..b", False),
+        ("v1 ConfigMap", "a." * 126 + "a", True),
+        ("v1 ConfigMap", "a." * 127 + "a", False),
+        ("v1 ConfigMap", "-a", False),
+        ("v1 Namespace", "a.b", False),
+        ("v1 Namespace", "a" * 64, False),
+        ("v1 Service", "a.b", False),
+        ("rbac.authorization.k8s.io/v1 ClusterRole", "system:A_b", True),
+        ("rbac.authorization.k8s.io/v1 ClusterRole", "a/b", False),
+    ],
+)
+def test_names_by_kind(kind: str, name: str, is_valid: bool) -> None:
+    version, _, plain = kind.partition(" ")
+    document = {"apiVersion": version, "kind": plain, "metadata": {"name": name}}
+    given = CheckInput(files={}, cases=(Case("", Rendering("", "default", (Manifest("a.yaml", document),), {})),))
+    assert (run_checks(given, find_rules(("names-valid",))).findings == ()) is is_valid
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{apiVersion: v1, kind: Pod, metadata: {name: a}}", "Pod a: spec is missing"),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}",
+            "Pod a: its pods have no containers",
+        ),
+        (
+            "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {}}}",
+            "Job a: its pods have no spec",
+        ),
+        ("{apiVersion: v1, kind: Service, metadata: {name: a}}", "Service a: spec is missing"),
+        ("{apiVersion: v1, kind: ConfigMap, metadata: null}", "ConfigMap (unnamed): metadata is null"),
+        ("{apiVersion: v1, kind: ConfigMap, metadata: {generateName: a-}}", ""),
+    ],
+)
+def test_what_an_object_lacks(text: str, message: str) -> None:
+    manifests = tuple(Manifest("a.yaml", document) for document in parse_documents(text))
+    given = CheckInput(files={}, cases=(Case("", Rendering("", "default", manifests, {})),))
+    found = run_checks(given, find_rules(("objects-specified",))).findings
+    assert [finding.message for finding in found] == [message] * bool(message)
+
+
+def test_a_field_that_is_null_is_a_field_that_is_missing() -> None:
+    [found] = find(worker("  selector: {matchLabels: {app: mnist, role: worker}}\n", "  selector: null\n"))[:1]
+    assert found.message.startswith("StatefulSet exp-worker: spec: 'selector' is a required property")
 
 
 def test_every_rule_has_a_fault_that_only_it_finds() -> None:

@@ -35,7 +35,9 @@ def check_budgets(given: CheckInput) -> Iterator[Finding]:
             spec = mapping_at(manifest.document, "spec")
             chosen = [pods for pods in every if selects(mapping_at(spec, "selector"), pods.labels)]
             for message, hint in _budget_problems(spec, chosen, given.is_generated):
-                yield Finding(f"{called(manifest)} {message}", path=manifest.source, hint=hint, values=label)
+                yield Finding(
+                    f"{called(manifest)} {message}", path=manifest.source, line=manifest.line, hint=hint, values=label
+                )
 
 
 @for_each_release
@@ -56,6 +58,7 @@ def check_access_modes(rendering: Rendering) -> Iterator[Finding]:
             yield Finding(
                 f"{called(claims[name])} is {mode}, but {number} pods mount it",
                 path=claims[name].source,
+                line=claims[name].line,
                 hint="ReadWriteMany, where several pods share a claim",
             )
 
@@ -70,6 +73,7 @@ def check_volume_types(rendering: Rendering) -> Iterator[Finding]:
                     f"{called(pods.manifest)}: volume {volume.get('name')} is of the type {kind}, "
                     f"gone since Kubernetes {_REMOVED_VOLUMES[kind]}",
                     path=pods.manifest.source,
+                    line=pods.manifest.line,
                     hint="a claim with a storage class of the CSI driver",
                 )
 
@@ -83,6 +87,7 @@ def check_resource_policy(rendering: Rendering) -> Iterator[Finding]:
             yield Finding(
                 f"{called(manifest)}: helm.sh/resource-policy is {policy!r}, and Helm knows only keep",
                 path=manifest.source,
+                line=manifest.line,
             )
 
 
@@ -118,6 +123,7 @@ def check_immutable_names(given: CheckInput) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(manifest)} is immutable, but other values change its content under the same name",
                     path=manifest.source,
+                    line=manifest.line,
                     hint="put a hash of the content into the name",
                     values=label,
                 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainchart.archive.lock import LOCK_FILE, DriftKind, find_drift, parse_lock
 from trainchart.check.finding import CheckInput, Finding
 from trainchart.check.rule import Rule, Scope
+from trainchart.check.sources import yaml_sources
 from trainchart.check.waivers import WAIVER_FILE
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import find_duplicate_keys
@@ -38,10 +39,9 @@ def check_drift(given: CheckInput) -> Iterator[Finding]:
 
 def check_unique_keys(given: CheckInput) -> Iterator[Finding]:
     """Find keys that occur twice in one mapping, in the chart's own YAML and in what templates render to."""
-    for path, content in given.files.items():
-        if path.endswith((".yaml", ".yml")) and not path.startswith(("templates/", "charts/")):
-            for duplicate in find_duplicate_keys(content.decode(errors="replace")):
-                yield Finding(f"the key {duplicate.key!r} occurs twice in one mapping", path=path, line=duplicate.line)
+    for path, text in yaml_sources(given, without=("templates/", "charts/", WAIVER_FILE)):
+        for duplicate in find_duplicate_keys(text):
+            yield Finding(f"the key {duplicate.key!r} occurs twice in one mapping", path=path, line=duplicate.line)
     if not given.is_chart:
         return
     for label, rendering in given.renderings():

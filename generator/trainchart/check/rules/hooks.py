@@ -34,13 +34,20 @@ def check_hooks(rendering: Rendering) -> Iterator[Finding]:
         annotations = mapping_at(manifest.document, "metadata", "annotations")
         hooks, policies = (_words(annotations.get(key)) for key in (HOOK_ANNOTATION, _POLICY_ANNOTATION))
         for unknown in sorted(hooks - _HOOKS):
-            yield Finding(f"{called(manifest)}: Helm knows no hook {unknown!r}", path=manifest.source)
+            yield Finding(
+                f"{called(manifest)}: Helm knows no hook {unknown!r}", path=manifest.source, line=manifest.line
+            )
         for unknown in sorted(policies - _POLICIES):
-            yield Finding(f"{called(manifest)}: Helm knows no hook-delete-policy {unknown!r}", path=manifest.source)
+            yield Finding(
+                f"{called(manifest)}: Helm knows no hook-delete-policy {unknown!r}",
+                path=manifest.source,
+                line=manifest.line,
+            )
         if hooks and not policies & {"before-hook-creation"} and _POLICY_ANNOTATION in annotations:
             yield Finding(
                 f"{called(manifest)}: after a failure, its next run finds the old object in the way",
                 path=manifest.source,
+                line=manifest.line,
                 hint=f"{_POLICY_ANNOTATION}: before-hook-creation,hook-succeeded",
             )
 
@@ -58,6 +65,7 @@ def check_test_hook(given: CheckInput) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(manifest)} stays behind after helm test",
                     path=manifest.source,
+                    line=manifest.line,
                     hint=f"{_POLICY_ANNOTATION}: before-hook-creation,hook-succeeded",
                 )
 
@@ -98,6 +106,7 @@ def check_custom_resources(given: CheckInput) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(manifest)} needs the API {group}, which a plain cluster does not have",
                     path=manifest.source,
+                    line=manifest.line,
                     hint=f"render it only behind a value and .Capabilities.APIVersions.Has {group}/…",
                 )
 

@@ -30,14 +30,14 @@ def check_hosts(rendering: Rendering) -> Iterator[Finding]:
         try:
             cluster = json.loads(text)
         except (TypeError, ValueError) as error:
-            yield Finding(f"{CLUSTER_KEY} is not JSON: {error}", path=manifest.source)
+            yield Finding(f"{CLUSTER_KEY} is not JSON: {error}", path=manifest.source, line=manifest.line)
             continue
         roles = mapping_at(cluster, "roles")
         if not roles:
-            yield Finding(f"{CLUSTER_KEY} names no roles", path=manifest.source)
+            yield Finding(f"{CLUSTER_KEY} names no roles", path=manifest.source, line=manifest.line)
         for role, described in roles.items():
             for problem in _role_problems(role, mapping_at(described), mapping_at(cluster), objects):
-                yield Finding(problem, path=manifest.source)
+                yield Finding(problem, path=manifest.source, line=manifest.line)
         yield from _service_findings(manifest, mapping_at(cluster), objects)
 
 
@@ -77,19 +77,23 @@ def _service_findings(source: Manifest, cluster: Mapping[str, Any], objects: _Ob
     name = str(cluster.get("service", ""))
     service = objects.get(("Service", name))
     if service is None:
-        yield Finding(f"{CLUSTER_KEY} names Service {name!r}, which is not rendered", path=source.source)
+        yield Finding(
+            f"{CLUSTER_KEY} names Service {name!r}, which is not rendered", path=source.source, line=source.line
+        )
         return
     spec = mapping_at(service.document, "spec")
     if spec.get("clusterIP") != "None":
         yield Finding(
             f"Service {name} is not headless, so pods have no DNS names",
             path=service.source,
+            line=service.line,
             hint="clusterIP: None",
         )
     if spec.get("publishNotReadyAddresses") is not True:
         yield Finding(
             f"Service {name} hides pods that are not ready, but peers must find each other to become ready",
             path=service.source,
+            line=service.line,
             hint="publishNotReadyAddresses: true",
         )
     selector = mapping_at(spec, "selector")
@@ -99,7 +103,11 @@ def _service_findings(source: Manifest, cluster: Mapping[str, Any], objects: _Ob
             continue
         labels = mapping_at(pod_template(stateful_set), "metadata", "labels")
         if not selector or not selector.items() <= labels.items():
-            yield Finding(f"Service {name} does not select the pods of {stateful_set.name}", path=service.source)
+            yield Finding(
+                f"Service {name} does not select the pods of {stateful_set.name}",
+                path=service.source,
+                line=service.line,
+            )
 
 
 RULES = (

@@ -25,6 +25,7 @@ def check_schemas(given: CheckInput) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(manifest)}: {error} (Kubernetes {', '.join(refusing)})",
                     path=manifest.source,
+                    line=manifest.line,
                     values=label,
                 )
 
@@ -42,7 +43,7 @@ def check_unique_objects(rendering: Rendering) -> Iterator[Finding]:
             mapping_at(manifest.document, "metadata").get("namespace"),
         )
         if key in seen:
-            yield Finding(f"{called(manifest)} is rendered twice", path=manifest.source)
+            yield Finding(f"{called(manifest)} is rendered twice", path=manifest.source, line=manifest.line)
         seen.add(key)
 
 
@@ -54,6 +55,7 @@ def check_no_namespace(rendering: Rendering) -> Iterator[Finding]:
             yield Finding(
                 f"{called(manifest)} sets metadata.namespace",
                 path=manifest.source,
+                line=manifest.line,
                 hint="leave it out: helm install --namespace decides",
             )
 
@@ -64,7 +66,9 @@ def check_unique_entries(rendering: Rendering) -> Iterator[Finding]:
     for manifest in rendering.manifests:
         for where, what, entries in _keyed_lists(manifest):
             for repeated in _repeated(entries):
-                yield Finding(f"{called(manifest)}: {where} has {what} {repeated} twice", path=manifest.source)
+                yield Finding(
+                    f"{called(manifest)}: {where} has {what} {repeated} twice", path=manifest.source, line=manifest.line
+                )
 
 
 def _keyed_lists(manifest: Manifest) -> Iterator[tuple[str, str, Iterable[Any]]]:

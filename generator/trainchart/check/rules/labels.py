@@ -39,6 +39,7 @@ def check_no_version(given: CheckInput) -> Iterator[Finding]:
                         yield Finding(
                             f"{called(manifest)}: {where} holds {key}: {value}",
                             path=manifest.source,
+                            line=manifest.line,
                             severity=Severity.info if mild else Severity.error,
                             hint="keep the chart's version to metadata.labels of the object itself",
                             values=label,
@@ -57,7 +58,10 @@ def check_labels(given: CheckInput) -> Iterator[Finding]:
             missing = [key for key in wanted if not labels.get(key)]
             if missing:
                 yield Finding(
-                    f"{called(manifest)} lacks the label {', '.join(missing)}", path=manifest.source, values=label
+                    f"{called(manifest)} lacks the label {', '.join(missing)}",
+                    path=manifest.source,
+                    line=manifest.line,
+                    values=label,
                 )
 
 
@@ -69,13 +73,17 @@ def check_selectors(given: CheckInput) -> Iterator[Finding]:
             selector = mapping_at(pods.manifest.document, "spec", "selector")
             if not selects(selector, pods.labels):
                 yield Finding(
-                    f"{called(pods.manifest)} does not select its own pods", path=pods.manifest.source, values=label
+                    f"{called(pods.manifest)} does not select its own pods",
+                    path=pods.manifest.source,
+                    line=pods.manifest.line,
+                    values=label,
                 )
             for other in every:
                 if other is not pods and selector and selects(selector, other.labels):
                     yield Finding(
                         f"{called(pods.manifest)} also selects the pods of {called(other.manifest)}",
                         path=pods.manifest.source,
+                        line=pods.manifest.line,
                         values=label,
                     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
@@ -22,7 +21,6 @@ _LIMITS = {
     "Service": 63,
     "Job": 63,
 }
-_DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 @for_each_release
@@ -33,13 +31,13 @@ def check_names_fit(rendering: Rendering) -> Iterator[Finding]:
         limit = _LIMITS.get(manifest.kind)
         if limit is not None and len(manifest.name) > limit:
             yield _too_long(manifest, f"the name {manifest.name}", len(manifest.name), limit)
-        if manifest.kind == "Service" and not _DNS_LABEL.fullmatch(manifest.name):
-            yield Finding(f"Service {manifest.name!r} is no DNS label that begins with a letter", path=manifest.source)
         for host in _hosts(manifest):
             if len(host) > DNS_LABEL_LIMIT:
                 yield _too_long(manifest, f"the pod host name {host}", len(host), DNS_LABEL_LIMIT)
             if host in hosts:
-                yield Finding(f"the pod host name {host} is also one of {hosts[host]}", path=manifest.source)
+                yield Finding(
+                    f"the pod host name {host} is also one of {hosts[host]}", path=manifest.source, line=manifest.line
+                )
             hosts[host] = f"{manifest.kind} {manifest.name}"
         for key, value in _labels(manifest):
             if len(value) > DNS_LABEL_LIMIT:
@@ -55,7 +53,7 @@ def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
     for case in given.cases:
         if case.rendering is not None and not case.values:
             objects = by_release.setdefault(case.rendering.release, {})
-            objects.update({(manifest.kind, manifest.name): manifest for manifest in case.rendering.manifests})
+            objects.update({(found.kind, found.name): found for found in case.rendering.manifests if found.name})
     told: set[tuple[str, str]] = set()
     for (one, first), (other, second) in combinations(by_release.items(), 2):
         for kind, name in sorted((first.keys() & second.keys()) - told):
@@ -65,6 +63,7 @@ def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
             yield Finding(
                 f"{kind} {name} belongs to release {one} and to release {other}",
                 path=first[kind, name].source,
+                line=first[kind, name].line,
                 hint="put the release name into the name, with a hash where it is cut short",
             )
 
@@ -92,6 +91,7 @@ def _too_long(manifest: Manifest, what: str, length: int, limit: int) -> Finding
     return Finding(
         f"{manifest.kind} {manifest.name}: {what} has {length} characters, at most {limit} work",
         path=manifest.source,
+        line=manifest.line,
         hint="cut the release and chart part short, and end it in a hash",
     )
 

@@ -22,13 +22,16 @@ def check_services(rendering: Rendering) -> Iterator[Finding]:
             continue  # Endpoints come from elsewhere.
         chosen = [pods for pods in every if selector.items() <= pods.labels.items()]
         if not chosen:
-            yield Finding(f"{called(manifest)} selects no pods of the release", path=manifest.source)
+            yield Finding(
+                f"{called(manifest)} selects no pods of the release", path=manifest.source, line=manifest.line
+            )
         for port in mappings_at(manifest.document, "spec", "ports") if chosen else ():
             target = port.get("targetPort", port.get("port"))
             if not any(_has_port(pods, target) for pods in chosen):
                 yield Finding(
                     f"{called(manifest)}: no pod that it selects has the port {target}",
                     path=manifest.source,
+                    line=manifest.line,
                     severity=Severity.error if isinstance(target, str) else Severity.info,
                 )
 
@@ -42,17 +45,25 @@ def check_names_of_services(rendering: Rendering) -> Iterator[Finding]:
             governing = str(mapping_at(manifest.document, "spec").get("serviceName") or "")
             if governing and governing not in services:
                 yield Finding(
-                    f"{called(manifest)} names Service {governing!r}, which is not rendered", path=manifest.source
+                    f"{called(manifest)} names Service {governing!r}, which is not rendered",
+                    path=manifest.source,
+                    line=manifest.line,
                 )
     for manifest in _of_kind(rendering, "Ingress"):
         for backend in _backends(manifest):
             name, port = backend.get("name"), mapping_at(backend, "port")
             service = services.get(str(name))
             if service is None:
-                yield Finding(f"{called(manifest)} names Service {name!r}, which is not rendered", path=manifest.source)
+                yield Finding(
+                    f"{called(manifest)} names Service {name!r}, which is not rendered",
+                    path=manifest.source,
+                    line=manifest.line,
+                )
             elif not any(_is_port(port, known) for known in mappings_at(service.document, "spec", "ports")):
                 asked = port.get("name", port.get("number"))
-                yield Finding(f"{called(manifest)}: Service {name} has no port {asked}", path=manifest.source)
+                yield Finding(
+                    f"{called(manifest)}: Service {name} has no port {asked}", path=manifest.source, line=manifest.line
+                )
 
 
 @for_each_rendering
@@ -68,6 +79,7 @@ def check_probe_ports(rendering: Rendering) -> Iterator[Finding]:
                         yield Finding(
                             f"{called(pods.manifest)}: {container.where}: {field} asks port {port}, which it lacks",
                             path=pods.manifest.source,
+                            line=pods.manifest.line,
                         )
 
 
@@ -80,7 +92,9 @@ def check_policies(given: CheckInput) -> Iterator[Finding]:
             selector = mapping_at(policy.document, "spec", "podSelector")
             chosen = [pods for pods in every if selects(selector, pods.labels)]
             for message, severity in _policy_problems(policy, chosen, given.is_generated):
-                yield Finding(f"{called(policy)} {message}", path=policy.source, severity=severity, values=label)
+                yield Finding(
+                    f"{called(policy)} {message}", path=policy.source, line=policy.line, severity=severity, values=label
+                )
         # Without a policy, whoever turned it off knows; with one, a forgotten pod is an oversight.
         for pods in every if policies else ():
             covered = any(selects(mapping_at(p.document, "spec", "podSelector"), pods.labels) for p in policies)
@@ -88,6 +102,7 @@ def check_policies(given: CheckInput) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(pods.manifest)}: no NetworkPolicy selects its pods",
                     path=pods.manifest.source,
+                    line=pods.manifest.line,
                     values=label,
                 )
 

@@ -36,7 +36,9 @@ def check_pod_security(rendering: Rendering) -> Iterator[Finding]:
             *(p for container in pods.containers for p in _container_problems(pods, container)),
         ]
         for problem, hint in problems:
-            yield Finding(f"{called(pods.manifest)}: {problem}", path=pods.manifest.source, hint=hint)
+            yield Finding(
+                f"{called(pods.manifest)}: {problem}", path=pods.manifest.source, line=pods.manifest.line, hint=hint
+            )
 
 
 @for_each_rendering
@@ -61,6 +63,7 @@ def check_tokens(rendering: Rendering) -> Iterator[Finding]:
             yield Finding(
                 f"{called(pods.manifest)}: its pods get a token of the Kubernetes API that nothing gives rights to",
                 path=pods.manifest.source,
+                line=pods.manifest.line,
                 hint="automountServiceAccountToken: false",
             )
 
@@ -74,16 +77,22 @@ def check_images(rendering: Rendering) -> Iterator[Finding]:
             where = f"{called(pods.manifest)}: {container.where}"
             tag = image.rpartition("/")[2].partition(":")[2]
             if not image:
-                yield Finding(f"{where} has no image", path=pods.manifest.source)
+                yield Finding(f"{where} has no image", path=pods.manifest.source, line=pods.manifest.line)
             elif not _DIGEST.search(image) and tag in ("", "latest"):
                 yield Finding(
                     f"{where} has the image {image}, which may be another one tomorrow",
                     path=pods.manifest.source,
+                    line=pods.manifest.line,
                     severity=Severity.error,
                     hint="a fixed tag, or a digest",
                 )
             if not container.document.get("imagePullPolicy"):
-                yield Finding(f"{where} has no imagePullPolicy", path=pods.manifest.source, severity=Severity.info)
+                yield Finding(
+                    f"{where} has no imagePullPolicy",
+                    path=pods.manifest.source,
+                    line=pods.manifest.line,
+                    severity=Severity.info,
+                )
 
 
 @for_each_rendering
@@ -101,6 +110,7 @@ def check_volume_mounts(rendering: Rendering) -> Iterator[Finding]:
                     yield Finding(
                         f"{called(pods.manifest)}: {container.where} mounts {mount.get('name')!r}, which is no volume",
                         path=pods.manifest.source,
+                        line=pods.manifest.line,
                     )
 
 
@@ -116,6 +126,7 @@ def check_references(rendering: Rendering) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(pods.manifest)} needs {kind} {name}, which the chart does not render",
                     path=pods.manifest.source,
+                    line=pods.manifest.line,
                 )
 
 

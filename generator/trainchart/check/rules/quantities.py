@@ -23,13 +23,18 @@ def check_quantities(rendering: Rendering) -> Iterator[Finding]:
         for container in pods.containers:
             for problem, hint in _resource_problems(container):
                 yield Finding(
-                    f"{called(pods.manifest)}: {container.where}: {problem}", path=pods.manifest.source, hint=hint
+                    f"{called(pods.manifest)}: {container.where}: {problem}",
+                    path=pods.manifest.source,
+                    line=pods.manifest.line,
+                    hint=hint,
                 )
     for manifest in rendering.manifests:
         if manifest.kind == "PersistentVolumeClaim":
             size = mapping_at(manifest.document, "spec", "resources", "requests").get("storage")
             if size is None or _number(size) in (None, Decimal(0)):
-                yield Finding(f"{called(manifest)}: storage {size!r} is not a size", path=manifest.source)
+                yield Finding(
+                    f"{called(manifest)}: storage {size!r} is not a size", path=manifest.source, line=manifest.line
+                )
 
 
 @for_each_rendering
@@ -42,6 +47,7 @@ def check_resources_set(rendering: Rendering) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(pods.manifest)}: {container.where} has no {', '.join(missing)}",
                     path=pods.manifest.source,
+                    line=pods.manifest.line,
                     hint="set requests and limits of cpu and memory",
                 )
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule
+from trainchart.check.sources import yaml_sources
 from trainchart.check.yaml_style import find_rendered_problems, find_source_problems
 
 
 def check_sources(given: CheckInput) -> Iterator[Finding]:
     """Ask yamllint about the YAML files outside of templates/."""
-    for path, content in given.files.items():
-        if path.endswith((".yaml", ".yml")) and not path.startswith(("templates/", "charts/", "crds/")):
-            for problem in find_source_problems(content.decode(errors="replace")):
-                yield Finding(f"{problem.message} ({problem.rule})", path=path, line=problem.line)
+    for path, text in yaml_sources(given, without=("templates/", "charts/", "crds/")):
+        for problem in find_source_problems(text):
+            yield Finding(f"{problem.message} ({problem.rule})", path=path, line=problem.line)
 
 
 def check_rendered(given: CheckInput) -> Iterator[Finding]:

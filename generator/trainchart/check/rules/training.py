@@ -42,7 +42,13 @@ def check_cluster_size(given: CheckInput) -> Iterator[Finding]:
             if isinstance(text, str) and manifest.kind == "ConfigMap":
                 problem = _size_problem(text)
                 if problem:
-                    yield Finding(problem, path=manifest.source, values=label, hint="refuse so many pods in the chart")
+                    yield Finding(
+                        problem,
+                        path=manifest.source,
+                        line=manifest.line,
+                        values=label,
+                        hint="refuse so many pods in the chart",
+                    )
 
 
 @for_each_rendering
@@ -118,7 +124,7 @@ def _size_problem(text: str) -> str:
 
 
 def _finding(pods: Pods, message: str, hint: str = "") -> Finding:
-    return Finding(f"{called(pods.manifest)}: {message}", path=pods.manifest.source, hint=hint)
+    return Finding(f"{called(pods.manifest)}: {message}", path=pods.manifest.source, line=pods.manifest.line, hint=hint)
 
 
 def _is_kept(volume: Any) -> bool:

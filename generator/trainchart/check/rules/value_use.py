@@ -18,10 +18,10 @@ from trainchart.check.sources import (
     is_free_value,
     value_keys,
     values_schema,
+    without_comments,
 )
 
 _REFERENCE = re.compile(r"\.Values((?:\.[A-Za-z_]\w*)+)?")
-_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 _PRINTED = re.compile(
     r"\{\{-?\s*(?:\$\w*|\.context)?\.Values((?:\.[A-Za-z_]\w*)+)\s*(?:\|\s*(?:quote|squote|trim)\s*)?-?\}\}"
 )
@@ -76,6 +76,7 @@ def check_numbers(given: CheckInput) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(manifest)}: {where} is {text}",
                     path=manifest.source,
+                    line=manifest.line,
                     hint="print the number with int64, or toJson",
                     values=label,
                 )
@@ -85,6 +86,7 @@ def check_numbers(given: CheckInput) -> Iterator[Finding]:
             yield Finding(
                 f"{called(manifest)}: {where} would be {text} with a larger number in {VALUES_FILE}",
                 path=manifest.source,
+                line=manifest.line,
                 severity=Severity.error if given.is_generated else Severity.warning,
                 hint="print the number with int64, or toJson",
             )
@@ -94,7 +96,7 @@ def check_printed_numbers(given: CheckInput) -> Iterator[Finding]:
     """Find templates that print an integer of values.yaml as it is."""
     values = chart_values(given)
     for file, text in chart_templates(given):
-        plain = _without_comments(text)
+        plain = without_comments(text)
         for match in _PRINTED.finditer(plain):
             path = tuple(match[1].strip(".").split("."))
             value = mapping_at(values, *path[:-1]).get(path[-1])
@@ -109,14 +111,10 @@ def check_printed_numbers(given: CheckInput) -> Iterator[Finding]:
 
 def _references(given: CheckInput) -> Iterator[Reference]:
     for file, text in chart_templates(given):
-        plain = _without_comments(text)
+        plain = without_comments(text)
         for match in _REFERENCE.finditer(plain):
             path = tuple((match[1] or "").strip(".").split(".")) if match[1] else ()
             yield Reference(path, file, plain.count("\n", 0, match.start()) + 1)
-
-
-def _without_comments(text: str) -> str:
-    return _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
 def _dependencies(given: CheckInput) -> list[Mapping[str, Any]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from jsonschema import SchemaError, ValidationError
 from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
@@ -25,7 +28,9 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
         return  # Helm compiles the schema with the metaschema, at a tenth of the time that it takes here.
     try:
         schema = json.loads(given.files[SCHEMA_FILE])
-        validator_class = validator_for(schema)
+        if not isinstance(schema, (dict, bool)):
+            yield Finding("is not a JSON schema: expected an object at the top", path=SCHEMA_FILE)
+            return
         _check_metaschema(schema)
     except json.JSONDecodeError as error:
         yield Finding(f"is not JSON: {error.msg}", path=SCHEMA_FILE, line=error.lineno)
@@ -36,13 +41,30 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
     except SchemaError as error:
         yield Finding(f"is not a JSON schema: {_where(error)}{error.message}", path=SCHEMA_FILE)
         return
+    except RecursionError:
+        yield Finding("is not a JSON schema that can be read: it is nested too deep", path=SCHEMA_FILE)
+        return
     try:
         values = parse_mapping(given.files.get(VALUES_FILE, b"").decode())
     except (YamlError, UnicodeDecodeError) as error:
         yield Finding(f"cannot be read: {error}", path=VALUES_FILE, line=getattr(error, "line", 0))
         return
-    for failure in validator_class(schema).iter_errors(values):
-        yield Finding(f"does not fit {SCHEMA_FILE}: {_where(failure)}{failure.message}", path=VALUES_FILE)
+    yield from _find_misfits(schema, values)
+
+
+def _find_misfits(schema: Any, values: Any) -> Iterator[Finding]:
+    try:
+        # An empty registry: a schema of somebody else must not make us ask the network.
+        for failure in validator_for(schema)(schema, registry=Registry()).iter_errors(values):
+            yield Finding(f"does not fit {SCHEMA_FILE}: {_where(failure)}{failure.message}", path=VALUES_FILE)
+    except RecursionError:
+        yield Finding("a $ref leads back to itself, so nothing can be compared with it", path=SCHEMA_FILE)
+    except Unresolvable as error:
+        yield Finding(f"$ref {error.ref!r} leads nowhere in this file", path=SCHEMA_FILE)
+    except re.error as error:
+        # ECMA's regular expressions, which Helm's engine may know, are not all Python's.
+        message = f"the pattern {error.pattern!r} is not understood: {error}"
+        yield Finding(message, path=SCHEMA_FILE, severity=Severity.info)
 
 
 def _check_metaschema(schema: Any) -> None:

@@ -41,12 +41,14 @@ def check_api_versions(given: CheckInput) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(manifest)}: there is no {kind} in {api} in Kubernetes {', '.join(lacking)}",
                     path=manifest.source,
+                    line=manifest.line,
                     values=label,
                 )
             for message, hint in _deprecations(manifest):
                 yield Finding(
                     f"{called(manifest)}: {message}",
                     path=manifest.source,
+                    line=manifest.line,
                     severity=Severity.warning,
                     hint=hint,
                     values=label,
@@ -57,6 +59,7 @@ def check_api_versions(given: CheckInput) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(pods.manifest)}: nodes no longer have the label {', '.join(old)}",
                     path=pods.manifest.source,
+                    line=pods.manifest.line,
                     severity=Severity.warning,
                     values=label,
                 )

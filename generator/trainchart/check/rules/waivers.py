@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.finding import CheckInput, Finding
 from trainchart.check.rule import Rule
 from trainchart.check.waivers import parse_waivers
 
@@ -13,7 +13,7 @@ WAIVERS_RULE = "waivers"
 
 def check_waivers(given: CheckInput) -> Iterator[Finding]:
     """Find waivers without a reason, and those that cannot be read."""
-    _, problems = parse_waivers(given.files)
+    _, problems = parse_waivers(given.files, given.objects())
     yield from problems
 
 
@@ -23,7 +23,5 @@ RULES = (
         "A waiver without a reason, or past its day, hides a fault from whoever comes next.",
         check_waivers,
         "docs/checks.md",
-        severity=Severity.warning,
-        others=Severity.warning,
     ),
 )

@@ -1,0 +1,46 @@
+"""The rule that templates give the same objects every time: nothing random, nothing that asks the clock."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.rule import Rule, Scope
+from trainchart.check.sources import NOTES_FILE, chart_templates, without_comments
+
+_ACTION = re.compile(r'\{\{(?:"(?:\\.|[^"\\\n])*"|`[^`]*`|(?!\}\}).)*\}\}', re.DOTALL)
+_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`')
+_FUNCTION = re.compile(
+    # Not after a dot, a dollar or a letter: .Values.now and $now are values.
+    r"(?<![\w.$])(?:rand(?:AlphaNum|Alpha|Numeric|Ascii|Bytes|Int)|uuidv4|shuffle|now|ago|htpasswd|bcrypt|encryptAES"
+    r"|genPrivateKey|genCA(?:WithKey)?|genSelfSignedCert(?:WithKey)?|genSignedCert(?:WithKey)?)(?!\w)"
+)
+
+
+def check_repeatable(given: CheckInput) -> Iterator[Finding]:
+    """Find functions in templates that give something else at every rendering; the notes may use them."""
+    for file, text in chart_templates(given):
+        if file == NOTES_FILE:
+            continue
+        plain = without_comments(text)
+        for action in _ACTION.finditer(plain):
+            for match in _FUNCTION.finditer(_TEXT.sub(lambda quoted: " " * len(quoted[0]), action[0])):
+                yield Finding(
+                    f"{match[0]} gives something else at every rendering, so every upgrade changes the object",
+                    path=file,
+                    line=plain.count("\n", 0, action.start() + match.start()) + 1,
+                    hint="take it from a value or an existing Secret",
+                )
+
+
+RULES = (
+    Rule(
+        "repeatable",
+        "What is random or asks the clock changes with every upgrade: pods restart and passwords no longer fit.",
+        check_repeatable,
+        "https://helm.sh/docs/howto/charts_tips_and_tricks/",
+        others=Severity.warning,
+        scope=Scope.charts,
+    ),
+)

@@ -1,0 +1,93 @@
+"""Plain manifests are read as kubectl reads them: Lists fall apart, keys are texts, every object has its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainchart.check.manifests import parse_plain_manifests
+from trainchart.errors import RenderError, ToolError
+from trainchart.host.helm_manifests import parse_manifests
+
+LIST = """\
+# two objects
+apiVersion: v1
+kind: List
+items:
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: a}
+  - apiVersion: v1
+    kind: ConfigMapList
+    items:
+      - metadata: {name: b}
+      - metadata: {name: c}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: d}
+---
+apiVersion: v1
+kind: List
+items: []
+---
+apiVersion: v1
+kind: List
+"""
+
+
+def test_lists_fall_apart_and_every_object_has_its_line() -> None:
+    found = parse_plain_manifests({"a.yaml": LIST}, "x")
+    assert [(manifest.kind, manifest.name, manifest.line) for manifest in found] == [
+        ("ConfigMap", "a", 5),
+        ("ConfigMap", "b", 11),
+        ("ConfigMap", "c", 12),
+        ("Secret", "d", 14),
+    ]
+    assert found[1].document["apiVersion"] == "v1"
+
+
+def test_lists_that_a_chart_renders_fall_apart_too() -> None:
+    found = parse_manifests({"templates/a.yaml": LIST}, "x")
+    assert [(manifest.name, manifest.line) for manifest in found] == [("a", 0), ("b", 0), ("c", 0), ("d", 0)]
+    with pytest.raises(RenderError):
+        parse_manifests({"templates/a.yaml": "kind: List\nitems: [1]\n"}, "x")
+
+
+def test_a_kind_that_only_ends_like_a_list_stays_whole() -> None:
+    [found] = parse_plain_manifests({"": "{apiVersion: x.io/v1, kind: AllowList, spec: {items: []}}"}, "x")
+    assert found.kind == "AllowList"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("a: 1\n---\nb: [\n", "x/a.yaml:4", "is not YAML"),
+        ("a: 1\n---\n- b\n", "x/a.yaml:3", "is not a Kubernetes object"),
+        ("a: 1\nb: &b\n  c: {d: *b}\n", "x/a.yaml:2", "an anchor holds itself"),
+        ("a: 1\n~: 2\n", "x/a.yaml:1", "a key is null or no plain word"),
+        ("a: 1\nb: \x07\n", "x/a.yaml:2", "it holds a character that YAML forbids"),
+        (
+            "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
+            + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)),
+            "x/a.yaml:1",
+            "its aliases repeat too much",
+        ),
+    ],
+)
+def test_what_cannot_be_read_has_file_and_line(text: str, place: str, message: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        parse_plain_manifests({"a.yaml": text}, "x/")
+    [problem] = caught.value.problems
+    assert problem.where == place
+    assert message in problem.message
+
+
+def test_the_only_file_is_called_what_the_user_called_it() -> None:
+    with pytest.raises(ToolError) as caught:
+        parse_plain_manifests({"": "a: 1\nb: [\n"}, "web.yaml")
+    assert [problem.where for problem in caught.value.problems] == ["web.yaml:3"]
+
+
+def test_keys_are_texts_as_in_json() -> None:
+    [found] = parse_plain_manifests({"": "{3: 4, true: x, 1.5: z, a: {2: {1: b}}}"}, "x")
+    assert found.document == {"3": 4, "true": "x", "1.5": "z", "a": {"2": {"1": "b"}}}
