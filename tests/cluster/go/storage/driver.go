@@ -45,6 +45,10 @@ func (n *nodeServer) NodePublishVolume(_ context.Context, request *csi.NodePubli
 	if _, err := os.Stat(folder); err != nil {
 		return nil, status.Errorf(codes.NotFound, "volume %s: %v", request.GetVolumeId(), err)
 	}
+	mode := request.GetVolumeCapability().GetAccessMode().GetMode()
+	if err := (uses{n.dataRoot}).add(request.GetVolumeId(), n.id, target, isExclusive(mode)); err != nil {
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	}
 	if err := unmount(target); err != nil {
 		return nil, status.Errorf(codes.Internal, "unmount %s: %v", target, err)
 	}
@@ -54,7 +58,7 @@ func (n *nodeServer) NodePublishVolume(_ context.Context, request *csi.NodePubli
 	if err := unix.Mount(folder, target, "", unix.MS_BIND, ""); err != nil {
 		return nil, status.Errorf(codes.Internal, "bind %s at %s: %v", folder, target, err)
 	}
-	if request.GetReadonly() || isReadOnly(request.GetVolumeCapability().GetAccessMode().GetMode()) {
+	if request.GetReadonly() || isReadOnly(mode) {
 		// A bind mount takes no options when it is made: read-only needs a second step.
 		if err := unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 			return nil, status.Errorf(codes.Internal, "make %s read-only: %v", target, errors.Join(err, unmount(target)))
@@ -73,7 +77,16 @@ func (n *nodeServer) NodeUnpublishVolume(_ context.Context, request *csi.NodeUnp
 	if err := os.Remove(target); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
+	if err := (uses{n.dataRoot}).remove(request.GetVolumeId(), n.id, target); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// isExclusive says whether a volume may be on one node only. ReadWriteOncePod comes as the same mode as ReadWriteOnce
+// from the kubelet; the scheduler sees to its pods.
+func isExclusive(mode csi.VolumeCapability_AccessMode_Mode) bool {
+	return mode == csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
 }
 
 func isReadOnly(mode csi.VolumeCapability_AccessMode_Mode) bool {

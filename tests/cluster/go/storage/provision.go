@@ -167,7 +167,7 @@ func (p *provisioner) serveVolume(ctx context.Context, item key) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(folder); err != nil {
+	if err := errors.Join(os.RemoveAll(folder), uses{p.dataRoot}.forget(volume.Spec.CSI.VolumeHandle)); err != nil {
 		p.events.Event(volume, core.EventTypeWarning, "VolumeFailedDelete", err.Error())
 		return fmt.Errorf("delete the volume's files: %w", err)
 	}
