@@ -1,0 +1,246 @@
+"""Builds what plan.py decided, in three results that are cached: base, TensorFlow, and the set that a cluster needs.
+
+Each is made from the one before, by hard links where bytes are the same: a change of a model's code costs seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import yaml
+from testcluster.config import REGISTRY_HOST
+
+from testcluster.images import plan
+from testcluster.images.cache import ImageCache, open_cache
+from testcluster.images.containerd_root import copy_containerd_root, import_images, link_held_blobs, read_held_blobs
+from testcluster.images.layout import (
+    blob_path,
+    file_digest,
+    link_blobs,
+    read_layout,
+    write_archive,
+    write_image,
+    write_program_layer,
+)
+from testcluster.images.registry_storage import write_registry_storage
+from testcluster.images.tool import run_tool
+
+PROJECT = Path(__file__).resolve().parents[4]
+_DOCKERFILE = "training-images/tensorflow/Dockerfile"
+_CONTEXT = ("training-images/launcher", "training-images/runtime", *(f"examples/{model}" for model in plan.MODELS))
+_CA_BUNDLE_IN_BUILD = "/run/secrets/ca-bundle"
+_CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+_PROGRAM_USER = "65535:65535"
+
+
+@dataclass(frozen=True)
+class ImagePrograms:
+    """Paths of the static programs that get an image each."""
+
+    pause: Path
+    coredns: Path
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """All images of a test cluster. The folders belong to the cache: copy them, write nothing into them."""
+
+    pause: str
+    coredns: str
+    models: Mapping[str, str]
+    """Model → reference, which every node holds and the registry serves."""
+    registry_only: Mapping[str, str]
+    """Model or "pause" → reference of the same image that only the registry has, so that kubelets must pull it."""
+    layout: Path
+    """OCI layout of all images, layers not compressed."""
+    containerd_root: Path
+    """For `copy_containerd_root`."""
+    registry_storage: Path
+    """For `copy_registry_storage`: rootdirectory of the registry's filesystem driver."""
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Everything that goes into the set, read once."""
+
+    mirror: str
+    dockerfile: str
+    sources: tuple[plan.SourceFile, ...]
+    models: Mapping[str, str]
+    programs: Mapping[str, tuple[Path, str]]
+    """Name → path and the reference of its image."""
+    keys: plan.ImageKeys
+
+
+def build_images(programs: ImagePrograms, report: Callable[[str], None] = lambda line: None) -> ImageSet:
+    """Return the images of a test cluster, building what is not in the cache. Raises ImageBuildError.
+
+    Parallel calls build once. `report` gets a line after every step that did something.
+    """
+    inputs = _read_inputs(programs, os.environ)
+    cache = open_cache(os.environ)
+    found = cache.find("set", inputs.keys.image_set)
+    if not found:
+        with cache.lock():
+            found = _Builder(inputs, cache, report).build_set()
+    registry = [*inputs.models.items(), ("pause", inputs.programs["pause"][1])]
+    return ImageSet(
+        pause=inputs.programs["pause"][1],
+        coredns=inputs.programs["coredns"][1],
+        models=inputs.models,
+        registry_only={name: _registry_only(reference) for name, reference in registry},
+        layout=found / "layout",
+        containerd_root=found / "containerd",
+        registry_storage=found / "registry",
+    )
+
+
+def _registry_only(reference: str) -> str:
+    return f"{reference.rpartition(':')[0]}:{plan.REGISTRY_ONLY_TAG}"
+
+
+def _read_inputs(programs: ImagePrograms, environment: Mapping[str, str]) -> _Inputs:
+    mirror = environment.get("DEBIAN_MIRROR") or "http://deb.debian.org/debian"
+    dockerfile = (PROJECT / _DOCKERFILE).read_text()
+    sources = tuple(source for folder in _CONTEXT for source in _read_sources(folder))
+    models = {}
+    for model in plan.MODELS:
+        image = yaml.safe_load((PROJECT / "models" / f"{model}.yaml").read_text())["image"]
+        models[model] = plan.cluster_reference(image["repository"], str(image["tag"]))
+    known = {}
+    for name, path in (("pause", programs.pause), ("coredns", programs.coredns)):
+        known[name] = (path, f"{REGISTRY_HOST}/cluster/{name}:{file_digest(path)[:16]}")
+    references = (*models.values(), *(reference for _, reference in known.values()))
+    return _Inputs(
+        mirror, dockerfile, sources, models, known, plan.resolve_keys(mirror, dockerfile, sources, references)
+    )
+
+
+def _read_sources(folder: str) -> list[plan.SourceFile]:
+    paths = sorted(path for path in (PROJECT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return [plan.SourceFile(path.relative_to(PROJECT).as_posix(), path.read_bytes()) for path in paths]
+
+
+class _Builder:
+    """Builds the results of one set of inputs; the cache's lock is held all the time."""
+
+    def __init__(self, inputs: _Inputs, cache: ImageCache, report: Callable[[str], None]) -> None:
+        self._inputs = inputs
+        self._cache = cache
+        self._report = report
+        self._work = cache.folder / "work"
+        self._log = cache.folder / "build.log"
+
+    def build_set(self) -> Path:
+        """Return the set, which may have been built while this process waited for the lock."""
+        shutil.rmtree(self._work, ignore_errors=True)
+        self._work.mkdir()
+        self._log.write_bytes(b"")
+        try:
+            return self._cache.build("set", self._inputs.keys.image_set, self._fill_set)
+        finally:
+            shutil.rmtree(self._work)
+
+    def _fill_base(self, folder: Path) -> None:
+        layer = folder / "base.tar"
+        self._run("base image", plan.base_argv(self._inputs.mirror, PurePosixPath(layer)))
+        write_image(folder / "layout", self._inputs.keys.base_reference, layer)
+
+    def _fill_tensorflow(self, folder: Path) -> None:
+        keys = self._inputs.keys
+        base = self._cache.build("base", keys.base, self._fill_base)
+        self._run("base image stored", plan.store_argv(PurePosixPath(base / "layout"), keys.base_reference))
+        self._build_dockerfile("TensorFlow layer", keys.tensorflow_reference, target="tensorflow")
+        self._export(keys.tensorflow_reference, folder / "layout")
+        self._import(folder / "layout", folder / "containerd")
+
+    def _fill_set(self, folder: Path) -> None:
+        keys = self._inputs.keys
+        tensorflow = self._cache.build("tensorflow", keys.tensorflow, self._fill_tensorflow)
+        layout = folder / "layout"
+        link_blobs(tensorflow / "layout", layout)
+        for model, reference in self._inputs.models.items():
+            self._build_dockerfile(f"image {model}", reference, model=f"examples/{model}")
+            self._export(reference, layout)
+        for name, (path, reference) in self._inputs.programs.items():
+            layer = self._work / f"{name}.tar"
+            write_program_layer(path, name, layer)
+            write_image(layout, reference, layer, (f"/{name}",), _PROGRAM_USER)
+        copy_containerd_root(tensorflow / "containerd", folder / "containerd")
+        self._import(layout, folder / "containerd")
+        images = {image.reference: image for image in read_layout(layout)}
+        pause = self._inputs.programs["pause"][1]
+        served = [*self._inputs.models.values(), pause]
+        names = [(reference, reference) for reference in served]
+        names += [(_registry_only(reference), reference) for reference in served]
+        in_registry = tuple((name.partition("/")[2], images[reference]) for name, reference in names)
+        write_registry_storage(folder / "registry", layout, in_registry)
+
+    def _build_dockerfile(self, step: str, reference: str, target: str = "", model: str = "") -> None:
+        context = self._write_context()
+        build = plan.DockerfileBuild(
+            dockerfile=PurePosixPath(context / _DOCKERFILE),
+            context=PurePosixPath(context),
+            base_image=self._inputs.keys.base_reference,
+            reference=reference,
+            secrets=self._write_secrets(),
+            target=target,
+            model=model,
+        )
+        self._run(step, plan.build_argv(build))
+
+    def _write_context(self) -> Path:
+        """Write the files as they were read: a file that changes during the build must not get under the old key."""
+        context = self._work / "context"
+        if not context.exists():
+            for source in (*self._inputs.sources, plan.SourceFile(_DOCKERFILE, self._inputs.dockerfile.encode())):
+                path = context / source.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(source.content)
+                os.utime(path, (0, 0))
+        return context
+
+    def _write_secrets(self) -> plan.BuildSecrets:
+        bundle = Path(os.environ.get("SSL_CERT_FILE") or _CA_BUNDLE)
+        config = self._work / "pip.conf"
+        config.touch(mode=0o600)  # the index's address may hold a password
+        config.write_text(plan.pip_config(os.environ, _CA_BUNDLE_IN_BUILD))
+        return plan.BuildSecrets(PurePosixPath(config), PurePosixPath(bundle))
+
+    def _export(self, reference: str, layout: Path) -> None:
+        self._run("  exported", plan.export_argv(reference, PurePosixPath(layout)))
+
+    def _import(self, layout: Path, root: Path) -> None:
+        start = time.monotonic()
+        archive = self._work / "archive.tar"
+        write_archive(layout, read_held_blobs(root), archive)
+        import_images(root, archive, self._log)
+        archive.unlink()
+        link_held_blobs(root, blob_path(layout, ""))
+        self._report(f"  imported into containerd: {time.monotonic() - start:.1f} s")
+
+    def _run(self, step: str, argv: tuple[str, ...]) -> None:
+        start = time.monotonic()
+        run_tool(argv, self._tool_environment(), self._log)
+        self._report(f"{step}: {time.monotonic() - start:.1f} s")
+
+    def _tool_environment(self) -> Mapping[str, str]:
+        """Return an environment in which buildah and skopeo keep everything inside the cache."""
+        storage = self._work / "storage.conf"
+        storage.write_text(
+            plan.storage_config(PurePosixPath(self._cache.folder / "storage"), PurePosixPath(self._work / "run"))
+        )
+        containers = self._work / "containers.conf"
+        containers.write_text(plan.containers_config())
+        return {
+            **os.environ,
+            "BUILDAH_ISOLATION": "chroot",
+            "CONTAINERS_CONF": str(containers),
+            "CONTAINERS_STORAGE_CONF": str(storage),
+            "TMPDIR": str(self._work),
+        }
