@@ -46,8 +46,10 @@ func (n *nodeServer) NodePublishVolume(_ context.Context, request *csi.NodePubli
 		return nil, status.Errorf(codes.NotFound, "volume %s: %v", request.GetVolumeId(), err)
 	}
 	mode := request.GetVolumeCapability().GetAccessMode().GetMode()
-	if err := (uses{n.dataRoot}).add(request.GetVolumeId(), n.id, target, isExclusive(mode)); err != nil {
-		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	if isExclusive(mode) {
+		if err := (uses{n.dataRoot}).add(request.GetVolumeId(), n.id, target); err != nil {
+			return nil, status.Error(codes.FailedPrecondition, err.Error())
+		}
 	}
 	if err := unmount(target); err != nil {
 		return nil, status.Errorf(codes.Internal, "unmount %s: %v", target, err)

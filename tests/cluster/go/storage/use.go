@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// uses remembers which nodes have which volume mounted where, as empty files below the data root that all nodes share.
-// It stands for the attachment of a disk: a ReadWriteOnce volume is on one node at a time, and one that a lost node had
-// stays there until that node is back, or somebody deletes the file.
+// uses remembers on which node a ReadWriteOnce volume is mounted, and where, as empty files below the data root that all
+// nodes share. It stands for the attachment of a disk: such a volume is on one node at a time, and one that a lost node
+// had stays there until that node is back, or somebody deletes the file.
 type uses struct{ dataRoot string }
 
 func (u uses) folder(handle string) string {
@@ -22,8 +22,8 @@ func (u uses) file(handle, node, target string) string {
 	return filepath.Join(u.folder(handle), fmt.Sprintf("%s_%x", node, sha256.Sum256([]byte(target))))
 }
 
-// add records a mount; where the volume may be on one node only, it fails while another has it.
-func (u uses) add(handle, node, target string, isExclusive bool) error {
+// add records a mount; it fails while another node has the volume.
+func (u uses) add(handle, node, target string) error {
 	if err := os.MkdirAll(u.folder(handle), 0o750); err != nil {
 		return err
 	}
@@ -31,9 +31,6 @@ func (u uses) add(handle, node, target string, isExclusive bool) error {
 	file := u.file(handle, node, target)
 	if err := os.WriteFile(file, nil, 0o640); err != nil {
 		return err
-	}
-	if !isExclusive {
-		return nil
 	}
 	entries, err := os.ReadDir(u.folder(handle))
 	if err != nil {
