@@ -29,8 +29,8 @@ In plain manifests, inside an object, for all of that object. For a chart, or a 
         reason: the debug image is rebuilt every night
         until: 2027-01-31
 
-Waivers that give no reason, have run out, name no rule or silence nothing are findings of the rule `waivers`, and so is a
-`.trainchart-check.yaml` that cannot be read.
+Waivers that give no reason, have run out, name no rule or silence nothing are findings of the rule `waivers`, and so is
+a `.trainchart-check.yaml` that cannot be read.
 
 ## Rules
 

@@ -7,6 +7,7 @@ a values file; `--set` of the helm program alone makes them int64.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import re
@@ -178,8 +179,13 @@ def _load(chart: Path, validate: bool) -> helm_python.Chart:
 
 def _pack_without_schema(chart: Path) -> bytes:
     files = drop_ignored(read_tree(chart)) if chart.is_dir() else parse_archive(read_bytes(chart)).files
-    kept = {path: content for path, content in files.items() if not _SCHEMA.fullmatch(path)}
-    return gzip.compress(build_tar("chart", kept), compresslevel=1, mtime=0)
+    return _pack(tuple((path, content) for path, content in files.items() if not _SCHEMA.fullmatch(path)))
+
+
+@functools.lru_cache(maxsize=4)
+def _pack(files: tuple[tuple[str, bytes], ...]) -> bytes:
+    # A check renders the same chart several times.
+    return gzip.compress(build_tar("chart", dict(files)), compresslevel=1, mtime=0)
 
 
 def _require_installable(loaded: helm_python.Chart, label: str) -> None:
