@@ -18,35 +18,38 @@ def main() -> int:
     """Do one thing and say what happened."""
     parser = argparse.ArgumentParser(prog="testcluster", description="The tests' Kubernetes, started by hand.")
     parser.add_argument("command", choices=("up", "down", "shell", "status"))
+    parser.add_argument("name", nargs="?", help="which cluster, where several were started; down: all of them if none")
+    given = parser.parse_args()
+    commands = {"up": _up, "down": _down, "shell": _shell, "status": _status}
     try:
-        return {"up": _up, "down": _down, "shell": _shell, "status": _status}[parser.parse_args().command]()
+        return commands[given.command](given.name)
     except (clusters.ClusterError, ControlError) as error:
         print(error, file=sys.stderr)
         return 1
 
 
-def _up() -> int:
+def _up(_: str | None) -> int:
     ingredients = prepare_ingredients()
     start = time.monotonic()
     print("Starting a cluster of two nodes ...", file=sys.stderr)
     cluster = clusters.start_cluster(ingredients, find_home(), detached=True)
-    print(f"Up after {time.monotonic() - start:.1f} s; end it with: make cluster-down", file=sys.stderr)
+    seconds = time.monotonic() - start
+    print(f"{cluster.config.name} is up after {seconds:.1f} s; end it with: make cluster-down", file=sys.stderr)
     print(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.programs}:$PATH")
     return 0
 
 
-def _down() -> int:
-    for cluster in clusters.find_clusters():
-        if (cluster.folder / clusters.DETACHED).exists():
-            cluster.stop()
-            print(f"Removed {cluster.config.name}", file=sys.stderr)
+def _down(name: str | None) -> int:
+    for cluster in _started_by_hand(name):
+        cluster.stop()
+        print(f"Removed {cluster.config.name}", file=sys.stderr)
     for folder in slots.remove_leftovers():
         print(f"Removed what was left of {folder}", file=sys.stderr)
     return 0
 
 
-def _shell() -> int:
-    running = [cluster for cluster in clusters.find_clusters() if (cluster.folder / clusters.DETACHED).exists()]
+def _shell(name: str | None) -> int:
+    running = _started_by_hand(name)
     if not running:
         print("no cluster is running; start one with: make cluster-up", file=sys.stderr)
         return 1
@@ -62,11 +65,20 @@ def _shell() -> int:
     return subprocess.run([shell], env=environment).returncode
 
 
-def _status() -> int:
+def _status(name: str | None) -> int:
     for cluster in clusters.find_clusters():
-        print(f"{cluster.config.name}: KUBECONFIG={cluster.kubeconfig} logs={cluster.folder / 'logs'}")
-        cluster.check()
+        if name in (None, cluster.config.name):
+            print(f"{cluster.config.name}: KUBECONFIG={cluster.kubeconfig} logs={cluster.folder / 'logs'}")
+            cluster.check()
     return 0
+
+
+def _started_by_hand(name: str | None) -> list[clusters.Cluster]:
+    return [
+        cluster
+        for cluster in clusters.find_clusters()
+        if (cluster.folder / clusters.DETACHED).exists() and name in (None, cluster.config.name)
+    ]
 
 
 if __name__ == "__main__":

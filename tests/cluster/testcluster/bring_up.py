@@ -13,7 +13,7 @@ from .config import INSIDE, ClusterConfig, NodeConfig, Programs
 from .images.containerd_root import copy_containerd_root
 from .images.registry_storage import copy_registry_storage
 from .pki import Authority, KeyPair, make_signing_key
-from .supervisor import Supervisor
+from .supervisor import NotInTime, Supervisor
 
 MANIFESTS = Path(__file__).parent / "manifests"
 VOLUME_BYTES = 8 << 30
@@ -66,8 +66,8 @@ class BringUp:
             )
             for component in components.plan_node(programs, node):
                 supervisor.start(component)
-        self._apply_manifests()
         self._wait_for_nodes()
+        self._apply_manifests()
         self._advertise_gpus()
         self._wait_for_dns()
 
@@ -161,17 +161,14 @@ class BringUp:
                 raise RuntimeError(f"the GPUs of {node.name} cannot be advertised: {done.stderr}")
 
     def _wait_for_dns(self) -> None:
-        self._supervisor.wait_until(
-            lambda: (
-                self._kubectl(
-                    "get", "deployment", "coredns", "-n", "kube-system", "-o", "jsonpath={.status.readyReplicas}"
-                ).stdout
-                != ""
-            ),
-            "CoreDNS",
-            60,
-            ("kubelet-node1", "containerd-node1"),
-        )
+        dns = ("deployment/coredns", "--namespace=kube-system")
+        ready = "jsonpath={.status.readyReplicas}"
+        try:
+            self._supervisor.wait_until(
+                lambda: self._kubectl("get", *dns, "-o", ready).stdout != "", "CoreDNS", 60, ("kubelet-node1",)
+            )
+        except NotInTime as error:
+            raise NotInTime(f"{error}\nCoreDNS:\n{self._kubectl('logs', *dns).stdout}") from error
 
     def _kubectl(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
         argv = [self._programs.kubernetes, "kubectl", f"--kubeconfig={KUBECONFIGS}/admin", *arguments]
