@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import yaml
-from testcluster.config import REGISTRY_HOST
 
+from testcluster.config import REGISTRY_HOST
 from testcluster.images import plan
 from testcluster.images.cache import ImageCache, open_cache
 from testcluster.images.containerd_root import copy_containerd_root, import_images, link_held_blobs, read_held_blobs
@@ -134,17 +134,21 @@ class _Builder:
         self._cache = cache
         self._report = report
         self._work = cache.folder / "work"
+        # A socket's path may have 108 characters at most, so containerd's cannot lie in the cache, wherever that is.
+        self._scratch = Path("/run", f"trainchart-images-{plan.content_key(str(cache.folder.resolve()))}")
         self._log = cache.folder / "build.log"
 
     def build_set(self) -> Path:
         """Return the set, which may have been built while this process waited for the lock."""
-        shutil.rmtree(self._work, ignore_errors=True)
-        self._work.mkdir()
         self._log.write_bytes(b"")
         try:
+            for folder in (self._work, self._scratch):
+                shutil.rmtree(folder, ignore_errors=True)  # what a killed build has left
+                folder.mkdir()
             return self._cache.build("set", self._inputs.keys.image_set, self._fill_set)
         finally:
-            shutil.rmtree(self._work)
+            for folder in (self._work, self._scratch):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _fill_base(self, folder: Path) -> None:
         layer = folder / "base.tar"
@@ -153,8 +157,8 @@ class _Builder:
 
     def _fill_tensorflow(self, folder: Path) -> None:
         keys = self._inputs.keys
-        base = self._cache.build("base", keys.base, self._fill_base)
-        self._run("base image stored", plan.store_argv(PurePosixPath(base / "layout"), keys.base_reference))
+        self._run("storage emptied", ("buildah", "rmi", "--all", "--force"))
+        self._store_base()
         self._build_dockerfile("TensorFlow layer", keys.tensorflow_reference, target="tensorflow")
         self._export(keys.tensorflow_reference, folder / "layout")
         self._import(folder / "layout", folder / "containerd")
@@ -164,6 +168,7 @@ class _Builder:
         tensorflow = self._cache.build("tensorflow", keys.tensorflow, self._fill_tensorflow)
         layout = folder / "layout"
         link_blobs(tensorflow / "layout", layout)
+        self._store_base()
         for model, reference in self._inputs.models.items():
             self._build_dockerfile(f"image {model}", reference, model=f"examples/{model}")
             self._export(reference, layout)
@@ -180,6 +185,11 @@ class _Builder:
         names += [(_registry_only(reference), reference) for reference in served]
         in_registry = tuple((name.partition("/")[2], images[reference]) for name, reference in names)
         write_registry_storage(folder / "registry", layout, in_registry)
+
+    def _store_base(self) -> None:
+        keys = self._inputs.keys
+        base = self._cache.build("base", keys.base, self._fill_base)
+        self._run("base image stored", plan.store_argv(PurePosixPath(base / "layout"), keys.base_reference))
 
     def _build_dockerfile(self, step: str, reference: str, target: str = "", model: str = "") -> None:
         context = self._write_context()
@@ -219,7 +229,7 @@ class _Builder:
         start = time.monotonic()
         archive = self._work / "archive.tar"
         write_archive(layout, read_held_blobs(root), archive)
-        import_images(root, archive, self._log)
+        import_images(root, archive, self._scratch, self._log)
         archive.unlink()
         link_held_blobs(root, blob_path(layout, ""))
         self._report(f"  imported into containerd: {time.monotonic() - start:.1f} s")

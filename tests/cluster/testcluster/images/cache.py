@@ -57,6 +57,7 @@ class ImageCache:
         """Let one process build at a time; remove what a killed one has left."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / ".lock").open("w") as lock:
+            os.set_inheritable(lock.fileno(), True)
             fcntl.flock(lock, fcntl.LOCK_EX)
             for leftover in self.folder.glob(f"{_UNFINISHED}*"):
                 shutil.rmtree(leftover)

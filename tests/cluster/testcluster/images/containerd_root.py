@@ -10,12 +10,10 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
-from testcluster.images.plan import isolated_argv
-from testcluster.images.tool import ImageBuildError, last_lines, run_tool
+from testcluster.images.tool import ImageBuildError, last_lines, run_tool, start_tool
 
 DATABASES = ("io.containerd.metadata.v1.bolt/meta.db", "io.containerd.snapshotter.v1.overlayfs/metadata.db")
 """Files that containerd changes in place, relative to its root."""
@@ -43,22 +41,17 @@ def copy_containerd_root(source: Path, target: Path) -> None:
         copy.replace(target / database)
 
 
-def import_images(root: Path, archive: Path, log: Path) -> None:
-    """Import and unpack an OCI archive into a containerd root that no containerd uses."""
-    # A socket's path may have 108 characters at most, so it cannot lie in the cache, which may be anywhere.
-    with tempfile.TemporaryDirectory(prefix="trainchart-images-") as scratch:
-        config = Path(scratch, "config.toml")
-        config.write_text(_CONFIG.format(root=root, scratch=scratch))
-        with log.open("ab") as output:
-            daemon = subprocess.Popen(
-                isolated_argv(("containerd", "--config", str(config))), stdout=output, stderr=subprocess.STDOUT
-            )
-        try:
-            _wait_for_socket(Path(scratch, "socket"), daemon, log)
-            ctr = ("ctr", "--address", f"{scratch}/socket", "--namespace", "k8s.io")
-            run_tool((*ctr, "images", "import", str(archive)), os.environ, log)
-        finally:
-            _stop(daemon)
+def import_images(root: Path, archive: Path, scratch: Path, log: Path) -> None:
+    """Import and unpack an OCI archive into a containerd root that no containerd uses; `scratch` has a short path."""
+    config = scratch / "config.toml"
+    config.write_text(_CONFIG.format(root=root, scratch=scratch))
+    daemon = start_tool(("containerd", "--config", str(config)), os.environ, log)
+    try:
+        _wait_for_socket(scratch / "socket", daemon, log)
+        ctr = ("ctr", "--address", f"{scratch}/socket", "--namespace", "k8s.io")
+        run_tool((*ctr, "images", "import", str(archive)), os.environ, log)
+    finally:
+        _stop(daemon)
 
 
 def read_held_blobs(root: Path) -> frozenset[str]:
@@ -84,9 +77,9 @@ def _wait_for_socket(socket: Path, daemon: subprocess.Popen[bytes], log: Path) -
 
 def _stop(daemon: subprocess.Popen[bytes]) -> None:
     """End containerd in good order: the signal goes to the daemon itself, the child of `unshare`."""
-    children = Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children").read_text().split()
-    for child in children:
-        os.kill(int(child), signal.SIGTERM)
+    if daemon.poll() is None:
+        for child in Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGTERM)
     try:
         daemon.wait(timeout=_START_SECONDS)
     except subprocess.TimeoutExpired:
