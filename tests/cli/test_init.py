@@ -108,6 +108,21 @@ def test_a_module_of_a_package_runs_as_one(tmp_path: Path) -> None:
     assert "in net" in trainchart(tmp_path, "run", "net").stderr
 
 
+def test_a_default_that_no_chart_can_hold_is_left_out_and_the_spec_generates(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text(
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        'parser.add_argument("--bell", default="\\x07")\n'
+        'parser.add_argument("--separator", default="\\t\\u2028")\n'
+        'parser.add_argument("data")\n'
+    )
+    done = trainchart(tmp_path, "init", "old", "--from-script", "old.py")
+    assert done.returncode == 0, done.stderr
+    assert "old.py:3: --bell is left to the script: its default or one of its choices holds a control" in done.stderr
+    assert "old.py:5: data is left to the script" in done.stderr
+    generated = trainchart(tmp_path, "generate", "old")
+    assert generated.returncode == 0, generated.stderr
+
+
 @pytest.mark.parametrize("present", ["models/new.yaml", "models/new.yml", "training/new/train.py"])
 def test_what_is_there_stays_and_nothing_is_added(tmp_path: Path, present: str) -> None:
     path = tmp_path / present

@@ -7,15 +7,17 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainchart.actions.generate import MODELS
+from trainchart.actions.generate import MODELS, read_defaults
 from trainchart.actions.schema import read_spec_schema
 from trainchart.errors import PlanError, Problem, SpecError, ToolError
 from trainchart.host.files import read_text
+from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.host.new_files import write_new_files
-from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.resolve import resolve
 from trainchart.plan.strategies import STRATEGIES
-from trainchart.resources import read_builtin_defaults, read_script_template
+from trainchart.render.chart import FAMILY, render_chart
+from trainchart.render.schema import KUBERNETES_VERSION
+from trainchart.resources import read_family, read_script_template
 from trainchart.scaffold.model_name import is_model_name, suggest_model_name
 from trainchart.scaffold.script import ScriptFacts, read_script
 from trainchart.scaffold.spec_text import SCHEMA_FILE, NewModel, render_spec
@@ -74,7 +76,7 @@ def init_model(request: InitRequest) -> NewFiles:
     image = request.image or f"registry.example.com/{request.name}"
     spec = MODELS / f"{request.name}.yaml"
     spec_text = render_spec(NewModel(request.name, strategy, image, code_path, program, facts))
-    _require_resolvable(spec_text, spec)
+    _require_generates(spec_text, spec)
     notes = list(facts.notes)
     if schema.is_file() and read_text(schema) != schema_text:
         notes.append(f"{schema} is of another version; to renew it: trainchart schema > {schema}")
@@ -123,14 +125,11 @@ def _locate_code(script: Path, facts: ScriptFacts) -> tuple[str, tuple[str, ...]
     return path, ("python", resolved.name)
 
 
-def _require_resolvable(text: str, spec: Path) -> None:
-    """Refuse here what generate would refuse later: an image or a flag that no spec can hold."""
-    name, defaults = read_builtin_defaults()
+def _require_generates(text: str, spec: Path) -> None:
+    """Refuse here what generate would refuse later: an image or a flag that no spec, or no chart, can hold."""
     try:
-        resolve(
-            parse_document(text, file=str(spec), layer="model spec"),
-            [parse_document(defaults, file=name, layer=BUILTIN_LAYER)],
-        )
+        plan = resolve(parse_document(text, file=str(spec), layer="model spec"), [read_defaults()])
+        render_chart(plan, read_family(FAMILY), read_definitions(KUBERNETES_VERSION))
     except SpecError as error:
         problems = tuple(Problem(problem.message, hint=problem.hint) for problem in error.problems)
         raise SpecError("a model spec cannot hold what was asked for", problems=problems) from error

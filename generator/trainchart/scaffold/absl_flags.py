@@ -22,12 +22,29 @@ _TYPES: Mapping[str, FlagType] = {
 
 def find_absl(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
     """Yield every flag that the script defines, in its order."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and called_name(node).startswith("DEFINE_"):
-            arguments = Arguments(node, constants)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    marked = {name for call in calls for name in _marked(call, constants)}
+    for call in calls:
+        if called_name(call).startswith("DEFINE_"):
+            arguments = Arguments(call, constants)
             name = arguments.text("name", 0)
             if name:
-                yield Declaration(f"--{name}", node.lineno, partial(_read, f"--{name}", called_name(node), arguments))
+                read = partial(_read, f"--{name}", called_name(call), arguments)
+                is_required = name in marked or arguments.is_true("required")
+                yield Declaration(f"--{name}", call.lineno, read, is_required)
+
+
+def _marked(call: ast.Call, constants: Constants) -> Iterator[str]:
+    """Yield the flags that `flags.mark_flag_as_required("name")` and its plural are called for."""
+    arguments = Arguments(call, constants)
+    if called_name(call) == "mark_flag_as_required":
+        yield arguments.text("flag_name", 0)
+    elif called_name(call) == "mark_flags_as_required":
+        try:
+            names = arguments.value("flag_names", 0)
+        except NotReadableError:
+            return
+        yield from (name for name in names or () if isinstance(name, str))
 
 
 def _read(option: str, function: str, arguments: Arguments) -> Flag:

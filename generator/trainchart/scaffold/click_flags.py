@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from trainchart.scaffold.flag import TYPES, Declaration, Flag, FlagType, NotReadableError, make_flag, read_choices
+from trainchart.scaffold.flag import (
+    TYPES,
+    Declaration,
+    Flag,
+    FlagType,
+    NotReadableError,
+    make_flag,
+    read_choices,
+    refuse_positional,
+)
 from trainchart.scaffold.python_literal import Arguments, Constants, called_name, read_value, type_name
 
 _CLICK_TYPES: Mapping[str, FlagType] = {
@@ -35,13 +44,28 @@ def find_click(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             decorators = [call for call in node.decorator_list if isinstance(call, ast.Call)]
-            options = [call for call in decorators if called_name(call) == "option"]
+            options = [call for call in decorators if called_name(call) in ("option", "argument")]
             for call in options:
-                option = _option_name(Arguments(call, constants))
-                if option:
-                    yield Declaration(option, call.lineno, partial(_read_click, option, Arguments(call, constants)))
+                yield from _find_click_parameter(Arguments(call, constants))
             if not options and (node.name in run_by_typer or any(called_name(c) == "command" for c in decorators)):
                 yield from _find_typer(node, constants)
+
+
+def _find_click_parameter(arguments: Arguments) -> Iterator[Declaration]:
+    line = arguments.call.lineno
+    if called_name(arguments.call) == "option":
+        option = _option_name(arguments)
+        if option:
+            read = partial(_read_click, option, arguments)
+            yield Declaration(option, line, read, is_required=arguments.is_true("required"))
+        return
+    name = arguments.text("param_decls", 0)
+    # Unlike an option's, an argument's value must be given unless something says otherwise.
+    may_be_missing = any(arguments.node(setting) for setting in ("required", "default", "nargs"))
+    if name:
+        yield Declaration(
+            name, line, refuse_positional, is_required=not may_be_missing or arguments.is_true("required")
+        )
 
 
 def _option_name(arguments: Arguments) -> str:
@@ -76,7 +100,7 @@ def _read_click(option: str, arguments: Arguments) -> Flag:
 
 
 def _find_typer(function: ast.FunctionDef, constants: Constants) -> Iterator[Declaration]:
-    """Yield the options among the parameters of a typer command: those with a default."""
+    """Yield the parameters of a typer command: those with a default are options, the others arguments."""
     parameters = [*function.args.args, *function.args.kwonlyargs]
     padding: list[ast.expr | None] = [None] * (len(function.args.args) - len(function.args.defaults))
     for parameter, default in zip(
@@ -89,23 +113,27 @@ def _find_typer(function: ast.FunctionDef, constants: Constants) -> Iterator[Dec
             call = next((info for info in map(_info_call, elements[1:]) if info), None)
         elif call is not None:
             default = call.args[0] if call.args else None
-        if default is None or (call is not None and called_name(call) == "Argument"):
+        is_required = default is None or (isinstance(default, ast.Constant) and default.value is ...)
+        if called_name(call) == "Argument" if call else is_required:
+            if type_name(annotation) != "Context":  # typer's own, not the command line's
+                yield Declaration(parameter.arg, parameter.lineno, refuse_positional, is_required)
             continue
         name = _option_name(Arguments(call, constants)) if call else ""
         option = name or "--" + parameter.arg.replace("_", "-")
         read = partial(_read_typer, option, type_name(annotation), default, call, constants)
-        yield Declaration(option, parameter.lineno, read)
+        yield Declaration(option, parameter.lineno, read, is_required)
 
 
 def _info_call(node: ast.expr | None) -> ast.Call | None:
     return node if isinstance(node, ast.Call) and called_name(node) in ("Option", "Argument") else None
 
 
-def _read_typer(option: str, given: str, default: ast.expr, call: ast.Call | None, constants: Constants) -> Flag:
+def _read_typer(option: str, given: str, default: ast.expr | None, call: ast.Call | None, constants: Constants) -> Flag:
     if given not in TYPES or given == "bool":
         raise NotReadableError("it is a switch that takes no value" if given == "bool" else "its type is not read")
     arguments = Arguments(call, constants) if call else None
     limits = {"minimum": arguments.value("min"), "maximum": arguments.value("max")} if arguments else {}
     bounds = {key: limit for key, limit in limits.items() if limit is not None}
     description = arguments.text("help") if arguments else ""
-    return make_flag(option, TYPES[given], read_value(default, constants), description, bounds)
+    value = read_value(default, constants) if default is not None else None
+    return make_flag(option, TYPES[given], value, description, bounds)

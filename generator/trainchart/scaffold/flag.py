@@ -19,6 +19,7 @@ FlagType = Literal["number", "integer", "string", "boolean"]
 TYPES: Mapping[str, FlagType] = {"float": "number", "int": "integer", "str": "string", "bool": "boolean"}
 """Python's name of a type → the hyperparameter's."""
 _LONGEST_DESCRIPTION = 200
+_NOT_STORABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class NotReadableError(Exception):
@@ -44,18 +45,23 @@ class Declaration:
     """Where a script declares a flag; `read` returns it, or raises NotReadableError."""
 
     option: str
+    """--learning_rate, or the plain name of an argument that has no flag."""
     line: int
     read: Callable[[], Flag]
+    is_required: bool = False
+    """Whether the script does not start without a value for it."""
 
 
 def make_flag(option: str, type_: FlagType, default: Any, description: Any, bounds: Mapping[str, Any]) -> Flag:
     """Return the flag as a hyperparameter; raises NotReadableError where it cannot be one."""
-    if default is None:
+    if default is None or default is ...:
         raise NotReadableError("it has no default")
     if not re.fullmatch(HYPERPARAMETER_PATTERN, to_camel_case(option)):
         raise NotReadableError("its name cannot be a hyperparameter's")
     if isinstance(default, float) and not math.isfinite(default):
         raise NotReadableError(f"its default is {default}")
+    if not all(map(_is_storable, (default, *bounds.get("enum", ())))):
+        raise NotReadableError("its default or one of its choices holds a control character")
     told = {"type": type_, "default": default, "description": clean_text(description), **bounds}
     try:
         return Flag(option, Hyperparameter.model_validate(told))
@@ -64,12 +70,22 @@ def make_flag(option: str, type_: FlagType, default: Any, description: Any, boun
         raise NotReadableError(str(first.get("ctx", {}).get("error", first["msg"]))) from error
 
 
+def refuse_positional() -> Flag:
+    """Raise NotReadableError: what is told by its place only cannot be set by name."""
+    raise NotReadableError("it is an argument without a flag")
+
+
 def to_camel_case(option: str) -> str:
     """Return the camelCase name of an option: --batch-size and --BATCH_SIZE become batchSize."""
     first, *rest = [word for word in re.split(r"[-_.]+", option.strip("-_")) if word] or [""]
     if "_" not in option.strip("_") and "-" not in option.strip("-") and not first.isupper():
         return first[:1].lower() + first[1:]
     return first.lower() + "".join(word[:1].upper() + word[1:].lower() for word in rest)
+
+
+def _is_storable(value: Any) -> bool:
+    """Tell whether a chart's values can hold `value`: of the control characters, tab and newline only."""
+    return not isinstance(value, str) or not _NOT_STORABLE.search(value)
 
 
 def clean_text(text: Any) -> str:

@@ -114,6 +114,11 @@ class Arguments:
             return ""
         return value if isinstance(value, str) else ""
 
+    def is_true(self, name: str) -> bool:
+        """Tell whether the argument is given as a plain True."""
+        node = self.node(name)
+        return isinstance(node, ast.Constant) and node.value is True
+
 
 def called_name(call: ast.Call) -> str:
     """Return the last word of what is called: `parser.add_argument` is add_argument."""

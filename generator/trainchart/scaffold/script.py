@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from trainchart.errors import Problem, ToolError
 from trainchart.scaffold.absl_flags import find_absl
@@ -42,6 +43,7 @@ _STRATEGIES: Mapping[str, str] = {
     "MirroredStrategy": "mirrored",
 }
 """Names in a script → the strategy they show, from the one that says most to the one that says least."""
+_REQUIRED = "it is required, so the script does not start until code.command gives it a value"
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,12 @@ def read_script(text: str, file: str) -> ScriptFacts:
         problem = Problem(getattr(error, "msg", None) or str(error), f"{file}:{line}")
         raise ToolError(f"{file} is not a Python script that can be read", problems=(problem,)) from error
     constants = read_constants(tree)
-    found = [*find_argparse(tree, constants), *find_absl(tree, constants), *find_click(tree, constants)]
-    names = {to_camel_case(declaration.option) for declaration in found}
+    found = [
+        *find_argparse(tree, constants, PurePosixPath(file).name),
+        *find_absl(tree, constants),
+        *find_click(tree, constants),
+    ]
+    names = {to_camel_case(declaration.option) for declaration in found if declaration.option.startswith("-")}
     is_classic = names >= _HOSTS
     flags: dict[str, Flag] = {}
     references: dict[str, str] = {}
@@ -97,7 +103,8 @@ def read_script(text: str, file: str) -> ScriptFacts:
 
 
 def _note(declaration: Declaration, file: str, reason: str) -> str:
-    return f"{file}:{declaration.line}: {declaration.option} is left to the script: {reason}"
+    note = f"{file}:{declaration.line}: {declaration.option} is left to the script: {reason}"
+    return f"{note}; {_REQUIRED}" if declaration.is_required else note
 
 
 def _find_strategy(tree: ast.Module, is_classic: bool) -> tuple[str, tuple[str, ...]]:

@@ -137,4 +137,6 @@ def _scalar(value: Any) -> str:
     is_plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z.][A-Za-z0-9 ,()/._'-]*", value)
     if is_plain and value.lower() not in _YAML_WORDS and not re.search(r"^\.[0-9]|^[.]?(inf|nan)$", value.lower()):
         return str(value)
-    return json.dumps(value, ensure_ascii=False)
+    # YAML reads some characters that are not printable as line breaks, and forbids others.
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(letter if letter.isprintable() else f"\\U{ord(letter):08x}" for letter in text)

@@ -79,7 +79,7 @@ CLICK = [
         {"batchSize": {"type": "integer", "default": 8, "minimum": 1}},
     ),
     (
-        'def f(where: str, lr: Annotated[float, typer.Option(help="Step.")] = 0.5): ...\ntyper.run(f)',
+        'def f(context: typer.Context, lr: Annotated[float, typer.Option(help="Step.")] = 0.5): ...\ntyper.run(f)',
         {"lr": {"type": "number", "default": 0.5, "description": "Step."}},
     ),
 ]
@@ -103,6 +103,12 @@ UNREADABLE = [
     ('parser.add_argument("--lr", **common)', "* or ** expression"),
     ('parser.add_argument("--kind", default="c", choices=["a", "b"])', "'c' is not one of a, b"),
     ('parser.add_argument("--2fast", type=int, default=1)', "its name cannot be a hyperparameter's"),
+    ('parser.add_argument("--sep", default="a\\x07b")', "its default or one of its choices holds a control character"),
+    ('parser.add_argument("--sep", default="\\ud800")', "its default or one of its choices holds a control character"),
+    (
+        'parser.add_argument("--sep", default="a", choices=["a", "\\x7f"])',
+        "its default or one of its choices holds a control character",
+    ),
     ('flags.DEFINE_list("sizes", [], "")', "DEFINE_list is not read"),
     ('@click.option("--fast", is_flag=True)\ndef f(fast): ...', "it is a switch"),
     ("@app.command()\ndef f(fast: bool = False): ...", "it is a switch"),
@@ -117,6 +123,78 @@ def test_what_cannot_be_told_is_a_note_with_its_line(text: str, reason: str) -> 
     assert note.startswith("train.py:")
     assert int(note.split(":")[1]) >= 3
     assert reason in note
+
+
+REQUIRED = "; it is required, so the script does not start until code.command gives it a value"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('parser.add_argument("data_dir", help="Where.")', "data_dir is left to the script: it is an argument without"),
+        ('parser.add_argument("sizes", nargs="+")', "sizes is left to the script: it is an argument without"),
+        ('parser.add_argument("--data", required=True)', "--data is left to the script: it has no default"),
+        ('parser.add_argument("--data", required=True, type=parse)', "--data is left to the script: its type= is"),
+        ('flags.DEFINE_string("data", None, "", required=True)', "--data is left to the script: it has no default"),
+        ('flags.DEFINE_string("data", None, "")\nflags.mark_flag_as_required("data")', "--data is left"),
+        ('flags.DEFINE_string("data", None, "")\nflags.mark_flags_as_required(["data"])', "--data is left"),
+        ('@click.argument("data")\ndef f(data): ...', "data is left to the script: it is an argument without"),
+        ('@click.option("--data", required=True)\ndef f(data): ...', "--data is left to the script: it has no default"),
+        ("@app.command()\ndef f(data: str): ...", "data is left to the script: it is an argument without"),
+        (
+            "@app.command()\ndef f(data: str = typer.Argument(...)): ...",
+            "data is left to the script: it is an argument",
+        ),
+        (
+            "@app.command()\ndef f(data: str = typer.Option(...)): ...",
+            "--data is left to the script: it has no default",
+        ),
+        ("@app.command()\ndef f(data: Annotated[str, typer.Option()]): ...", "--data is left to the script: it has no"),
+    ],
+)
+def test_what_the_script_does_not_start_without_is_said_to_be_required(text: str, what: str) -> None:
+    facts = read(text)
+    assert facts.flags == ()
+    (note,) = facts.notes
+    assert what in note
+    assert note.endswith(REQUIRED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'parser.add_argument("data_dir", nargs="?")',
+        '@click.argument("data", required=False)\ndef f(data): ...',
+        '@app.command()\ndef f(data: str = typer.Argument("x")): ...',
+    ],
+)
+def test_an_argument_that_may_be_missing_is_a_note_only(text: str) -> None:
+    (note,) = read(text).notes
+    assert note.endswith("is left to the script: it is an argument without a flag")
+
+
+def test_a_required_flag_with_a_default_is_a_hyperparameter() -> None:
+    text = 'parser.add_argument("--data", default="/data", required=True)'
+    assert hyperparameters(text) == {"data": {"type": "string", "default": "/data"}}
+
+
+@pytest.mark.parametrize(
+    ("help_text", "shown"),
+    [
+        ("Share, 5%% (default: %(default)s).", "Share, 5% (default: 0.5)."),
+        ("%(prog)s takes a %(type)s", "fit takes a float"),
+        ("of %(unknown)s", "of %(unknown)s"),
+        ("100%", "100%"),
+    ],
+)
+def test_help_texts_are_filled_in_as_argparse_does(help_text: str, shown: str) -> None:
+    script = f'p = ArgumentParser(prog="fit")\np.add_argument("--lr", type=float, default=0.5, help="{help_text}")'
+    assert hyperparameters(script)["lr"]["description"] == shown
+
+
+def test_help_texts_name_the_choices_and_the_script() -> None:
+    text = 'p.add_argument("--kind", default="a", choices=["a", "b"], help="%(prog)s: %(choices)s")'
+    assert hyperparameters(text)["kind"]["description"] == "train.py: a, b"
 
 
 CLASSIC = "".join(

@@ -64,6 +64,14 @@ def test_what_a_flag_holds_arrives_in_the_spec_unchanged(told: tuple[Any, Any], 
     assert spec.code.path == folder
 
 
+@pytest.mark.parametrize("default", ["a\nb", "a\tb", "a\u2028b", "\ufeffa", "a\u00adb", "\U000e0001", "😀\u200b"])
+def test_letters_that_cannot_be_seen_arrive_unchanged(default: str) -> None:
+    facts = ScriptFacts((make_flag("--sep", "string", default, "", {}),), {}, "single", False, ())
+    text = render_spec(NewModel("new", "single", "r/new", ".", ("python", "train.py"), facts))
+    assert all(letter.isprintable() for line in text.split("\n") for letter in line)
+    assert resolve_text(text).hyperparameters["sep"].default == default
+
+
 @pytest.mark.parametrize(
     ("typed", "suggested"),
     [
