@@ -178,6 +178,18 @@ def test_old_results_go_and_those_in_use_stay(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {".lock", "base-a", "set-a", "set-c", "set-d"}
 
 
+def test_results_that_belong_together_go_together(tmp_path: Path) -> None:
+    cache = ImageCache(tmp_path)
+    with cache.lock():
+        for key in ("a", "b"):
+            cache.build("tensorflow", key, lambda folder: None)
+        assert not cache.remove_full("tensorflow")
+        cache.build("tensorflow", "c", lambda folder: None)
+        assert cache.remove_full("tensorflow")
+
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
 def test_the_cache_is_the_users() -> None:
     assert open_cache({"XDG_CACHE_HOME": "/xdg", "HOME": "/home/ada"}).folder == Path("/xdg/trainchart/images")
     assert open_cache({"HOME": "/home/ada"}).folder == Path("/home/ada/.cache/trainchart/images")

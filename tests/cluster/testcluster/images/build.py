@@ -157,7 +157,9 @@ class _Builder:
 
     def _fill_tensorflow(self, folder: Path) -> None:
         keys = self._inputs.keys
-        self._run("storage emptied", ("buildah", "rmi", "--all", "--force"))
+        # buildah's storage must have the layers of every result of this kind, or the next set would get other ones.
+        if self._cache.remove_full("tensorflow"):
+            self._run("storage emptied", ("buildah", "rmi", "--all", "--force"))
         self._store_base()
         self._build_dockerfile("TensorFlow layer", keys.tensorflow_reference, target="tensorflow")
         self._export(keys.tensorflow_reference, folder / "layout")

@@ -52,6 +52,14 @@ class ImageCache:
         self._remove_old(kind)
         return self.entry(kind, key)
 
+    def remove_full(self, kind: str) -> bool:
+        """Remove all results of a kind of which there is no room for another one. Needs the lock."""
+        entries = list(self.folder.glob(f"{kind}-*"))
+        if len(entries) < _KEPT:
+            return False
+        self._remove(entries)
+        return True
+
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Let one process build at a time; remove what a killed one has left."""
@@ -65,7 +73,10 @@ class ImageCache:
 
     def _remove_old(self, kind: str) -> None:
         entries = sorted(self.folder.glob(f"{kind}-*"), key=lambda entry: entry.stat().st_mtime, reverse=True)
-        for entry in entries[_KEPT:]:
+        self._remove(entries[_KEPT:])
+
+    def _remove(self, entries: list[Path]) -> None:
+        for entry in entries:
             dying = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
             entry.rename(dying / entry.name)
             shutil.rmtree(dying)
