@@ -155,7 +155,8 @@ class BringUp:
 
     def _advertise_gpus(self) -> None:
         for node in self._cluster.nodes:
-            patch = json.dumps({"status": {"capacity": {config.GPU_RESOURCE: str(node.gpus)}}})
+            gpus = {config.GPU_RESOURCE: str(node.gpus)}
+            patch = json.dumps({"status": {"capacity": gpus, "allocatable": gpus}})
             done = self._kubectl("patch", "node", node.name, "--subresource=status", "--type=merge", f"--patch={patch}")
             if done.returncode != 0:
                 raise RuntimeError(f"the GPUs of {node.name} cannot be advertised: {done.stderr}")
