@@ -103,6 +103,14 @@ def test_select_and_ignore(plain_chart: Path) -> None:
     assert "there is no rule 'host-match'; did you mean hosts-match" in refused.stderr
 
 
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+@pytest.mark.parametrize("ids", ["", ",", " , "])
+def test_a_choice_of_no_rule_is_a_usage_error(plain_chart: Path, option: str, ids: str) -> None:
+    done = run(plain_chart, option, ids)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{option} {ids!r} names no rule" in done.stderr
+
+
 def test_a_waived_finding_is_counted_and_keeps_its_reason(plain_chart: Path) -> None:
     service = plain_chart / "templates" / "service.yaml"
     service.write_text(service.read_text().replace("  publishNotReadyAddresses: true\n", ""))
@@ -157,10 +165,69 @@ def test_plain_manifests_are_checked_too(how: str, tmp_path: Path) -> None:
     assert "Chart.yaml" not in done.stdout
 
 
-def test_manifests_that_are_none_are_a_tool_error() -> None:
-    done = run("-", stdin="a: [")
+def test_manifests_that_are_none_are_a_tool_error_with_file_and_line(tmp_path: Path) -> None:
+    done = run("-", stdin="a: 1\nb: [")
     assert done.returncode == 7
     assert "does not hold Kubernetes objects" in done.stderr
+    assert re.search(r"stdin:[23]: is not YAML", done.stderr)
+    (tmp_path / "bad.yaml").write_text("a: 1\n---\n- b\n")
+    assert f"{tmp_path}/bad.yaml:3: is not a Kubernetes object" in run(tmp_path).stderr
+
+
+ITEMS = "apiVersion: v1\nkind: List\nitems:\n" + "".join(
+    f"  {line}\n" for line in f"- {DEPLOYMENT.strip()}".replace("\n", "\n  ").split("\n")
+)
+
+
+def test_the_items_of_a_list_are_checked_and_have_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "list.yaml").write_text(ITEMS)
+    done = run(tmp_path / "list.yaml")
+    assert done.returncode == 6
+    assert "no List in v1" not in done.stdout
+    assert f"{tmp_path}/list.yaml:4: error: Deployment web: container web: " in done.stdout
+    found = json.loads(run(tmp_path, "--format", "sarif").stdout)["runs"][0]["results"]
+    places = [result["locations"][0]["physicalLocation"] for result in found]
+    assert {place["artifactLocation"]["uri"] for place in places} == {f"{tmp_path}/list.yaml"}
+    # What yamllint says has a line of its own; every object starts on line 4.
+    about_objects = [place for place, result in zip(places, found, strict=True) if result["ruleId"] != "yaml-style"]
+    assert {place["region"]["startLine"] for place in about_objects} == {4}
+
+
+def test_a_waiver_in_a_plain_manifest_works(tmp_path: Path) -> None:
+    path = tmp_path / "web.yaml"
+    path.write_text(DEPLOYMENT + "# trainchart: ignore[quantities,kubernetes-schema] as the vendor ships it\n")
+    done = run(path)
+    assert (done.returncode, done.stdout.count("error")) == (0, 0), done.stdout
+    assert " waived" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["values.yaml", "Chart.yaml", "ci/odd-values.yaml", ".trainchart-check.yaml"])
+@pytest.mark.parametrize("content", [b"a: \x07\n", b"\x00\x01\xff\xfe" * 40], ids=["a bell", "binary"])
+def test_junk_in_a_file_is_said_to_be_junk(plain_chart: Path, name: str, content: bytes) -> None:
+    (plain_chart / name).write_bytes(content)
+    done = run(plain_chart)
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (6, 7)
+    assert name in done.stdout + done.stderr
+    assert "this is a fault of trainchart" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ('{"$ref": "#"}', "a $ref leads back to itself"),
+        ("3", "is not a JSON schema: expected an object at the top"),
+        ('{"$ref": "#/$defs/x"}', "$ref '/$defs/x' leads nowhere in this file"),
+        ('{"$ref": "http://127.0.0.1:9/x"}', "$ref 'http://127.0.0.1:9/x' leads nowhere in this file"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_says_why(plain_chart: Path, schema: str, says: str) -> None:
+    (plain_chart / "values.schema.json").write_text(schema)
+    done = run(plain_chart, "--select", "values-schema,schema-closed,schema-agrees,renders")
+    assert "Traceback" not in done.stderr
+    assert "this is a fault of trainchart" not in done.stdout
+    assert done.returncode == 6
+    assert says in done.stdout
 
 
 @pytest.mark.parametrize("style", STYLES)

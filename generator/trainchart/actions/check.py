@@ -25,6 +25,7 @@ from trainchart.host.files import read_bytes, read_text, read_tree
 from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.host.helm_input import RELEASE_NAME_LIMIT
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
+from trainchart.kubernetes_yaml import find_unprintable
 from trainchart.rendering import LintMessage, Rendering, ValueOverrides
 
 OLDEST_KUBERNETES = "1.33"
@@ -166,6 +167,10 @@ def _value_sets(files: Mapping[str, bytes], values: tuple[Path, ...]) -> dict[st
 
 
 def _render_case(helm: HelmEngine, chart: Path, setting: _Setting) -> Case:
+    for name, text in setting.overrides.files:
+        line = find_unprintable(text)
+        if line:  # Helm's library reads up to the first zero byte and is content.
+            return replace(setting.case, failure=(Problem("holds a character that YAML forbids", f"{name}:{line}"),))
     try:
         rendering = helm.render(
             chart, release=setting.release, overrides=setting.overrides, validate=not setting.is_validated
