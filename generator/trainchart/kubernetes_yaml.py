@@ -255,7 +255,9 @@ def _duplicates(root: yaml.Node) -> Iterator[DuplicateKey]:
 def _key_text(key: object, node: yaml.Node) -> str:
     if isinstance(key, bool):
         return str(key).lower()
-    if isinstance(key, (str, int, float)):
+    if isinstance(key, float):
+        return f"{key:g}"
+    if isinstance(key, (str, int)):
         return str(key)
     raise yaml.constructor.ConstructorError(None, None, "a key is null or no plain word", node.start_mark)
 

@@ -25,6 +25,23 @@ def test_what_is_dumped_as_text_comes_back_as_text(word: str) -> None:
     assert helm_python.values_from_yaml(text) == {"a": word}
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["1", "true", "yes", "1.5", "1e3", "0x10", "010", "1000000.0", "1e21", "3.0", "1e-7", "2026-01-01", "1:30", "a"],
+)
+def test_keys_become_texts_as_helm_makes_them(key: str) -> None:
+    text = f"{key}: {{{key}: b}}\n"
+    assert parse_mapping(text) == helm_python.values_from_yaml(text)
+
+
+@pytest.mark.parametrize("text", ["~: a", "? [a]\n: b", "a: &a {b: *a}"])
+def test_what_json_cannot_hold_is_refused_as_by_helm(text: str) -> None:
+    with pytest.raises(YamlError):
+        parse_mapping(text)
+    with pytest.raises(helm_python.HelmError):
+        helm_python.values_from_yaml(text)
+
+
 def test_documents_and_their_errors() -> None:
     assert parse_documents("---\na: 1\n---\n# nothing\n---\nb: 2\n") == ({"a": 1}, {"b": 2})
     with pytest.raises(YamlError) as caught:
