@@ -25,6 +25,11 @@ def _find_program(name: str) -> Path:
         pytest.skip(str(error))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare which cluster the tests of tests/cluster use; here, because pytest reads options before folders."""
+    parser.addoption("--kube-context", help="context of a cluster that tests may use, in namespaces of their own")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

@@ -19,6 +19,7 @@ from typing import Any
 
 from . import control, network
 from .bring_up import BringUp, Ingredients
+from .components import Component
 from .config import INSIDE, ClusterConfig, Programs
 from .supervisor import ComponentDied, NotInTime, Supervisor
 
@@ -32,7 +33,9 @@ def main() -> int:
     order = json.loads(sys.stdin.readline())
     cluster = ClusterConfig(slot=order["slot"])
     ingredients = Ingredients(**{**order["ingredients"], "programs": Programs(**order["ingredients"]["programs"])})
+    os.chdir("/")
     os.environ.clear()
+    os.environ["HOME"] = "/run"
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     _mount_folder(folder)
     supervisor = Supervisor(Path(INSIDE, "logs"))
@@ -83,6 +86,9 @@ def _serve(supervisor: Supervisor) -> int:
 
 def _answer(supervisor: Supervisor, request: dict[str, Any]) -> dict[str, Any]:
     name = request.get("component")
+    if request.get("do") == "run":
+        supervisor.start(Component(**request["description"]))
+        return {}
     if name is not None and name not in supervisor.known():
         return {"error": f"no component {name!r}; there are {', '.join(supervisor.known())}"}
     match request.get("do"):

@@ -1,0 +1,136 @@
+"""Releases of the example charts in a test's namespace: values for a small cluster, what Helm does, and their pods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lightkube.core.client import Client
+from lightkube.models.core_v1 import ContainerStatus
+from lightkube.resources.core_v1 import Pod
+
+from trainchart_runtime.termination import Termination, parse_termination
+
+from .access import Access
+from .config import REGISTRY_HOST
+
+PROJECT = Path(__file__).resolve().parents[3]
+SMALL = {"cpu": "100m", "cpuLimit": "2", "memory": "1Gi"}
+"""What a role asks for, so that a whole release fits on two small nodes, and still starts quickly."""
+TRAINING_SECONDS = 180
+"""Deadline for a few hundred steps on a busy machine."""
+
+
+def make_values(model: str, roles: tuple[str, ...], **hyperparameters: Any) -> dict[str, Any]:
+    """Make values of an example model: images of the tests' registry, shared storage, small pods."""
+    return {
+        "image": {"repository": f"{REGISTRY_HOST}/ml/{model}"},
+        "hyperparameters": hyperparameters,
+        "volumes": {"checkpoints": {"storageClass": "shared", "size": "1Gi"}},
+        "roles": {role: dict(SMALL) for role in roles},
+    }
+
+
+def merge_values(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with changes laid over them, mapping by mapping, as Helm does with several value files."""
+    merged = dict(values)
+    for key, change in changes.items():
+        old = merged.get(key)
+        merged[key] = merge_values(old, change) if isinstance(old, dict) and isinstance(change, Mapping) else change
+    return merged
+
+
+def mnist_values(**hyperparameters: Any) -> dict[str, Any]:
+    """Values of charts/mnist: parameter server, two workers, an evaluator, and a few hundred steps."""
+    settings = {"maxSteps": 300, "checkpointSteps": 100, **hyperparameters}
+    return make_values("mnist", ("chief", "worker", "ps", "evaluator"), **settings)
+
+
+def digits_values(**hyperparameters: Any) -> dict[str, Any]:
+    """Values of charts/digits: one process."""
+    return make_values("digits", ("worker",), **hyperparameters)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of a chart; nothing is installed before a method says so."""
+
+    access: Access
+    namespace: str
+    name: str
+    chart: Path
+    values: Mapping[str, Any] = field(default_factory=dict)
+    helm: str | Path = "helm"
+    """Program to use; helm 4 is the one on PATH."""
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """Labels of everything that belongs to the release."""
+        return {"app.kubernetes.io/instance": self.name, "app.kubernetes.io/name": self.chart.name}
+
+    def install(self, *arguments: str) -> str:
+        """Install and return what helm printed, NOTES included."""
+        return self._helm("install", *arguments)
+
+    def upgrade(self, *arguments: str) -> str:
+        """Upgrade with the release's values and chart."""
+        return self._helm("upgrade", *arguments)
+
+    def template(self, *arguments: str) -> str:
+        """Render the manifests without a cluster."""
+        return self._helm("template", *arguments)
+
+    def uninstall(self) -> str:
+        """Uninstall, without waiting for the pods to end."""
+        return self.access.run([self.helm, "uninstall", self.name, f"--namespace={self.namespace}"]).stdout
+
+    def _helm(self, verb: str, *arguments: str) -> str:
+        argv = [self.helm, verb, self.name, self.chart, f"--namespace={self.namespace}", "--values=-", *arguments]
+        return self.access.run(argv, text=json.dumps(self.values)).stdout
+
+    def pods(self, client: Client, component: str | None = None) -> dict[str, Pod]:
+        """Return the release's pods by name, those of one role if it is named."""
+        labels: dict[str, str] = dict(self.selector)
+        if component:
+            labels["app.kubernetes.io/component"] = component
+        found = client.list(Pod, namespace=self.namespace, labels=labels)  # type: ignore[arg-type]
+        return {str(pod.metadata.name): pod for pod in found if pod.metadata}
+
+    def wait_until_running(self, count: int, deadline_seconds: float = 60) -> dict[str, Pod]:
+        """Wait until this many pods run every container, and return them."""
+
+        def read(client: Client) -> dict[str, Pod] | None:
+            pods = self.pods(client)
+            running = [pod for pod in pods.values() if all(status.started for status in container_statuses(pod))]
+            return pods if len(pods) == len(running) == count else None
+
+        what = f"{count} running pods of {self.name}"
+        return self.access.wait_for(read, what, namespace=self.namespace, deadline_seconds=deadline_seconds)
+
+    def wait_until_succeeded(self, pod: str, deadline_seconds: float = TRAINING_SECONDS) -> Termination:
+        """Wait until a pod's program has succeeded, and return what its launcher says about it."""
+
+        def read(client: Client) -> Termination | None:
+            termination = read_termination(client.get(Pod, pod, namespace=self.namespace))
+            return termination if termination and termination.succeeded else None
+
+        what = f"success of {pod}"
+        return self.access.wait_for(read, what, namespace=self.namespace, deadline_seconds=deadline_seconds)
+
+
+def container_statuses(pod: Pod) -> list[ContainerStatus]:
+    """Return the statuses of a pod's containers; before there are any, one of a container that has not started."""
+    statuses = list(pod.status.containerStatuses or []) if pod.status else []
+    return statuses or [ContainerStatus(name="", image="", imageID="", ready=False, restartCount=0, started=False)]
+
+
+def read_termination(pod: Pod) -> Termination | None:
+    """Return what the launcher said about the last program that ended in a pod's training container, if one has."""
+    for status in container_statuses(pod):
+        for state in (status.state, status.lastState):
+            if state and state.terminated and status.name == "training":
+                return parse_termination(state.terminated.message or "")
+    return None
