@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from testcluster.programs import MODULE, read_kubernetes_version
 from testcluster.versions import GO_PROGRAMS, KUBERNETES_MODULE, parse_required_version
 
 GO_MOD = """module trainchart.example/testcluster
@@ -45,3 +48,12 @@ def test_a_program_knows_what_go_fetches_and_leaves() -> None:
 
     assert helm.query == f"helm.sh/helm/v4/cmd/helm@v{helm.version}"
     assert helm.binary == "helm"
+
+
+def test_all_parts_of_kubernetes_are_of_one_release() -> None:
+    """Kubernetes' own parts are replaced one by one, and Go would mix releases without a word."""
+    _, _, release = read_kubernetes_version().partition(".")
+    replaced = re.findall(r"^\s(k8s\.io/\S+) => (\S+) v(\S+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
+
+    assert len(replaced) > 20
+    assert [(part, by, version) for part, by, version in replaced if (by, version) != (part, f"0.{release}")] == []

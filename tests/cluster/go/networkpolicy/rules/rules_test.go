@@ -189,6 +189,8 @@ func TestWhatAPolicyAllows(t *testing.T) {
 func TestPoliciesOfOnePodAddUp(t *testing.T) {
 	other := ingress(networking.NetworkPolicyIngressRule{From: []networking.NetworkPolicyPeer{{PodSelector: chosen("stranger")}}})
 	state := newState(ingress(networking.NetworkPolicyIngressRule{From: []networking.NetworkPolicyPeer{{PodSelector: chosen("ps")}}}), other)
+	// Said twice, allowed once.
+	state.Policies = append(state.Policies, other)
 	if got, want := allowed(t, state), []string{"-s 10.244.1.6/32", "-s 10.244.2.7/32"}; !slices.Equal(got, want) {
 		t.Errorf("allowed are %q, not %q", got, want)
 	}
