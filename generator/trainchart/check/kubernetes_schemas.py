@@ -16,6 +16,7 @@ from referencing import Registry, Resource
 
 _BASE = "https://kubernetes.io/api/_definitions.json"
 _MESSAGE_LIMIT = 240
+_NAMED_TEXTS = ("apiVersion", "kind")
 
 
 class KubernetesSchemas:
@@ -36,10 +37,18 @@ class KubernetesSchemas:
         }
         self._groups = {_group(api_version) for api_version, _ in self._names}
         self._validators: dict[str, Draft202012Validator] = {}
+        self._accepted: dict[str, bool] = {}
+        """By the shape of an object: most differ in texts and numbers only."""
         self._verdicts: dict[str, tuple[str, ...]] = {}
 
     def find_errors(self, document: Mapping[str, Any]) -> tuple[str, ...]:
         """Return what this version would refuse in `document`; nothing for kinds of other API groups."""
+        shape = _shape(document)
+        key = json.dumps(shape, default=str)
+        if key not in self._accepted:
+            self._accepted[key] = not self._errors(shape)
+        if self._accepted[key]:
+            return ()
         key = json.dumps(document, default=str)
         if key not in self._verdicts:
             self._verdicts[key] = tuple(self._errors(document))
@@ -69,6 +78,26 @@ class KubernetesSchemas:
 
 def _group(api_version: str) -> str:
     return api_version.rpartition("/")[0]
+
+
+def _shape(node: Any) -> Any:
+    """Return `node` without what no schema looks at: what texts and numbers say, and entries like others of a list.
+
+    Kubernetes' schemas tell types, required and known fields; the only texts that they name are apiVersion and kind.
+    """
+    if isinstance(node, Mapping):
+        return {
+            key: value if key in _NAMED_TEXTS and isinstance(value, str) else _shape(value)
+            for key, value in node.items()
+            if value is not None
+        }
+    if isinstance(node, list):
+        return list({json.dumps(shape, default=str): shape for shape in map(_shape, node)}.values())
+    if isinstance(node, bool) or not isinstance(node, (str, int, float)):
+        return node
+    if isinstance(node, float):
+        return 0.0 if node.is_integer() else 0.5
+    return type(node)()
 
 
 def _without_nulls(node: Any) -> Any:

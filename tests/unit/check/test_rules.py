@@ -17,7 +17,7 @@ from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.check.registry import find_rules
 from trainchart.check.runner import run_checks
 from trainchart.errors import Problem
-from trainchart.host.kubernetes_schemas import read_definitions
+from trainchart.host.kubernetes_schemas import find_versions, read_definitions
 from trainchart.kubernetes_yaml import parse_documents
 from trainchart.rendering import LintMessage, Manifest, Rendering
 
@@ -450,6 +450,32 @@ def test_what_an_object_lacks(text: str, message: str) -> None:
 def test_a_field_that_is_null_is_a_field_that_is_missing() -> None:
     [found] = find(worker("  selector: {matchLabels: {app: mnist, role: worker}}\n", "  selector: null\n"))[:1]
     assert found.message.startswith("StatefulSet exp-worker: spec: 'selector' is a required property")
+
+
+def test_schemas_of_kubernetes_look_at_no_text_and_no_number_but_version_and_kind() -> None:
+    """What check/kubernetes_schemas.py takes for granted when it compares shapes."""
+    known = {"type", "required", "additionalProperties", "items", "$ref", "format", "oneOf", "enum", "properties"}
+    told = {"description", "$schema", "default"}
+    for version in find_versions():
+        pending: list[tuple[str, Any]] = list(read_definitions(version).items())
+        while pending:
+            name, schema = pending.pop()
+            keywords = {keyword for keyword in schema if not keyword.startswith("x-")}
+            assert keywords <= known | told, (version, name, keywords)
+            assert "enum" not in schema or name in ("apiVersion", "kind"), (version, name)
+            pending += schema.get("properties", {}).items()
+            pending += [(name, entry) for entry in schema.get("oneOf", ())]
+            below = (schema.get(keyword) for keyword in ("items", "additionalProperties"))
+            pending += [(name, found) for found in below if isinstance(found, dict)]
+
+
+def test_a_wrong_entry_among_right_ones_is_found() -> None:
+    given = worker("{name: A, value: a}, {name: B, value: b}", "{name: A, value: a}, {name: B, value: 7}")
+    assert [finding.message for finding in find(given)] == [
+        "StatefulSet exp-worker: spec.template.spec.containers[0].env[1].value: 7 is not of type 'string' "
+        "(Kubernetes 1.33, 1.37)"
+    ]
+    assert find(chart()) == ()
 
 
 def test_every_rule_has_a_fault_that_only_it_finds() -> None:
