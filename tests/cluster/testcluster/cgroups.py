@@ -45,6 +45,14 @@ def remove_cgroup(name: str, deadline_seconds: float = 5) -> None:
                 time.sleep(0.02)
 
 
+def read_processes(name: str, container_id: str) -> list[int]:
+    """Return the processes of a container below a node's cgroup, oldest first, as this process numbers them."""
+    hierarchy = "memory" if _is_v1() else "."
+    for group in (_ROOT / hierarchy / name).glob(f"**/*{container_id}*"):
+        return [int(line) for line in (group / "cgroup.procs").read_text().split()]
+    return []
+
+
 def _is_v1() -> bool:
     return not (_ROOT / "cgroup.controllers").exists()
 

@@ -20,6 +20,7 @@ import psutil
 
 from . import control, network, slots
 from .bring_up import Ingredients
+from .components import Component
 from .config import ClusterConfig
 from .keeper import FAILED, READY
 
@@ -67,6 +68,10 @@ class Cluster:
     def start_component(self, name: str) -> None:
         """Start a component that was stopped."""
         control.ask(self.folder, {"do": "start", "component": name})
+
+    def run_component(self, component: Component) -> None:
+        """Start a process that is no part of every cluster; `stop_component` ends it."""
+        control.ask(self.folder, {"do": "run", "description": asdict(component)})
 
     def check(self) -> None:
         """Raise control.ControlError with the last lines of a component that died by itself."""

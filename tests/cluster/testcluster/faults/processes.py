@@ -1,0 +1,126 @@
+"""Kill processes of containers, and let containers run out of memory; Kubernetes repairs both by itself.
+
+Acts on processes of the machine, where those of a cluster are visible too; numbers are the machine's, not the pod's.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import psutil
+from lightkube.resources.core_v1 import Pod
+
+from .. import cgroups
+from .site import Site
+
+_FIRST_TO_DIE = 1000
+"""Highest value of oom_score_adj. The others of the container, and the eater, have less."""
+
+_EAT = """
+import os, pathlib, sys
+group, victim, limit = pathlib.Path(sys.argv[1]), pathlib.Path("/proc", sys.argv[2], "stat"), int(sys.argv[3])
+(group / "cgroup.procs").write_text(str(os.getpid()))
+eaten = []
+while victim.exists() and victim.read_text().rpartition(")")[2].split()[0] not in "ZX":
+    eaten.append(b"x" * (4 << 20))
+    if len(eaten) * (4 << 20) > 2 * limit:
+        sys.exit("twice the limit is eaten and nobody has died")
+"""
+
+
+class NoSuchProcess(Exception):
+    """The container does not run, or has no such process."""
+
+
+class NoMemoryLimit(Exception):
+    """The container may use all memory of the machine."""
+
+
+class Victim(Enum):
+    """Which processes of a container."""
+
+    LAUNCHER = "launcher"
+    """The container's first process."""
+    TRAINING = "training"
+    """The children of the first process."""
+    EVERY = "every"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of a pod."""
+
+    namespace: str
+    pod: str
+    name: str | None = None
+    """None means the pod's first."""
+
+
+def find_processes(site: Site, container: Container, victim: Victim) -> list[psutil.Process]:
+    """Return running processes of a container; NoSuchProcess where there are none."""
+    pod = site.access.client().get(Pod, container.pod, namespace=container.namespace)
+    assert pod.spec is not None
+    assert pod.status is not None
+    name = container.name or pod.spec.containers[0].name
+    status = next((s for s in pod.status.containerStatuses or [] if s.name == name), None)
+    found: list[psutil.Process] = []
+    if status and status.containerID:
+        node = next(node for node in site.cluster.config.nodes if node.name == pod.spec.nodeName)
+        identity = status.containerID.rpartition("/")[2]
+        found = [psutil.Process(pid) for pid in cgroups.read_processes(site.cluster.config.cgroup(node), identity)]
+    own = {process.pid for process in found}
+    first = {process.pid for process in found if process.ppid() not in own}
+    if victim is Victim.LAUNCHER:
+        found = [process for process in found if process.pid in first]
+    elif victim is Victim.TRAINING:
+        found = [process for process in found if process.ppid() in first]
+    if not found:
+        raise NoSuchProcess(f"{container} has no process {victim.value!r}; its status: {status and status.to_dict()}")
+    return found
+
+
+def kill_process(
+    site: Site, container: Container, victim: Victim = Victim.TRAINING, number: int = signal.SIGKILL
+) -> None:
+    """Send a signal to processes of a container, the first process last, so that it sees the others go."""
+    for process in reversed(find_processes(site, container, victim)):
+        process.send_signal(number)
+
+
+def exceed_memory(site: Site, container: Container, victim: Victim = Victim.TRAINING) -> None:
+    """Fill a container's memory up to its limit until the kernel's out-of-memory killer takes the victim.
+
+    Where the victim is not the first process, the container lives on, as it does when a real training grows too big;
+    on cgroup v2, the kubelet has the kernel kill the whole container.
+    """
+    victims = find_processes(site, container, victim)
+    group, limit = _find_memory_group(victims[0].pid)
+    if limit > psutil.virtual_memory().total:
+        raise NoMemoryLimit(f"{container} has no memory limit")
+    for process in victims:
+        Path(f"/proc/{process.pid}/oom_score_adj").write_text(str(_FIRST_TO_DIE))
+    argv = [sys.executable, "-S", "-c", _EAT, str(group), str(victims[0].pid), str(limit)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    # The eater shares the container's end: where the whole container goes, it is killed as well.
+    if done.returncode not in (0, -signal.SIGKILL):
+        raise RuntimeError(f"cannot fill the memory of {container}: {done.stderr.strip()}")
+
+
+def _find_memory_group(pid: int) -> tuple[Path, int]:
+    """Return the folder of a process' memory cgroup and its limit in bytes."""
+    root = Path("/sys/fs/cgroup")
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        number, controllers, path = line.split(":", 2)
+        if controllers == "memory":
+            folder = root / "memory" / path.lstrip("/")
+            return folder, int((folder / "memory.limit_in_bytes").read_text())
+        if number == "0" and (root / path.lstrip("/") / "memory.max").exists():
+            folder = root / path.lstrip("/")
+            text = (folder / "memory.max").read_text().strip()
+            return folder, sys.maxsize if text == "max" else int(text)
+    raise NoSuchProcess(f"process {pid} is in no memory cgroup")
