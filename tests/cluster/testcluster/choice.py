@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 NEEDED_PROGRAMS = (
     "containerd", "runc", "iptables", "conntrack", "ip", "nsenter", "unshare", "setpriv", "mkfs.ext4",
-    "docker-registry", "buildah", "mmdebstrap",
+    "sysctl", "docker-registry", "buildah", "skopeo", "mmdebstrap",
 )  # fmt: skip
 """Programs of the system that the tests' own cluster needs; names as on Debian."""
 

@@ -14,8 +14,8 @@ from .programs import find_program
 
 def prepare_images() -> ImageSet:
     """Return the images that every cluster holds, building them first where they are not in the cache."""
-    programs = ImagePrograms(pause=find_program("pause"), coredns=find_program("coredns"))
-    return build_images(programs, report=lambda line: print(line, file=sys.stderr, flush=True))
+    programs = ImagePrograms(pause=find_program("pause", tell), coredns=find_program("coredns", tell))
+    return build_images(programs, tell)
 
 
 def prepare_ingredients() -> Ingredients:
@@ -23,16 +23,21 @@ def prepare_ingredients() -> Ingredients:
     images = prepare_images()
     return Ingredients(
         programs=Programs(
-            kubernetes=str(find_program("kubernetes")),
-            storage=str(find_program("storage")),
-            networkpolicy=str(find_program("networkpolicy")),
-            kwok=str(find_program("kwok")),
+            kubernetes=str(find_program("kubernetes", tell)),
+            storage=str(find_program("storage", tell)),
+            networkpolicy=str(find_program("networkpolicy", tell)),
+            kwok=str(find_program("kwok", tell)),
         ),
         containerd_root=str(images.containerd_root),
         registry_storage=str(images.registry_storage),
         pause_image=images.pause,
         coredns_image=images.coredns,
     )
+
+
+def tell(line: str) -> None:
+    """Tell the user about work that takes a while."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def find_home() -> Path:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,8 +54,11 @@ class _Build:
     """What Go names the program."""
 
 
-def find_program(name: str) -> Path:
-    """Return one of PROGRAMS, building it into the cache where it is not there yet; ProgramError where that fails."""
+def find_program(name: str, report: Callable[[str], None] = lambda line: None) -> Path:
+    """Return one of PROGRAMS, building it into the cache where it is not there yet; ProgramError where that fails.
+
+    `report` gets a line before a build and one after it, and nothing where the cache answers.
+    """
     build = _installed(name) if name in GO_PROGRAMS else _compiled(name)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "trainchart", "bin")
     program = cache / build.file
@@ -66,7 +69,10 @@ def find_program(name: str) -> Path:
     with Path(cache, f".{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not program.is_file():
+            report(f"building {name} ...")
+            start = time.monotonic()
             _run_build(go, build, program)
+            report(f"built {name} in {time.monotonic() - start:.0f} s")
     return program
 
 

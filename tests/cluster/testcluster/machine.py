@@ -1,0 +1,22 @@
+"""Look at this machine: what `choice.py` decides by."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from pathlib import Path
+
+from .choice import NEEDED_PROGRAMS, NETWORK_PLUGINS, Machine, Named, Nowhere, Own, choose_cluster
+
+
+def find_choice(context: str | None) -> Named | Own | Nowhere:
+    """Choose the cluster of a test run here, with the option --kube-context as given."""
+    machine = Machine(
+        system=platform.system(),
+        is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
+        found_programs=frozenset(name for name in NEEDED_PROGRAMS if shutil.which(name)),
+        has_network_plugins=Path(NETWORK_PLUGINS).is_dir(),
+        has_go=shutil.which("go") is not None,
+    )
+    return choose_cluster(context, os.environ, machine)
