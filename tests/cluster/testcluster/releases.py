@@ -43,6 +43,11 @@ def merge_values(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[
     return merged
 
 
+def dump_list(*objects: Mapping[str, Any]) -> str:
+    """Dump objects as what `kubectl apply -f -` reads."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
+
 def mnist_values(**hyperparameters: Any) -> dict[str, Any]:
     """Values of charts/mnist: parameter server, two workers, an evaluator, and a few hundred steps."""
     settings = {"maxSteps": 300, "checkpointSteps": 100, **hyperparameters}
@@ -85,11 +90,16 @@ class Release:
 
     def uninstall(self) -> str:
         """Uninstall, without waiting for the pods to end."""
-        return self.access.run([self.helm, "uninstall", self.name, f"--namespace={self.namespace}"]).stdout
+        return self.access.run([self.helm, "uninstall", self.name, *self._where]).stdout
 
     def _helm(self, verb: str, *arguments: str) -> str:
-        argv = [self.helm, verb, self.name, self.chart, f"--namespace={self.namespace}", "--values=-", *arguments]
+        argv = [self.helm, verb, self.name, self.chart, *self._where, "--values=-", *arguments]
         return self.access.run(argv, text=json.dumps(self.values)).stdout
+
+    @property
+    def _where(self) -> list[str]:
+        context = [f"--kube-context={self.access.context}"] if self.access.context else []
+        return [f"--namespace={self.namespace}", *context]
 
     def pods(self, client: Client, component: str | None = None) -> dict[str, Pod]:
         """Return the release's pods by name, those of one role if it is named."""

@@ -1,0 +1,54 @@
+"""A real API server accepts whatever the charts can render, and warns of nothing, where Pod Security is restricted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testcluster.access import Access
+from testcluster.releases import PROJECT, dump_list
+
+pytestmark = pytest.mark.cluster
+
+CHARTS = sorted([*PROJECT.glob("tests/golden/*/chart"), *PROJECT.glob("charts/*/")])
+
+
+@pytest.fixture(scope="module")
+def objects(admin: Access, module_namespace: str) -> list[dict[str, Any]]:
+    """Every object of every chart, with its defaults and with every switch turned on, but the ServiceAccounts.
+
+    Those are there already: not even a trial takes a pod whose account is missing.
+    """
+    rendered = []
+    for chart in CHARTS:
+        name = chart.parent.name if chart.name == "chart" else f"{chart.name}-example"
+        for number, values in enumerate([chart / "values.yaml", *sorted(chart.glob("ci/*"))]):
+            rendered += render(admin, module_namespace, f"{name}-{number}", chart, values)
+    trainer = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
+    accounts = [item for item in rendered if item["kind"] == "ServiceAccount"]
+    admin.kubectl("create", f"--namespace={module_namespace}", "-f", "-", text=dump_list(trainer, *accounts))
+    return [item for item in rendered if item not in accounts]
+
+
+def render(admin: Access, namespace: str, release: str, chart: Path, values: Path) -> list[dict[str, Any]]:
+    argv = ["helm", "template", release, chart, f"--namespace={namespace}", f"--values={values}"]
+    return [document for document in yaml.safe_load_all(admin.run(argv).stdout) if document]
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_every_chart_is_accepted_without_a_warning(
+    admin: Access, module_namespace: str, objects: list[dict[str, Any]], side: str
+) -> None:
+    """Applied as `kubectl apply` does by default, and server-side as Helm 4 and Argo CD do."""
+    assert {"Deployment", "Ingress", "NetworkPolicy", "PodDisruptionBudget"} <= {item["kind"] for item in objects}
+    options = ["--dry-run=server", f"--namespace={module_namespace}", f"--server-side={json.dumps(side == 'server')}"]
+    context = [f"--context={admin.context}"] if admin.context else []
+
+    done = admin.run(["kubectl", *context, "apply", *options, "-f", "-"], text=dump_list(*objects), check=False)
+
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == len(objects)
