@@ -42,8 +42,9 @@ INSTEAD = {
     "make cluster-shell": "make -n cluster-shell",
     "make cluster-down": "make -n cluster-down",
     # Built for real, by buildah, for the test cluster; there is no Docker to run it with.
-    "docker build -f training-images/tensorflow/Dockerfile --build-arg MODEL=examples/mnist \\\n"
-    "  -t registry.example.com/ml/mnist:1.0.0 .": f"grep -q '^ARG MODEL' {ROOT}/training-images/tensorflow/Dockerfile",
+    "docker build -f training-images/tensorflow/Dockerfile --build-arg MODEL=examples/mnist -t ml/mnist:1.0.0 .": (
+        f"grep -q '^ARG MODEL' {ROOT}/training-images/tensorflow/Dockerfile"
+    ),
     # Installed for real by tests/cluster/test_training.py.
     "helm install exp1 charts/mnist --set image.repository=registry.trainchart.test/ml/mnist": (
         "helm template exp1 charts/mnist --set image.repository=registry.trainchart.test/ml/mnist"
