@@ -63,6 +63,8 @@ class PodPlan:
     """Lives as long as the pod: removed before a resumed run starts."""
     folders: tuple[str, ...]
     files: tuple[PlannedFile, ...]
+    paths: Mapping[str, str]
+    """Path in the container to what stands for it here."""
     log_file: str
     termination_file: str
     state_folder: str
@@ -234,6 +236,7 @@ class _PodPlanner:
             pod_folder=str(pod_folder),
             folders=(str(pod_folder), *volumes.folders),
             files=volumes.files,
+            paths=dict(paths.pairs),
             log_file=str(folder / "logs" / f"{pod.label}.log"),
             termination_file=termination_file,
             state_folder=environment.get(contract.STATE_DIR) or paths.translate(contract.STATE_MOUNT),

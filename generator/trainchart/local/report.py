@@ -34,6 +34,7 @@ def describe_plan(plan: LocalPlan) -> dict[str, Any]:
                 "environment": _visible(pod),
                 "folders": list(pod.folders),
                 "files": [file.path for file in pod.files],
+                "paths": dict(pod.paths),
                 "log": pod.log_file,
                 "stopGraceSeconds": pod.stop_grace_seconds,
                 "maxRestarts": pod.max_restarts,

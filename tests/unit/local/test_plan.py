@@ -13,6 +13,7 @@ import pytest
 
 from trainchart.errors import PlanError
 from trainchart.local.plan import LocalPlan, LocalSettings, PodPlan, needed_addresses, plan_local_run
+from trainchart.local.report import describe_plan
 from trainchart.rendering import Manifest
 
 RELEASE_FOLDER = "/home/me/.trainchart/runs/exp-7"
@@ -204,6 +205,16 @@ def test_volumes_become_folders_and_files() -> None:
     }
     assert chief.environment["TRAINCHART_CLUSTER_FILE"] == f"{pod_folder}/volumes/config/cluster.json"
     assert chief.environment["TRAINCHART_TERMINATION_FILE"] == f"{pod_folder}/termination-log"
+
+
+def test_a_plan_says_what_stands_for_every_path_of_the_container() -> None:
+    plan = make_plan()
+    chief = chief_of(plan)
+
+    assert chief.paths["/app"] == SETTINGS.code
+    assert chief.paths["/opt/trainchart/launcher.pyz"] == SETTINGS.launcher
+    assert chief.paths["/etc/trainchart"] == f"{RELEASE_FOLDER}/pods/chief-0/volumes/config"
+    assert describe_plan(plan)["pods"][0]["paths"] == chief.paths
 
 
 def test_items_and_sub_paths() -> None:
