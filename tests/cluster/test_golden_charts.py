@@ -35,7 +35,7 @@ def objects(admin: Access, module_namespace: str) -> list[dict[str, Any]]:
 
 
 def render(admin: Access, namespace: str, release: str, chart: Path, values: Path) -> list[dict[str, Any]]:
-    argv = ["helm", "template", release, chart, f"--namespace={namespace}", f"--values={values}"]
+    argv: list[str | Path] = ["helm", "template", release, chart, f"--namespace={namespace}", f"--values={values}"]
     return [document for document in yaml.safe_load_all(admin.run(argv).stdout) if document]
 
 

@@ -131,6 +131,13 @@ class Release:
         return self.access.wait_for(read, what, namespace=self.namespace, deadline_seconds=deadline_seconds)
 
 
+def list_objects(access: Access, namespace: str) -> set[str]:
+    """List everything in a namespace, of whatever kind the API server knows, as `kind/name`; but no events."""
+    kinds = access.kubectl("api-resources", "--verbs=list", "--namespaced", "--output=name").split()
+    lasting = [kind for kind in kinds if not kind.startswith("events")]
+    return set(access.kubectl("get", ",".join(lasting), f"--namespace={namespace}", "--output=name").split())
+
+
 def container_statuses(pod: Pod) -> list[ContainerStatus]:
     """Return the statuses of a pod's containers; before there are any, one of a container that has not started."""
     statuses = list(pod.status.containerStatuses or []) if pod.status else []
