@@ -37,6 +37,8 @@ class TrainingSet:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     """Those of the pod template over those of the set."""
+    pod_annotations: Mapping[str, str]
+    """Those of the pod template alone, which are all that a pod has."""
     pod_spec: Mapping[str, Any]
     container: Mapping[str, Any]
     claim_templates: tuple[str, ...]
@@ -127,6 +129,7 @@ def _read_training_set(manifest: Manifest, role: str, notices: Notices) -> Train
         chart=str({**(template_metadata.get("labels") or {}), **(metadata.get("labels") or {})}.get(CHART_LABEL, "")),
         labels=template_metadata.get("labels") or {},
         annotations=annotations,
+        pod_annotations=template_metadata.get("annotations") or {},
         pod_spec=pod_spec,
         container=container,
         claim_templates=tuple(
@@ -163,7 +166,7 @@ def identify_pods(training_set: TrainingSet, namespace: str) -> tuple[PodIdentit
                 "apps.kubernetes.io/pod-index": str(ordinal),
                 "statefulset.kubernetes.io/pod-name": f"{training_set.name}-{ordinal}",
             },
-            annotations=training_set.annotations,
+            annotations=training_set.pod_annotations,
             service_account=str(training_set.pod_spec.get("serviceAccountName", "default")),
         )
         for ordinal in range(training_set.replicas)

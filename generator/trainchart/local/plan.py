@@ -225,6 +225,9 @@ class _PodPlanner:
         paths = PathMap(image_paths).with_pairs(volumes.paths)
         environment = self._complete(resolved, pod, paths, termination_file)
         contents = {item.path: item.content for item in volumes.files}
+        working_directory = self._working_directory(training_set, paths)
+        # A container runtime makes a working directory that is not there; here only volumes are ours to make it in.
+        made = [working_directory] if any(working_directory.startswith(f"{path}/") for _, path in volumes.paths) else []
         plan = PodPlan(
             name=pod.name,
             label=pod.label,
@@ -232,9 +235,9 @@ class _PodPlanner:
             argv=self._argv(training_set, resolved.values, paths),
             environment=environment,
             secrets=resolved.secrets,
-            working_directory=self._working_directory(training_set, paths),
+            working_directory=working_directory,
             pod_folder=str(pod_folder),
-            folders=(str(pod_folder), *volumes.folders),
+            folders=(str(pod_folder), *volumes.folders, *made),
             files=volumes.files,
             paths=dict(paths.pairs),
             log_file=str(folder / "logs" / f"{pod.label}.log"),

@@ -56,7 +56,7 @@ def stateful_set(role: str) -> dict[str, Any]:
         "spec": {
             "serviceName": "exp-7-mnist",
             "template": {
-                "metadata": {"labels": {"team": "vision"}},
+                "metadata": {"labels": {"team": "vision"}, "annotations": {"note": "mine"}},
                 "spec": {
                     "containers": [
                         {
@@ -166,6 +166,9 @@ def test_environment_is_the_containers_and_a_short_list_of_the_callers() -> None
         ({"valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}, "team-a"),
         ({"valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['apps.kubernetes.io/pod-index']"}}}, "0"),
         ({"valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['team']"}}}, "vision"),
+        ({"valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['note']"}}}, "mine"),
+        # The set has this one, its pods have not.
+        ({"valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['trainchart/replicas']"}}}, ""),
         ({"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}, "127.0.0.1"),
         ({"valueFrom": {"configMapKeyRef": {"name": "none", "key": "a", "optional": True}}}, None),
         ({"valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}, None),
@@ -215,6 +218,16 @@ def test_a_plan_says_what_stands_for_every_path_of_the_container() -> None:
     assert chief.paths["/opt/trainchart/launcher.pyz"] == SETTINGS.launcher
     assert chief.paths["/etc/trainchart"] == f"{RELEASE_FOLDER}/pods/chief-0/volumes/config"
     assert describe_plan(plan)["pods"][0]["paths"] == chief.paths
+
+
+def test_a_working_directory_in_a_volume_is_made() -> None:
+    inside = chief_of(make_plan(lambda pod, container: container.update(workingDir="/checkpoints/runs/7")))
+    assert inside.working_directory == f"{CLAIMS}/ckpt/runs/7"
+    assert inside.working_directory in inside.folders
+
+    in_code = chief_of(make_plan(lambda pod, container: container.update(workingDir="/app/train")))
+    assert in_code.working_directory == f"{SETTINGS.code}/train"
+    assert in_code.working_directory not in in_code.folders
 
 
 def test_items_and_sub_paths() -> None:
