@@ -63,8 +63,12 @@ def all_kinds_of_values(release: str, model: str) -> dict[str, Any]:
             "AN_ADDRESS": {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             "A_UID": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
             "A_LIMIT": {"valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}},
+            "STRATEGY": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['trainchart/strategy']"}}},
+            "NOTE": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['note']"}}},
+            "SET": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['statefulset.kubernetes.io/pod-name']"}}},
             "AN_ACCOUNT": {"valueFrom": {"fieldRef": {"fieldPath": "spec.serviceAccountName"}}},
         },
+        "podAnnotations": {"note": "$(GREETING) /checkpoints"},
         "envFrom": [{"prefix": "ALL_", "configMapRef": {"name": f"{release}-settings"}}],
         "volumes": {"checkpoints": {"subPath": "runs/one"}},
         "hyperparameters": {"learningRate": 0.03125},
@@ -99,9 +103,11 @@ def all_kinds_of_values(release: str, model: str) -> dict[str, Any]:
         "extraVolumeMounts": [
             *values["extraVolumeMounts"],
             {"name": "scratch", "mountPath": "/scratch"},
+            {"name": "scratch", "mountPath": "/mine", "subPathExpr": "$(TRAINCHART_POD_NAME)"},
             {"name": "settings", "mountPath": "/settings", "readOnly": True},
+            {"name": "settings", "mountPath": "/etc/one-file", "subPath": "a/b"},
         ],
-        "roles": {**roles, "worker": {**LIGHT, "workingDir": "/scratch", "env": {"NUMBER": 7}}},
+        "roles": {**roles, "worker": {**LIGHT, "workingDir": "/scratch/deep/er", "env": {"NUMBER": 7}}},
     }
     return merge_values(values, changes)
 
@@ -230,13 +236,14 @@ def test_what_was_compared_is_what_containers_can_get(deployments: dict[str, Dep
     assert table["program.argv.3"] == "--ps_hosts=pss-mnist-ps-0.pss-mnist:2222"
     assert table["program.argv.7"] == "--unknown=$(NOBODY)"
     assert table["launcher.argv.1"] == "/opt/trainchart/launcher.pyz"
-    assert table["program.workingDirectory"] == "/scratch"
+    assert table["program.workingDirectory"] == "/scratch/deep/er"
     assert table["program.environment.NUMBER"] == "7"
     assert table["program.environment.PRICE"] == "$(GREETING)"
     assert table["program.environment.ALL_COLOUR"] == "green"
     assert table["mounts./checkpoints.kind"] == "claim"
     assert table["mounts./checkpoints.claim"] == "pss-mnist-checkpoints"
     assert table["mounts./checkpoints.sub-path"] == "runs/one"
+    assert table["mounts./mine.sub-path"] == "pss-mnist-worker-1"
     assert table["mounts./settings.read-only"] == "true"
     assert table["mounts./dev/shm.kind"] == "scratch"
     assert '"learningRate": 0.03125' in table["files./etc/trainchart/hyperparameters.json"]

@@ -110,7 +110,7 @@ def table_of_pod(report: Report, spec: PodSpec) -> dict[str, str]:
     for mount in container.volumeMounts or []:
         if mount.mountPath not in mounted:
             raise ValueError(f"{mount.mountPath} is not mounted in the container")
-        sub_path = mount.subPath or ""
+        sub_path = mount.subPath or _expand(mount.subPathExpr or "", report.given["launcher"]["environment"])
         if not mounted[mount.mountPath][3].endswith(sub_path):
             raise ValueError(f"{mount.mountPath} shows {mounted[mount.mountPath][3]}, not the folder {sub_path}")
         table |= _describe_volume(mount.mountPath, volumes[mount.name], sub_path)
@@ -136,6 +136,10 @@ def _table_of_processes(report: Report) -> dict[str, str]:
         table |= {f"{name}.argv.{number}": word for number, word in enumerate(process["argv"])}
         table |= {f"{name}.environment.{variable}": text for variable, text in process["environment"].items()}
     return table
+
+
+def _expand(expression: str, environment: Mapping[str, str]) -> str:
+    return re.sub(r"\$\((\w+)\)", lambda found: environment[found[1]], expression)
 
 
 def _describe_volume(path: str, volume: Mapping[str, Any], sub_path: str) -> dict[str, str]:
