@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import psutil
@@ -30,7 +31,7 @@ from pathlib import Path
 from testcluster.cluster import start_cluster
 from testcluster.ingredients import prepare_ingredients
 cluster = start_cluster(prepare_ingredients(), Path(sys.argv[1]))
-print(cluster.config.name, cluster.keeper_pid, flush=True)
+print(cluster.config.name, cluster.keeper_pid, cluster.folder, flush=True)
 time.sleep(600)
 """
 
@@ -42,6 +43,7 @@ class OtherRun:
     process: subprocess.Popen[str]
     name: str
     keeper_pid: int
+    folder: Path
 
 
 @pytest.fixture
@@ -54,8 +56,8 @@ def other_run(own_cluster: Cluster, tmp_path: Path) -> Iterator[OtherRun]:
         env={**os.environ, "PYTHONPATH": package},
     )
     assert process.stdout is not None
-    name, pid = process.stdout.readline().split()
-    yield OtherRun(process, name, int(pid))
+    name, pid, folder = process.stdout.readline().split(maxsplit=2)
+    yield OtherRun(process, name, int(pid), Path(folder.strip()))
     process.kill()
     process.wait()
 
@@ -78,19 +80,33 @@ def test_a_killed_run_leaves_nothing_that_runs_and_the_next_removes_its_files(
     keeper = psutil.Process(other_run.keeper_pid)
     everything = [keeper, *keeper.children(recursive=True)]
     assert {"containerd", "kubernetes"} <= {process.name().split("-")[0] for process in everything}
+    interface = _identify([Path("/sys/class/net", other_run.name, "ifindex")], Path.read_text)
+    cgroups = _identify(Path("/sys/fs/cgroup").glob(f"**/{other_run.name}-*"), lambda path: path.stat().st_ino)
+    folder = other_run.folder
+    assert interface
+    assert cgroups
+    assert (folder / "node1" / "containerd").exists()
 
     other_run.process.send_signal(signal.SIGKILL)
     other_run.process.wait()
 
     _, alive = psutil.wait_procs(everything, timeout=20)
     assert not alive
-    _wait_for(lambda: not Path("/sys/class/net", other_run.name).exists(), "the interface gone")
-    folders = slots.remove_leftovers()
-    assert len(folders) == 1
-    assert not folders[0].exists()
-    assert not list(Path("/sys/fs/cgroup").glob(f"**/{other_run.name}-*"))
-    assert other_run.name not in Path("/proc/self/mountinfo").read_text()
+    assert str(folder) not in Path("/proc/self/mountinfo").read_text()
+    slots.remove_leftovers()
+    assert not folder.exists()
+    assert not interface & _identify(dict(interface), Path.read_text)
+    assert not cgroups & _identify(dict(cgroups), lambda path: path.stat().st_ino)
     assert admin.kubectl("get", "--raw", "/readyz") == "ok"
+
+
+def _identify(paths: Iterable[Path], read: Callable[[Path], object]) -> set[tuple[Path, object]]:
+    """Return those paths that exist with what tells them from a later one of that name, since slots are used again."""
+    found = set()
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found.add((path, read(path)))
+    return found
 
 
 def test_a_component_that_fails_shows_its_own_last_lines(own_cluster: Cluster, tmp_path: Path) -> None:

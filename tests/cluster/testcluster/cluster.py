@@ -6,6 +6,7 @@ its cluster with it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -79,12 +80,12 @@ class Cluster:
 
     def stop(self) -> None:
         """End the cluster and remove everything of it."""
-        keeper = psutil.Process(self.keeper_pid)
-        frame = keeper.parent()
-        keeper.kill()
-        # The keeper is gone only when the kernel has ended everything in its namespaces.
-        psutil.wait_procs([process for process in (keeper, frame) if process], timeout=20)
-        _wait_until_removed(self.config.name)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            keeper = psutil.Process(self.keeper_pid)
+            frame = keeper.parent()
+            keeper.kill()
+            # The keeper is gone only when the kernel has ended everything in its namespaces.
+            psutil.wait_procs([process for process in (keeper, frame) if process], timeout=20)
         slots.remove_leftovers()
 
 
@@ -103,19 +104,9 @@ def start_cluster(ingredients: Ingredients, home: Path, *, detached: bool = Fals
         frame, keeper_pid = _start_keeper(config, folder, slot.descriptor, detached)
     finally:
         os.close(slot.descriptor)
-    if detached:
-        (folder / DETACHED).touch()
-    programs = folder / "bin"
-    programs.mkdir()
-    _write_kubectl(programs / "kubectl", ingredients.programs.kubernetes)
-    cluster = Cluster(config, folder, keeper_pid, programs)
-    (folder / _DESCRIPTION).write_text(json.dumps({"slot": config.slot, "keeper_pid": keeper_pid}))
-    network.apply(network.plan_machine(config, keeper_pid))
-    assert frame.stdin is not None
-    order = {"slot": config.slot, "folder": str(folder), "ingredients": asdict(ingredients)}
-    frame.stdin.write(json.dumps(order).encode() + b"\n")
-    frame.stdin.close()
     try:
+        cluster = _furnish(Cluster(config, folder, keeper_pid, folder / "bin"), ingredients, detached)
+        _give_order(frame, cluster, ingredients)
         _wait_until_ready(frame, folder)
     except BaseException:
         frame.kill()
@@ -123,6 +114,27 @@ def start_cluster(ingredients: Ingredients, home: Path, *, detached: bool = Fals
         slots.remove_leftovers()
         raise
     return cluster
+
+
+def _furnish(cluster: Cluster, ingredients: Ingredients, detached: bool) -> Cluster:
+    """Write what other processes need to find the cluster, and join it to this machine."""
+    if detached:
+        (cluster.folder / DETACHED).touch()
+    description = {"slot": cluster.config.slot, "keeper_pid": cluster.keeper_pid}
+    (cluster.folder / _DESCRIPTION).write_text(json.dumps(description))
+    cluster.programs.mkdir()
+    kubectl = cluster.programs / "kubectl"
+    kubectl.write_text(f'#!/bin/sh\nexec "{ingredients.programs.kubernetes}" kubectl "$@"\n')
+    kubectl.chmod(0o755)
+    network.apply(network.plan_machine(cluster.config, cluster.keeper_pid))
+    return cluster
+
+
+def _give_order(frame: subprocess.Popen[bytes], cluster: Cluster, ingredients: Ingredients) -> None:
+    order = {"slot": cluster.config.slot, "folder": str(cluster.folder), "ingredients": asdict(ingredients)}
+    assert frame.stdin is not None
+    frame.stdin.write(json.dumps(order).encode() + b"\n")
+    frame.stdin.close()
 
 
 def find_clusters() -> list[Cluster]:
@@ -150,7 +162,8 @@ def _start_keeper(
             stdout=log,
             stderr=subprocess.STDOUT,
             pass_fds=(descriptor, lock),
-            start_new_session=detached,
+            # Ctrl-C is for the tests, which end the cluster in their own order.
+            start_new_session=True,
             env={**os.environ, "PYTHONPATH": str(package.parent)},
         )
     os.close(descriptor)
@@ -172,14 +185,3 @@ def _wait_until_ready(frame: subprocess.Popen[bytes], folder: Path) -> None:
         if time.monotonic() > deadline:
             raise ClusterError(f"the test cluster did not start within {_START_SECONDS} s")
         time.sleep(0.05)
-
-
-def _write_kubectl(path: Path, kubernetes: str) -> None:
-    path.write_text(f'#!/bin/sh\nexec "{kubernetes}" kubectl "$@"\n')
-    path.chmod(0o755)
-
-
-def _wait_until_removed(interface: str) -> None:
-    deadline = time.monotonic() + 10
-    while Path("/sys/class/net", interface).exists() and time.monotonic() < deadline:
-        time.sleep(0.02)

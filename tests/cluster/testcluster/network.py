@@ -74,6 +74,11 @@ def apply_inside(cluster: ClusterConfig) -> None:
     subprocess.run(["sysctl", "-qw", "net/ipv4/ip_forward=1"], check=True)
 
 
+def remove_interface(cluster: ClusterConfig) -> None:
+    """Remove the machine's end of the pair of a cluster that has ended, if the kernel has not got round to it yet."""
+    subprocess.run(["ip", "link", "delete", cluster.name], stderr=subprocess.DEVNULL)
+
+
 def apply(commands: list[str], prefix: tuple[str, ...] = ()) -> None:
     """Run `ip` commands as one batch."""
     subprocess.run([*prefix, "ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from .cgroups import remove_cgroup
 from .config import SLOTS, ClusterConfig
+from .network import remove_interface
 
 _FOLDER = Path("/run/lock/trainchart-test-clusters")
 
@@ -82,12 +83,13 @@ def _lock(number: int) -> int | None:
 
 
 def _clean(number: int, descriptor: int) -> Path | None:
+    cluster = ClusterConfig(slot=number)
+    remove_interface(cluster)
+    for node in cluster.nodes:
+        remove_cgroup(cluster.cgroup(node))
     text = os.pread(descriptor, 4096, 0).decode()
     if not text:
         return None
-    cluster = ClusterConfig(slot=number)
-    for node in cluster.nodes:
-        remove_cgroup(cluster.cgroup(node))
     folder = Path(text)
     if folder.exists():
         shutil.rmtree(folder)
