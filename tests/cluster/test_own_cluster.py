@@ -47,10 +47,10 @@ class OtherRun:
 
 
 @pytest.fixture
-def other_run(own_cluster: Cluster, tmp_path: Path) -> Iterator[OtherRun]:
+def other_run(own_cluster: Cluster) -> Iterator[OtherRun]:
     package = str(Path(__file__).parent)
     process = subprocess.Popen(
-        [sys.executable, "-c", START_AND_SLEEP, str(own_cluster.folder.parent / tmp_path.name)],
+        [sys.executable, "-c", START_AND_SLEEP, str(own_cluster.folder.parent)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": package},
