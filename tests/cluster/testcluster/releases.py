@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,8 @@ from trainchart_runtime.termination import Termination, parse_termination
 from .access import Access
 from .config import REGISTRY_HOST
 
+IDLE = {"command": ["python3", "-c", "import signal; signal.pause()"], "tensorboard": {"enabled": False}}
+"""Values of pods that cost nothing, for tests that ask what becomes of a release and not of its training."""
 PROJECT = Path(__file__).resolve().parents[3]
 SMALL = {"cpu": "100m", "cpuLimit": "2", "memory": "1Gi"}
 """What a role asks for, so that a whole release fits on two small nodes, and still starts quickly."""
@@ -129,6 +133,16 @@ class Release:
 
         what = f"success of {pod}"
         return self.access.wait_for(read, what, namespace=self.namespace, deadline_seconds=deadline_seconds)
+
+
+def copy_chart(chart: Path, folder: Path, version: str) -> Path:
+    """Copy a chart into `folder` as its next version; the program's version stays, since no image was built."""
+    copy = Path(shutil.copytree(chart, folder / version / chart.name))
+    file = copy / "Chart.yaml"
+    text, changed = re.subn(r"^version: .*$", f"version: {version}", file.read_text(), flags=re.MULTILINE)
+    assert changed == 1
+    file.write_text(text)
+    return copy
 
 
 def list_objects(access: Access, namespace: str) -> set[str]:
