@@ -23,8 +23,8 @@ from trainchart_runtime.cluster import TASK_TYPES_BY_STRATEGY, hosts_by_task_typ
 ROOT = Path(__file__).parent.parent.parent
 CHARTS = sorted([*Path(__file__).parent.glob("*/chart"), *(ROOT / "charts").glob("*")])
 each_chart = pytest.mark.parametrize("chart", CHARTS, ids=lambda path: f"{path.parent.name}-{path.name}")
-VALUES = ("", "ci/every-switch-values.yaml")
-each_values = pytest.mark.parametrize("values", VALUES, ids=["default", "every-switch"])
+VALUES = ("", "ci/every-switch-values.yaml", "ci/controller-values.yaml")
+each_values = pytest.mark.parametrize("values", VALUES, ids=["default", "every-switch", "controller"])
 
 Labels = Mapping[str, str]
 
@@ -156,7 +156,8 @@ def test_pods_carry_no_token_and_an_account_that_exists(chart: Path, values: str
     rendering = render(chart, values)
     accounts = {m.name for m in of_kind(rendering, "ServiceAccount")}
     for _, pod in pods(rendering):
-        assert pod["spec"]["automountServiceAccountToken"] is False
+        is_controller = pod["metadata"]["labels"]["app.kubernetes.io/component"] == "controller"
+        assert pod["spec"]["automountServiceAccountToken"] is is_controller
         assert pod["spec"]["serviceAccountName"] in (accounts or {"trainer"})
 
 
@@ -166,8 +167,8 @@ def test_every_container_has_requests_and_limits_and_gpus_are_limits(chart: Path
     settings = parse_mapping((chart / "values.yaml").read_text())
     if values:
         changed = parse_mapping((chart / values).read_text())
-        settings["gpu"] = changed["gpu"]
-        for role, change in changed["roles"].items():
+        settings["gpu"] = changed.get("gpu", settings["gpu"])
+        for role, change in changed.get("roles", {}).items():
             settings["roles"][role].update(change)
     gpu = settings["gpu"]["resourceName"]
     for owner, pod in pods(render(chart, values)):
@@ -194,7 +195,9 @@ def test_the_network_policy_covers_every_pod_and_admits_the_release_only(chart: 
     first = spec["ingress"][0]
     assert first["from"] == [{"podSelector": spec["podSelector"]}]
     assert "ports" not in first
-    given = parse_mapping((chart / (values or "values.yaml")).read_text())["networkPolicy"]
+    given = parse_mapping((chart / "values.yaml").read_text())["networkPolicy"]
+    if values:
+        given |= parse_mapping((chart / values).read_text()).get("networkPolicy", {})
     has_board = bool(of_kind(rendering, "Deployment"))
     assert len(spec["ingress"]) == 1 + bool(given["statusFrom"]) + (has_board and bool(given["tensorboardFrom"]))
     ports = {port for _, pod in pods(rendering) for c in pod["spec"]["containers"] for port in names_of_ports(c)}

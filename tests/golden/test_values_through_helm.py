@@ -77,7 +77,7 @@ def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, me
         "image.pullPolicy=Sometimes",
         "image.digest=sha256:12",
         "run.startDeadline=soon",
-        "run.controller.enabled=true",
+        "run.controller.enabled=maybe",
         "gpu.resourceName=gpu",
         "volumes.checkpoints.accessMode=ReadWriteOnce",
         "service.port=70000",

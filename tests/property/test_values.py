@@ -27,6 +27,7 @@ DELIBERATE = (
     r"hyperparameters\.\w+: \S+ is (less than the minimum|greater than the maximum|too large or too small)",
     r"hyperparameters\.\w+: \S+ must be (greater|less) than",
     r"networkPolicy\.tensorboardFrom: name the ingress controller's namespace",
+    r"rbac\.create: without it, name a ServiceAccount",
     r"roles: TF_CONFIG would need \d+ bytes",
     r"roles\.\w+\.preStopSleepSeconds: the sleep of \d+ s must be shorter than stopGraceSeconds",
     r"service\.statusPort: port \d+ cannot serve TensorFlow and the status at once",

@@ -281,9 +281,12 @@ def _durations(spec: ModelSpec) -> Iterator[Impossibility]:
     for key, value in given.items():
         if not re.fullmatch(DURATION_PATTERN, str(value)):
             yield Impossibility(("run", key), f"{value!r} is not a duration", "for example 30m, 1h30m, 45s or seconds")
-    if spec.run.controller.enabled:
+    controller = spec.run.controller
+    if controller.enabled and not spec.rbac.create and not controller.service_account_name:
         yield Impossibility(
-            ("run", "controller", "enabled"), "this version of trainchart has no run controller yet", "leave it false"
+            ("rbac", "create"),
+            "the run controller would have no rights",
+            "name a ServiceAccount that has them in run.controller.serviceAccountName",
         )
 
 

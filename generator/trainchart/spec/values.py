@@ -54,11 +54,27 @@ class Image(Section):
     """Names of the image pull secrets."""
 
 
-class Controller(Section):
-    """The run controller, which ends a finished training."""
+ImageReference = Annotated[str, Field(pattern=r"^(.+(:[A-Za-z0-9_][A-Za-z0-9_.-]*|@sha256:[a-f0-9]{64}))?$")]
 
-    enabled: Annotated[bool, JsonSchema({"const": False})]
-    """Whether a run controller scales the roles; not available in this version, so only false is accepted."""
+
+class Controller(Section):
+    """The run controller: ends a training that has finished or cannot go on, frees its resources, keeps the verdict."""
+
+    enabled: bool
+    """Whether a Job watches over the run and scales the roles; without it, a finished training holds its resources until
+    the release is uninstalled."""
+    image: ImageReference
+    """Image with /opt/trainchart/controller.pyz, with tag or digest; empty means the training image."""
+    service_account_name: ObjectName
+    """ServiceAccount with the controller's rights where rbac.create is false."""
+    cpu: Quantity
+    """CPU request of the controller."""
+    memory: Quantity
+    """Memory request of the controller."""
+    cpu_limit: OptionalQuantity
+    """CPU limit of the controller; empty means the request."""
+    memory_limit: OptionalQuantity
+    """Memory limit of the controller; empty means the request."""
 
 
 class Run(Section):
@@ -70,7 +86,7 @@ class Run(Section):
     max_restarts: Count
     """How often a program may fail by its own fault, per pod, before it is given up."""
     start_deadline: Duration
-    """How long all pods may take to start (30m, 1h30m, or seconds); recorded for a run controller."""
+    """How long all pods may take to start before the run controller gives up (30m, 1h30m, or seconds)."""
     evaluator_grace: Duration
     """How long the evaluator may go on after the training has succeeded (10m, or seconds)."""
     no_progress_timeout: Duration
@@ -127,6 +143,14 @@ class ServiceAccount(Section):
     """Annotations of the ServiceAccount."""
 
 
+class Rbac(Section):
+    """Rights that the chart grants."""
+
+    create: bool
+    """Whether the chart makes the run controller's ServiceAccount, Role and RoleBinding. With false, a user without the
+    right to make Roles can install, and names a ServiceAccount that has them in run.controller.serviceAccountName."""
+
+
 class Ingress(Section):
     """Reach TensorBoard from outside the cluster."""
 
@@ -149,7 +173,7 @@ class TensorBoard(Section):
 
     enabled: bool
     """Whether TensorBoard runs beside the training."""
-    image: Annotated[str, Field(pattern=r"^(.+(:[A-Za-z0-9_][A-Za-z0-9_.-]*|@sha256:[a-f0-9]{64}))?$")]
+    image: ImageReference
     """Image with TensorBoard, with tag or digest; empty means the training image, which must then hold the package
     tensorboard (TensorFlow 2.21 does not bring it)."""
     cpu: Quantity
@@ -181,6 +205,7 @@ class SharedValues(PodSettings):
     network_policy: NetworkPolicy
     pod_disruption_budget: PodDisruptionBudget
     service_account: ServiceAccount
+    rbac: Rbac
     tensorboard: TensorBoard
     common_labels: Labels
     """Labels added to every object."""

@@ -3,6 +3,9 @@
 {{- if eq (int64 .Values.service.port) (int64 .Values.service.statusPort) -}}
 {{- fail (printf "service.statusPort: port %d cannot serve TensorFlow and the status at once" (int64 .Values.service.port)) -}}
 {{- end -}}
+{{- if and .Values.run.controller.enabled (not .Values.rbac.create) (not .Values.run.controller.serviceAccountName) -}}
+{{- fail "rbac.create: without it, name a ServiceAccount with the run controller's rights in run.controller.serviceAccountName" -}}
+{{- end -}}
 {{- range $key, $value := .Values.env -}}
 {{- if regexMatch "^(TRAINCHART_.*|TF_CONFIG)$" $key -}}
 {{- fail (printf "env.%s: this variable is set by trainchart itself" $key) -}}

@@ -1,0 +1,125 @@
+{{- /* ServiceAccount of the run controller. */}}
+{{- define "in-graph.controllerAccount" -}}
+{{- if .Values.rbac.create -}}
+{{- include "in-graph.partName" (dict "context" . "part" "controller") -}}
+{{- else -}}
+{{- .Values.run.controller.serviceAccountName -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "in-graph.stateName" -}}
+{{- include "in-graph.partName" (dict "context" . "part" "state") -}}
+{{- end -}}
+
+{{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
+{{- define "in-graph.runSettings" -}}
+{{- toJson (dict
+  "maxRestarts" (int64 .Values.run.maxRestarts)
+  "startDeadlineSeconds" (include "in-graph.seconds" .Values.run.startDeadline | int64)
+  "evaluatorGraceSeconds" (include "in-graph.seconds" .Values.run.evaluatorGrace | int64)
+  "selector" (dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name)
+) -}}
+{{- end -}}
+
+{{- /* The controller's Job. Its name holds the hash of this text: a Job cannot be changed, only replaced. */}}
+{{- define "in-graph.controllerSpec" -}}
+# A crash of the controller costs nothing but time, so it may crash often.
+backoffLimit: 1000
+podReplacementPolicy: Failed
+podFailurePolicy:
+  rules:
+    # The training has failed.
+    - action: FailJob
+      onExitCodes: {containerName: controller, operator: In, values: [42]}
+    - action: Ignore
+      onPodConditions: [{type: DisruptionTarget, status: "True"}]
+template:
+  metadata:
+    labels:
+      {{- include "in-graph.selectorLabels" (dict "context" . "component" "controller") | nindent 6 }}
+      app.kubernetes.io/part-of: "in-graph"
+  spec:
+    restartPolicy: Never
+    serviceAccountName: {{ include "in-graph.controllerAccount" . | quote }}
+    automountServiceAccountToken: true
+    enableServiceLinks: false
+    terminationGracePeriodSeconds: 5
+    {{- with .Values.nodeSelector }}
+    nodeSelector:
+      {{- include "in-graph.annotations" (list .) | nindent 6 }}
+    {{- end }}
+    {{- with .Values.affinity }}
+    affinity:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with .Values.hostAliases }}
+    hostAliases:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with .Values.dnsPolicy }}
+    dnsPolicy:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with .Values.dnsConfig }}
+    dnsConfig:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with .Values.podSecurityContext }}
+    securityContext:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    tolerations:
+      # Soon elsewhere when its node is lost; the training does not notice.
+      - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 10}
+      - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 10}
+      {{- with .Values.tolerations }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+    {{- with .Values.image.pullSecrets }}
+    imagePullSecrets:
+      {{- range . }}
+      - name: {{ . | quote }}
+      {{- end }}
+    {{- end }}
+    containers:
+      - name: controller
+        image: {{ .Values.run.controller.image | default (include "in-graph.image" .) | quote }}
+        imagePullPolicy: {{ .Values.image.pullPolicy }}
+        command: [python3, /opt/trainchart/controller.pyz]
+        env:
+          - name: TRAINCHART_RELEASE
+            value: {{ .Release.Name | quote }}
+          - name: TRAINCHART_NAMESPACE
+            valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}}
+          - name: TRAINCHART_POD_NAME
+            valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}
+          - name: TRAINCHART_RUN_ID
+            value: {{ .Values.run.id | quote }}
+          - name: TRAINCHART_STATE_NAME
+            value: {{ include "in-graph.stateName" . }}
+          - name: TRAINCHART_CLUSTER_FILE
+            value: /etc/trainchart/cluster.json
+          - name: TRAINCHART_RUN_SETTINGS
+            value: {{ include "in-graph.runSettings" . | quote }}
+          - name: NVIDIA_VISIBLE_DEVICES
+            value: void
+        resources:
+          {{- include "in-graph.resources" (dict "settings" .Values.run.controller) | nindent 10 }}
+        terminationMessagePolicy: FallbackToLogsOnError
+        {{- with .Values.containerSecurityContext }}
+        securityContext:
+          {{- toYaml . | nindent 10 }}
+        {{- end }}
+        volumeMounts:
+          - name: config
+            mountPath: /etc/trainchart
+            readOnly: true
+          - name: tmp
+            mountPath: /tmp
+    volumes:
+      - name: config
+        configMap:
+          name: {{ include "in-graph.clusterName" . }}
+      - name: tmp
+        emptyDir: {}
+{{- end -}}

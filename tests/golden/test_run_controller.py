@@ -1,0 +1,129 @@
+"""What charts promise about the run controller: its objects, its rights, and who owns the number of pods."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainchart.errors import RenderError
+from trainchart.host.helm import find_engine
+from trainchart.rendering import Manifest, Rendering, ValueOverrides
+
+ROOT = Path(__file__).parent.parent.parent
+CHARTS = sorted([*Path(__file__).parent.glob("*/chart"), *(ROOT / "charts").glob("*")])
+each_chart = pytest.mark.parametrize("chart", CHARTS, ids=lambda path: f"{path.parent.name}-{path.name}")
+MNIST = ROOT / "charts" / "mnist"
+ON = "run.controller.enabled=true"
+
+
+@cache
+def render(chart: Path, *sets: str, release: str = "exp-7") -> Rendering:
+    return find_engine("sdk").render(chart, release=release, overrides=ValueOverrides(sets=sets))
+
+
+def of_kind(rendering: Rendering, kind: str) -> list[Manifest]:
+    return [manifest for manifest in rendering.manifests if manifest.kind == kind]
+
+
+def job(rendering: Rendering) -> Manifest:
+    (found,) = of_kind(rendering, "Job")
+    return found
+
+
+def environment(rendering: Rendering) -> Mapping[str, Any]:
+    (container,) = job(rendering).document["spec"]["template"]["spec"]["containers"]
+    return {variable["name"]: variable.get("value") for variable in container["env"]}
+
+
+@each_chart
+def test_the_number_of_pods_belongs_to_the_controller(chart: Path) -> None:
+    """Helm 3 would silently start a finished run anew with every upgrade, and Helm 4 would refuse the upgrade."""
+    for stateful_set in of_kind(render(chart, ON), "StatefulSet"):
+        assert "replicas" not in stateful_set.document["spec"]
+        assert int(stateful_set.document["metadata"]["annotations"]["trainchart/replicas"]) >= 1
+
+
+@each_chart
+def test_the_state_holds_nothing_that_an_upgrade_could_overwrite(chart: Path) -> None:
+    rendering = render(chart, ON)
+
+    (state,) = [m for m in of_kind(rendering, "ConfigMap") if m.name == environment(rendering)["TRAINCHART_STATE_NAME"]]
+    assert not {"data", "binaryData", "immutable"} & set(state.document)
+
+
+@each_chart
+def test_the_controller_reads_the_cluster_of_the_pods(chart: Path) -> None:
+    rendering = render(chart, ON)
+    (volume,) = (v for v in job(rendering).document["spec"]["template"]["spec"]["volumes"] if v["name"] == "config")
+    (config,) = (m for m in of_kind(rendering, "ConfigMap") if m.name == volume["configMap"]["name"])
+    roles = json.loads(config.document["data"]["cluster.json"])["roles"]
+
+    assert {role["name"] for role in roles.values()} == {m.name for m in of_kind(rendering, "StatefulSet")}
+
+
+@each_chart
+def test_the_role_names_exactly_the_sets_and_the_state(chart: Path) -> None:
+    rendering = render(chart, ON)
+    (role,) = of_kind(rendering, "Role")
+    rules = {
+        resource: (set(rule.get("resourceNames", [])), set(rule["verbs"]))
+        for rule in role.document["rules"]
+        for resource in rule["resources"]
+    }
+
+    assert rules == {
+        "pods": (set(), {"get", "list", "watch"}),
+        "statefulsets/scale": ({m.name for m in of_kind(rendering, "StatefulSet")}, {"get", "patch"}),
+        "configmaps": ({environment(rendering)["TRAINCHART_STATE_NAME"]}, {"get", "patch"}),
+        "events": (set(), {"create"}),
+    }
+    (binding,) = of_kind(rendering, "RoleBinding")
+    assert binding.document["roleRef"]["name"] == role.name
+    account = job(rendering).document["spec"]["template"]["spec"]["serviceAccountName"]
+    assert [subject["name"] for subject in binding.document["subjects"]] == [account]
+
+
+def test_an_unchanged_run_keeps_its_job_and_a_new_run_gets_another(tmp_path: Path) -> None:
+    newer = Path(shutil.copytree(MNIST, tmp_path / "mnist"))
+    text = (newer / "Chart.yaml").read_text()
+    (newer / "Chart.yaml").write_text(text.replace("version: 0.1.0", "version: 0.2.0", 1))
+    assert "0.2.0" in (newer / "Chart.yaml").read_text()
+
+    name = job(render(MNIST, ON)).name
+    assert job(render(newer, ON)).name == name
+    assert job(render(MNIST, ON, "commonLabels.team=research")).name == name
+    assert job(render(MNIST, ON, "run.id=second")).name != name
+    assert job(render(MNIST, ON, "roles.worker.replicas=3")).name != name
+
+
+@pytest.mark.parametrize("length", [1, 30, 53])
+def test_the_jobs_name_fits_into_its_pods_labels(length: int) -> None:
+    rendering = render(MNIST, ON, release="r" * length)
+
+    assert len(job(rendering).name) <= 63
+    assert len(environment(rendering)["TRAINCHART_STATE_NAME"]) <= 63
+
+
+def test_without_rights_to_give_the_user_names_an_account() -> None:
+    with pytest.raises(RenderError) as refused:
+        render(MNIST, ON, "rbac.create=false")
+    assert "name a ServiceAccount with the run controller's rights" in str(refused.value.problems)
+    rendering = render(MNIST, ON, "rbac.create=false", "run.controller.serviceAccountName=runs")
+
+    assert not of_kind(rendering, "Role")
+    assert not of_kind(rendering, "RoleBinding")
+    assert job(rendering).document["spec"]["template"]["spec"]["serviceAccountName"] == "runs"
+    assert "runs" not in {account.name for account in of_kind(rendering, "ServiceAccount")}
+
+
+def test_without_the_controller_the_chart_says_how_many_pods() -> None:
+    rendering = render(MNIST)
+
+    assert not {"Job", "Role", "RoleBinding"} & {manifest.kind for manifest in rendering.manifests}
+    assert {m.document["spec"]["replicas"] for m in of_kind(rendering, "StatefulSet")} == {1, 2}
