@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lightkube.models.core_v1 import PodSpec
+from lightkube.resources.core_v1 import Pod
 
 from trainchart_runtime.contract import TF_CONFIG
 
@@ -95,10 +95,11 @@ class Maps:
         return re.sub(rf"(?:{words})(?![\w.-])", lambda found: here[found[0]], text)
 
 
-def table_of_pod(report: Report, spec: PodSpec) -> dict[str, str]:
+def table_of_pod(report: Report, pod: Pod) -> dict[str, str]:
     """Return the table of what a pod's program has found, its mounts explained by the pod's live specification."""
-    container = next(container for container in spec.containers if container.name == "training")
-    volumes = {volume.name: volume.to_dict() for volume in spec.volumes or []}
+    assert pod.spec
+    container = next(container for container in pod.spec.containers if container.name == "training")
+    volumes = {volume.name: volume.to_dict() for volume in pod.spec.volumes or []}
     mounted = {fields[4]: fields for fields in report.given["mounts"]}
     table = _table_of_processes(report)
     for path, fields in mounted.items():
