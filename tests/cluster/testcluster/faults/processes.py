@@ -5,6 +5,7 @@ Acts on processes of the machine, where those of a cluster are visible too; numb
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -18,18 +19,29 @@ from lightkube.resources.core_v1 import Pod
 from .. import cgroups
 from .site import Site
 
-_FIRST_TO_DIE = 1000
-"""Highest value of oom_score_adj. The others of the container, and the eater, have less."""
+_FIRST_TO_DIE, _LAST_TO_DIE = 1000, 0
+"""Values of oom_score_adj: the highest, and the lowest that needs no rights. The eater has one between."""
 
 _EAT = """
 import os, pathlib, sys
 group, victim, limit = pathlib.Path(sys.argv[1]), pathlib.Path("/proc", sys.argv[2], "stat"), int(sys.argv[3])
+pathlib.Path("/proc/self/oom_score_adj").write_text("500")
 (group / "cgroup.procs").write_text(str(os.getpid()))
-eaten = []
-while victim.exists() and victim.read_text().rpartition(")")[2].split()[0] not in "ZX":
-    eaten.append(b"x" * (4 << 20))
-    if len(eaten) * (4 << 20) > 2 * limit:
-        sys.exit("twice the limit is eaten and nobody has died")
+memory, bite = os.memfd_create("eaten"), bytes(64 << 10)
+for _ in range(2 * limit // len(bite)):
+    try:
+        state = victim.read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        sys.exit()
+    if state in "ZX":
+        sys.exit()
+    os.write(memory, bite)
+sys.exit("twice the limit is eaten and nobody has died")
+"""
+"""Eats in small bites and looks after each: the end of a small victim frees little, and nobody else shall die.
+
+What it eats is a file in memory, which counts for the container but not as the eater's own, so that it is not taken
+for the culprit.
 """
 
 
@@ -102,13 +114,26 @@ def exceed_memory(site: Site, container: Container, victim: Victim = Victim.TRAI
     group, limit = _find_memory_group(victims[0].pid)
     if limit > psutil.virtual_memory().total:
         raise NoMemoryLimit(f"{container} has no memory limit")
-    for process in victims:
-        Path(f"/proc/{process.pid}/oom_score_adj").write_text(str(_FIRST_TO_DIE))
+    scores = {
+        process: _set_score(process, _FIRST_TO_DIE if process in victims else _LAST_TO_DIE)
+        for process in find_processes(site, container, Victim.EVERY)
+    }
     argv = [sys.executable, "-S", "-c", _EAT, str(group), str(victims[0].pid), str(limit)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-    # The eater shares the container's end: where the whole container goes, it is killed as well.
+    for process, score in scores.items():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            _set_score(process, score)
+    # The eater may be next, when others need memory while it still holds all there is; or go with the container.
     if done.returncode not in (0, -signal.SIGKILL):
         raise RuntimeError(f"cannot fill the memory of {container}: {done.stderr.strip()}")
+
+
+def _set_score(process: psutil.Process, score: int) -> int:
+    """Set which process the kernel kills first when memory runs out, and return what it was."""
+    file = Path(f"/proc/{process.pid}/oom_score_adj")
+    old = int(file.read_text())
+    file.write_text(str(score))
+    return old
 
 
 def _find_memory_group(pid: int) -> tuple[Path, int]:
