@@ -45,7 +45,7 @@ for the culprit.
 """
 
 
-class NoSuchProcess(Exception):
+class ProcessNotFound(Exception):
     """The container does not run, or has no such process."""
 
 
@@ -74,34 +74,42 @@ class Container:
 
 
 def find_processes(site: Site, container: Container, victim: Victim) -> list[psutil.Process]:
-    """Return running processes of a container; NoSuchProcess where there are none."""
+    """Return running processes of a container; ProcessNotFound where there are none."""
     pod = site.access.client().get(Pod, container.pod, namespace=container.namespace)
     assert pod.spec is not None
     assert pod.status is not None
     name = container.name or pod.spec.containers[0].name
     status = next((s for s in pod.status.containerStatuses or [] if s.name == name), None)
-    found: list[psutil.Process] = []
+    parents: dict[psutil.Process, int] = {}
     if status and status.containerID:
         node = next(node for node in site.cluster.config.nodes if node.name == pod.spec.nodeName)
         identity = status.containerID.rpartition("/")[2]
-        found = [psutil.Process(pid) for pid in cgroups.read_processes(site.cluster.config.cgroup(node), identity)]
-    own = {process.pid for process in found}
-    first = {process.pid for process in found if process.ppid() not in own}
-    if victim is Victim.LAUNCHER:
-        found = [process for process in found if process.pid in first]
-    elif victim is Victim.TRAINING:
-        found = [process for process in found if process.ppid() in first]
+        for pid in cgroups.read_processes(site.cluster.config.cgroup(node), identity):
+            # It may end while it is looked at.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                parents[process] = process.ppid()
+    own = {process.pid for process in parents}
+    first = {process.pid for process, parent in parents.items() if parent not in own}
+    chosen = {
+        Victim.LAUNCHER: [process for process in parents if process.pid in first],
+        Victim.TRAINING: [process for process, parent in parents.items() if parent in first],
+        Victim.EVERY: list(parents),
+    }
+    found = chosen[victim]
     if not found:
-        raise NoSuchProcess(f"{container} has no process {victim.value!r}; its status: {status and status.to_dict()}")
+        raise ProcessNotFound(f"{container} has no process {victim.value!r}; its status: {status and status.to_dict()}")
     return found
 
 
 def kill_process(
     site: Site, container: Container, victim: Victim = Victim.TRAINING, number: int = signal.SIGKILL
 ) -> None:
-    """Send a signal to processes of a container, the first process last, so that it sees the others go."""
-    for process in reversed(find_processes(site, container, victim)):
-        process.send_signal(number)
+    """Send a signal to processes of a container."""
+    for process in find_processes(site, container, victim):
+        # The end of one may be the end of another.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
 
 
 def exceed_memory(site: Site, container: Container, victim: Victim = Victim.TRAINING) -> None:
@@ -148,4 +156,4 @@ def _find_memory_group(pid: int) -> tuple[Path, int]:
             folder = root / path.lstrip("/")
             text = (folder / "memory.max").read_text().strip()
             return folder, sys.maxsize if text == "max" else int(text)
-    raise NoSuchProcess(f"process {pid} is in no memory cgroup")
+    raise ProcessNotFound(f"process {pid} is in no memory cgroup")
