@@ -150,6 +150,13 @@ def test_a_kubelet_that_is_gone(admin: Access, pair: Pair, faults: Faults) -> No
     admin.wait_for(lambda client: is_restarted(client, pair), "a restart", namespace=pair.namespace)
 
 
+def test_a_container_runtime_that_is_gone(pair: Pair, faults: Faults) -> None:
+    stopped = faults.inflict(daemons.stop_component("containerd-node1"))
+    assert "containerd.sock" in pair.attempt("print('ran')")
+    faults.undo(stopped)
+    pair.await_attempt("ran", "print('ran')")
+
+
 def is_restarted(client: Client, pair: Pair) -> bool:
     status = client.get(Pod, "asks", namespace=pair.namespace).status
     return [container.restartCount for container in (status and status.containerStatuses) or []] == [1]
