@@ -14,7 +14,7 @@ from lightkube.resources.core_v1 import Node, Pod
 from testcluster.access import Access, CommandFailed
 from testcluster.cluster import Cluster
 from testcluster.config import API_SERVICE_ADDRESS, DNS_ADDRESS
-from testcluster.faults import Change, Fault, Faults, UndoFailed, daemons, network, storage, tokens
+from testcluster.faults import Change, Fault, Faults, UndoFailed, daemons, network, nodes, storage, tokens
 from testcluster.faults.fault import Inside, Kubectl
 from testcluster.faults.processes import Container, Victim, find_processes, kill_process
 from testcluster.faults.soundness import RESOLVE, find_problems
@@ -240,17 +240,14 @@ def test_everything_is_undone_in_reverse_and_a_failure_is_told(faults: Faults, o
 REFUSED = Change(Kubectl(("get", "nonsense")), (Inside(("false",)),))
 
 
-def test_what_a_test_leaves_behind_is_told(faults: Faults) -> None:
-    nodes_changed = Fault("forgotten", (Change(Kubectl(("cordon", "node1"))),))
-    rule = network.silence_dns().changes[0]
-    kit = Faults(faults.site)
-    kit.inflict(Fault("rule", (Change(rule.step),)))
-    kit.inflict(nodes_changed)
+def test_what_is_still_broken_is_told(faults: Faults) -> None:
+    faults.inflict(nodes.cordon_node("node1"))
+    faults.inflict(network.silence_dns())
+    faults.inflict(storage.fill_disk())
 
     left = "\n".join(find_problems(faults.site))
+    faults.undo_all()
 
-    assert "node1 is cordoned" in left
-    assert "rule on node1: -A PREROUTING" in left
-    for step in (Kubectl(("uncordon", "node1")), *rule.undo):
-        faults.site.perform(step)
+    for problem in ("node1 is cordoned", "rule on node1: -A PREROUTING", "rule on node2", f"{storage.FILLER} is there"):
+        assert problem in left
     assert not find_problems(faults.site)
