@@ -26,7 +26,7 @@ LONG_NAME = f"{'the-longest-release-name-that-helm-allows-':x<{HELM_LIMIT}}"
 NEVER = {"tcpSocket": {"port": 1}, "periodSeconds": 5, "failureThreshold": 1000}
 """A probe that never succeeds, of a port that nobody listens on."""
 HOST = "kubernetes.io/hostname"
-MAX_STEPS = 600
+MAX_STEPS = 400
 
 
 @pytest.fixture(scope="module")
@@ -151,9 +151,9 @@ def test_training_goes_on_with_a_ps_that_came_back_with_another_address(admin: A
     admin.kubectl("delete", "pod", ps, "-n", training.namespace, "--wait=false")
     end = training.wait_until_succeeded(chief)
 
-    assert end.step == MAX_STEPS
+    assert end.step == MAX_STEPS, end
     # The ps holds all weights: the chief lost it, was started again, and did the rest of the steps with the new one.
-    assert (end.peer_failures >= 1, end.own_failures) == (True, 0), end
+    assert end.attempt >= 2, end
     assert addresses_of(training.pods(admin.client()))[ps] != before
 
 

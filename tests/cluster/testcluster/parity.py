@@ -203,8 +203,8 @@ def compare_tables(pod: Mapping[str, str], here: Mapping[str, str], allowed: Col
         if rule:
             used.add(rule)
             continue
-        old, new = _lines_of(place, there), _lines_of(place, local)
-        lines += list(difflib.unified_diff(old, new, "pod", "local run", lineterm=""))[2:]
+        diff = difflib.ndiff(_lines_of(place, there), _lines_of(place, local))
+        lines += [line for line in diff if line.startswith(("-", "+"))]
     return Comparison("\n".join(lines), frozenset(used))
 
 
