@@ -49,8 +49,8 @@ FAULTS = (
     Fault(
         "the GPU limit is a text",
         "_values.tpl",
-        "  {{ .gpuResource }}: {{ int64 .settings.gpus }}",
-        "  {{ .gpuResource }}:{{ int64 .settings.gpus }}",
+        "  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}",
+        "  {{ .gpuResource }}:{{ int64 .settings.gpus | quote }}",
         "renders",
     ),
     Fault(
