@@ -79,7 +79,9 @@ def check_selectors(given: CheckInput) -> Iterator[Finding]:
                     values=label,
                 )
             for other in every:
-                if other is not pods and selector and selects(selector, other.labels):
+                if other is pods or other.namespace != pods.namespace:
+                    continue
+                if selector and selects(selector, other.labels):
                     yield Finding(
                         f"{called(pods.manifest)} also selects the pods of {called(other.manifest)}",
                         path=pods.manifest.source,
