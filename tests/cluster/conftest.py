@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,8 @@ QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gp
 _TIMEOUT_SECONDS = 600
 """Of one test with its fixtures: a release that trains, on a machine that is busy with other things."""
 
-_numbers = itertools.count()
+_numbers = map("{}-{}".format, itertools.repeat(secrets.token_hex(2)), itertools.count())
+"""Ends of the names of namespaces: none is used twice, in this run or a later one on the same cluster."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
