@@ -20,6 +20,9 @@ _SERVICE_NAME = re.compile("[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _PATH_NAMED = {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "APIService", "CertificateSigningRequest"}
 _PATH_NAMED |= {"ClusterTrustBundle", "IPAddress"}
 """Kinds whose names only have to fit into a URL: system:auth-delegator is one."""
+_NAMELESS = {"AdmissionReview", "ConversionReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview"}
+_NAMELESS |= {"SelfSubjectReview", "SelfSubjectRulesReview", "SubjectAccessReview", "TokenRequest", "TokenReview"}
+"""Kinds that are questions: nothing is stored, so nothing needs a name."""
 _WITH_SPEC = {"HorizontalPodAutoscaler", "Ingress", "PersistentVolume", "PersistentVolumeClaim", "Service"}
 """Kinds without pods that the API server refuses without a specification."""
 
@@ -45,12 +48,12 @@ def _name_problem(manifest: Manifest) -> tuple[str, str]:
     metadata = mapping_at(manifest.document, "metadata")
     name = metadata.get("name")
     if name is None or name == "":
-        if metadata.get("generateName"):
+        if metadata.get("generateName") or manifest.kind in _NAMELESS:
             return "", ""
         return f"{called(manifest)} has no metadata.name", ""
     if not isinstance(name, str):
         return f"{manifest.kind} {name!r}: metadata.name is not a text", "quote it"
-    if manifest.kind in _PATH_NAMED:
+    if manifest.kind in _PATH_NAMED or not _is_of_kubernetes(manifest):
         is_valid = name not in (".", "..") and not set("/%") & set(name)
         return ("" if is_valid else f"{manifest.kind} {name!r}: the name has a / or a %, or is all dots"), ""
     if manifest.kind == "Service":
@@ -62,6 +65,12 @@ def _name_problem(manifest: Manifest) -> tuple[str, str]:
         what = "no name that Kubernetes takes"
     hint = "lower-case letters, digits and dashes, a letter or digit first and last"
     return ("", "") if is_valid else (f"{manifest.kind} {name!r} is {what}", hint)
+
+
+def _is_of_kubernetes(manifest: Manifest) -> bool:
+    """Tell whether the kind's group is one of Kubernetes': other servers take names like system:admin."""
+    group = str(manifest.document.get("apiVersion", "")).rpartition("/")[0]
+    return "." not in group or group.endswith(".k8s.io")
 
 
 def _gaps(manifest: Manifest) -> Iterator[str]:

@@ -34,12 +34,12 @@ def check_names_fit(rendering: Rendering) -> Iterator[Finding]:
         for host in _hosts(manifest):
             if len(host) > DNS_LABEL_LIMIT:
                 yield _too_long(manifest, f"the pod host name {host}", len(host), DNS_LABEL_LIMIT)
-            key = (namespace_of(manifest, rendering), host)
-            if key in hosts:
+            place = (namespace_of(manifest, rendering), host)
+            if place in hosts:
                 yield Finding(
-                    f"the pod host name {host} is also one of {hosts[key]}", path=manifest.source, line=manifest.line
+                    f"the pod host name {host} is also one of {hosts[place]}", path=manifest.source, line=manifest.line
                 )
-            hosts[key] = f"{manifest.kind} {manifest.name}"
+            hosts[place] = f"{manifest.kind} {manifest.name}"
         for key, value in _labels(manifest):
             if len(value) > DNS_LABEL_LIMIT:
                 yield _too_long(manifest, f"the value of label {key}", len(value), DNS_LABEL_LIMIT)
