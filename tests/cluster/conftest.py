@@ -17,6 +17,7 @@ from testcluster.cluster import Cluster, start_cluster
 from testcluster.faults import Faults, Site
 from testcluster.ingredients import find_home, prepare_ingredients
 from testcluster.machine import find_choice
+from testcluster.users import pin_context
 
 QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gpu": "16", "pods": "40"}
 """Quota of each test's namespace: roomy, but every container must say what it needs."""
@@ -73,7 +74,8 @@ def admin(
         return Access(_own_cluster.kubeconfig, None, (folder, _own_cluster.programs))
     assert isinstance(_choice, Named)
     path = Path(_choice.kubeconfig or "~/.kube/config").expanduser()
-    return Access(path, _choice.context, (folder,))
+    # Commands that a test pastes, such as those of NOTES, name no context.
+    return pin_context(Access(path, _choice.context, (folder,)), folder / "kubeconfig")
 
 
 @pytest.fixture
