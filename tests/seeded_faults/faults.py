@@ -275,4 +275,18 @@ FAULTS = (
         "      containers: []\n      unused:\n",
         "objects-specified",
     ),
+    Fault(
+        "the revision in a field that stays",
+        "statefulset.yaml",
+        'serviceName: {{ include "<%= name %>.serviceName" $ }}',
+        'serviceName: {{ include "<%= name %>.serviceName" $ }}-{{ $.Release.Revision }}',
+        "stable-selectors",
+    ),
+    Fault(
+        "the chart's version in a selector",
+        "statefulset.yaml",
+        "  selector:\n    matchLabels:\n",
+        "  selector:\n    matchLabels:\n      version: {{ $.Chart.AppVersion | quote }}\n",
+        "stable-selectors",
+    ),
 )
