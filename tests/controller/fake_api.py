@@ -6,14 +6,15 @@ controller behind it: pods come and go as the test says, except that a set scale
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import ipaddress
 import json
-import queue
+import socket
 import ssl
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,12 +25,35 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from trainchart_runtime import causes
+from trainchart_runtime.causes import Cause
+from trainchart_runtime.termination import Termination, dump_termination
+
 NAMESPACE = "team-a"
 STATE_NAME = "exp1-mnist-state"
 STATE_PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{STATE_NAME}"
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SETS_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 EVENTS_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
+
+
+def make_pod(task: str, cause: Cause | None = None, *, run_id: str = "run-1", **fields: Any) -> dict[str, Any]:
+    """A running pod of release exp1; with a cause, its launcher has ended before with these words."""
+    task_type, _, ordinal = task.partition("-")
+    status: dict[str, Any] = {"name": "training", "restartCount": 0, "state": {"running": {}}}
+    if cause:
+        code = 0 if cause is causes.SUCCEEDED else 1
+        words = Termination(cause.name, code, task_type, int(ordinal), run_id, finished_at=1.0, **fields)
+        terminated = {"exitCode": code, "reason": "Completed", "message": dump_termination(words).decode()}
+        status = {**status, "restartCount": 1, "lastState": {"terminated": terminated}}
+    return {
+        "metadata": {"name": f"exp1-mnist-{task}", "uid": f"uid-{task}"},
+        "spec": {
+            "nodeName": "node-1",
+            "containers": [{"name": "training", "env": [{"name": "TRAINCHART_RUN_ID", "value": run_id}]}],
+        },
+        "status": {"phase": "Running", "containerStatuses": [status]},
+    }
 
 
 @dataclass
@@ -65,16 +89,15 @@ class FakeApi:
         self._pods: dict[str, dict[str, Any]] = {}
         self._log: list[tuple[int, str, dict[str, Any]]] = []
         self._state: dict[str, Any] = {"metadata": {"name": STATE_NAME, "uid": "5a3e", "resourceVersion": "100"}}
-        self._watches: list[tuple[Any, queue.Queue[None]]] = []
+        self._watches: list[tuple[Any, object]] = []
         self._write_service_account()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _make_handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _make_handler(self))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "ca.crt", folder / "server.key")
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self.port = self._server.server_address[1]
 
-    @contextmanager
+    @contextlib.contextmanager
     def serve(self) -> Iterator[FakeApi]:
         thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
@@ -114,9 +137,15 @@ class FakeApi:
         """Cut every open watch."""
         with self.lock:
             for connection, _ in self._watches:
-                connection.close()
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
             self._watches.clear()
             self.lock.notify_all()
+
+    def cut_watches_in_the_middle(self) -> None:
+        """Cut every open watch in the middle of an event."""
+        with self.lock:
+            self._change("CUT", {"metadata": {}})
 
     def expire_versions(self) -> None:
         """Forget all changes so far: a watch from an older resourceVersion gets 410."""
@@ -175,7 +204,7 @@ class FakeApi:
 
     def _list_pods(self, query: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
         start = int(query.get("continue", ["0"])[0])
-        size = min(self.page_size, int(query["limit"][0]))
+        size = min(self.page_size, int(query.get("limit", ["1000"])[0]))
         pods = list(self._pods.values())
         metadata: dict[str, Any] = {"resourceVersion": str(self._version)}
         if start + size < len(pods):
@@ -195,29 +224,30 @@ class FakeApi:
                 self.remove_pod(pod)
 
     # --- watches ------------------------------------------------------------------------------------------
-    def open_watch(self, connection: Any, path: str, token: str) -> Iterator[dict[str, Any]]:
+    def open_watch(self, connection: Any, path: str) -> Iterator[dict[str, Any]]:
         """Yield the events of one watch until it is cut."""
         query = parse_qs(urlsplit(path).query)
         position = int(query["resourceVersion"][0])
-        key = (connection, queue.Queue[None]())
+        key = (connection, object())
         with self.lock:
             self._watches.append(key)
             self.lock.notify_all()
             if position < self._oldest:
                 yield {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}
                 return
-            while key in self._watches:
+            while True:
                 if not self.is_mute:
                     for version, kind, pod in [entry for entry in self._log if entry[0] > position]:
                         position = version
                         yield {"type": kind, "object": pod}
+                if key not in self._watches:
+                    return
                 self.lock.wait()
 
     def end_watches(self) -> None:
         """End every watch in good order, after a bookmark."""
         with self.lock:
             self._change("BOOKMARK", {"kind": "Pod", "metadata": {}})
-            self.lock.wait(0.05)
             self._watches.clear()
             self.lock.notify_all()
 
@@ -257,6 +287,15 @@ class FakeApi:
             self.token = token
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # Controllers that are killed, or refuse our certificate, are part of the tests; bugs of this file are not.
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
 def _make_handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -290,24 +329,22 @@ def _make_handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
         def _stream(self, token: str) -> None:
             # A watch passes the same gate as any request.
             status, answer, headers = api.answer("GET", self.path, token, None)
-            if status != 200 and status != 404:
+            if status != 200:
                 self._send(status, answer, headers)
                 return
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            for event in api.open_watch(self.connection, self.path, token):
+            for event in api.open_watch(self.connection, self.path):
                 line = json.dumps(event).encode() + b"\n"
+                if event["type"] == "CUT":
+                    self.wfile.write(b"%x\r\n%s" % (len(line), line[:20]))
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    return
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                 self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
 
-        def handle(self) -> None:
-            try:
-                super().handle()
-            except (OSError, ValueError, ssl.SSLError):
-                self.close_connection = True
-
-        do_GET = do_PATCH = do_POST = _respond
-
+    for method in ("GET", "PATCH", "POST"):
+        setattr(Handler, f"do_{method}", Handler._respond)
     return Handler

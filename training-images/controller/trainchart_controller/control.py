@@ -72,8 +72,9 @@ class Controller:
                 is_new = self._trouble.fail(err)
                 if is_new and isinstance(err, StateError):
                     self._tell(Notice("RunStateUnusable", str(err), is_warning=True))
-                # After a conflict, or somebody's repair, the record is another one.
+                # After a conflict, or somebody's repair, the record is another one, and so may the replicas be.
                 self._is_state_read = False
+                self._sets_due = 0.0
                 self._look(0.0 if isinstance(err, Conflict) else self._backoff.fail(err), is_pause=True)
                 continue
             if decision is not None and decision.exit_code is not None:

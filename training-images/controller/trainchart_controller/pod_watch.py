@@ -72,6 +72,8 @@ class PodWatch:
                 if not version:
                     version = self._list()
                 version = self._follow(version)
+                # A connection cut between two events looks like the end of the watch: both may go on, neither at once.
+                time.sleep(self._times.first_retry)
             except ApiError as err:
                 self._trouble.fail(err)
                 version = ""

@@ -227,4 +227,4 @@ def _find_notices(state: RunState, recorded: Optional[RunState]) -> Tuple[Notice
     known = recorded.history if recorded and recorded.run_id == state.run_id else ()
     is_bad = state.phase == STATE_LOST or (state.verdict is not None and state.verdict.result == FAILED)
     new = [entry for entry in state.history if entry not in known]
-    return tuple(Notice(f"Run{entry.phase.replace('Run', '')}", entry.message, is_bad) for entry in new)
+    return tuple(Notice(f"Run{entry.phase}", entry.message, is_bad) for entry in new)
