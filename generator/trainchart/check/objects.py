@@ -103,6 +103,12 @@ def find_pods(rendering: Rendering) -> Iterator[Pods]:
             )
 
 
+def is_of_kubernetes(manifest: Manifest) -> bool:
+    """Tell whether the kind's group is one of Kubernetes': other servers take names like system:admin."""
+    group = str(manifest.document.get("apiVersion", "")).rpartition("/")[0]
+    return "." not in group or group.endswith(".k8s.io")
+
+
 def is_hook(manifest: Manifest) -> bool:
     """Tell whether Helm treats the object as a hook, which comes and goes."""
     return HOOK_ANNOTATION in mapping_at(manifest.document, "metadata", "annotations")

@@ -204,6 +204,16 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         objects("      app.kubernetes.io/component: chief\n  template", "  template"),
         "StatefulSet exp-7-parameter-server-chief also selects the pods of StatefulSet exp-7-parameter-server-worker",
     ),
+    (
+        "labels-valid",
+        objects("trainchart/training: 'true'\n", "trainchart/training: 'a b'\n"),
+        "'a b' is no value of a",
+    ),
+    (
+        "fields-valid",
+        objects("imagePullPolicy: IfNotPresent", "imagePullPolicy: Sometimes"),
+        "is 'Sometimes', not Always",
+    ),
     ("pod-security", objects(SECURITY, "          securityContext:\n"), "container training may gain privileges"),
     (
         "pod-security",

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.formats import DNS_LABEL_LIMIT
 from trainchart.check.objects import EXTRA_MANIFESTS, mapping_at, namespace_of, pod_template, wanted_replicas
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_release
@@ -14,7 +15,6 @@ from trainchart.rendering import Manifest, Rendering
 
 STATEFUL_SET_LIMIT = 52
 """The label controller-revision-hash is the name, a dash and ten characters: kubernetes/kubernetes#64023."""
-DNS_LABEL_LIMIT = 63
 _LIMITS = {
     "StatefulSet": STATEFUL_SET_LIMIT,
     "CronJob": STATEFUL_SET_LIMIT,
