@@ -299,6 +299,7 @@ class _Server(ThreadingHTTPServer):
 def _make_handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def setup(self) -> None:
             self.request.do_handshake()
