@@ -75,7 +75,7 @@ def admin(
     assert isinstance(_choice, Named)
     path = Path(_choice.kubeconfig or "~/.kube/config").expanduser()
     # Commands that a test pastes, such as those of NOTES, name no context.
-    return pin_context(Access(path, _choice.context, (folder,)), folder / "kubeconfig")
+    return pin_context(Access(path, _choice.context, (folder,)), tmp_path_factory.mktemp("access") / "kubeconfig")
 
 
 @pytest.fixture
