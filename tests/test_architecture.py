@@ -12,7 +12,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "generator" / "trainchart"
 RUNTIME = ROOT / "training-images" / "runtime" / "trainchart_runtime"
 LAUNCHER = ROOT / "training-images" / "launcher" / "trainchart_launcher"
-MODULES = sorted([*PACKAGE.rglob("*.py"), *RUNTIME.rglob("*.py"), *LAUNCHER.rglob("*.py")])
+CONTROLLER = ROOT / "training-images" / "controller" / "trainchart_controller"
+MODULES = sorted(module for root in (PACKAGE, RUNTIME, LAUNCHER, CONTROLLER) for module in root.rglob("*.py"))
 
 LONGEST_MODULE = 400
 IMPURE = {"os", "subprocess", "socket", "tempfile", "random", "time", "shutil", "threading", "asyncio", "pathlib"}
@@ -21,6 +22,7 @@ PURE_FILES = {"local/plan.py", "rendering.py", "errors.py"}
 ACTING_FOLDERS = {"host", "local"}
 OWNERS = {
     "helm_python": {"host/helm_sdk.py"},
+    "http": {"trainchart_controller/api.py"},
     "jinja2": {"render/chart.py"},
     "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py", "render/misfits.py"},
     "lightkube": {"plan/quantity.py"},
@@ -33,7 +35,7 @@ OWNERS = {
 
 
 def relative(module: Path) -> str:
-    for root in (PACKAGE, RUNTIME.parent, LAUNCHER.parent):
+    for root in (PACKAGE, RUNTIME.parent, LAUNCHER.parent, CONTROLLER.parent):
         if module.is_relative_to(root):
             return module.relative_to(root).as_posix()
     raise AssertionError(module)
@@ -104,13 +106,14 @@ def test_a_library_has_one_owner(library: str) -> None:
     assert users == OWNERS[library]
 
 
-def test_the_launcher_needs_the_standard_library_only() -> None:
+@pytest.mark.parametrize("package", [LAUNCHER, CONTROLLER], ids=lambda package: package.name)
+def test_a_zipapp_needs_the_standard_library_only(package: Path) -> None:
     import sys
 
-    for module in [*RUNTIME.rglob("*.py"), *LAUNCHER.rglob("*.py")]:
+    for module in [*RUNTIME.rglob("*.py"), *package.rglob("*.py")]:
         for name, _ in imports(module):
             top = name.split(".")[0]
-            allowed = top in sys.stdlib_module_names or top in ("trainchart_runtime", "trainchart_launcher")
+            allowed = top in sys.stdlib_module_names or top in ("trainchart_runtime", package.name)
             assert allowed or "hatch" in module.name, f"{relative(module)} imports {name}"
 
 

@@ -38,6 +38,7 @@ def test_the_wheel_holds_what_the_program_reads_at_run_time(wheel: Path) -> None
     names = set(zipfile.ZipFile(wheel).namelist())
     for name in (
         "trainchart/_resources/launcher.pyz",
+        "trainchart/_resources/controller.pyz",
         "trainchart/_resources/chart-templates/training-job/templates/statefulset.yaml",
         "trainchart/_resources/chart-templates/training-job/.helmignore",
         "trainchart/plan/defaults.yaml",

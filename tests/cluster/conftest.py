@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from testcluster.cluster import Cluster, start_cluster
 from testcluster.faults import Faults, Site
 from testcluster.ingredients import find_home, prepare_ingredients
 from testcluster.machine import find_choice
+from testcluster.users import pin_context
 
 QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gpu": "16", "pods": "40"}
 """Quota of each test's namespace: roomy, but every container must say what it needs."""
@@ -23,7 +25,8 @@ QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gp
 _TIMEOUT_SECONDS = 600
 """Of one test with its fixtures: a release that trains, on a machine that is busy with other things."""
 
-_numbers = itertools.count()
+_numbers = map("{}-{}".format, itertools.repeat(secrets.token_hex(2)), itertools.count())
+"""Ends of the names of namespaces: none is used twice, in this run or a later one on the same cluster."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -71,7 +74,8 @@ def admin(
         return Access(_own_cluster.kubeconfig, None, (folder, _own_cluster.programs))
     assert isinstance(_choice, Named)
     path = Path(_choice.kubeconfig or "~/.kube/config").expanduser()
-    return Access(path, _choice.context, (folder,))
+    # Commands that a test pastes, such as those of NOTES, name no context.
+    return pin_context(Access(path, _choice.context, (folder,)), tmp_path_factory.mktemp("access") / "kubeconfig")
 
 
 @pytest.fixture

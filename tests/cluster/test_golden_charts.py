@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from testcluster.access import Access
-from testcluster.releases import PROJECT, dump_list
+from testcluster.pods import dump_objects
+from testcluster.releases import PROJECT
 
 pytestmark = pytest.mark.cluster
 
@@ -30,7 +31,7 @@ def objects(admin: Access, module_namespace: str) -> list[dict[str, Any]]:
             rendered += render(admin, module_namespace, f"{name}-{number}", chart, values)
     trainer = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
     accounts = [item for item in rendered if item["kind"] == "ServiceAccount"]
-    admin.kubectl("create", f"--namespace={module_namespace}", "-f", "-", text=dump_list(trainer, *accounts))
+    admin.kubectl("create", f"--namespace={module_namespace}", "-f", "-", text=dump_objects(trainer, *accounts))
     return [item for item in rendered if item not in accounts]
 
 
@@ -48,7 +49,7 @@ def test_every_chart_is_accepted_without_a_warning(
     options = ["--dry-run=server", f"--namespace={module_namespace}", f"--server-side={json.dumps(side == 'server')}"]
     context = [f"--context={admin.context}"] if admin.context else []
 
-    done = admin.run(["kubectl", *context, "apply", *options, "-f", "-"], text=dump_list(*objects), check=False)
+    done = admin.run(["kubectl", *context, "apply", *options, "-f", "-"], text=dump_objects(*objects), check=False)
 
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == len(objects)

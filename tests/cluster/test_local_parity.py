@@ -6,6 +6,7 @@ in testcluster/parity.py.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -29,21 +30,18 @@ from testcluster.parity import (
     table_of_pod,
     table_of_process,
 )
-from testcluster.releases import PROJECT, Release, make_values, merge_values
-from testcluster.stand_in import Report, parse_report, stand_in_values, wait_for_reports
+from testcluster.releases import PROJECT, Release, merge_values
+from testcluster.stand_in import Report, parse_report, plan_stand_ins, wait_for_reports
 
 pytestmark = pytest.mark.cluster
 
-LIGHT = {"cpu": "10m", "memory": "64Mi"}
 LOCAL_SECONDS = 60
 DEPLOYMENTS = [("pss", "mnist", 5), ("one", "digits", 1)]
-ROLES = {"mnist": ("chief", "worker", "ps", "evaluator"), "digits": ("worker",)}
 
 
-def all_kinds_of_values(release: str, model: str) -> dict[str, Any]:
-    """Make values with every kind of argument, variable and volume that a container can get from a chart."""
-    roles = dict.fromkeys(ROLES[model], LIGHT)
-    values = merge_values(make_values(model, ROLES[model]), stand_in_values(release))
+def plan_release(access: Access, namespace: str, release: str, model: str) -> Release:
+    """Plan a release with every kind of argument, variable and volume that a container can get from a chart."""
+    plain = plan_stand_ins(access, namespace, release, model)
     changes = {
         "args": [
             "--job_name=$(TASK_TYPE)",
@@ -73,7 +71,7 @@ def all_kinds_of_values(release: str, model: str) -> dict[str, Any]:
         "volumes": {"checkpoints": {"subPath": "runs/one"}},
         "hyperparameters": {"learningRate": 0.03125},
         "extraManifests": [
-            *values["extraManifests"],
+            *plain.values["extraManifests"],
             {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
@@ -88,7 +86,7 @@ def all_kinds_of_values(release: str, model: str) -> dict[str, Any]:
             },
         ],
         "extraVolumes": [
-            *values["extraVolumes"],
+            *plain.values["extraVolumes"],
             {"name": "scratch", "emptyDir": {}},
             {
                 "name": "settings",
@@ -101,15 +99,15 @@ def all_kinds_of_values(release: str, model: str) -> dict[str, Any]:
             },
         ],
         "extraVolumeMounts": [
-            *values["extraVolumeMounts"],
+            *plain.values["extraVolumeMounts"],
             {"name": "scratch", "mountPath": "/scratch"},
             {"name": "scratch", "mountPath": "/mine", "subPathExpr": "$(TRAINCHART_POD_NAME)"},
             {"name": "settings", "mountPath": "/settings", "readOnly": True},
             {"name": "settings", "mountPath": "/etc/one-file", "subPath": "a/b"},
         ],
-        "roles": {**roles, "worker": {**LIGHT, "workingDir": "/scratch/deep/er", "env": {"NUMBER": 7}}},
+        "roles": {"worker": {"workingDir": "/scratch/deep/er", "env": {"NUMBER": 7}}},
     }
-    return merge_values(values, changes)
+    return dataclasses.replace(plain, values=merge_values(plain.values, changes))
 
 
 @dataclass(frozen=True)
@@ -145,10 +143,7 @@ def deployments(
     admin: Access, module_namespace: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Deployment]]:
     """Both releases on the cluster and here; pods start while the local ones run."""
-    releases = {
-        name: Release(admin, module_namespace, name, PROJECT / "charts" / model, all_kinds_of_values(name, model))
-        for name, model, _ in DEPLOYMENTS
-    }
+    releases = {name: plan_release(admin, module_namespace, name, model) for name, model, _ in DEPLOYMENTS}
     for release in releases.values():
         release.install()
     here = {name: run_here(releases[name], tmp_path_factory.mktemp(name)) for name in releases}
@@ -156,7 +151,7 @@ def deployments(
     for name, _, count in DEPLOYMENTS:
         reports = wait_for_reports(releases[name], count)
         live = releases[name].pods(admin.client())
-        tables = {pod: table_of_pod(report, live[pod].spec) for pod, report in reports.items()}
+        tables = {pod: table_of_pod(report, live[pod]) for pod, report in reports.items()}
         deployments[name] = Deployment(tables, here[name])
     yield deployments
 

@@ -181,8 +181,7 @@ def test_the_other_commands_of_the_notes_work_when_pasted(
     assert "Succeeded" in paste(admin, notes["Smoke test"])
 
 
-# An empty text, such as no run id, is not kept by the API server: whoever applies it server-side meets its owner, Helm.
-@pytest.mark.parametrize("options", [[], ["--server-side", "--force-conflicts"]], ids=["client", "server"])
+@pytest.mark.parametrize("options", [[], ["--server-side"]], ids=["client", "server"])
 def test_nothing_differs_between_what_is_rendered_and_what_lives(
     admin: Access, release: Release, trained: dict[str, Termination], options: list[str]
 ) -> None:

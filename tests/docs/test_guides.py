@@ -45,6 +45,9 @@ INSTEAD = {
     "docker build -f training-images/tensorflow/Dockerfile --build-arg MODEL=examples/mnist -t ml/mnist:1.0.0 .": (
         f"grep -q '^ARG MODEL' {ROOT}/training-images/tensorflow/Dockerfile"
     ),
+    "docker build -f training-images/controller/Dockerfile -t ml/trainchart-runtime:1.0.0 .": (
+        f"grep -q 'controller.pyz' {ROOT}/training-images/controller/Dockerfile"
+    ),
     # Installed for real by tests/cluster/test_training.py.
     "helm install exp1 charts/mnist --set image.repository=registry.trainchart.test/ml/mnist": (
         "helm template exp1 charts/mnist --set image.repository=registry.trainchart.test/ml/mnist"

@@ -49,8 +49,8 @@ FAULTS = (
     Fault(
         "the GPU limit is a text",
         "_values.tpl",
-        "  {{ .gpuResource }}: {{ int64 .settings.gpus }}",
-        "  {{ .gpuResource }}:{{ int64 .settings.gpus }}",
+        "  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}",
+        "  {{ .gpuResource }}:{{ int64 .settings.gpus | quote }}",
         "renders",
     ),
     Fault(
@@ -274,5 +274,19 @@ FAULTS = (
         "      containers:\n",
         "      containers: []\n      unused:\n",
         "objects-specified",
+    ),
+    Fault(
+        "the revision in a field that stays",
+        "statefulset.yaml",
+        'serviceName: {{ include "<%= name %>.serviceName" $ }}',
+        'serviceName: {{ include "<%= name %>.serviceName" $ }}-{{ $.Release.Revision }}',
+        "stable-selectors",
+    ),
+    Fault(
+        "the chart's version in a selector",
+        "statefulset.yaml",
+        "  selector:\n    matchLabels:\n",
+        "  selector:\n    matchLabels:\n      version: {{ $.Chart.AppVersion | quote }}\n",
+        "stable-selectors",
     ),
 )

@@ -5,7 +5,10 @@ true
 {{- end -}}
 {{- end -}}
 
-{{- /* Environment of the training container: what the launcher needs, where the volumes are, then the user's own. */}}
+{{- /*
+Environment of the training container: what the launcher needs, where the volumes are, then the user's own. What is
+empty is left out, here and below: Kubernetes does not keep it, so kubectl apply would change it again each time.
+*/}}
 {{- define "digits.env" -}}
 - name: TRAINCHART_TASK_TYPE
   value: {{ .role }}
@@ -14,7 +17,9 @@ true
 - name: TRAINCHART_ORDINAL
   valueFrom: {fieldRef: {apiVersion: v1, fieldPath: "metadata.labels['apps.kubernetes.io/pod-index']"}}
 - name: TRAINCHART_RUN_ID
-  value: {{ .context.Values.run.id | quote }}
+  {{- with include "digits.text" .context.Values.run.id }}
+  value: {{ . | quote }}
+  {{- end }}
 - name: TRAINCHART_CLUSTER_FILE
   value: /etc/trainchart/cluster.json
 - name: TRAINCHART_HYPERPARAMETERS_FILE
@@ -54,7 +59,8 @@ true
 {{- if kindIs "map" $value }}
 {{- $entries = append $entries (dict "name" $key "valueFrom" $value.valueFrom) }}
 {{- else }}
-{{- $entries = append $entries (dict "name" $key "value" (include "digits.text" $value)) }}
+{{- $text := include "digits.text" $value }}
+{{- $entries = append $entries (ternary (dict "name" $key "value" $text) (dict "name" $key) (ne $text "")) }}
 {{- end }}
 {{- end }}
 {{- with $entries }}
@@ -123,7 +129,9 @@ true
   {{- with $volume.subPath }}
   subPath: {{ . | quote }}
   {{- end }}
-  readOnly: {{ $volume.readOnly }}
+  {{- if $volume.readOnly }}
+  readOnly: true
+  {{- end }}
 {{- end }}
 {{- end }}
 {{- end -}}

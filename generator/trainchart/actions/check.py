@@ -11,16 +11,16 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from trainchart.actions.chart_input import read_chart_files
-from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Probe, Severity
+from trainchart.actions.check_probes import render_probes
+from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.check.manifests import parse_plain_manifests
-from trainchart.check.probes import large_numbers, many_pods, more_replicas
 from trainchart.check.registry import RULES, find_rules
 from trainchart.check.rule import Rule
 from trainchart.check.runner import run_checks
 from trainchart.check.sources import chart_file, read_source
 from trainchart.check.waivers import Waived, is_waiver_file
-from trainchart.errors import Problem, RenderError, TrainchartError
+from trainchart.errors import Problem, RenderError
 from trainchart.host.files import read_bytes, read_text, read_tree
 from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.host.helm_input import RELEASE_NAME_LIMIT
@@ -136,10 +136,13 @@ def _render_chart(chart: Path, values: tuple[Path, ...], helm: HelmEngine, newes
         # What fails with a short name fails with a long one, and once is enough to say so.
         more = [setting for setting in _further_settings(plain, overrides) if setting.case.values in rendered]
         cases += pool.map(functools.partial(_render_case, helm, chart), more)
-        probes = pool.map(functools.partial(_render_probe, helm, chart), _probes(plain) if rendered else ())
-        found = {probe: rendering for probe, rendering in probes if rendering is not None}
+        probes = (
+            render_probes(helm, chart, plain, release=_RELEASE, long_release=_LONG_RELEASES[0], pool=pool)
+            if rendered
+            else {}
+        )
         lint = (CaseLint("", linting.result()),)
-    return replace(plain, cases=tuple(cases), lint=lint, probes=found, values_fit="" in rendered)
+    return replace(plain, cases=tuple(cases), lint=lint, probes=probes, values_fit="" in rendered)
 
 
 def _further_settings(given: CheckInput, overrides: Mapping[str, ValueOverrides]) -> Iterable[_Setting]:
@@ -147,13 +150,6 @@ def _further_settings(given: CheckInput, overrides: Mapping[str, ValueOverrides]
         # The second long one is only there to be compared with the first, under the chart's own values.
         for release in _LONG_RELEASES[:1] if name else _LONG_RELEASES:
             yield _Setting(Case(name, has_long_release=True), release, chosen, is_validated=True)
-
-
-def _probes(given: CheckInput) -> list[tuple[Probe, ValueOverrides]]:
-    wanted = {Probe.large_numbers: large_numbers(given)}
-    if given.is_generated:
-        wanted |= {Probe.more_replicas: more_replicas(given), Probe.many_pods: many_pods(given)}
-    return [(probe, ValueOverrides(files=((str(probe), text),))) for probe, text in wanted.items() if text]
 
 
 def _value_sets(files: Mapping[str, bytes], values: tuple[Path, ...]) -> dict[str, ValueOverrides]:
@@ -178,19 +174,6 @@ def _render_case(helm: HelmEngine, chart: Path, setting: _Setting) -> Case:
     except RenderError as error:
         return replace(setting.case, failure=error.problems or (Problem(error.message, hint=error.hint),))
     return replace(setting.case, rendering=rendering)
-
-
-def _render_probe(
-    helm: HelmEngine, chart: Path, wanted: tuple[Probe, ValueOverrides]
-) -> tuple[Probe, Rendering | None]:
-    probe, overrides = wanted
-    # The longest name makes the longest TF_CONFIG.
-    release = _LONG_RELEASES[0] if probe is Probe.many_pods else _RELEASE
-    try:
-        return probe, helm.render(chart, release=release, overrides=overrides, validate=False)
-    except TrainchartError:
-        # A chart may refuse what nobody asked for.
-        return probe, None
 
 
 def _lint(helm: HelmEngine, chart: Path, kube_version: str) -> tuple[LintMessage, ...]:

@@ -70,6 +70,7 @@ class Probe(enum.StrEnum):
 
     large_numbers = "numbers above a million"
     more_replicas = "twelve replicas of every role"
+    next_version = "an upgrade to another version of the chart"
     many_pods = "more pods than TF_CONFIG can name"
 
 

@@ -1,15 +1,21 @@
 """Plain manifests, as people write them for kubectl: the objects in YAML files, each with its line.
 
-What charts render to is parsed where it is rendered; its lines are nobody's.
+What charts render to is parsed where it is rendered; its lines are nobody's. Files that configure a tool look like
+objects and lie beside them, but no cluster ever sees them: they are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
 
 from trainchart.errors import Problem, ToolError
 from trainchart.kubernetes_yaml import YamlError, parse_objects
 from trainchart.rendering import Manifest
+
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
+_TOOL_GROUPS = ("audit.k8s.io", "config.k8s.io", "k3d.io", "kind.x-k8s.io", "kubeadm.k8s.io", "skaffold")
 
 
 def parse_plain_manifests(texts: Mapping[str, str], name: str) -> tuple[Manifest, ...]:
@@ -24,6 +30,8 @@ def parse_plain_manifests(texts: Mapping[str, str], name: str) -> tuple[Manifest
         file = "/".join(filter(None, (name.rstrip("/"), path)))
         try:
             for found in parse_objects(text):
+                if isinstance(found.value, dict) and _is_of_a_tool(found.value, PurePosixPath(file).name):
+                    continue
                 if isinstance(found.value, dict):
                     manifests.append(Manifest(path, found.value, found.line))
                 else:
@@ -34,3 +42,15 @@ def parse_plain_manifests(texts: Mapping[str, str], name: str) -> tuple[Manifest
     if problems:
         raise ToolError(f"{name} does not hold Kubernetes objects", problems=tuple(problems))
     return tuple(manifests)
+
+
+def _is_of_a_tool(document: Mapping[str, Any], file: str) -> bool:
+    """Tell whether this is the configuration of a tool: of kubectl, kustomize, kubeadm, kind, a kubelet, …"""
+    api_version, kind = str(document.get("apiVersion", "")), document.get("kind")
+    group = api_version.partition("/")[0]
+    return (
+        (file in _KUSTOMIZATIONS and kind in (None, "Kustomization", "Component"))
+        or (api_version, kind) == ("v1", "Config")
+        or group in _TOOL_GROUPS
+        or group.endswith(".config.k8s.io")
+    )

@@ -42,6 +42,7 @@ class Pods:
     containers: tuple[Container, ...]
     replicas: int | None
     """How many; None where that depends on the cluster or on another field's owner."""
+    namespace: str
 
 
 def mapping_at(document: object, *path: str) -> Mapping[str, Any]:
@@ -65,6 +66,11 @@ def mappings_at(document: object, *path: str) -> Iterator[Mapping[str, Any]]:
 def called(manifest: Manifest) -> str:
     """Return what findings call an object."""
     return f"{manifest.kind or 'object'} {manifest.name or '(unnamed)'}"
+
+
+def namespace_of(manifest: Manifest, rendering: Rendering) -> str:
+    """Return the namespace that an object of a namespaced kind lands in: its own, or else the release's."""
+    return str(mapping_at(manifest.document, "metadata").get("namespace") or rendering.namespace)
 
 
 def pod_template(manifest: Manifest) -> Mapping[str, Any] | None:
@@ -93,7 +99,14 @@ def find_pods(rendering: Rendering) -> Iterator[Pods]:
                 mapping_at(template, "spec"),
                 tuple(pod_containers(manifest)),
                 _pod_count(manifest),
+                namespace_of(manifest, rendering),
             )
+
+
+def is_of_kubernetes(manifest: Manifest) -> bool:
+    """Tell whether the kind's group is one of Kubernetes': other servers take names like system:admin."""
+    group = str(manifest.document.get("apiVersion", "")).rpartition("/")[0]
+    return "." not in group or group.endswith(".k8s.io")
 
 
 def is_hook(manifest: Manifest) -> bool:

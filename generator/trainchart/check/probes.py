@@ -1,4 +1,4 @@
-"""Values that nobody asked for, to see what a chart makes of them: large numbers, other replicas, too many pods."""
+"""What nobody asked for, to see what a chart makes of it: large numbers, other replicas, too many pods, an upgrade."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from trainchart.check.finding import CheckInput
 from trainchart.check.objects import mapping_at
-from trainchart.check.sources import chart_templates, chart_values, values_schema
+from trainchart.check.sources import CHART_FILE, chart_file, chart_templates, chart_values, values_schema
 from trainchart.kubernetes_yaml import dump_mapping
 
 MORE_REPLICAS = 12
@@ -17,6 +17,8 @@ _LARGE = 2_000_000
 _COUNTING = re.compile(r"\b(?:until|untilStep|seq|repeat)\b")
 _KEPT = re.compile(r"(?i).*(?:replica|count|port|percent|size|parallel|instances|repeat|indent).*")
 """Numbers that templates count to, or that have a small range by nature."""
+_NEXT_VERSION = "998.0.0"
+_REVISION = re.compile(r"\$?(?:\w*\.)*Release\.Revision\b")
 
 
 def large_numbers(given: CheckInput) -> str:
@@ -37,6 +39,21 @@ def many_pods(given: CheckInput) -> str:
     """Return values with as many pods as the schema allows; empty for charts whose roles are single pods."""
     wanted = {role: most for role, most in _most_replicas(given).items() if most > 1}
     return _dump_replicas(wanted)
+
+
+def next_version(given: CheckInput) -> dict[str, bytes]:
+    """Return the files in which the chart's next version differs: its versions, and the revision of the release.
+
+    Helm renders offline as revision 1 always, so the number takes the place of the name in templates.
+    """
+    chart = dict(chart_file(given)) | {"version": _NEXT_VERSION}
+    if "appVersion" in chart:
+        chart["appVersion"] = _NEXT_VERSION
+    files = {CHART_FILE: dump_mapping(chart).encode()}
+    for path, text in chart_templates(given):
+        if _REVISION.search(text):
+            files[path] = _REVISION.sub("2", text).encode()
+    return files
 
 
 def _raise_integers(values: Mapping[str, Any]) -> dict[str, Any]:

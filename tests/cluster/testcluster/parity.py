@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lightkube.models.core_v1 import PodSpec
+from lightkube.resources.core_v1 import Pod
 
 from trainchart_runtime.contract import TF_CONFIG
 
@@ -95,10 +95,11 @@ class Maps:
         return re.sub(rf"(?:{words})(?![\w.-])", lambda found: here[found[0]], text)
 
 
-def table_of_pod(report: Report, spec: PodSpec) -> dict[str, str]:
+def table_of_pod(report: Report, pod: Pod) -> dict[str, str]:
     """Return the table of what a pod's program has found, its mounts explained by the pod's live specification."""
-    container = next(container for container in spec.containers if container.name == "training")
-    volumes = {volume.name: volume.to_dict() for volume in spec.volumes or []}
+    assert pod.spec
+    container = next(container for container in pod.spec.containers if container.name == "training")
+    volumes = {volume.name: volume.to_dict() for volume in pod.spec.volumes or []}
     mounted = {fields[4]: fields for fields in report.given["mounts"]}
     table = _table_of_processes(report)
     for path, fields in mounted.items():
@@ -202,8 +203,8 @@ def compare_tables(pod: Mapping[str, str], here: Mapping[str, str], allowed: Col
         if rule:
             used.add(rule)
             continue
-        old, new = _lines_of(place, there), _lines_of(place, local)
-        lines += list(difflib.unified_diff(old, new, "pod", "local run", lineterm=""))[2:]
+        diff = difflib.ndiff(_lines_of(place, there), _lines_of(place, local))
+        lines += [line for line in diff if line.startswith(("-", "+"))]
     return Comparison("\n".join(lines), frozenset(used))
 
 

@@ -1,67 +1,79 @@
-"""Light pods for tests that need no training: a shell or a few lines of Python in an example's image. Pure."""
+"""Small pods for tests of the cluster itself, as data: pure. Trained models bring their own, from charts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from .config import REGISTRY_HOST
 
-IMAGE = f"{REGISTRY_HOST}/ml/digits:1.0.0"
-"""Holds a shell and Python; both nodes have it."""
-SLEEP = ("sleep", "600")
-_RESTRICTED = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "runAsNonRoot": True,
-    "runAsUser": 1000,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
+IMAGE = f"{REGISTRY_HOST}/ml/mnist:1.0.0"
+"""Any image with a shell and Python that every node holds."""
+USER = 10001
 
 
-@dataclass(frozen=True)
-class LightPod:
-    """A pod of one container, `main`, that the Pod Security level `restricted` allows."""
+def plan_pod(
+    name: str,
+    command: str,
+    *,
+    node: str,
+    claim: str = "",
+    fs_group: int | None = None,
+    is_read_only: bool = False,
+    labels: Mapping[str, str] | None = None,
+    ports: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """Plan a pod that runs a shell command once on a node, as Pod Security `restricted` wants it.
 
-    name: str
-    command: Sequence[str] = SLEEP
-    image: str = IMAGE
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    node: str | None = None
-    """Must be there; the scheduler decides as always."""
-    claim: str | None = None
-    """Mounted at /volume."""
-    memory: str = "64Mi"
-    limits: Mapping[str, str] = field(default_factory=dict)
-    restart_policy: str = "Always"
-    spec: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the pod."""
+    The claim, if any, is mounted at /volume. Ports are named; the first one is probed.
+    """
+    container: dict[str, Any] = {
+        "name": "main",
+        "image": IMAGE,
+        "command": ["sh", "-c", command],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}},
+    }
+    spec: dict[str, Any] = {
+        "nodeName": node,
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+    }
+    if fs_group is not None:
+        spec["securityContext"]["fsGroup"] = fs_group
+    if claim:
+        container["volumeMounts"] = [{"name": "volume", "mountPath": "/volume", "readOnly": is_read_only}]
+        spec["volumes"] = [{"name": "volume", "persistentVolumeClaim": {"claimName": claim}}]
+    if ports:
+        container["ports"] = [{"name": port, "containerPort": number} for port, number in ports.items()]
+        container["readinessProbe"] = {"tcpSocket": {"port": next(iter(ports))}, "periodSeconds": 1}
+    metadata = {"name": name, "labels": dict(labels or {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
-    def manifest(self) -> dict[str, Any]:
-        """Return the pod as kubectl takes it."""
-        container: dict[str, Any] = {
-            "name": "main",
-            "image": self.image,
-            "command": list(self.command),
-            "resources": {
-                "requests": {"cpu": "10m", "memory": self.memory},
-                "limits": {"cpu": "2", "memory": self.memory, **self.limits},
-            },
-            "securityContext": _RESTRICTED,
-        }
-        spec: dict[str, Any] = {
-            "terminationGracePeriodSeconds": 0,
-            "restartPolicy": self.restart_policy,
-            "containers": [container],
-            **self.spec,
-        }
-        if self.node:
-            spec["nodeSelector"] = {"kubernetes.io/hostname": self.node}
-        if self.claim:
-            container["volumeMounts"] = [{"name": "volume", "mountPath": "/volume"}]
-            spec["volumes"] = [{"name": "volume", "persistentVolumeClaim": {"claimName": self.claim}}]
-            spec["securityContext"] = {"fsGroup": 1000}
-        metadata = {"name": self.name, "labels": dict(self.labels), "annotations": dict(self.annotations)}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+def plan_claim(name: str, storage_class: str, access_mode: str) -> dict[str, Any]:
+    """Plan a claim."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": {
+            "storageClassName": storage_class,
+            "accessModes": [access_mode],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
+def dump_objects(*objects: Mapping[str, Any]) -> str:
+    """Dump objects as what `kubectl apply -f -` reads."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})

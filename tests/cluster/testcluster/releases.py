@@ -47,11 +47,6 @@ def merge_values(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[
     return merged
 
 
-def dump_list(*objects: Mapping[str, Any]) -> str:
-    """Dump objects as what `kubectl apply -f -` reads."""
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-
-
 def mnist_values(**hyperparameters: Any) -> dict[str, Any]:
     """Values of charts/mnist: parameter server, two workers, an evaluator, and a few hundred steps."""
     settings = {"maxSteps": 300, "checkpointSteps": 100, **hyperparameters}

@@ -16,9 +16,11 @@ from lightkube.core.exceptions import ApiError
 
 from trainchart_runtime.contract import TF_CONFIG
 
-from .releases import Release
+from .access import Access
+from .releases import PROJECT, Release, make_values, merge_values
 
 FOLDER = "/stand-in"
+ROLES = {"mnist": ("chief", "worker", "ps", "evaluator"), "digits": ("worker",)}
 PROGRAM = Path(__file__).with_name("stand_in_program.py")
 
 
@@ -63,23 +65,26 @@ class Report:
         return len(self.met) == len(self.peers) and bool(self.peers) == has_peers
 
 
-def stand_in_values(release: str) -> dict[str, Any]:
-    """Return values that replace the training program of a release by the stand-in."""
-    name = f"{release}-stand-in"
-    return {
+def plan_stand_ins(
+    access: Access, namespace: str, name: str, model: str, changes: Mapping[str, Any] | None = None
+) -> Release:
+    """Plan a release of an example model with the stand-in as its program, small enough for a dozen on two nodes."""
+    program = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": _config_map_name(name)},
+        "data": {"program.py": PROGRAM.read_text()},
+    }
+    values = {
         "command": ["python3", f"{FOLDER}/program.py"],
-        "extraManifests": [
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": name},
-                "data": {"program.py": PROGRAM.read_text()},
-            }
-        ],
-        "extraVolumes": [{"name": "stand-in", "configMap": {"name": name}}],
+        "extraManifests": [program],
+        "extraVolumes": [{"name": "stand-in", "configMap": {"name": _config_map_name(name)}}],
         "extraVolumeMounts": [{"name": "stand-in", "mountPath": FOLDER, "readOnly": True}],
         "tensorboard": {"enabled": False},
+        "roles": {role: {"cpu": "10m", "memory": "64Mi"} for role in ROLES[model]},
     }
+    values = merge_values(merge_values(make_values(model, ROLES[model]), values), changes or {})
+    return Release(access, namespace, name, PROJECT / "charts" / model, values)
 
 
 def parse_report(lines: Iterable[str]) -> Report:
@@ -119,3 +124,7 @@ def wait_for_reports(release: Release, count: int, deadline_seconds: float = 90)
 
     what = f"{count} pods of {release.name} that reach all peers"
     return release.access.wait_for(read, what, namespace=release.namespace, deadline_seconds=deadline_seconds)
+
+
+def _config_map_name(release: str) -> str:
+    return f"{release}-stand-in"

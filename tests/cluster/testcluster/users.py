@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .access import Access
-from .releases import dump_list
+from .pods import dump_objects
 
 _TOKEN_SECONDS = 3600
 
@@ -28,7 +28,7 @@ def make_user(admin: Access, namespace: str, name: str, cluster_role: str, folde
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": cluster_role},
         "subjects": [subject],
     }
-    admin.kubectl("apply", "-f", "-", text=dump_list(account, binding))
+    admin.kubectl("apply", "-f", "-", text=dump_objects(account, binding))
     token = admin.kubectl("create", "token", name, f"--namespace={namespace}", f"--duration={_TOKEN_SECONDS}s").strip()
     return pin_context(admin, folder / f"{name}.kubeconfig", {"token": token})
 

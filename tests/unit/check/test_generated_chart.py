@@ -204,6 +204,16 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         objects("      app.kubernetes.io/component: chief\n  template", "  template"),
         "StatefulSet exp-7-parameter-server-chief also selects the pods of StatefulSet exp-7-parameter-server-worker",
     ),
+    (
+        "labels-valid",
+        objects("trainchart/training: 'true'\n", "trainchart/training: 'a b'\n"),
+        "'a b' is no value of a",
+    ),
+    (
+        "fields-valid",
+        objects("imagePullPolicy: IfNotPresent", "imagePullPolicy: Sometimes"),
+        "is 'Sometimes', not Always",
+    ),
     ("pod-security", objects(SECURITY, "          securityContext:\n"), "container training may gain privileges"),
     (
         "pod-security",
@@ -240,8 +250,12 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         objects("name: exp-7-parameter-server-cluster-ead12b3f", "name: y"),
         "the chart does not render",
     ),
-    ("quantities", objects("nvidia.com/gpu: 1", "nvidia.com/gpu: 1.5"), "nvidia.com/gpu: 1.5 is not a whole number"),
-    ("quantities", objects("nvidia.com/gpu: 1", "gpu: 1"), "gpu is no resource of Kubernetes"),
+    (
+        "quantities",
+        objects("nvidia.com/gpu: '1'", "nvidia.com/gpu: '1.5'"),
+        "nvidia.com/gpu: 1.5 is not a whole number",
+    ),
+    ("quantities", objects("nvidia.com/gpu: '1'", "gpu: '1'"), "gpu is no resource of Kubernetes"),
     ("quantities", objects("memory: 2Gi", "memory: 2GB"), "resources.requests.memory: '2GB' is not a quantity"),
     ("quantities", objects("memory: 2Gi", "memory: 3Gi"), "requests 3Gi of memory, above its limit 2Gi"),
     ("quantities", objects("storage: 20Gi", "storage: '0'"), "storage '0' is not a size"),

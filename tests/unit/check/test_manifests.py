@@ -91,3 +91,27 @@ def test_the_only_file_is_called_what_the_user_called_it() -> None:
 def test_keys_are_texts_as_in_json() -> None:
     [found] = parse_plain_manifests({"": "{3: 4, true: x, 1.5: z, a: {2: {1: b}}}"}, "x")
     assert found.document == {"3": 4, "true": "x", "1.5": "z", "a": {"2": {"1": "b"}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("base/kustomization.yaml", "resources: [a.yaml]"),
+        ("kustomization.yml", "{kind: Kustomization, resources: []}"),
+        ("k.yaml", "{apiVersion: kustomize.config.k8s.io/v1beta1, kind: Kustomization}"),
+        ("a.yaml", "{apiVersion: kubeadm.k8s.io/v1beta4, kind: ClusterConfiguration}"),
+        ("a.yaml", "{apiVersion: kind.x-k8s.io/v1alpha4, kind: Cluster}"),
+        ("a.yaml", "{apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration}"),
+        ("a.yaml", "{apiVersion: v1, kind: Config, clusters: []}"),
+    ],
+)
+def test_the_configuration_of_a_tool_is_no_object(path: str, text: str) -> None:
+    assert parse_plain_manifests({path: text}, "x") == ()
+    [kept] = parse_plain_manifests({path: "{apiVersion: v1, kind: Secret, metadata: {name: a}}"}, "x")
+    assert kept.kind == "Secret"
+
+
+def test_the_only_file_may_be_a_kustomization_too() -> None:
+    assert parse_plain_manifests({"": "resources: []"}, "base/kustomization.yaml") == ()
+    [kept] = parse_plain_manifests({"": "resources: []"}, "base/other.yaml")
+    assert kept.kind == ""

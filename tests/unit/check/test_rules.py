@@ -414,6 +414,12 @@ def test_a_fault_is_found_by_its_rule_and_told_once(fault: str) -> None:
         ("v1 Service", "a.b", False),
         ("rbac.authorization.k8s.io/v1 ClusterRole", "system:A_b", True),
         ("rbac.authorization.k8s.io/v1 ClusterRole", "a/b", False),
+        ("user.openshift.io/v1 User", "system:admin", True),
+        ("user.openshift.io/v1 User", "a/b", False),
+        ("gateway.networking.k8s.io/v1 Gateway", "a:b", False),
+        ("authorization.k8s.io/v1 SelfSubjectAccessReview", "", True),
+        ("authentication.k8s.io/v1 TokenReview", "", True),
+        ("v1 ConfigMap", "", False),
     ],
 )
 def test_names_by_kind(kind: str, name: str, is_valid: bool) -> None:

@@ -117,6 +117,18 @@ CONTRACT_BROKEN = Cause(
     "Use a launcher of the same trainchart version as the chart, and install the chart unchanged.",
     RESTART_NEVER,
 )
+CONTAINER_DIED = Cause(
+    "container-died",
+    "The container ended again and again, and its launcher left no word.",
+    "Read the pod's log, and check that the image has Python 3.8 or newer and the launcher (docs/images.md).",
+    RESTART_IN_PLACE,
+)
+START_DEADLINE = Cause(
+    "start-deadline",
+    "Not every pod of the run was running in time, so all of them were stopped.",
+    "Read why the named pods did not start; ask for less, free resources, or raise run.startDeadline.",
+    RESTART_NEVER,
+)
 
 CAUSES: Mapping[str, Cause] = {
     cause.name: cause
@@ -138,5 +150,7 @@ CAUSES: Mapping[str, Cause] = {
         PROGRAM_ERROR,
         PROGRAM_EXIT,
         CONTRACT_BROKEN,
+        CONTAINER_DIED,
+        START_DEADLINE,
     )
 }

@@ -1,6 +1,6 @@
 """The contract between a chart and what runs in its pods: names of variables, files, ports and exit codes.
 
-The chart templates write these names, the launcher reads them and programs may rely on them. Changing one
+The chart templates write these names, launcher and run controller read them and programs may rely on them. Changing one
 is a breaking change of every published chart: see docs/decisions/0003-chart-launcher-contract.md.
 """
 
@@ -53,6 +53,18 @@ CLASSIC_TASK_INDEX = "TASK_INDEX"
 CLASSIC_HOSTS_SUFFIX = "_HOSTS"
 """PS_HOSTS, WORKER_HOSTS, CHIEF_HOSTS: comma-separated, for programs with --ps_hosts and --worker_hosts."""
 
+# --- what the chart tells the run controller -------------------------------------------------------------
+RELEASE = "TRAINCHART_RELEASE"
+NAMESPACE = "TRAINCHART_NAMESPACE"
+STATE_NAME = "TRAINCHART_STATE_NAME"
+"""Name of the ConfigMap that holds the run's state; the chart creates it without data."""
+RUN_SETTINGS = "TRAINCHART_RUN_SETTINGS"
+"""JSON: maxRestarts, startDeadlineSeconds, evaluatorGraceSeconds, selector (labels of the training pods)."""
+SERVICE_ACCOUNT_DIR = "TRAINCHART_SERVICE_ACCOUNT_DIR"
+"""Folder with token and ca.crt; unset in a pod, where Kubernetes mounts them at a fixed place."""
+STATE_KEY = "state.json"
+"""Key of the state in its ConfigMap."""
+
 # --- places and numbers ----------------------------------------------------------------------------------
 CONFIG_MOUNT = "/etc/trainchart"
 CLUSTER_FILE_NAME = "cluster.json"
@@ -61,6 +73,8 @@ STATE_MOUNT = "/run/trainchart"
 PROGRESS_FILE_NAME = "progress.json"
 LAUNCHER_PATH = "/opt/trainchart/launcher.pyz"
 """Where a training image holds the launcher."""
+CONTROLLER_PATH = "/opt/trainchart/controller.pyz"
+"""Where the runtime image, and a training image, hold the run controller."""
 CODE_PATH = "/app"
 """Working directory of a training image, which holds the training code."""
 TRAINING_CONTAINER = "training"
@@ -79,6 +93,10 @@ EXIT_PEER_LOST = 75
 """EX_TEMPFAIL. A program that ends because a peer went away may return it; the launcher then restarts it."""
 EXIT_CONFIG = 78
 """EX_CONFIG. The chart and the launcher disagree: nothing was started."""
+
+# --- exit codes of the run controller --------------------------------------------------------------------
+EXIT_TRAINING_FAILED = 42
+"""The training failed and its verdict is recorded: a new controller would change nothing. 0 is its success."""
 
 
 def hyperparameter_variable(name: str) -> str:

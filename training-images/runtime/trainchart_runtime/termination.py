@@ -113,13 +113,14 @@ def find_first_failure(messages: Mapping[str, Termination]) -> Optional[str]:
     """
     quiet = (causes.SUCCEEDED.name, causes.TERMINATED.name)
     failed = {pod: message for pod, message in messages.items() if message.cause not in quiet}
-    origins = {pod: message for pod, message in failed.items() if not _follows_a_peer(message)}
+    origins = {pod: message for pod, message in failed.items() if not follows_a_peer(message)}
     candidates = origins or failed
     # The name settles a tie, so that the answer does not depend on the order of the mapping.
     return min(candidates, key=lambda pod: (candidates[pod].finished_at, pod), default=None)
 
 
-def _follows_a_peer(message: Termination) -> bool:
+def follows_a_peer(message: Termination) -> bool:
+    """Return whether a failure is the consequence of another task's end."""
     cause = causes.CAUSES.get(message.cause)
     return cause is not None and cause.restart == RESTART_IN_PLACE_PEER
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.objects import Pods, called, find_pods, list_at, mapping_at, mappings_at, selects
+from trainchart.check.objects import Pods, called, find_pods, list_at, mapping_at, mappings_at, namespace_of, selects
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release, for_each_rendering
 from trainchart.rendering import Rendering
@@ -33,7 +33,8 @@ def check_budgets(given: CheckInput) -> Iterator[Finding]:
             if manifest.kind != "PodDisruptionBudget":
                 continue
             spec = mapping_at(manifest.document, "spec")
-            chosen = [pods for pods in every if selects(mapping_at(spec, "selector"), pods.labels)]
+            near = [pods for pods in every if pods.namespace == namespace_of(manifest, rendering)]
+            chosen = [pods for pods in near if selects(mapping_at(spec, "selector"), pods.labels)]
             for message, hint in _budget_problems(spec, chosen, given.is_generated):
                 yield Finding(
                     f"{called(manifest)} {message}", path=manifest.source, line=manifest.line, hint=hint, values=label
@@ -43,11 +44,15 @@ def check_budgets(given: CheckInput) -> Iterator[Finding]:
 @for_each_release
 def check_access_modes(rendering: Rendering) -> Iterator[Finding]:
     """Find claims of one node or one pod that several pods of the release mount."""
-    claims = {m.name: m for m in rendering.manifests if m.kind == "PersistentVolumeClaim"}
-    mounted: dict[str, list[Pods]] = {}
+    claims = {
+        (namespace_of(manifest, rendering), manifest.name): manifest
+        for manifest in rendering.manifests
+        if manifest.kind == "PersistentVolumeClaim"
+    }
+    mounted: dict[tuple[str, str], list[Pods]] = {}
     for pods in find_pods(rendering):
         for volume in mappings_at(pods.spec, "volumes"):
-            name = str(mapping_at(volume, "persistentVolumeClaim").get("claimName"))
+            name = (pods.namespace, str(mapping_at(volume, "persistentVolumeClaim").get("claimName")))
             if name in claims:
                 mounted.setdefault(name, []).append(pods)
     for name, users in mounted.items():

@@ -6,20 +6,19 @@ import re
 from collections.abc import Iterator
 
 from trainchart.check.finding import Finding
-from trainchart.check.objects import called, list_at, mapping_at, pod_template
+from trainchart.check.formats import is_dns_label, is_dns_subdomain
+from trainchart.check.objects import called, is_of_kubernetes, list_at, mapping_at, pod_template
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release, for_each_rendering
 from trainchart.rendering import Manifest, Rendering
 
-_SUBDOMAIN_LIMIT = 253
-_LABEL_LIMIT = 63
-_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_DNS_LABEL = re.compile(_LABEL)
-_DNS_SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _SERVICE_NAME = re.compile("[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _PATH_NAMED = {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "APIService", "CertificateSigningRequest"}
 _PATH_NAMED |= {"ClusterTrustBundle", "IPAddress"}
 """Kinds whose names only have to fit into a URL: system:auth-delegator is one."""
+_NAMELESS = {"AdmissionReview", "ConversionReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview"}
+_NAMELESS |= {"SelfSubjectReview", "SelfSubjectRulesReview", "SubjectAccessReview", "TokenRequest", "TokenReview"}
+"""Kinds that are questions: nothing is stored, so nothing needs a name."""
 _WITH_SPEC = {"HorizontalPodAutoscaler", "Ingress", "PersistentVolume", "PersistentVolumeClaim", "Service"}
 """Kinds without pods that the API server refuses without a specification."""
 
@@ -45,20 +44,20 @@ def _name_problem(manifest: Manifest) -> tuple[str, str]:
     metadata = mapping_at(manifest.document, "metadata")
     name = metadata.get("name")
     if name is None or name == "":
-        if metadata.get("generateName"):
+        if metadata.get("generateName") or manifest.kind in _NAMELESS:
             return "", ""
         return f"{called(manifest)} has no metadata.name", ""
     if not isinstance(name, str):
         return f"{manifest.kind} {name!r}: metadata.name is not a text", "quote it"
-    if manifest.kind in _PATH_NAMED:
+    if manifest.kind in _PATH_NAMED or not is_of_kubernetes(manifest):
         is_valid = name not in (".", "..") and not set("/%") & set(name)
         return ("" if is_valid else f"{manifest.kind} {name!r}: the name has a / or a %, or is all dots"), ""
     if manifest.kind == "Service":
         is_valid, what = bool(_SERVICE_NAME.fullmatch(name)), "no DNS label that begins with a letter"
     elif manifest.kind == "Namespace":
-        is_valid, what = len(name) <= _LABEL_LIMIT and bool(_DNS_LABEL.fullmatch(name)), "no DNS label"
+        is_valid, what = is_dns_label(name), "no DNS label"
     else:
-        is_valid = len(name) <= _SUBDOMAIN_LIMIT and bool(_DNS_SUBDOMAIN.fullmatch(name))
+        is_valid = is_dns_subdomain(name)
         what = "no name that Kubernetes takes"
     hint = "lower-case letters, digits and dashes, a letter or digit first and last"
     return ("", "") if is_valid else (f"{manifest.kind} {name!r} is {what}", hint)

@@ -7,7 +7,15 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.objects import called, list_at, mapping_at, mappings_at, pod_containers, pod_template
+from trainchart.check.objects import (
+    called,
+    list_at,
+    mapping_at,
+    mappings_at,
+    namespace_of,
+    pod_containers,
+    pod_template,
+)
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Manifest, Rendering
@@ -40,7 +48,7 @@ def check_unique_objects(rendering: Rendering) -> Iterator[Finding]:
             group,
             manifest.kind,
             manifest.name,
-            mapping_at(manifest.document, "metadata").get("namespace"),
+            namespace_of(manifest, rendering),
         )
         if key in seen:
             yield Finding(f"{called(manifest)} is rendered twice", path=manifest.source, line=manifest.line)

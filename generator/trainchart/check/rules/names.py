@@ -7,14 +7,14 @@ from itertools import combinations
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.objects import EXTRA_MANIFESTS, mapping_at, pod_template, wanted_replicas
+from trainchart.check.formats import DNS_LABEL_LIMIT
+from trainchart.check.objects import EXTRA_MANIFESTS, mapping_at, namespace_of, pod_template, wanted_replicas
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_release
 from trainchart.rendering import Manifest, Rendering
 
 STATEFUL_SET_LIMIT = 52
 """The label controller-revision-hash is the name, a dash and ten characters: kubernetes/kubernetes#64023."""
-DNS_LABEL_LIMIT = 63
 _LIMITS = {
     "StatefulSet": STATEFUL_SET_LIMIT,
     "CronJob": STATEFUL_SET_LIMIT,
@@ -26,7 +26,7 @@ _LIMITS = {
 @for_each_release
 def check_names_fit(rendering: Rendering) -> Iterator[Finding]:
     """Check lengths of names, pod host names and label values, and that no two pods share a host name."""
-    hosts: dict[str, str] = {}
+    hosts: dict[tuple[str, str], str] = {}
     for manifest in rendering.manifests:
         limit = _LIMITS.get(manifest.kind)
         if limit is not None and len(manifest.name) > limit:
@@ -34,11 +34,12 @@ def check_names_fit(rendering: Rendering) -> Iterator[Finding]:
         for host in _hosts(manifest):
             if len(host) > DNS_LABEL_LIMIT:
                 yield _too_long(manifest, f"the pod host name {host}", len(host), DNS_LABEL_LIMIT)
-            if host in hosts:
+            place = (namespace_of(manifest, rendering), host)
+            if place in hosts:
                 yield Finding(
-                    f"the pod host name {host} is also one of {hosts[host]}", path=manifest.source, line=manifest.line
+                    f"the pod host name {host} is also one of {hosts[place]}", path=manifest.source, line=manifest.line
                 )
-            hosts[host] = f"{manifest.kind} {manifest.name}"
+            hosts[place] = f"{manifest.kind} {manifest.name}"
         for key, value in _labels(manifest):
             if len(value) > DNS_LABEL_LIMIT:
                 yield _too_long(manifest, f"the value of label {key}", len(value), DNS_LABEL_LIMIT)

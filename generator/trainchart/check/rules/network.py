@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.objects import Pods, called, find_pods, list_at, mapping_at, mappings_at, selects
+from trainchart.check.objects import Pods, called, find_pods, list_at, mapping_at, mappings_at, namespace_of, selects
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Manifest, Rendering
@@ -20,7 +20,8 @@ def check_services(rendering: Rendering) -> Iterator[Finding]:
         selector = mapping_at(manifest.document, "spec", "selector")
         if not selector or not every:
             continue  # Endpoints come from elsewhere.
-        chosen = [pods for pods in every if selector.items() <= pods.labels.items()]
+        near = _in_namespace_of(manifest, rendering, every)
+        chosen = [pods for pods in near if selector.items() <= pods.labels.items()]
         if not chosen:
             yield Finding(
                 f"{called(manifest)} selects no pods of the release", path=manifest.source, line=manifest.line
@@ -39,11 +40,13 @@ def check_services(rendering: Rendering) -> Iterator[Finding]:
 @for_each_rendering
 def check_names_of_services(rendering: Rendering) -> Iterator[Finding]:
     """Check that Ingresses and StatefulSets name a Service, and a port of it, that is rendered."""
-    services = {manifest.name: manifest for manifest in _of_kind(rendering, "Service")}
+    services = {
+        (namespace_of(manifest, rendering), manifest.name): manifest for manifest in _of_kind(rendering, "Service")
+    }
     for manifest in rendering.manifests:
         if manifest.kind == "StatefulSet":
             governing = str(mapping_at(manifest.document, "spec").get("serviceName") or "")
-            if governing and governing not in services:
+            if governing and (namespace_of(manifest, rendering), governing) not in services:
                 yield Finding(
                     f"{called(manifest)} names Service {governing!r}, which is not rendered",
                     path=manifest.source,
@@ -52,7 +55,7 @@ def check_names_of_services(rendering: Rendering) -> Iterator[Finding]:
     for manifest in _of_kind(rendering, "Ingress"):
         for backend in _backends(manifest):
             name, port = backend.get("name"), mapping_at(backend, "port")
-            service = services.get(str(name))
+            service = services.get((namespace_of(manifest, rendering), str(name)))
             if service is None:
                 yield Finding(
                     f"{called(manifest)} names Service {name!r}, which is not rendered",
@@ -90,15 +93,16 @@ def check_policies(given: CheckInput) -> Iterator[Finding]:
         every = list(find_pods(rendering))
         for policy in policies:
             selector = mapping_at(policy.document, "spec", "podSelector")
-            chosen = [pods for pods in every if selects(selector, pods.labels)]
+            chosen = [pods for pods in _in_namespace_of(policy, rendering, every) if selects(selector, pods.labels)]
             for message, severity in _policy_problems(policy, chosen, given.is_generated):
                 yield Finding(
                     f"{called(policy)} {message}", path=policy.source, line=policy.line, severity=severity, values=label
                 )
         # Without a policy, whoever turned it off knows; with one, a forgotten pod is an oversight.
-        for pods in every if policies else ():
-            covered = any(selects(mapping_at(p.document, "spec", "podSelector"), pods.labels) for p in policies)
-            if not covered:
+        for pods in every:
+            near = [policy for policy in policies if namespace_of(policy, rendering) == pods.namespace]
+            covered = any(selects(mapping_at(p.document, "spec", "podSelector"), pods.labels) for p in near)
+            if near and not covered:
                 yield Finding(
                     f"{called(pods.manifest)}: no NetworkPolicy selects its pods",
                     path=pods.manifest.source,
@@ -125,6 +129,11 @@ def _policy_problems(policy: Manifest, chosen: list[Pods], is_ours: bool) -> Ite
 
 def _of_kind(rendering: Rendering, kind: str) -> list[Manifest]:
     return [manifest for manifest in rendering.manifests if manifest.kind == kind]
+
+
+def _in_namespace_of(manifest: Manifest, rendering: Rendering, every: Iterable[Pods]) -> list[Pods]:
+    namespace = namespace_of(manifest, rendering)
+    return [pods for pods in every if pods.namespace == namespace]
 
 
 def _has_port(pods: Pods, wanted: Any) -> bool:

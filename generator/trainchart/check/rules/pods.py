@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import Finding, Severity
-from trainchart.check.objects import Container, Pods, called, find_pods, list_at, mapping_at, mappings_at
+from trainchart.check.objects import Container, Pods, called, find_pods, list_at, mapping_at, mappings_at, namespace_of
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Rendering
@@ -45,18 +45,18 @@ def check_pod_security(rendering: Rendering) -> Iterator[Finding]:
 def check_tokens(rendering: Rendering) -> Iterator[Finding]:
     """Find pods that get an API token, though nothing in the release grants their account a right."""
     granted = {
-        str(subject.get("name"))
+        (str(subject.get("namespace") or namespace_of(manifest, rendering)), str(subject.get("name")))
         for manifest in rendering.manifests
         if manifest.kind in ("RoleBinding", "ClusterRoleBinding")
         for subject in mappings_at(manifest.document, "subjects")
     }
     closed = {
-        manifest.name
+        (namespace_of(manifest, rendering), manifest.name)
         for manifest in rendering.manifests
         if manifest.kind == "ServiceAccount" and manifest.document.get("automountServiceAccountToken") is False
     }
     for pods in find_pods(rendering):
-        account = str(pods.spec.get("serviceAccountName") or "default")
+        account = (pods.namespace, str(pods.spec.get("serviceAccountName") or "default"))
         wanted = pods.spec.get("automountServiceAccountToken")
         gets_token = wanted is True or (wanted is None and account not in closed)
         if gets_token and account not in granted:

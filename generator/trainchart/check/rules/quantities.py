@@ -89,6 +89,8 @@ def _pair_problems(name: str, request: Any, limit: Any) -> Iterator[tuple[str, s
     wanted, most = _number(request), _number(limit)
     if wanted is not None and most is not None and wanted > most:
         yield f"requests {request} of {name}, above its limit {limit}", ""
+    if name.startswith("hugepages-") and request is not None and wanted != most:
+        yield f"{name}: the request {request} must equal the limit {limit}", ""
     if "/" in name and not name.startswith("kubernetes.io/"):
         if limit is None:
             yield f"{name} stands in requests only, where Kubernetes refuses it", f"resources.limits.{name}"

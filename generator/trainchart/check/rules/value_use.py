@@ -20,6 +20,7 @@ from trainchart.check.sources import (
     values_schema,
     without_comments,
 )
+from trainchart.rendering import Manifest
 
 _REFERENCE = re.compile(r"\.Values((?:\.[A-Za-z_]\w*)+)?")
 _PRINTED = re.compile(
@@ -69,10 +70,18 @@ def check_used(given: CheckInput) -> Iterator[Finding]:
 
 
 def check_numbers(given: CheckInput) -> Iterator[Finding]:
-    """Find numbers that print as 2e+06: in what is rendered, and in what larger numbers would give."""
+    """Find numbers that print as 2e+06: in what is rendered, and in what larger numbers would give.
+
+    What somebody wrote so is meant so: numbers in the chart's own files, and texts of plain manifests.
+    """
+    written = {match[0] for text in _texts(given) for match in _EXPONENT.finditer(text)} if given.is_chart else set()
+    told: set[tuple[str, ...]] = set()
     for label, rendering in given.renderings():
         for manifest in rendering.manifests:
-            for where, text in _exponents(manifest.document, ""):
+            for where, text in _exponents(manifest.document, "", in_texts=given.is_chart):
+                if text in written:
+                    continue
+                told.add(_place(manifest, where))
                 yield Finding(
                     f"{called(manifest)}: {where} is {text}",
                     path=manifest.source,
@@ -82,7 +91,9 @@ def check_numbers(given: CheckInput) -> Iterator[Finding]:
                 )
     large = given.probes.get(Probe.large_numbers)
     for manifest in large.manifests if large else ():
-        for where, text in _exponents(manifest.document, ""):
+        for where, text in _exponents(manifest.document, "", in_texts=True):
+            if text in written or _place(manifest, where) in told:
+                continue
             yield Finding(
                 f"{called(manifest)}: {where} would be {text} with a larger number in {VALUES_FILE}",
                 path=manifest.source,
@@ -159,17 +170,25 @@ def _is_read(path: tuple[str, ...], paths: set[tuple[str, ...]], names: set[str]
     return any(len(path) == len(other) + 1 or not names.isdisjoint(path[len(other) :][-2:]) for other in above)
 
 
-def _exponents(document: Any, where: str) -> Iterator[tuple[str, str]]:
+def _texts(given: CheckInput) -> Iterator[str]:
+    return (content.decode(errors="replace") for content in given.files.values() if b"e+" in content)
+
+
+def _place(manifest: Manifest, where: str) -> tuple[str, ...]:
+    return manifest.source, manifest.kind, manifest.name, where
+
+
+def _exponents(document: Any, where: str, *, in_texts: bool) -> Iterator[tuple[str, str]]:
     if isinstance(document, Mapping):
         for key, value in document.items():
-            yield from _exponents(value, f"{where}.{key}".lstrip("."))
+            yield from _exponents(value, f"{where}.{key}".lstrip("."), in_texts=in_texts)
     elif isinstance(document, list):
         for number, value in enumerate(document):
-            yield from _exponents(value, f"{where}[{number}]")
+            yield from _exponents(value, f"{where}[{number}]", in_texts=in_texts)
     elif isinstance(document, float) and document.is_integer() and document >= 1e6:
         # Only a number in exponent form is read as a float with nothing behind the point.
         yield where, f"{document:.17g}" if document >= 1e17 else f"{document:g}"
-    elif isinstance(document, str) and "e+" in document:
+    elif in_texts and isinstance(document, str) and "e+" in document:
         yield from ((where, match[0]) for match in _EXPONENT.finditer(document))
 
 

@@ -1,22 +1,12 @@
-"""Faults of nodes and of the pods on them, as an administrator or a dying machine makes them. Pure."""
+"""What an administrator does to nodes and their pods: cordon, drain, taint, evict. Pure."""
 
 from __future__ import annotations
 
 import json
 
-from .fault import Change, Fault, Inside, Kubectl, StartComponent, StopComponent
+from .fault import Change, Fault, Kubectl
 
 _DRAIN_SECONDS = 60
-
-
-def stop_kubelet(node: str) -> Fault:
-    """Kill a node's kubelet: its containers go on, nobody restarts or reports them."""
-    return _stop(f"kubelet-{node}")
-
-
-def stop_container_runtime(node: str) -> Fault:
-    """Kill a node's containerd: its containers go on under their shims, the kubelet can start and end none."""
-    return _stop(f"containerd-{node}")
 
 
 def cordon_node(node: str) -> Fault:
@@ -52,18 +42,6 @@ def evict_pod(namespace: str, pod: str, grace_seconds: int | None = None) -> Fau
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
     evict = Kubectl(("create", "--raw", path, "-f", "-"), text=json.dumps(body))
     return Fault(f"{namespace}/{pod} evicted", (Change(evict),))
-
-
-def kill_shims(node: str) -> Fault:
-    """Kill every container of a node at once, sandboxes included, as a power cut that only its pods see."""
-    # The bracket keeps pkill's own command line, which nsenter shows too, from matching.
-    kill = Inside(("pkill", "-9", "-f", f"containerd-shim-runc-v[2].*/{node}/containerd.sock"))
-    return Fault(f"all containers of {node} killed", (Change(kill),))
-
-
-def _stop(component: str) -> Fault:
-    change = Change(StopComponent(component), (StartComponent(component),))
-    return Fault(f"{component} stopped", (change,), disturbs_watches=True)
 
 
 def _cordon(node: str) -> Change:

@@ -5,6 +5,7 @@ Acts on processes of the machine, where those of a cluster are visible too; numb
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -18,22 +19,33 @@ from lightkube.resources.core_v1 import Pod
 from .. import cgroups
 from .site import Site
 
-_FIRST_TO_DIE = 1000
-"""Highest value of oom_score_adj. The others of the container, and the eater, have less."""
+_FIRST_TO_DIE, _LAST_TO_DIE = 1000, 0
+"""Values of oom_score_adj: the highest, and the lowest that needs no rights. The eater has one between."""
 
 _EAT = """
 import os, pathlib, sys
 group, victim, limit = pathlib.Path(sys.argv[1]), pathlib.Path("/proc", sys.argv[2], "stat"), int(sys.argv[3])
+pathlib.Path("/proc/self/oom_score_adj").write_text("500")
 (group / "cgroup.procs").write_text(str(os.getpid()))
-eaten = []
-while victim.exists() and victim.read_text().rpartition(")")[2].split()[0] not in "ZX":
-    eaten.append(b"x" * (4 << 20))
-    if len(eaten) * (4 << 20) > 2 * limit:
-        sys.exit("twice the limit is eaten and nobody has died")
+memory, bite = os.memfd_create("eaten"), bytes(64 << 10)
+for _ in range(2 * limit // len(bite)):
+    try:
+        state = victim.read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        sys.exit()
+    if state in "ZX":
+        sys.exit()
+    os.write(memory, bite)
+sys.exit("twice the limit is eaten and nobody has died")
+"""
+"""Eats in small bites and looks after each: the end of a small victim frees little, and nobody else shall die.
+
+What it eats is a file in memory, which counts for the container but not as the eater's own, so that it is not taken
+for the culprit.
 """
 
 
-class NoSuchProcess(Exception):
+class ProcessNotFound(Exception):
     """The container does not run, or has no such process."""
 
 
@@ -62,34 +74,42 @@ class Container:
 
 
 def find_processes(site: Site, container: Container, victim: Victim) -> list[psutil.Process]:
-    """Return running processes of a container; NoSuchProcess where there are none."""
+    """Return running processes of a container; ProcessNotFound where there are none."""
     pod = site.access.client().get(Pod, container.pod, namespace=container.namespace)
     assert pod.spec is not None
     assert pod.status is not None
     name = container.name or pod.spec.containers[0].name
     status = next((s for s in pod.status.containerStatuses or [] if s.name == name), None)
-    found: list[psutil.Process] = []
+    parents: dict[psutil.Process, int] = {}
     if status and status.containerID:
         node = next(node for node in site.cluster.config.nodes if node.name == pod.spec.nodeName)
         identity = status.containerID.rpartition("/")[2]
-        found = [psutil.Process(pid) for pid in cgroups.read_processes(site.cluster.config.cgroup(node), identity)]
-    own = {process.pid for process in found}
-    first = {process.pid for process in found if process.ppid() not in own}
-    if victim is Victim.LAUNCHER:
-        found = [process for process in found if process.pid in first]
-    elif victim is Victim.TRAINING:
-        found = [process for process in found if process.ppid() in first]
+        for pid in cgroups.read_processes(site.cluster.config.cgroup(node), identity):
+            # It may end while it is looked at.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                parents[process] = process.ppid()
+    own = {process.pid for process in parents}
+    first = {process.pid for process, parent in parents.items() if parent not in own}
+    chosen = {
+        Victim.LAUNCHER: [process for process in parents if process.pid in first],
+        Victim.TRAINING: [process for process, parent in parents.items() if parent in first],
+        Victim.EVERY: list(parents),
+    }
+    found = chosen[victim]
     if not found:
-        raise NoSuchProcess(f"{container} has no process {victim.value!r}; its status: {status and status.to_dict()}")
+        raise ProcessNotFound(f"{container} has no process {victim.value!r}; its status: {status and status.to_dict()}")
     return found
 
 
 def kill_process(
     site: Site, container: Container, victim: Victim = Victim.TRAINING, number: int = signal.SIGKILL
 ) -> None:
-    """Send a signal to processes of a container, the first process last, so that it sees the others go."""
-    for process in reversed(find_processes(site, container, victim)):
-        process.send_signal(number)
+    """Send a signal to processes of a container."""
+    for process in find_processes(site, container, victim):
+        # The end of one may be the end of another.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
 
 
 def exceed_memory(site: Site, container: Container, victim: Victim = Victim.TRAINING) -> None:
@@ -102,13 +122,26 @@ def exceed_memory(site: Site, container: Container, victim: Victim = Victim.TRAI
     group, limit = _find_memory_group(victims[0].pid)
     if limit > psutil.virtual_memory().total:
         raise NoMemoryLimit(f"{container} has no memory limit")
-    for process in victims:
-        Path(f"/proc/{process.pid}/oom_score_adj").write_text(str(_FIRST_TO_DIE))
+    scores = {
+        process: _set_score(process, _FIRST_TO_DIE if process in victims else _LAST_TO_DIE)
+        for process in find_processes(site, container, Victim.EVERY)
+    }
     argv = [sys.executable, "-S", "-c", _EAT, str(group), str(victims[0].pid), str(limit)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-    # The eater shares the container's end: where the whole container goes, it is killed as well.
+    for process, score in scores.items():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            _set_score(process, score)
+    # The eater may be next, when others need memory while it still holds all there is; or go with the container.
     if done.returncode not in (0, -signal.SIGKILL):
         raise RuntimeError(f"cannot fill the memory of {container}: {done.stderr.strip()}")
+
+
+def _set_score(process: psutil.Process, score: int) -> int:
+    """Set which process the kernel kills first when memory runs out, and return what it was."""
+    file = Path(f"/proc/{process.pid}/oom_score_adj")
+    old = int(file.read_text())
+    file.write_text(str(score))
+    return old
 
 
 def _find_memory_group(pid: int) -> tuple[Path, int]:
@@ -123,4 +156,4 @@ def _find_memory_group(pid: int) -> tuple[Path, int]:
             folder = root / path.lstrip("/")
             text = (folder / "memory.max").read_text().strip()
             return folder, sys.maxsize if text == "max" else int(text)
-    raise NoSuchProcess(f"process {pid} is in no memory cgroup")
+    raise ProcessNotFound(f"process {pid} is in no memory cgroup")

@@ -48,10 +48,16 @@ class Faults:
             except UndoFailed as error:
                 failures.append(str(error))
         if self._was_used:
-            left = await_soundness(self.site, self._disturbs_watches)
-            failures += [f"after all faults were undone: {line}" for line in left]
+            failures += [f"after all faults were undone: {line}" for line in self._await_soundness()]
         if failures:
             raise UndoFailed("\n".join(failures))
+
+    def _await_soundness(self) -> list[str]:
+        try:
+            return await_soundness(self.site, self._disturbs_watches)
+        # Whatever it is, it must not hide which faults could not be undone.
+        except Exception as error:
+            return [f"{type(error).__name__}: {error}"]
 
     def _undo(self, made: list[Change]) -> list[str]:
         problems = []

@@ -32,7 +32,8 @@ from testcluster.images.tool import run_tool
 
 PROJECT = Path(__file__).resolve().parents[4]
 _DOCKERFILE = "training-images/tensorflow/Dockerfile"
-_CONTEXT = ("training-images/launcher", "training-images/runtime", *(f"examples/{model}" for model in plan.MODELS))
+_SOURCES = ("training-images/launcher", "training-images/controller", "training-images/runtime")
+_CONTEXT = (*_SOURCES, *(f"examples/{model}" for model in plan.MODELS))
 _CA_BUNDLE_IN_BUILD = "/run/secrets/ca-bundle"
 _CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 _PROGRAM_USER = "65535:65535"

@@ -79,7 +79,7 @@ limits:
   cpu: {{ include "mirrored.text" .settings.cpuLimit | default $cpu | quote }}
   memory: {{ include "mirrored.text" .settings.memoryLimit | default $memory | quote }}
   {{- if .settings.gpus }}
-  {{ .gpuResource }}: {{ int64 .settings.gpus }}
+  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
   {{- end }}
 {{- end -}}
 

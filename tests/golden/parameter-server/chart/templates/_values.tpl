@@ -79,7 +79,7 @@ limits:
   cpu: {{ include "parameter-server.text" .settings.cpuLimit | default $cpu | quote }}
   memory: {{ include "parameter-server.text" .settings.memoryLimit | default $memory | quote }}
   {{- if .settings.gpus }}
-  {{ .gpuResource }}: {{ int64 .settings.gpus }}
+  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
   {{- end }}
 {{- end -}}
 

@@ -1,0 +1,69 @@
+"""The fields that Kubernetes never changes in an object that is there, and where two renderings differ in them.
+
+As the API server has it: pkg/apis/*/validation of Kubernetes 1.33 and newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainchart.check.objects import mapping_at
+from trainchart.rendering import Manifest
+
+_FIXED: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "ClusterRoleBinding": (("roleRef",),),
+    "DaemonSet": (("spec", "selector"),),
+    "Deployment": (("spec", "selector"),),
+    "Job": (
+        ("spec", "selector"),
+        ("spec", "template"),
+        ("spec", "completionMode"),
+        ("spec", "podFailurePolicy"),
+        ("spec", "backoffLimitPerIndex"),
+    ),
+    "ReplicaSet": (("spec", "selector"),),
+    "RoleBinding": (("roleRef",),),
+    "Secret": (("type",),),
+    "Service": (("spec", "clusterIP"),),
+    "StorageClass": (("parameters",), ("provisioner",), ("reclaimPolicy",), ("volumeBindingMode",)),
+}
+_CHANGEABLE: Mapping[str, set[str]] = {
+    "PersistentVolumeClaim": {"resources", "volumeAttributesClassName"},
+    "StatefulSet": {
+        "minReadySeconds",
+        "ordinals",
+        "persistentVolumeClaimRetentionPolicy",
+        "replicas",
+        "revisionHistoryLimit",
+        "template",
+        "updateStrategy",
+    },
+}
+"""Kinds of whose specification nothing else may change."""
+
+
+def immutable_fields(manifest: Manifest) -> Mapping[tuple[str, ...], Any]:
+    """Return path and content of every field of the object that no upgrade may change."""
+    document = manifest.document
+    fields = {
+        path: mapping_at(document, *path[:-1])[path[-1]]
+        for path in _FIXED.get(manifest.kind, ())
+        if path[-1] in mapping_at(document, *path[:-1])
+    }
+    if manifest.kind in _CHANGEABLE:
+        spec = mapping_at(document, "spec")
+        fields |= {("spec", str(key)): value for key, value in spec.items() if key not in _CHANGEABLE[manifest.kind]}
+    return fields
+
+
+def find_differences(where: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (path, old, new) of the innermost places at which two contents differ."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted({*old, *new}, key=str):
+            yield from find_differences(f"{where}.{key}", old.get(key), new.get(key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for number, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from find_differences(f"{where}[{number}]", before, after)
+    elif old != new:
+        yield where, old, new

@@ -1,0 +1,87 @@
+"""The rule that labels, selectors and annotations are written as Kubernetes wants them, wherever they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainchart.check.finding import Finding
+from trainchart.check.formats import DNS_LABEL_LIMIT, is_annotation_key, is_label_key, is_label_value
+from trainchart.check.objects import called, is_of_kubernetes
+from trainchart.check.rule import Rule
+from trainchart.check.rules.cases import for_each_rendering
+from trainchart.rendering import Manifest, Rendering
+
+_SELECTING = {"matchLabels", "nodeSelector"}
+_PLAIN_SELECTORS = {"Service", "ReplicationController"}
+
+
+@for_each_rendering
+def check_labels_valid(rendering: Rendering) -> Iterator[Finding]:
+    """Check keys and values of labels and selectors, and keys of annotations, in objects and pod templates."""
+    for manifest in rendering.manifests:
+        for problem in dict.fromkeys(_problems(manifest)):
+            yield Finding(f"{called(manifest)}: {problem}", path=manifest.source, line=manifest.line)
+
+
+def _problems(manifest: Manifest) -> Iterator[str]:
+    document = manifest.document
+    yield from _metadata_problems(document.get("metadata"), "metadata")
+    if not is_of_kubernetes(manifest) or manifest.kind == "CustomResourceDefinition":
+        return  # What a field of somebody else's kind means is not known.
+    spec = document.get("spec")
+    if manifest.kind in _PLAIN_SELECTORS and isinstance(spec, Mapping):
+        yield from _label_problems(spec.get("selector"), "spec.selector")
+    yield from _nested_problems(spec, "spec")
+
+
+def _nested_problems(node: Any, where: str) -> Iterator[str]:
+    if isinstance(node, list):
+        for number, entry in enumerate(node):
+            yield from _nested_problems(entry, f"{where}[{number}]")
+    elif isinstance(node, Mapping):
+        for key, value in node.items():
+            below = f"{where}.{key}"
+            if key == "metadata":
+                yield from _metadata_problems(value, below)
+            elif key in _SELECTING:
+                yield from _label_problems(value, below)
+            else:
+                if key == "matchExpressions":
+                    yield from _expression_problems(value, below)
+                yield from _nested_problems(value, below)
+
+
+def _metadata_problems(metadata: Any, where: str) -> Iterator[str]:
+    if isinstance(metadata, Mapping):
+        # names-fit tells of values that are too long, at every length of the release's name.
+        yield from _label_problems(metadata.get("labels"), f"{where}.labels", is_length_told=True)
+        annotations = metadata.get("annotations")
+        for key in annotations if isinstance(annotations, Mapping) else ():
+            if not is_annotation_key(str(key)):
+                yield f"{where}.annotations: {key!r} is no key of an annotation"
+
+
+def _label_problems(labels: Any, where: str, *, is_length_told: bool = False) -> Iterator[str]:
+    for key, value in labels.items() if isinstance(labels, Mapping) else ():
+        if not is_label_key(str(key)):
+            yield f"{where}: {key!r} is no key of a label"
+        is_told = is_length_told and len(str(value)) > DNS_LABEL_LIMIT
+        if isinstance(value, str) and not is_label_value(value) and not is_told:
+            yield f"{where}.{key}: {value!r} is no value of a label"
+
+
+def _expression_problems(expressions: Any, where: str) -> Iterator[str]:
+    for expression in expressions if isinstance(expressions, list) else ():
+        if isinstance(expression, Mapping) and not is_label_key(str(expression.get("key"))):
+            yield f"{where}: {expression.get('key')!r} is no key of a label"
+
+
+RULES = (
+    Rule(
+        "labels-valid",
+        "The API server refuses a label with a space, a slash too many or a dash at its end.",
+        check_labels_valid,
+        "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set",
+    ),
+)

@@ -1,0 +1,148 @@
+"""Who reaches the pods of a release: its own pods everything, others what the values allow and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+from lightkube.core.client import Client
+
+from testcluster.access import Access, NotInTime
+from testcluster.pods import dump_objects
+from testcluster.releases import PROJECT, Release, merge_values, mnist_values
+from testcluster.scheduled_pods import ScheduledPod
+
+pytestmark = pytest.mark.cluster
+
+ROLES = ("chief", "worker", "ps", "evaluator")
+# Stands for TensorFlow's server, which listens on the same port and takes commands from whoever reaches it.
+SERVE = "import socket, time; server = socket.create_server(('', 2222)); time.sleep(600)"
+PORTS = {"training": 2222, "status": 2223, "tensorboard": 6006}
+EVERYTHING = set(PORTS)
+CONNECT = """
+import json, socket, sys
+from concurrent.futures import ThreadPoolExecutor
+def is_reached(target):
+    host, port = target.split(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True
+with ThreadPoolExecutor() as pool:
+    print(json.dumps(list(pool.map(is_reached, sys.argv[1:]))))
+"""
+ALLOWED = {
+    "exp1-mnist-worker-0": EVERYTHING,
+    "exp1-mnist-evaluator-0": EVERYTHING,
+    "stranger-near": set(),
+    "stranger-far": set(),
+    "other-release": set(),
+    "browser": {"tensorboard"},
+    "stranger-elsewhere": set(),
+    "monitor-elsewhere": {"status"},
+}
+"""What each client reaches while the policy is on."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A release, the addresses of its doors, and clients in two namespaces."""
+
+    release: Release
+    targets: Mapping[str, str]
+    """Name of a port → host:port."""
+    elsewhere: str
+    """Another namespace, of the clients whose names say so."""
+
+    def await_reached(self, expected: Mapping[str, set[str]], what: str) -> None:
+        """Wait until each client reaches just these doors; policies take effect a moment after they are made."""
+        access, seen = self.release.access, {}
+
+        def is_met(_: Client) -> bool:
+            with ThreadPoolExecutor(4) as pool:
+                seen.update(zip(expected, pool.map(self._read_reached, expected), strict=True))
+            return seen == expected
+
+        try:
+            access.wait_for(is_met, what, namespace=self.release.namespace, deadline_seconds=30)
+        except NotInTime:
+            assert seen == expected
+            raise
+
+    def _read_reached(self, client: str) -> set[str]:
+        namespace = self.elsewhere if client.endswith("-elsewhere") else self.release.namespace
+        argv = ("exec", client, "-n", namespace, "--", "python3", "-S", "-c", CONNECT, *self.targets.values())
+        reached = json.loads(self.release.access.kubectl(*argv))
+        return {name for name, is_reached in zip(self.targets, reached, strict=True) if is_reached}
+
+
+@pytest.fixture(scope="module")
+def elsewhere(admin: Access, module_namespace: str) -> Iterator[str]:
+    name = f"{module_namespace}-elsewhere"
+    admin.kubectl("create", "namespace", name)
+    yield name
+    admin.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def scene(admin: Access, module_namespace: str, elsewhere: str) -> Scene:
+    monitors = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": elsewhere}},
+        "podSelector": {"matchLabels": {"app": "monitor"}},
+    }
+    values = merge_values(
+        mnist_values(),
+        {
+            "command": ["python3", "-c", SERVE],
+            "roles": {role: {"memory": "128Mi", "replicas": 1} for role in ROLES},
+            "networkPolicy": {
+                "statusFrom": [monitors],
+                "tensorboardFrom": [{"podSelector": {"matchLabels": {"app": "browser"}}}],
+            },
+        },
+    )
+    release = Release(admin, module_namespace, "exp1", PROJECT / "charts" / "mnist", values)
+    release.install()
+    labels = {**release.selector, "app.kubernetes.io/instance": "exp2"}
+    near = [
+        ScheduledPod("stranger-near", node="node1"),
+        ScheduledPod("stranger-far", node="node2"),
+        ScheduledPod("other-release", labels=labels),
+        ScheduledPod("browser", labels={"app": "browser"}),
+    ]
+    far = [ScheduledPod("stranger-elsewhere"), ScheduledPod("monitor-elsewhere", labels={"app": "monitor"})]
+    for namespace, clients in ((module_namespace, near), (elsewhere, far)):
+        admin.kubectl("apply", "-n", namespace, "-f", "-", text=dump_objects(*(pod.manifest() for pod in clients)))
+        names = [f"pod/{pod.name}" for pod in clients]
+        admin.kubectl("wait", "--for=condition=Ready", *names, "-n", namespace, "--timeout=60s")
+    pods = release.wait_until_running(len(ROLES) + 1, deadline_seconds=120)
+    addresses = {
+        "tensorboard" if "tensorboard" in name else name: pod.status.podIP for name, pod in pods.items() if pod.status
+    }
+    chief = addresses["exp1-mnist-chief-0"]
+    hosts = {"training": chief, "status": chief, "tensorboard": addresses["tensorboard"]}
+    return Scene(release, {name: f"{host}:{PORTS[name]}" for name, host in hosts.items()}, elsewhere)
+
+
+def test_strangers_reach_only_what_values_allow(scene: Scene) -> None:
+    scene.await_reached(ALLOWED, "the policy's effect")
+
+
+def test_without_lists_only_the_release_reaches_anything(scene: Scene) -> None:
+    none = {"networkPolicy": {"statusFrom": [], "tensorboardFrom": []}}
+    dataclasses.replace(scene.release, values=merge_values(scene.release.values, none)).upgrade()
+    peers = set(scene.release.pods(scene.release.access.client()))
+    scene.await_reached(
+        {client: reached if client in peers else set() for client, reached in ALLOWED.items()}, "the end of exceptions"
+    )
+
+
+def test_without_the_policy_everybody_reaches_everything(scene: Scene) -> None:
+    off = {"networkPolicy": {"enabled": False}}
+    dataclasses.replace(scene.release, values=merge_values(scene.release.values, off)).upgrade()
+    scene.await_reached(dict.fromkeys(ALLOWED, EVERYTHING), "no policy at all")

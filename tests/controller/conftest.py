@@ -1,0 +1,118 @@
+"""The run controller as a process of its own, from its zipapp, against the small API server of fake_api.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fake_api import NAMESPACE, STATE_NAME, FakeApi, make_pod
+from trainchart_launcher.bundle import build_controller
+
+SOURCES = Path(__file__).parents[2] / "training-images"
+ROLES = {"chief": 1, "worker": 2, "ps": 1}
+IMPATIENT = """\
+import os, sys
+from trainchart_controller.control import Controller
+from trainchart_controller.pod_watch import WatchTimes
+from trainchart_controller.settings import read_settings
+code = Controller(read_settings(os.environ), WatchTimes(silence=float(os.environ['SILENCE']), first_retry=0.02)).run()
+sys.stderr.flush()
+os._exit(code)
+"""
+"""The same controller with less patience than the API servers of real clusters need."""
+
+
+class ControllerProcess:
+    """One controller; its log is read when it has ended."""
+
+    def __init__(self, command: list[str], environ: dict[str, str], log: Path) -> None:
+        self._log = log
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(command, env=environ, stderr=file, stdout=file)
+
+    def wait(self) -> int:
+        return self.process.wait(timeout=20)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+
+@pytest.fixture(scope="session")
+def controller_pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("controller") / "controller.pyz"
+    path.write_bytes(build_controller(SOURCES / "controller", SOURCES / "runtime"))
+    return path
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[FakeApi]:
+    folder = tmp_path / "service-account"
+    folder.mkdir()
+    server = FakeApi(folder)
+    server.replicas = {f"exp1-mnist-{role}": 1 for role in ROLES}
+    for role in ROLES:
+        server.put_pod(make_pod(f"{role}-0"))
+    with server.serve():
+        yield server
+
+
+@pytest.fixture
+def start(api, controller_pyz: Path, tmp_path: Path):
+    """Start a controller: impatient unless told otherwise, with changed variables, any number of times."""
+    started = []
+    roles = {role: {"name": f"exp1-mnist-{role}", "replicas": number} for role, number in ROLES.items()}
+    cluster = {"strategy": "parameter-server", "service": "exp1", "port": 2222, "statusPort": 2223, "roles": roles}
+    (tmp_path / "cluster.json").write_text(json.dumps(cluster))
+    selector = {"app.kubernetes.io/instance": "exp1", "app.kubernetes.io/name": "mnist"}
+    settings = {"maxRestarts": 3, "startDeadlineSeconds": 1800, "evaluatorGraceSeconds": 600, "selector": selector}
+
+    def start(python=sys.executable, flags=(), patient=False, wrapper=(), settings=settings, **variables):
+        environ = {
+            "PATH": os.environ["PATH"],
+            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+            "KUBERNETES_SERVICE_PORT": str(api.port),
+            "TRAINCHART_SERVICE_ACCOUNT_DIR": str(api.folder),
+            "TRAINCHART_RELEASE": "exp1",
+            "TRAINCHART_NAMESPACE": NAMESPACE,
+            "TRAINCHART_POD_NAME": "exp1-mnist-controller-x7k2p",
+            "TRAINCHART_RUN_ID": "run-1",
+            "TRAINCHART_STATE_NAME": STATE_NAME,
+            "TRAINCHART_CLUSTER_FILE": str(tmp_path / "cluster.json"),
+            "TRAINCHART_RUN_SETTINGS": json.dumps(settings),
+            "SILENCE": "100",
+            **variables,
+        }
+        program = [str(controller_pyz)] if patient else ["-c", IMPATIENT]
+        if not patient:
+            environ["PYTHONPATH"] = str(controller_pyz)
+        process = ControllerProcess(
+            [*wrapper, python, *flags, *program], environ, tmp_path / f"controller-{len(started)}.log"
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for each in started:
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.wait()
+
+
+@pytest.fixture
+def run_to_phase(api):
+    """Let the missing worker come, and wait until a phase is recorded."""
+
+    def run_to_phase(phase: str) -> None:
+        api.wait_for(lambda: api.state() and api.replicas["exp1-mnist-worker"] == 2, "workers scaled")
+        api.put_pod(make_pod("worker-1"))
+        api.wait_for(lambda: api.state()["phase"] == phase, phase)
+        api.wait_for(lambda: api.open_watches() == 1, "a watch")
+
+    return run_to_phase

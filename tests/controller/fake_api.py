@@ -1,0 +1,351 @@
+"""A small API server for the run controller's tests: the objects of one release, watches, and every kind of trouble.
+
+It speaks TLS on 127.0.0.1 and holds pods, the scale of StatefulSets, one ConfigMap and Events. There is no
+controller behind it: pods come and go as the test says, except that a set scaled down loses its pods if asked to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import ipaddress
+import json
+import socket
+import ssl
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from trainchart_runtime import causes
+from trainchart_runtime.causes import Cause
+from trainchart_runtime.termination import Termination, dump_termination
+
+NAMESPACE = "team-a"
+STATE_NAME = "exp1-mnist-state"
+STATE_PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{STATE_NAME}"
+PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
+SETS_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
+EVENTS_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
+
+
+def make_pod(task: str, cause: Cause | None = None, *, run_id: str = "run-1", **fields: Any) -> dict[str, Any]:
+    """A running pod of release exp1; with a cause, its launcher has ended before with these words."""
+    task_type, _, ordinal = task.partition("-")
+    status: dict[str, Any] = {"name": "training", "restartCount": 0, "state": {"running": {}}}
+    if cause:
+        code = 0 if cause is causes.SUCCEEDED else 1
+        words = Termination(cause.name, code, task_type, int(ordinal), run_id, finished_at=1.0, **fields)
+        terminated = {"exitCode": code, "reason": "Completed", "message": dump_termination(words).decode()}
+        status = {**status, "restartCount": 1, "lastState": {"terminated": terminated}}
+    return {
+        "metadata": {"name": f"exp1-mnist-{task}", "uid": f"uid-{task}"},
+        "spec": {
+            "nodeName": "node-1",
+            "containers": [{"name": "training", "env": [{"name": "TRAINCHART_RUN_ID", "value": run_id}]}],
+        },
+        "status": {"phase": "Running", "containerStatuses": [status]},
+    }
+
+
+@dataclass
+class Fault:
+    """Answers that are errors: to so many requests whose method and path (with query) match."""
+
+    method: str
+    path: str
+    status: int
+    times: int
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class FakeApi:
+    """The server; change what it holds through its methods, from any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lock = threading.Condition()
+        self.token = "first-token"
+        self.requests: list[tuple[str, str]] = []
+        """Method and path with query, in the order of arrival."""
+        self.replicas: dict[str, int] = {}
+        self.events: list[dict[str, Any]] = []
+        self.faults: list[Fault] = []
+        self.is_mute = False
+        """Watches stay open and say nothing."""
+        self.removes_pods = True
+        """A set scaled to 0 loses its pods at once."""
+        self.page_size = 1000
+        self._version = 100
+        self._oldest = 0
+        self._pods: dict[str, dict[str, Any]] = {}
+        self._log: list[tuple[int, str, dict[str, Any]]] = []
+        self._state: dict[str, Any] = {"metadata": {"name": STATE_NAME, "uid": "5a3e", "resourceVersion": "100"}}
+        self._watches: list[tuple[Any, object]] = []
+        self._write_service_account()
+        self._server = _Server(("127.0.0.1", 0), _make_handler(self))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "ca.crt", folder / "server.key")
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.port = self._server.server_address[1]
+
+    @contextlib.contextmanager
+    def serve(self) -> Iterator[FakeApi]:
+        thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.break_watches()
+            self._server.shutdown()
+            self._server.server_close()
+            thread.join()
+
+    # --- what a test does ---------------------------------------------------------------------------------
+    def put_pod(self, pod: dict[str, Any]) -> None:
+        with self.lock:
+            name = pod["metadata"]["name"]
+            self._change("MODIFIED" if name in self._pods else "ADDED", pod)
+            self._pods[name] = pod
+
+    def remove_pod(self, name: str) -> None:
+        with self.lock:
+            self._change("DELETED", self._pods.pop(name))
+
+    def state(self) -> dict[str, Any]:
+        """Return the recorded state; empty before there is one."""
+        with self.lock:
+            text = self._state.get("data", {}).get("state.json")
+        return json.loads(text) if text else {}
+
+    def put_state(self, text: str) -> None:
+        """Write the record as somebody else."""
+        with self.lock:
+            self._version += 1
+            self._state["data"] = {"state.json": text}
+            self._state["metadata"]["resourceVersion"] = str(self._version)
+
+    def break_watches(self) -> None:
+        """Cut every open watch."""
+        with self.lock:
+            for connection, _ in self._watches:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            self._watches.clear()
+            self.lock.notify_all()
+
+    def cut_watches_in_the_middle(self) -> None:
+        """Cut every open watch in the middle of an event."""
+        with self.lock:
+            self._change("CUT", {"metadata": {}})
+
+    def expire_versions(self) -> None:
+        """Forget all changes so far: a watch from an older resourceVersion gets 410."""
+        with self.lock:
+            self._version += 1
+            self._oldest = self._version
+
+    def fail(self, method: str, path: str, status: int, times: int = 1, **headers: str) -> None:
+        with self.lock:
+            self.faults.append(Fault(method, path, status, times, headers))
+
+    def seen(self, method: str, path: str) -> int:
+        """Return how many requests came whose path holds `path`."""
+        with self.lock:
+            return sum(method == asked and path in where for asked, where in self.requests)
+
+    def wait_for(self, condition: Any, what: str, seconds: float = 15.0) -> None:
+        """Wait until `condition()` is true."""
+        with self.lock:
+            assert self.lock.wait_for(condition, seconds), f"not reached: {what}; requests: {self.requests[-12:]}"
+
+    # --- what a request does ------------------------------------------------------------------------------
+    def answer(self, method: str, path: str, token: str, body: Any) -> tuple[int, dict[str, Any], dict[str, str]]:
+        """Return status, answer and headers of a request that is no watch."""
+        with self.lock:
+            self.requests.append((method, path))
+            self.lock.notify_all()
+            for fault in self.faults:
+                if fault.times and fault.method == method and fault.path in path:
+                    fault.times -= 1
+                    return fault.status, {"message": f"fault {fault.status}"}, fault.headers
+            if token != f"Bearer {self.token}":
+                return 401, {"message": "Unauthorized"}, {}
+            status, answer = self._route(method, path, body)
+            self.lock.notify_all()
+            return status, answer, {}
+
+    def _route(self, method: str, path: str, body: Any) -> tuple[int, dict[str, Any]]:
+        where = urlsplit(path)
+        name = where.path.removeprefix(f"{SETS_PATH}/").removesuffix("/scale")
+        if (method, where.path) == ("GET", PODS_PATH):
+            return self._list_pods(parse_qs(where.query))
+        if (method, where.path) == ("GET", STATE_PATH):
+            return 200, self._state
+        if (method, where.path) == ("PATCH", STATE_PATH):
+            return self._patch_state(body)
+        if (method, where.path) == ("POST", EVENTS_PATH):
+            self.events.append(body)
+            return 201, body
+        if where.path.endswith("/scale") and name in self.replicas:
+            if method == "PATCH":
+                self._scale(name, body["spec"]["replicas"])
+            number = self.replicas[name]
+            return 200, {"kind": "Scale", "spec": {"replicas": number} if number else {}}
+        return 404, {"message": f"no {where.path}"}
+
+    def _list_pods(self, query: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
+        start = int(query.get("continue", ["0"])[0])
+        size = min(self.page_size, int(query.get("limit", ["1000"])[0]))
+        pods = list(self._pods.values())
+        metadata: dict[str, Any] = {"resourceVersion": str(self._version)}
+        if start + size < len(pods):
+            metadata["continue"] = str(start + size)
+        return 200, {"metadata": metadata, "items": pods[start : start + size]}
+
+    def _patch_state(self, body: Any) -> tuple[int, dict[str, Any]]:
+        if body["metadata"]["resourceVersion"] != self._state["metadata"]["resourceVersion"]:
+            return 409, {"message": "the object has been modified"}
+        self.put_state(body["data"]["state.json"])
+        return 200, self._state
+
+    def _scale(self, name: str, replicas: int) -> None:
+        self.replicas[name] = replicas
+        if replicas == 0 and self.removes_pods:
+            for pod in [pod for pod in self._pods if pod.rpartition("-")[0] == name]:
+                self.remove_pod(pod)
+
+    # --- watches ------------------------------------------------------------------------------------------
+    def open_watch(self, connection: Any, path: str) -> Iterator[dict[str, Any]]:
+        """Yield the events of one watch until it is cut."""
+        query = parse_qs(urlsplit(path).query)
+        position = int(query["resourceVersion"][0])
+        key = (connection, object())
+        with self.lock:
+            self._watches.append(key)
+            self.lock.notify_all()
+            if position < self._oldest:
+                yield {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}
+                return
+            while True:
+                if not self.is_mute:
+                    for version, kind, pod in [entry for entry in self._log if entry[0] > position]:
+                        position = version
+                        yield {"type": kind, "object": pod}
+                if key not in self._watches:
+                    return
+                self.lock.wait()
+
+    def end_watches(self) -> None:
+        """End every watch in good order, after a bookmark."""
+        with self.lock:
+            self._change("BOOKMARK", {"kind": "Pod", "metadata": {}})
+            self._watches.clear()
+            self.lock.notify_all()
+
+    def open_watches(self) -> int:
+        return len(self._watches)
+
+    def _change(self, kind: str, pod: dict[str, Any]) -> None:
+        self._version += 1
+        pod["metadata"]["resourceVersion"] = str(self._version)
+        self._log.append((self._version, kind, pod))
+        self.lock.notify_all()
+
+    def _write_service_account(self) -> None:
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "fake-api")])
+        now = datetime.datetime.now(datetime.UTC)
+        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        certificate = (
+            x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .add_extension(names, critical=False)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        (self.folder / "ca.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        (self.folder / "server.key").write_bytes(private)
+        self.rotate_token(self.token)
+
+    def rotate_token(self, token: str) -> None:
+        """Accept this token alone from now on, and put it where a pod finds it."""
+        with self.lock:
+            (self.folder / "token").write_text(token)
+            self.token = token
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # Controllers that are killed, or refuse our certificate, are part of the tests; bugs of this file are not.
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+def _make_handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def setup(self) -> None:
+            self.request.do_handshake()
+            super().setup()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+        def _respond(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            token = self.headers.get("Authorization", "")
+            if "watch=1" in self.path:
+                self._stream(token)
+                return
+            status, answer, headers = api.answer(self.command, self.path, token, body)
+            self._send(status, answer, headers)
+
+        def _send(self, status: int, answer: dict[str, Any], headers: dict[str, str]) -> None:
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def _stream(self, token: str) -> None:
+            # A watch passes the same gate as any request.
+            status, answer, headers = api.answer("GET", self.path, token, None)
+            if status != 200:
+                self._send(status, answer, headers)
+                return
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for event in api.open_watch(self.connection, self.path):
+                line = json.dumps(event).encode() + b"\n"
+                if event["type"] == "CUT":
+                    self.wfile.write(b"%x\r\n%s" % (len(line), line[:20]))
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    return
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+                self.wfile.flush()
+            self.wfile.write(b"0\r\n\r\n")
+
+    for method in ("GET", "PATCH", "POST"):
+        setattr(Handler, f"do_{method}", Handler._respond)
+    return Handler

@@ -1,0 +1,184 @@
+"""Whole runs under the controller: from the first scale to its exit code, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from fake_api import make_pod
+from trainchart_runtime import causes
+
+CHIEF, WORKER, PS = "exp1-mnist-chief", "exp1-mnist-worker", "exp1-mnist-ps"
+
+UNSELECTIVE = '{"maxRestarts": 3, "startDeadlineSeconds": 1800, "evaluatorGraceSeconds": 600, "selector": {}}'
+
+
+def writes(api):
+    return [path.rpartition("statefulsets/")[2] for method, path in api.requests if method == "PATCH"]
+
+
+def test_a_run_from_start_to_success(api, start, run_to_phase):
+    controller = start(patient=True)
+    run_to_phase("Running")
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED, step=800, metrics={"accuracy": 0.96}))
+    assert controller.wait() == 0
+    state = api.state()
+    assert (state["phase"], state["runId"], state["roles"]["worker"]["wanted"]) == ("Succeeded", "run-1", 2)
+    assert (state["verdict"]["step"], state["verdict"]["metrics"]) == (800, {"accuracy": 0.96})
+    assert api.replicas == {CHIEF: 0, WORKER: 0, PS: 0}
+    state_path = next(path for path in writes(api) if "configmaps" in path)
+    scales = [path.partition("/")[0] for path in writes(api) if path != state_path]
+    assert scales == [WORKER, CHIEF, WORKER, PS]
+    assert writes(api)[0] == state_path, "recorded before anything is scaled"
+    reasons = [event["reason"] for event in api.events]
+    assert reasons == ["RunStarting", "RunRunning", "RunFinishing", "RunStopping", "RunSucceeded"]
+    assert {event["involvedObject"]["uid"] for event in api.events} == {"5a3e"}
+    assert "RunSucceeded: every pod is gone" in controller.log and "Traceback" not in controller.log
+
+
+def test_a_failed_run_frees_everything_and_says_so_in_its_exit_code(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    api.put_pod(make_pod("worker-1", causes.MODULE_MISSING, error="ModuleNotFoundError: No module named 'tensorboard'"))
+    assert controller.wait() == 42
+    verdict = api.state()["verdict"]
+    assert (verdict["result"], verdict["cause"], verdict["pod"]) == ("Failed", "module-missing", f"{WORKER}-1")
+    assert verdict["error"].startswith("ModuleNotFoundError")
+    assert set(api.replicas.values()) == {0}
+    assert [event["reason"] for event in api.events if event["type"] == "Warning"] == ["RunStopping", "RunFailed"]
+
+
+def test_the_verdict_is_recorded_even_if_nothing_can_be_scaled_yet(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    api.fail("PATCH", "/scale", 403, times=3)
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert controller.wait() == 0
+    assert api.state()["phase"] == "Succeeded" and set(api.replicas.values()) == {0}
+    reasons = [event["reason"] for event in api.events]
+    assert reasons[-3:] == ["RunFinishing", "RunStopping", "RunSucceeded"], "told once, after the scale"
+    assert controller.log.count(" 403 ") == 1, "one line for one kind of trouble"
+
+
+def test_pods_that_do_not_go_are_waited_for(api, start, run_to_phase):
+    api.removes_pods = False
+    controller = start()
+    run_to_phase("Running")
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    api.wait_for(lambda: set(api.replicas.values()) == {0}, "scaled to 0")
+    for pod in (f"{CHIEF}-0", f"{WORKER}-0", f"{WORKER}-1"):
+        api.remove_pod(pod)
+    assert api.state()["phase"] == "Stopping" and controller.process.poll() is None
+    api.remove_pod(f"{PS}-0")
+    assert controller.wait() == 0
+
+
+@pytest.mark.parametrize("phase", ["Starting", "Running"])
+def test_a_killed_controller_is_followed_by_one_that_goes_on(api, start, run_to_phase, phase):
+    first = start()
+    api.wait_for(lambda: api.state().get("phase") == "Starting", "started")
+    if phase == "Running":
+        run_to_phase("Running")
+    first.process.kill()
+    first.wait()
+    since = api.state()["since"]
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    second = start()
+    assert second.wait() == 0
+    assert api.state()["phase"] == "Succeeded" and api.state()["attempt"] == 1
+    assert api.state()["history"][0]["at"] <= since
+    assert [entry["phase"] for entry in api.state()["history"]].count("Starting") == 1
+
+
+@pytest.mark.parametrize("cause", [causes.SUCCEEDED, causes.SYNTAX_ERROR], ids=lambda cause: cause.name)
+def test_a_finished_run_stays_finished_through_an_upgrade(api, start, cause):
+    api.put_pod(make_pod("chief-0", cause))
+    code = start().wait()
+    verdict = api.state()["verdict"]
+    api.replicas[WORKER] = 1
+    api.put_pod(make_pod("worker-0"))
+    assert start().wait() == code == (0 if cause is causes.SUCCEEDED else 42)
+    assert api.replicas[WORKER] == 0 and api.state()["verdict"] == verdict
+
+
+def test_a_new_run_id_starts_a_new_run(api, start):
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert start().wait() == 0
+    start(TRAINCHART_RUN_ID="run-2")
+    api.wait_for(lambda: api.replicas == {CHIEF: 1, WORKER: 2, PS: 1}, "scaled up")
+    assert (api.state()["runId"], api.state()["phase"], api.state()["verdict"]) == ("run-2", "Starting", None)
+
+
+def test_a_wiped_record_starts_nothing(api, start):
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert start().wait() == 0
+    api.put_state("")
+    second = start()
+    assert second.wait() == 0
+    assert api.state()["phase"] == "StateLost" and set(api.replicas.values()) == {0}
+    assert "RunStateLost: the record of this run is gone" in second.log
+
+
+def test_a_damaged_record_stops_everything_until_it_is_repaired(api, start, run_to_phase):
+    first = start()
+    run_to_phase("Running")
+    first.process.kill()
+    first.wait()
+    good = api.state()
+    api.put_state(json.dumps({**good, "version": 9}))
+    second = start()
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    api.wait_for(lambda: api.events[-1]["reason"] == "RunStateUnusable", "told")
+    assert set(api.replicas.values()) == {1, 2} and "its version is 9" in api.events[-1]["message"]
+    api.put_state(json.dumps(good))
+    assert second.wait() == 0
+
+
+def test_a_controller_whose_run_was_followed_by_another_leaves_without_a_deed(api, start, run_to_phase):
+    old = start()
+    run_to_phase("Running")
+    api.put_state(json.dumps({**api.state(), "runId": "run-2"}))
+    before = dict(api.replicas)
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert old.wait() == 0
+    assert api.replicas == before and api.state()["runId"] == "run-2"
+    assert "run 'run-2' has followed run 'run-1'" in old.log
+
+
+def test_a_second_controller_of_the_same_run_does_no_harm(api, start, run_to_phase):
+    first, second = start(), start()
+    api.wait_for(lambda: api.state() and api.replicas["exp1-mnist-worker"] == 2, "workers scaled")
+    api.put_pod(make_pod("worker-1"))
+    api.wait_for(lambda: api.state()["phase"] == "Running", "running")
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert (first.wait(), second.wait()) == (0, 0)
+    assert [entry["phase"] for entry in api.state()["history"]] == [
+        "Starting", "Running", "Finishing", "Stopping", "Succeeded",
+    ]  # fmt: skip
+
+
+def test_sigterm_ends_it_at_once_and_changes_nothing(api, start, run_to_phase):
+    controller = start(patient=True)
+    run_to_phase("Running")
+    before = (dict(api.replicas), api.state(), len(writes(api)))
+    controller.process.send_signal(signal.SIGTERM)
+    assert controller.wait() == 143
+    assert (dict(api.replicas), api.state(), len(writes(api))) == before
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "problem"),
+    [
+        ("TRAINCHART_NAMESPACE", "", "the variable TRAINCHART_NAMESPACE is not set"),
+        ("TRAINCHART_CLUSTER_FILE", "/none/cluster.json", "cannot read /none/cluster.json"),
+        ("TRAINCHART_RUN_SETTINGS", "{", "TRAINCHART_RUN_SETTINGS is not JSON"),
+        ("TRAINCHART_RUN_SETTINGS", "{}", "needs 'maxRestarts' as a number of at least 0, not None"),
+        ("TRAINCHART_RUN_SETTINGS", UNSELECTIVE, "needs 'selector' as an object of labels"),
+    ],
+)
+def test_a_chart_that_does_not_fit_is_explained(start, api, variable, value, problem):
+    controller = start(patient=True, **{variable: value})
+    assert controller.wait() == 78
+    assert problem in controller.log and api.requests == []

@@ -1,0 +1,153 @@
+"""API servers that are away, slow, forbidding or forgetful, and connections that break or fall silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fake_api import FakeApi, make_pod
+from trainchart_launcher.bundle import build_controller
+from trainchart_runtime import causes
+
+SOURCES = Path(__file__).parents[2] / "training-images"
+
+
+def finish(api, controller):
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert controller.wait() == 0
+    assert api.state()["phase"] == "Succeeded" and set(api.replicas.values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/pods?", 401), ("/pods?", 403), ("/configmaps/", 429), ("/configmaps/", 403), ("/scale", 500), ("/scale", 503)],
+)
+def test_an_api_server_that_refuses_for_a_while_only_delays(api, start, run_to_phase, path, status):
+    api.fail("GET", path, status, times=3, **({"Retry_After": "0"} if status == 429 else {}))
+    controller = start()
+    run_to_phase("Running")
+    finish(api, controller)
+    assert controller.log.count(f" {status} ") == 1 and "works again" in controller.log
+
+
+def test_a_throttling_server_is_given_the_time_it_asks_for(api, start):
+    api.fail("GET", "/configmaps/", 429, times=1, Retry_After="7")
+    start()
+    api.wait_for(lambda: api.seen("GET", "/pods") >= 2, "watching")
+    assert api.seen("GET", "/configmaps/") == 1
+
+
+def test_events_that_may_not_be_created_delay_nothing(api, start, run_to_phase):
+    api.fail("POST", "/events", 403, times=1000)
+    controller = start()
+    run_to_phase("Running")
+    finish(api, controller)
+    assert api.events == [] and controller.log.count("creating Events") == 1
+
+
+def test_a_watch_that_breaks_in_an_event_is_followed_by_a_list(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    lists = api.seen("GET", "limit=")
+    api.cut_watches_in_the_middle()
+    api.wait_for(lambda: api.seen("GET", "limit=") > lists, "listed again")
+    finish(api, controller)
+    assert "watching pods: the watch broke off: IncompleteRead" in controller.log
+
+
+def test_nothing_is_missed_by_a_watch_that_breaks_between_events(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    with api.lock:
+        api.break_watches()
+        api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert controller.wait() == 0
+    assert api.state()["phase"] == "Succeeded"
+
+
+def test_a_watch_that_ends_in_order_goes_on_where_it_was(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    lists, watches = api.seen("GET", "limit="), api.seen("GET", "watch=1")
+    api.end_watches()
+    api.wait_for(lambda: api.seen("GET", "watch=1") > watches and api.open_watches() == 1, "watching again")
+    assert api.seen("GET", "limit=") == lists
+    finish(api, controller)
+
+
+def test_a_version_that_is_too_old_is_followed_by_a_list(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    lists = api.seen("GET", "limit=")
+    with api.lock:
+        api.expire_versions()
+        api._watches.clear()
+        api.lock.notify_all()
+    api.wait_for(lambda: api.seen("GET", "limit=") > lists and api.open_watches() == 1, "listed again")
+    finish(api, controller)
+
+
+def test_a_connection_that_falls_silent_is_noticed(api, start, run_to_phase):
+    controller = start(SILENCE="0.5")
+    run_to_phase("Running")
+    api.is_mute = True
+    finish(api, controller)
+
+
+def test_a_record_that_somebody_else_has_written_is_read_again(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    reads = api.seen("GET", "/configmaps/")
+    api.fail("PATCH", "/configmaps/", 409, times=2)
+    finish(api, controller)
+    assert api.seen("GET", "/configmaps/") == reads + 2
+
+
+def test_a_new_token_is_used_at_once(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    api.wait_for(lambda: api.events[-1:] and api.events[-1]["reason"] == "RunRunning", "everything said")
+    api.rotate_token("second-token")
+    finish(api, controller)
+    assert " 401 " not in controller.log
+
+
+def test_many_pods_are_listed_in_pages(api, start, run_to_phase):
+    api.page_size = 2
+    controller = start()
+    run_to_phase("Running")
+    assert api.seen("GET", "continue=2") >= 1
+    finish(api, controller)
+
+
+def test_a_server_with_a_foreign_certificate_gets_no_token(api, start, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    FakeApi(other)
+    (api.folder / "ca.crt").write_bytes((other / "ca.crt").read_bytes())
+    controller = start()
+    while "CERTIFICATE_VERIFY_FAILED" not in controller.log:
+        assert controller.process.poll() is None
+    assert api.requests == []
+
+
+def test_a_server_that_was_away_at_the_start_is_waited_for(api, start):
+    port = api.port
+    controller = start(KUBERNETES_SERVICE_PORT="1")
+    while "cannot connect to 127.0.0.1:1" not in controller.log:
+        assert controller.process.poll() is None
+    assert port != 1 and controller.process.poll() is None
+
+
+def test_replicas_that_vanish_with_their_pods_are_put_right(api, start, run_to_phase):
+    start()
+    run_to_phase("Running")
+    api.replicas["exp1-mnist-worker"] = 1
+    api.remove_pod("exp1-mnist-worker-1")
+    api.wait_for(lambda: api.replicas["exp1-mnist-worker"] == 2, "scaled again")
+
+
+def test_the_zipapp_is_the_same_every_time(controller_pyz):
+    again = build_controller(SOURCES / "controller", SOURCES / "runtime")
+    assert again == controller_pyz.read_bytes() and again.startswith(b"#!/usr/bin/env python3\n")

@@ -1,0 +1,89 @@
+"""Objects of two namespaces do not meet: equal names and labels there are no fault, and one cannot serve the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainchart.check.finding import Case, CheckInput
+from trainchart.check.registry import find_rules
+from trainchart.check.runner import run_checks
+from trainchart.kubernetes_yaml import parse_documents
+from trainchart.rendering import Manifest, Rendering
+
+WORKLOAD = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web, namespace: NAMESPACE}
+spec:
+  replicas: 2
+  serviceName: web
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      serviceAccountName: web
+      containers: [{name: web, image: "web:1", ports: [{name: http, containerPort: 80}]}]
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+"""
+BESIDE = {
+    "service": "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: NAMESPACE}\n"
+    "spec: {selector: {app: web}, ports: [{port: 80}]}\n",
+    "account": "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web, namespace: NAMESPACE}\n"
+    "automountServiceAccountToken: false\n",
+    "policy": "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web, namespace: NAMESPACE}\n"
+    "spec: {podSelector: {matchLabels: {app: web}}}\n",
+    "budget": "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: NAMESPACE}\n"
+    "spec: {selector: {matchLabels: {app: web}}, minAvailable: 2}\n",
+    "claim": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: NAMESPACE}\n"
+    "spec: {accessModes: [ReadWriteOnce]}\n",
+}
+
+
+def find(rule: str, *texts: str) -> list[str]:
+    manifests = tuple(Manifest("a.yaml", document) for text in texts for document in parse_documents(text))
+    given = CheckInput(files={}, cases=(Case("", Rendering("", "default", manifests, {})),))
+    return [finding.message for finding in run_checks(given, find_rules((rule,))).findings]
+
+
+def inside(namespace: str, text: str = WORKLOAD) -> str:
+    return text.replace("NAMESPACE", namespace)
+
+
+@pytest.mark.parametrize("rule", ["selectors-own", "names-fit", "objects-unique"])
+def test_equal_names_and_labels_in_two_namespaces_are_no_fault(rule: str) -> None:
+    assert find(rule, inside("one"), inside("two")) == []
+    assert find(rule, inside("one"), inside("one")) != []
+
+
+@pytest.mark.parametrize("rule", ["names-fit", "objects-unique"])
+def test_no_namespace_is_the_one_of_the_release(rule: str) -> None:
+    assert find(rule, inside("default"), inside("''")) != []
+
+
+@pytest.mark.parametrize(
+    ("rule", "beside"),
+    [
+        ("service-targets", "service"),
+        ("service-names", "service"),
+        ("token-unused", "account"),
+        ("network-policy", "policy"),
+    ],
+)
+def test_what_serves_pods_stands_in_their_namespace(rule: str, beside: str) -> None:
+    assert find(rule, inside("one"), inside("one", BESIDE[beside])) == []
+    assert find(rule, inside("one"), inside("two", BESIDE[beside])) != []
+
+
+@pytest.mark.parametrize(("rule", "beside"), [("budget-blocks", "budget"), ("access-modes", "claim")])
+def test_what_blocks_pods_stands_in_their_namespace(rule: str, beside: str) -> None:
+    assert find(rule, inside("one"), inside("one", BESIDE[beside])) != []
+    assert [m for m in find(rule, inside("one"), inside("two", BESIDE[beside])) if "selects no pods" not in m] == []
+
+
+def test_an_account_is_granted_rights_in_its_own_namespace() -> None:
+    binding = (
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: web, namespace: two}\n"
+        "subjects: [{kind: ServiceAccount, name: web, namespace: NAMESPACE}]\n"
+    )
+    assert find("token-unused", inside("one"), inside("one", binding)) == []
+    assert find("token-unused", inside("one"), inside("two", binding)) != []

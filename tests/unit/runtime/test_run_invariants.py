@@ -1,0 +1,146 @@
+"""A small world of sets and pods in which anything may happen, in any order: what must hold all the same.
+
+Controllers die between recording and scaling, look late, look twice, and see pods that end, vanish and come back.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from trainchart_runtime import causes
+from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED, PARAMETER_SERVER, Cluster, Role, Task
+from trainchart_runtime.run_observation import ContainerEnd, Observation, PodView
+from trainchart_runtime.run_rules import RunPlan, decide
+from trainchart_runtime.run_state import FAILED, STATE_LOST, SUCCEEDED, dump_state, parse_state
+from trainchart_runtime.termination import Termination
+
+GROUPS = [
+    (PARAMETER_SERVER, {"chief": 1, "worker": 2, "ps": 1, "evaluator": 1}),
+    (PARAMETER_SERVER, {"chief": 1, "worker": 1, "ps": 2}),
+    (MULTI_WORKER_MIRRORED, {"worker": 3}),
+]
+ENDS = [causes.SUCCEEDED, causes.PROGRAM_ERROR, causes.PEER_LOST, causes.TERMINATED, None]
+MAX_RESTARTS = 2
+
+
+class Release(RuleBasedStateMachine):
+    """Kubernetes, as far as the rules can tell, and the record that controllers leave in it."""
+
+    @initialize(group=st.sampled_from(GROUPS))
+    def install(self, group):
+        strategy, replicas = group
+        self.roles = {role: Role(f"exp1-{role}", number) for role, number in replicas.items()}
+        cluster = Cluster(strategy, "exp1", 2222, 2223, self.roles)
+        self.plan = RunPlan("run-1", cluster, MAX_RESTARTS, 100.0, 50.0)
+        self.sets = {role.name: 1 for role in self.roles.values()}
+        self.pods = {}
+        self.record = ""
+        self.now = 1000.0
+        self.verdict = None
+        self.exit_code = None
+        self.create_pods()
+
+    def create_pods(self):
+        for task_type, role in self.roles.items():
+            for ordinal in range(self.sets[role.name]):
+                name = f"{role.name}-{ordinal}"
+                self.pods.setdefault(name, PodView(name, Task(task_type, ordinal), run_id="run-1"))
+
+    def remove_pods(self):
+        wanted = {f"{name}-{ordinal}" for name, number in self.sets.items() for ordinal in range(number)}
+        self.pods = {name: pod for name, pod in self.pods.items() if name in wanted}
+
+    @rule()
+    def reconcile(self):
+        self.create_pods()
+        self.remove_pods()
+
+    @rule(seconds=st.sampled_from([0.1, 5.0, 60.0]))
+    def wait(self, seconds):
+        self.now += seconds
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.pods)
+    def start_a_container(self, data):
+        pod = self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
+        if not pod.is_running:
+            self.pods[pod.name] = pod._replace(is_running=True, restarts=pod.deaths)
+
+    @rule(data=st.data(), cause=st.sampled_from(ENDS))
+    @precondition(lambda self: any(pod.is_running for pod in self.pods.values()))
+    def end_a_container(self, data, cause):
+        running = sorted(name for name, pod in self.pods.items() if pod.is_running)
+        pod = self.pods[data.draw(st.sampled_from(running))]
+        code = 0 if cause is causes.SUCCEEDED else 1
+        words = cause and Termination(cause.name, code, *pod.task, run_id="run-1", finished_at=self.now)
+        ends = (ContainerEnd(code if cause else 137, termination=words, finished_at=self.now), *pod.ends)[:2]
+        self.pods[pod.name] = pod._replace(is_running=False, ends=ends)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.pods)
+    def lose_a_pod(self, data):
+        del self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
+
+    @rule(data=st.data())
+    def upgrade_raises_a_set(self, data):
+        # Replacing objects (helm upgrade --force) brings the default of 1 back. Never all before a record exists.
+        self.sets[data.draw(st.sampled_from(sorted(self.sets)))] = 1
+
+    @rule(dies_after=st.sampled_from(["recording", "one scale", "all"]))
+    def control(self, dies_after="all"):
+        recorded = parse_state(self.record) if self.record else None
+        decision = decide(self.plan, Observation(self.now, tuple(self.pods.values()), dict(self.sets)), recorded)
+        self.check(recorded, decision)
+        if not decision.is_recorded:
+            self.record = dump_state(decision.state)
+            assert parse_state(self.record) == decision.state
+        for scale in decision.scales[: {"recording": 0, "one scale": 1, "all": None}[dies_after]]:
+            self.sets[scale.set_name] = scale.replicas
+        self.exit_code = decision.exit_code
+        self.verdict = decision.state.verdict
+
+    def check(self, recorded, decision):
+        state = decision.state
+        assert state.phase != STATE_LOST
+        if recorded and recorded.verdict:
+            assert state.verdict == recorded.verdict, "a verdict never changes"
+        if state.verdict:
+            assert all(scale.replicas == 0 for scale in decision.scales), "nothing is started after a verdict"
+        if decision.scales:
+            assert not decision.is_recorded, "nothing is scaled without a record"
+        if decision.exit_code is not None:
+            assert not self.pods and not any(self.sets.values()), "nothing is left behind"
+            assert (decision.exit_code == 0) == (state.verdict.result == SUCCEEDED)
+        if state.verdict and state.verdict.result == FAILED and not (recorded and recorded.verdict):
+            assert state.verdict.cause and (state.verdict.pod or state.verdict.cause == "start-deadline")
+
+    @invariant()
+    def a_success_that_was_recorded_is_not_forgotten(self):
+        state = parse_state(self.record) if getattr(self, "record", "") else None
+        if state and state.verdict is None:
+            assert (state.pending_verdict is not None) == (state.phase == "Finishing")
+
+    def teardown(self):
+        """Left in peace, a run that has a verdict ends and holds nothing; the same look twice says nothing new."""
+        if not hasattr(self, "plan"):
+            return
+        self.control()
+        if self.verdict is None:
+            seen = Observation(self.now, tuple(self.pods.values()), dict(self.sets))
+            again = decide(self.plan, seen, parse_state(self.record))
+            assert again.is_recorded and not again.scales and not again.notices
+            over = max(pod.deaths for pod in self.pods.values()) if self.pods else 0
+            finishing = parse_state(self.record).phase == "Finishing"
+            wordless = all(end.termination is None for pod in self.pods.values() for end in pod.ends)
+            assert finishing or not wordless or over <= MAX_RESTARTS, "restarted past the budget"
+            return
+        for _ in range(3):
+            self.reconcile()
+            self.control()
+        assert self.exit_code == (0 if self.verdict.result == SUCCEEDED else 42)
+
+
+TestRelease = Release.TestCase
+TestRelease.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)

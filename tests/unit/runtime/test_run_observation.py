@@ -1,0 +1,106 @@
+"""Pod objects as the API server gives them, reduced to what the rules need."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from trainchart_runtime import causes
+from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role, Task
+from trainchart_runtime.run_observation import ContainerEnd, find_task, parse_pod
+from trainchart_runtime.termination import Termination, dump_termination
+
+CLUSTER = Cluster(PARAMETER_SERVER, "exp1", 2222, 2223, {"chief": Role("exp1-chief", 1), "worker": Role("exp1-w", 12)})
+WORDS = Termination(causes.SUCCEEDED.name, 0, "worker", 11, "run-1", step=800, lines=("done",))
+POD = {
+    "metadata": {"name": "exp1-w-11", "uid": "0c6e"},
+    "spec": {
+        "nodeName": "node-2",
+        "containers": [
+            {"name": "proxy", "env": [{"name": "TRAINCHART_RUN_ID", "value": "no"}]},
+            {"name": "training", "env": [{"name": "OTHER"}, {"name": "TRAINCHART_RUN_ID", "value": "run-1"}]},
+        ],
+    },
+    "status": {
+        "phase": "Running",
+        "containerStatuses": [
+            {"name": "proxy", "restartCount": 9, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+            {
+                "name": "training",
+                "restartCount": 1,
+                "state": {"running": {"startedAt": "2026-11-21T10:00:00Z"}},
+                "lastState": {
+                    "terminated": {
+                        "exitCode": 0,
+                        "reason": "Completed",
+                        "finishedAt": "2026-11-21T09:59:59Z",
+                        "message": dump_termination(WORDS).decode(),
+                    }
+                },
+            },
+        ],
+    },
+}
+
+
+def test_a_parked_pod():
+    view = parse_pod(CLUSTER, POD)
+    assert (view.name, view.task, view.uid, view.node) == ("exp1-w-11", Task("worker", 11), "0c6e", "node-2")
+    assert (view.run_id, view.is_running, view.is_deleting, view.problem) == ("run-1", True, False, "")
+    assert (view.restarts, view.deaths) == (1, 1)
+    assert view.ends == (ContainerEnd(0, "Completed", "", WORDS, 1795255199.0),)
+    assert view.ends[0].succeeded
+
+
+def test_the_newest_end_comes_first_and_foreign_words_are_kept_as_detail():
+    pod = copy.deepcopy(POD)
+    training = pod["status"]["containerStatuses"][1]
+    training["state"] = {"terminated": {"exitCode": 128, "reason": "StartError", "message": "runc: no python3"}}
+    view = parse_pod(CLUSTER, pod)
+    assert [(end.exit_code, end.detail) for end in view.ends] == [(128, "runc: no python3"), (0, "")]
+    assert (view.is_running, view.deaths) == (False, 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "problem"),
+    [
+        ({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2"}]},
+         "Unschedulable: 0/2"),
+        ({"conditions": [{"type": "PodScheduled", "status": "True"}]}, ""),
+        ({"reason": "Evicted", "message": "low on memory"}, "Evicted: low on memory"),
+        ({"containerStatuses": [{"name": "training", "state": {"waiting": {"reason": "ContainerCreating"}}}]}, ""),
+        ({"containerStatuses": [{"name": "training", "state": {"waiting": {"reason": "ImagePullBackOff", "message":
+         "not found"}}}]}, "ImagePullBackOff: not found"),
+        ({}, ""),
+    ],
+)  # fmt: skip
+def test_why_a_container_does_not_run(status, problem):
+    view = parse_pod(CLUSTER, {"metadata": {"name": "exp1-chief-0"}, "status": status})
+    assert view.problem == problem
+    assert (view.run_id, view.is_running, view.ends, view.deaths) == (None, False, (), 0)
+
+
+def test_a_pod_that_is_going():
+    pod = {**POD, "metadata": {"name": "exp1-chief-0", "deletionTimestamp": "2026-11-21T10:00:00Z"}}
+    assert parse_pod(CLUSTER, pod).is_deleting
+
+
+@pytest.mark.parametrize(
+    ("variable", "run_id"),
+    [({}, ""), ({"value": ""}, ""), ({"value": "7"}, "7"), ({"valueFrom": {"fieldRef": {}}}, None)],
+)
+def test_an_empty_run_id_is_an_identity_too(variable, run_id):
+    environment = [{"name": "TRAINCHART_RUN_ID", **variable}]
+    spec = {"containers": [{"name": "training", "env": environment}]}
+    assert parse_pod(CLUSTER, {"metadata": {"name": "exp1-w-0"}, "spec": spec}).run_id == run_id
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [("exp1-w-0", Task("worker", 0)), ("exp1-controller-ab12c-x9", None), ("exp1-w", None), ("exp1-w-x", None),
+     ("exp1-tensorboard-6d5f-0", None), ("exp1-w-²", None), ("", None)],
+)  # fmt: skip
+def test_only_training_pods_are_seen(name, task):
+    assert find_task(CLUSTER, name) == task
+    assert (parse_pod(CLUSTER, {"metadata": {"name": name}}) is None) == (task is None)

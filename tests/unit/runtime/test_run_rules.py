@@ -1,0 +1,345 @@
+"""What the run controller decides, by tables: start, verdict, failure, deadlines, and the day after."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainchart_runtime import causes
+from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED, PARAMETER_SERVER, SINGLE, Cluster, Role, Task
+from trainchart_runtime.run_observation import ContainerEnd, Observation, PodView
+from trainchart_runtime.run_rules import RunPlan, Scale, decide
+from trainchart_runtime.run_state import (
+    FAILED,
+    FINISHING,
+    RUNNING,
+    STARTING,
+    STATE_LOST,
+    STOPPING,
+    SUCCEEDED,
+    RoleState,
+    dump_state,
+    parse_state,
+)
+from trainchart_runtime.termination import Termination
+
+NOW = 1_790_000_000.0
+PSS = {"chief": 1, "worker": 2, "ps": 1}
+
+
+def make_plan(strategy=PARAMETER_SERVER, run_id="run-1", **replicas):
+    roles = {role: Role(f"exp1-mnist-{role}", number) for role, number in (replicas or PSS).items()}
+    return RunPlan(run_id, Cluster(strategy, "exp1-mnist", 2222, 2223, roles), 3, 1800.0, 600.0)
+
+
+PLAN = make_plan()
+
+
+def words(cause=causes.SUCCEEDED, task="chief-0", code=0, run_id="run-1", **more):
+    task_type, _, index = task.partition("-")
+    return Termination(cause.name, code, task_type, int(index), run_id, finished_at=NOW, **more)
+
+
+def end(cause=causes.SUCCEEDED, code=0, run_id="run-1", **more):
+    return ContainerEnd(code, termination=words(cause, code=code, run_id=run_id, **more))
+
+
+def pod(task, *ends, run_id="run-1", **more):
+    task_type, _, index = task.partition("-")
+    more = {"is_running": True, "node": "node-1", **more}
+    return PodView(f"exp1-mnist-{task}", Task(task_type, int(index)), run_id=run_id, ends=ends, **more)
+
+
+def group(plan=PLAN, **changed):
+    """Every pod of the plan running, but for those given (by task, underscores for hyphens; None: no pod)."""
+    tasks = [str(task) for role in plan.cluster.roles for task in plan.cluster.tasks(role)]
+    pods = [changed.get(task.replace("-", "_"), pod(task)) for task in tasks]
+    return [each for each in pods if each]
+
+
+def see(pods=(), sets=None, now=NOW, plan=PLAN):
+    wanted = {role.name: role.replicas for role in plan.cluster.roles.values()}
+    return Observation(now, tuple(pods), wanted if sets is None else sets)
+
+
+def zero(plan=PLAN):
+    return {role.name: 0 for role in plan.cluster.roles.values()}
+
+
+def running(plan=PLAN):
+    return decide(plan, see(group(plan), plan=plan), None).state
+
+
+def test_a_new_run_scales_every_set_to_its_replicas_once_recorded():
+    sets = {role.name: 1 for role in PLAN.cluster.roles.values()}
+    decision = decide(PLAN, see([pod("chief-0"), pod("worker-0"), pod("ps-0")], sets), None)
+    assert (decision.state.phase, decision.state.attempt, decision.is_recorded) == (STARTING, 1, False)
+    assert decision.scales == (Scale("exp1-mnist-worker", 2),)
+    assert [(notice.reason, notice.is_warning) for notice in decision.notices] == [("RunStarting", False)]
+    assert (decision.wake_at, decision.exit_code) == (NOW + 1800, None)
+
+
+def test_a_set_that_is_not_there_yet_is_waited_for():
+    decision = decide(PLAN, see(sets={}), None)
+    assert (decision.state.phase, decision.scales) == (STARTING, ())
+
+
+def test_a_run_without_record_whose_sets_are_all_stopped_is_not_started():
+    decision = decide(PLAN, see(sets=zero()), None)
+    assert (decision.state.phase, decision.scales, decision.exit_code) == (STATE_LOST, (), 0)
+    assert decision.notices[0].reason == "RunStateLost" and decision.notices[0].is_warning
+    again = decide(PLAN, see(sets=zero(), now=NOW + 9), decision.state)
+    assert (again.is_recorded, again.notices, again.scales, again.exit_code) == (True, (), (), 0)
+    assert decide(make_plan(run_id="run-2"), see(sets=zero()), decision.state).state.phase == STARTING
+
+
+def test_all_pods_running_is_said_once_and_then_nothing_happens():
+    state = running()
+    assert state.phase == RUNNING
+    assert state.roles["worker"] == RoleState(wanted=2, running=2, failures=0)
+    again = decide(PLAN, see(group(), now=NOW + 60), state)
+    assert (again.is_recorded, again.scales, again.notices, again.wake_at, again.exit_code) == (
+        True,
+        (),
+        (),
+        None,
+        None,
+    )
+
+
+def test_counts_of_pods_alone_are_recorded_now_and_then():
+    pods = group(worker_1=None)
+    soon = decide(PLAN, see(pods, now=NOW + 4), running())
+    assert (soon.is_recorded, soon.wake_at) == (True, NOW + 10)
+    later = decide(PLAN, see(pods, now=NOW + 10), running())
+    assert not later.is_recorded and later.state.updated == NOW + 10 and later.state.roles["worker"].running == 1
+
+
+def test_replicas_that_somebody_changed_are_put_right():
+    sets = {**see().sets, "exp1-mnist-worker": 1}
+    decision = decide(PLAN, see(group(), sets), running())
+    assert decision.scales == (Scale("exp1-mnist-worker", 2),)
+    assert not decision.is_recorded, "a record first: its precondition stops a controller that was replaced"
+
+
+@pytest.mark.parametrize(
+    "chief",
+    [
+        pod("chief-0", end(step=800, metrics={"accuracy": 0.96})),
+        pod("chief-0", ContainerEnd(0), is_running=False),
+        pod("chief-0", ContainerEnd(0), is_running=False, is_deleting=True),
+        pod("chief-0", ContainerEnd(137, "Error", termination=words()), is_running=False),
+        pod("chief-0", ContainerEnd(137, "Error"), ContainerEnd(0), is_running=False),
+        pod("chief-0", end(), run_id=None),
+    ],
+    ids=["parked", "ended", "deleted", "parked and killed", "killed before parking", "run id unknown"],
+)
+def test_the_chiefs_success_is_recorded_and_frees_everything(chief):
+    decision = decide(PLAN, see(group(chief_0=chief), now=NOW + 5), running())
+    assert (decision.state.phase, decision.is_recorded, decision.exit_code) == (STOPPING, False, None)
+    verdict = decision.state.verdict
+    assert (verdict.result, verdict.at, verdict.pod, verdict.exit_code) == (
+        SUCCEEDED, NOW + 5, "exp1-mnist-chief-0", 0,
+    )  # fmt: skip
+    assert [scale.set_name for scale in decision.scales] == ["exp1-mnist-chief", "exp1-mnist-worker", "exp1-mnist-ps"]
+    assert {scale.replicas for scale in decision.scales} == {0}
+
+
+def test_success_keeps_what_the_program_reported_last():
+    done = pod("chief-0", end(step=800, metrics={"accuracy": 0.96}, lines=("saved",)))
+    verdict = decide(PLAN, see(group(chief_0=done)), running()).state.verdict
+    assert (verdict.step, verdict.metrics, verdict.lines) == (800, {"accuracy": 0.96}, ("saved",))
+
+
+def test_a_run_that_stops_ends_when_its_last_pod_is_gone():
+    stopping = decide(PLAN, see(group(chief_0=pod("chief-0", end()))), running()).state
+    waiting = decide(PLAN, see([pod("ps-0", is_deleting=True)], zero(), NOW + 1), stopping)
+    assert (waiting.state.phase, waiting.exit_code) == (STOPPING, None)
+    over = decide(PLAN, see([], zero(), NOW + 2), stopping)
+    assert (over.state.phase, over.is_recorded, over.exit_code) == (SUCCEEDED, False, 0)
+    assert [notice.reason for notice in over.notices] == ["RunSucceeded"]
+
+
+@pytest.mark.parametrize(("result", "code"), [(SUCCEEDED, 0), (FAILED, 42)])
+def test_a_run_that_is_over_stays_over(result, code):
+    chief = pod("chief-0", end() if result == SUCCEEDED else end(causes.SYNTAX_ERROR, 1))
+    stopping = decide(PLAN, see(group(chief_0=chief)), running()).state
+    over = decide(PLAN, see([], zero()), stopping).state
+    assert decide(PLAN, see([], zero(), NOW + 86400), over).exit_code == code
+    raised = decide(PLAN, see(group(), {**zero(), "exp1-mnist-worker": 1}, NOW + 86400), over)
+    assert raised.scales == (Scale("exp1-mnist-worker", 0),)
+    assert (raised.state.phase, raised.state.verdict, raised.exit_code) == (result, over.verdict, None)
+
+
+def test_another_run_id_starts_a_new_run_when_the_pods_of_the_old_one_are_gone():
+    plan = make_plan(run_id="run-2")
+    first = decide(plan, see(group()), running())
+    assert (first.state.phase, first.state.run_id, first.state.verdict) == (STARTING, "run-2", None)
+    assert {scale.replicas for scale in first.scales} == {0}
+    still = decide(plan, see([pod("ps-0", is_deleting=True)], zero()), first.state)
+    assert still.scales == ()
+    assert decide(plan, see([], zero()), first.state).scales == tuple(
+        Scale(role.name, role.replicas) for role in plan.cluster.roles.values()
+    )
+
+
+def test_the_success_of_another_run_is_none():
+    mixed = pod("chief-0", end(run_id="run-0"))
+    assert decide(PLAN, see(group(chief_0=mixed)), running()).state.phase == RUNNING
+    stranger = pod("chief-0", end(run_id="run-0"), run_id="run-0")
+    assert decide(PLAN, see(group(chief_0=stranger)), running()).state.phase == RUNNING
+
+
+def test_exit_0_after_sigterm_is_no_success():
+    stopped = pod("chief-0", end(causes.TERMINATED, 143))
+    assert decide(PLAN, see(group(chief_0=stopped)), running()).state.phase == RUNNING
+
+
+WITH_EVALUATOR = make_plan(chief=1, worker=1, ps=1, evaluator=1)
+
+
+def finishing(plan=WITH_EVALUATOR):
+    chief = pod("chief-0", end(step=800))
+    decision = decide(plan, see(group(plan, chief_0=chief), plan=plan), running(plan))
+    assert (decision.state.phase, decision.state.verdict, decision.scales) == (FINISHING, None, ())
+    assert decision.wake_at == NOW + 600
+    return decision.state
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [end(), ContainerEnd(0), end(causes.PROGRAM_ERROR, 1)],
+    ids=["finished", "finished without words", "gave up"],
+)
+def test_the_evaluator_may_catch_up(evaluator):
+    pods = group(WITH_EVALUATOR, chief_0=None, evaluator_0=pod("evaluator-0", evaluator))
+    decision = decide(WITH_EVALUATOR, see(pods, now=NOW + 30, plan=WITH_EVALUATOR), finishing())
+    assert decision.state.phase == STOPPING
+    assert (decision.state.verdict.result, decision.state.verdict.step) == (SUCCEEDED, 800)
+    assert decision.state.verdict.at == NOW + 30 and decision.state.pending_verdict is None
+    assert [scale.set_name.rpartition("-")[2] for scale in decision.scales] == ["chief", "worker", "ps", "evaluator"]
+
+
+def test_the_evaluator_is_waited_for_only_so_long():
+    pods = group(WITH_EVALUATOR)
+    assert decide(WITH_EVALUATOR, see(pods, now=NOW + 599, plan=WITH_EVALUATOR), finishing()).state.phase == FINISHING
+    decision = decide(WITH_EVALUATOR, see(pods, now=NOW + 600, plan=WITH_EVALUATOR), finishing())
+    assert decision.state.verdict.result == SUCCEEDED
+    assert "not waited for any longer: evaluator-0" in decision.notices[-1].message
+
+
+def test_after_the_chiefs_success_the_failures_of_others_do_not_count():
+    pods = group(WITH_EVALUATOR, worker_0=pod("worker-0", end(causes.PROGRAM_ERROR, 1)))
+    assert decide(WITH_EVALUATOR, see(pods, plan=WITH_EVALUATOR), finishing()).state.phase == FINISHING
+
+
+MWMS = make_plan(MULTI_WORKER_MIRRORED, worker=2)
+
+
+def test_multi_worker_mirrored_needs_every_worker_even_if_its_pod_is_gone_by_then():
+    first = decide(MWMS, see(group(MWMS, worker_1=pod("worker-1", end())), plan=MWMS), running(MWMS)).state
+    assert (first.phase, first.succeeded) == (RUNNING, ("worker-1",))
+    both = decide(MWMS, see([pod("worker-0", end())], plan=MWMS), first).state
+    assert (both.phase, both.verdict.result) == (STOPPING, SUCCEEDED)
+
+
+@pytest.mark.parametrize(
+    ("other", "now", "phase", "result"),
+    [
+        (None, NOW + 5, FINISHING, None),
+        (None, NOW + 700, STOPPING, SUCCEEDED),
+        (end(causes.PROGRAM_ERROR, 1), NOW + 5, STOPPING, FAILED),
+        (end(causes.PEER_LOST, 1), NOW + 5, STOPPING, SUCCEEDED),
+    ],
+    ids=["still works", "never ends", "fails by itself", "fails because worker-0 has left"],
+)
+def test_multi_worker_mirrored_after_worker_0(other, now, phase, result):
+    state = decide(MWMS, see(group(MWMS, worker_0=pod("worker-0", end())), plan=MWMS), running(MWMS)).state
+    assert state.phase == FINISHING
+    pods = group(MWMS, worker_0=pod("worker-0", end()), worker_1=pod("worker-1", *filter(None, [other])))
+    state = decide(MWMS, see(pods, now=now, plan=MWMS), state).state
+    assert (state.phase, state.verdict and state.verdict.result) == (phase, result)
+
+
+def test_the_first_failure_is_the_verdict():
+    follower = words(causes.PEER_LOST, "chief-0", 1, error="UnavailableError")._replace(finished_at=NOW - 2)
+    origin = words(causes.DISK_FULL, "worker-1", 1, error="OSError: No space left", lines=("step 7",))
+    pods = group(
+        chief_0=pod("chief-0", ContainerEnd(1, termination=follower)),
+        worker_1=pod("worker-1", ContainerEnd(1, termination=origin), node="node-2"),
+    )
+    decision = decide(PLAN, see(pods), running())
+    verdict = decision.state.verdict
+    assert (verdict.result, verdict.cause, verdict.pod, verdict.node) == (
+        FAILED, "disk-full", "exp1-mnist-worker-1", "node-2",
+    )  # fmt: skip
+    assert (verdict.exit_code, verdict.error, verdict.lines) == (1, "OSError: No space left", ("step 7",))
+    assert (verdict.sentence, verdict.hint) == (causes.DISK_FULL.sentence, causes.DISK_FULL.hint)
+    assert {scale.replicas for scale in decision.scales} == {0} and len(decision.scales) == 3
+    assert "disk-full, exp1-mnist-worker-1: OSError" in decision.notices[-1].message
+    assert decide(PLAN, see([], zero()), decision.state).exit_code == 42
+
+
+def test_a_cause_of_a_newer_launcher_is_kept():
+    message = Termination("meteorite", 9, run_id="run-1", error="boom")
+    pods = group(ps_0=pod("ps-0", ContainerEnd(9, termination=message)))
+    verdict = decide(PLAN, see(pods), running()).state.verdict
+    assert (verdict.cause, verdict.sentence, verdict.error) == ("meteorite", "", "boom")
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "cause"),
+    [
+        ("OOMKilled", 137, "out-of-memory"),
+        ("Error", 137, "killed"),
+        ("StartError", 128, "program-missing"),
+        ("Error", 1, "container-died"),
+    ],
+)
+@pytest.mark.parametrize(("restarts", "is_running", "fails"), [(3, True, False), (3, False, True), (4, True, True)])
+def test_containers_that_die_without_words_have_a_budget(reason, code, cause, restarts, is_running, fails):
+    dying = pod("worker-0", ContainerEnd(code, reason, "runc: failed"), restarts=restarts, is_running=is_running)
+    state = decide(PLAN, see(group(worker_0=dying)), running()).state
+    assert state.phase == (STOPPING if fails else RUNNING)
+    if fails:
+        assert (state.verdict.cause, state.verdict.exit_code, state.verdict.error) == (cause, code, "runc: failed")
+
+
+@pytest.mark.parametrize("lost", [None, pod("worker-0", is_deleting=True), pod("worker-0", is_running=False)])
+def test_a_pod_that_goes_away_is_no_failure(lost):
+    assert decide(PLAN, see(group(worker_0=lost)), running()).state.phase == RUNNING
+
+
+def test_a_start_that_takes_too_long_names_who_was_missing_and_why():
+    state = decide(PLAN, see(group(worker_0=None, worker_1=None)), None).state
+    pods = group(worker_0=None, worker_1=pod("worker-1", is_running=False, node="", problem="Unschedulable: 2 nvidia"))
+    assert decide(PLAN, see(pods, now=NOW + 1799), state).state.phase == STARTING
+    decision = decide(PLAN, see(pods, now=NOW + 1800), state)
+    verdict = decision.state.verdict
+    assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "start-deadline", "exp1-mnist-worker-1")
+    assert verdict.error == "Unschedulable: 2 nvidia"
+    assert verdict.lines == (
+        "exp1-mnist-worker-0: the pod was not created: see the events of its StatefulSet",
+        "exp1-mnist-worker-1: Unschedulable: 2 nvidia",
+    )
+    assert len(decision.scales) == 3
+
+
+def test_the_start_deadline_ends_with_the_start():
+    assert decide(PLAN, see(group(worker_0=None), now=NOW + 9999), running()).state.phase == RUNNING
+
+
+def test_a_late_controller_sees_start_and_success_at_once():
+    decision = decide(PLAN, see(group(chief_0=pod("chief-0", end()))), None)
+    assert (decision.state.phase, decision.state.verdict.result) == (STOPPING, SUCCEEDED)
+    assert [notice.reason for notice in decision.notices] == ["RunStarting", "RunFinishing", "RunStopping"]
+
+
+def test_a_single_process_is_its_own_leader():
+    plan = make_plan(SINGLE, worker=1)
+    state = decide(plan, see([pod("worker-0", end())], plan=plan), running(plan)).state
+    assert (state.phase, state.verdict.result) == (STOPPING, SUCCEEDED)
+
+
+def test_what_is_decided_survives_its_record():
+    for state in (running(), finishing(), decide(PLAN, see(group(chief_0=pod("chief-0", end()))), None).state):
+        assert parse_state(dump_state(state)) == state

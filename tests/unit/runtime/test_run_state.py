@@ -1,0 +1,125 @@
+"""The record of a run: whole or refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainchart_runtime.run_state import (
+    FAILED,
+    FINISHING,
+    HISTORY_KEPT,
+    MESSAGE_LIMIT,
+    PHASES,
+    RUNNING,
+    STARTING,
+    STOPPING,
+    SUCCEEDED,
+    RoleState,
+    RunState,
+    StateError,
+    Verdict,
+    dump_state,
+    enter_phase,
+    parse_state,
+)
+
+VERDICT = Verdict(FAILED, 7.25, "disk-full", "No space.", "Enlarge.", "exp1-worker-1", "node-2", 1, "OSError", 800)
+STATE = RunState(
+    "run-1",
+    STOPPING,
+    since=7.25,
+    updated=7.5,
+    succeeded=("worker-1",),
+    verdict=VERDICT._replace(metrics={"accuracy": 0.96}, lines=("step 799", "OSError: \udcff")),
+    roles={"worker": RoleState(2, 1, 3)},
+)
+STATE = enter_phase(STATE, STOPPING, 7.25, "disk full")
+
+
+def test_the_schema():
+    assert json.loads(dump_state(STATE)) == {
+        "version": 1,
+        "runId": "run-1",
+        "phase": "Stopping",
+        "attempt": 1,
+        "since": 7.25,
+        "updated": 7.5,
+        "verdict": {
+            "result": "Failed",
+            "at": 7.25,
+            "cause": "disk-full",
+            "sentence": "No space.",
+            "hint": "Enlarge.",
+            "pod": "exp1-worker-1",
+            "node": "node-2",
+            "exitCode": 1,
+            "error": "OSError",
+            "step": 800,
+            "metrics": {"accuracy": 0.96},
+            "lines": ["step 799", "OSError: \udcff"],
+        },
+        "pendingVerdict": None,
+        "succeeded": ["worker-1"],
+        "roles": {"worker": {"wanted": 2, "running": 1, "failures": 3}},
+        "history": [{"at": 7.25, "phase": "Stopping", "message": "disk full"}],
+    }
+
+
+def test_every_state_comes_back_as_it_was():
+    assert parse_state(dump_state(STATE)) == STATE
+    finishing = STATE._replace(phase=FINISHING, verdict=None, pending_verdict=VERDICT._replace(result=SUCCEEDED))
+    assert parse_state(dump_state(finishing)) == finishing
+
+
+def test_history_and_messages_are_bounded():
+    state = STATE
+    for number in range(50):
+        state = enter_phase(state, RUNNING, float(number), str(number) + "x" * 5000)
+    assert [entry.at for entry in state.history] == [float(number) for number in range(50 - HISTORY_KEPT, 50)]
+    assert {len(entry.message) for entry in state.history} == {MESSAGE_LIMIT}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"version": 2}, "its version is 2, this controller reads 1"),
+        ({"phase": "Paused"}, "its phase is 'Paused', expected one of: Starting"),
+        ({"since": "yesterday"}, "its 'since' is 'yesterday', not a time"),
+        ({"attempt": True}, "its 'attempt' is True"),
+        ({"verdict": None}, "do not fit together"),
+        ({"phase": STARTING}, "do not fit together"),
+        ({"phase": FINISHING, "verdict": None}, "no pendingVerdict"),
+        ({"verdict": {"result": "Maybe"}}, "the result in its verdict is 'Maybe'"),
+        ({"roles": {"worker": 3}}, "one of its roles"),
+        ({"history": ["started"]}, "an entry of its history"),
+    ],
+)
+def test_a_damaged_record_is_refused_with_the_reason(change, problem):
+    with pytest.raises(StateError, match=problem):
+        parse_state(json.dumps({**json.loads(dump_state(STATE)), **change}))
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(PHASES),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(sorted(json.loads(dump_state(STATE)))), ANY_JSON)
+def test_any_damage_is_refused_or_read(key, value):
+    try:
+        state = parse_state(json.dumps({**json.loads(dump_state(STATE)), key: value}))
+    except StateError:
+        return
+    assert parse_state(dump_state(state)) == state
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", "[" * 100000])
+def test_what_is_no_record_is_refused(text):
+    with pytest.raises(StateError):
+        parse_state(text)

@@ -1,0 +1,176 @@
+"""The one way to the Kubernetes API server: requests, watches, and errors by what can be done about them.
+
+http.client and ssl, because importing a client library takes a second or two beside starting TensorFlows
+(docs/decisions/0008-run-controller.md). The token is read anew for every request: Kubernetes replaces it hourly.
+
+    ApiError                every one may pass: try again later
+    ├── Unreachable         no answer, or one that broke off
+    └── Refused             an answer with an error status
+        ├── Conflict        409: somebody else has written in the meantime
+        ├── NotFound        404
+        └── Gone            410: the resourceVersion is too old: list again
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import ssl
+from typing import Any, Dict, Iterator, Mapping, Optional
+
+REQUEST_SECONDS = 20.0
+MERGE_PATCH = "application/merge-patch+json"
+_BODY_LIMIT = 300
+_KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+"""A connection whose other end is gone without a word is noticed after half a minute."""
+
+
+class ApiError(Exception):
+    """The API server did not do what it was asked for."""
+
+
+class Unreachable(ApiError):
+    """No answer came, or it broke off."""
+
+
+class Refused(ApiError):
+    """The API server answered with an error status."""
+
+    def __init__(self, message: str, status: int, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+        """Seconds that the server asks to wait; 0 where it does not."""
+
+
+class Conflict(Refused):
+    """409: the object has changed since it was read."""
+
+
+class NotFound(Refused):
+    """404: there is no such object."""
+
+
+class Gone(Refused):
+    """410: the resourceVersion is too old for a watch, or a list's next page has expired."""
+
+
+_BY_STATUS = {404: NotFound, 409: Conflict, 410: Gone}
+
+
+class Api:
+    """One kept connection to the API server; not for several threads."""
+
+    def __init__(self, host: str, port: int, service_account_dir: str) -> None:
+        self._host = host
+        self._port = port
+        self._dir = service_account_dir
+        self._kept: Optional[http.client.HTTPSConnection] = None
+
+    def request(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
+        """Return the JSON answer; raises ApiError."""
+        # A server may have closed the kept connection meanwhile. All our requests may be sent twice.
+        if self._kept is not None:
+            try:
+                return self._exchange(self._kept, method, path, body)
+            except Unreachable:
+                pass
+        self._kept = self._connect(REQUEST_SECONDS)
+        return self._exchange(self._kept, method, path, body)
+
+    def watch(self, path: str, silence_seconds: float) -> Iterator[Dict[str, Any]]:
+        """Yield watch events until the server ends the stream; raises ApiError, also after `silence_seconds`."""
+        connection = self._connect(silence_seconds)
+        try:
+            response = self._send(connection, "GET", path, None)
+            while True:
+                line = response.readline()
+                if not line:
+                    return
+                yield _parse(line)
+        except (OSError, http.client.HTTPException) as err:
+            raise Unreachable(f"the watch broke off: {err or type(err).__name__}") from err
+        finally:
+            connection.close()
+
+    def _exchange(
+        self, connection: http.client.HTTPSConnection, method: str, path: str, body: Optional[Mapping[str, Any]]
+    ) -> Dict[str, Any]:
+        try:
+            response = self._send(connection, method, path, body)
+            content = response.read()
+            if response.will_close:
+                self._drop()
+            return _parse(content)
+        except Refused:
+            raise
+        except ApiError:
+            self._drop()
+            raise
+        except (OSError, http.client.HTTPException) as err:
+            self._drop()
+            raise Unreachable(f"{method} {path}: {err or type(err).__name__}") from err
+
+    def _drop(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    def _send(
+        self, connection: http.client.HTTPSConnection, method: str, path: str, body: Optional[Mapping[str, Any]]
+    ) -> http.client.HTTPResponse:
+        """Return the response of a request that succeeded, its body unread."""
+        headers = {"Accept": "application/json", "Authorization": f"Bearer {self._read_token()}"}
+        headers["User-Agent"] = "trainchart-controller"
+        if body is not None:
+            headers["Content-Type"] = MERGE_PATCH if method == "PATCH" else "application/json"
+        connection.request(method, path, None if body is None else json.dumps(body).encode(), headers)
+        response = connection.getresponse()
+        if response.status >= 300:
+            raise _refusal(response, f"{method} {path}")
+        return response
+
+    def _read_token(self) -> str:
+        with open(os.path.join(self._dir, "token"), encoding="ascii") as file:
+            return file.read().strip()
+
+    def _connect(self, timeout_seconds: float) -> http.client.HTTPSConnection:
+        # The certificates are read anew as well, for a cluster whose authority was replaced.
+        try:
+            context = ssl.create_default_context(cafile=os.path.join(self._dir, "ca.crt"))
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=timeout_seconds, context=context)
+            connection.connect()
+        except OSError as err:
+            raise Unreachable(f"cannot connect to {self._host}:{self._port}: {err}") from err
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            if hasattr(socket, name):
+                connection.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        return connection
+
+
+def _parse(content: bytes) -> Dict[str, Any]:
+    try:
+        document = json.loads(content)
+    except ValueError as err:
+        raise Unreachable(f"the answer is not JSON: {content[:_BODY_LIMIT]!r}") from err
+    if not isinstance(document, dict):
+        raise Unreachable(f"the answer is not a JSON object: {content[:_BODY_LIMIT]!r}")
+    return document
+
+
+def _refusal(response: http.client.HTTPResponse, asked: str) -> Refused:
+    body = response.read()
+    try:
+        words = str(json.loads(body)["message"])
+    except (ValueError, TypeError, KeyError):
+        words = body.decode("utf-8", "replace")
+    retry_after = response.getheader("Retry-After", "")
+    kind = _BY_STATUS.get(response.status, Refused)
+    return kind(
+        f"{asked}: {response.status} {words[:_BODY_LIMIT]}".strip(),
+        response.status,
+        float(retry_after) if retry_after.isdigit() else 0.0,
+    )

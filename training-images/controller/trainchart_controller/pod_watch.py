@@ -1,0 +1,118 @@
+"""Keeps the list of training pods: a thread that lists, watches, and lists again after any trouble.
+
+The main loop owns what it gets from the queue, so nothing here is shared but the queue.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Union
+from urllib.parse import urlencode
+
+from trainchart_controller.api import Api, ApiError, Gone
+from trainchart_controller.backoff import FIRST_SECONDS, Backoff
+from trainchart_controller.console import TroubleLog
+from trainchart_runtime.cluster import Cluster
+from trainchart_runtime.run_observation import PodView, parse_pod
+
+_PAGE = 100
+"""Pods in one answer: a thousand at once would be ten megabytes of JSON, and several times that in memory."""
+
+
+class PodList(NamedTuple):
+    """All training pods there are."""
+
+    pods: List[PodView]
+
+
+class PodChange(NamedTuple):
+    """One pod as it is now; None where it is gone."""
+
+    name: str
+    pod: Optional[PodView]
+
+
+Sighting = Union[PodList, PodChange]
+
+
+class WatchTimes(NamedTuple):
+    """Seconds of patience."""
+
+    watch: float = 300.0
+    """After which the server ends a watch, which then goes on where it was."""
+    silence: float = 100.0
+    """After which a watch without a word is given up; servers send a bookmark every minute."""
+    first_retry: float = FIRST_SECONDS
+
+
+class PodWatch:
+    """Feeds `sightings` for ever."""
+
+    def __init__(
+        self, api: Api, cluster: Cluster, namespace: str, selector: str, times: Optional[WatchTimes] = None
+    ) -> None:
+        self.sightings: queue.Queue[Sighting] = queue.Queue()
+        self._api = api
+        self._cluster = cluster
+        self._path = f"/api/v1/namespaces/{namespace}/pods"
+        self._selector = selector
+        self._times = times or WatchTimes()
+        self._trouble = TroubleLog("watching pods")
+        self._backoff = Backoff(self._times.first_retry)
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="pod-watch", daemon=True).start()
+
+    def _run(self) -> None:
+        version = ""
+        while True:
+            try:
+                if not version:
+                    version = self._list()
+                version = self._follow(version)
+                # A connection cut between two events looks like the end of the watch: both may go on, neither at once.
+                time.sleep(self._times.first_retry)
+            except ApiError as err:
+                self._trouble.fail(err)
+                version = ""
+                time.sleep(self._backoff.fail(err))
+
+    def _list(self) -> str:
+        """Hand over all pods and return the resourceVersion to watch from."""
+        pods: List[PodView] = []
+        query: Dict[str, Any] = {"labelSelector": self._selector, "limit": _PAGE}
+        while True:
+            page = self._api.request("GET", f"{self._path}?{urlencode(query)}")
+            views = (parse_pod(self._cluster, pod) for pod in page.get("items") or ())
+            pods.extend(view for view in views if view)
+            metadata = page.get("metadata") or {}
+            if not metadata.get("continue"):
+                break
+            query["continue"] = metadata["continue"]
+        self.sightings.put(PodList(pods))
+        return str(metadata.get("resourceVersion") or "")
+
+    def _follow(self, version: str) -> str:
+        """Hand over changes until the server ends the watch; return where the next one goes on."""
+        query = {
+            "watch": 1,
+            "labelSelector": self._selector,
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": int(self._times.watch),
+        }
+        for event in self._api.watch(f"{self._path}?{urlencode(query)}", self._times.silence):
+            kind, item = event.get("type"), event.get("object") or {}
+            if kind == "ERROR":
+                raise Gone(f"the watch ended: {item.get('message') or item}", item.get("code") or 0)
+            self._trouble.succeed()
+            self._backoff.succeed()
+            version = (item.get("metadata") or {}).get("resourceVersion") or version
+            if kind == "BOOKMARK":
+                continue
+            view = parse_pod(self._cluster, item)
+            if view:
+                self.sightings.put(PodChange(view.name, None if kind == "DELETED" else view))
+        return version

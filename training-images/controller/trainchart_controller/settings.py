@@ -1,0 +1,95 @@
+"""What the chart told this controller: environment and files, read once and checked before anything is done."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Mapping, NamedTuple
+
+from trainchart_runtime import contract
+from trainchart_runtime.cluster import ClusterDescriptionError, deciding_tasks, parse_cluster
+from trainchart_runtime.run_rules import RunPlan
+
+_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+class ContractError(Exception):
+    """The chart and this controller disagree; the message names the variable or file."""
+
+
+class Settings(NamedTuple):
+    """Everything the controller knows before its first request."""
+
+    plan: RunPlan
+    release: str
+    namespace: str
+    pod_name: str
+    state_name: str
+    selector: str
+    """Label selector of the training pods."""
+    host: str
+    port: int
+    service_account_dir: str
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """Read the controller's settings; raises ContractError."""
+    document = _parse_run_settings(_required(environ, contract.RUN_SETTINGS))
+    path = _required(environ, contract.CLUSTER_FILE)
+    try:
+        with open(path, encoding="utf-8") as file:
+            cluster = parse_cluster(file.read())
+    except (OSError, UnicodeDecodeError) as err:
+        raise ContractError(f"cannot read {path}: {err}") from err
+    except ClusterDescriptionError as err:
+        raise ContractError(str(err)) from err
+    if not deciding_tasks(cluster):
+        raise ContractError("the cluster has neither a chief nor a worker: nobody's success could end the run")
+    return Settings(
+        plan=RunPlan(
+            run_id=environ.get(contract.RUN_ID, ""),
+            cluster=cluster,
+            max_restarts=int(_number(document, "maxRestarts")),
+            start_deadline_seconds=_number(document, "startDeadlineSeconds"),
+            evaluator_grace_seconds=_number(document, "evaluatorGraceSeconds"),
+        ),
+        release=_required(environ, contract.RELEASE),
+        namespace=_required(environ, contract.NAMESPACE),
+        pod_name=_required(environ, contract.POD_NAME),
+        state_name=_required(environ, contract.STATE_NAME),
+        selector=_dump_selector(document),
+        host=_required(environ, "KUBERNETES_SERVICE_HOST"),
+        port=int(_required(environ, "KUBERNETES_SERVICE_PORT")),
+        service_account_dir=environ.get(contract.SERVICE_ACCOUNT_DIR) or _MOUNT,
+    )
+
+
+def _required(environ: Mapping[str, str], name: str) -> str:
+    value = environ.get(name, "")
+    if not value:
+        raise ContractError(f"the variable {name} is not set")
+    return value
+
+
+def _parse_run_settings(text: str) -> Mapping[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError as err:
+        raise ContractError(f"{contract.RUN_SETTINGS} is not JSON: {err}") from err
+    if not isinstance(document, dict):
+        raise ContractError(f"{contract.RUN_SETTINGS} must be a JSON object")
+    return document
+
+
+def _number(document: Mapping[str, Any], key: str) -> float:
+    value = document.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
+        raise ContractError(f"{contract.RUN_SETTINGS} needs {key!r} as a number of at least 0, not {value!r}")
+    return float(value)
+
+
+def _dump_selector(document: Mapping[str, Any]) -> str:
+    labels = document.get("selector")
+    # Without labels the controller would read every pod of the namespace.
+    if not isinstance(labels, dict) or not labels or not all(isinstance(value, str) for value in labels.values()):
+        raise ContractError(f"{contract.RUN_SETTINGS} needs 'selector' as an object of labels, not {labels!r}")
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
