@@ -140,6 +140,14 @@ def test_a_server_that_was_away_at_the_start_is_waited_for(api, start):
     assert port != 1 and controller.process.poll() is None
 
 
+def test_a_controller_that_cannot_see_any_more_ends_and_is_replaced(api, start, run_to_phase):
+    controller = start(patient=True)
+    run_to_phase("Running")
+    api.put_pod({"metadata": {"name": "exp1-mnist-worker-1"}, "status": "not what Kubernetes promises"})
+    assert controller.wait() == 70
+    assert "the watch of the pods has failed" in controller.log
+
+
 def test_replicas_that_vanish_with_their_pods_are_put_right(api, start, run_to_phase):
     start()
     run_to_phase("Running")

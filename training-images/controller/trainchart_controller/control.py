@@ -10,7 +10,7 @@ import queue
 import time
 from typing import Dict, List, Optional
 
-from trainchart_controller.api import Api, ApiError, Conflict
+from trainchart_controller.api import Api, ApiError
 from trainchart_controller.backoff import Backoff
 from trainchart_controller.console import TroubleLog, print_line
 from trainchart_controller.pod_watch import PodList, PodWatch, Sighting, WatchTimes
@@ -75,7 +75,7 @@ class Controller:
                 # After a conflict, or somebody's repair, the record is another one, and so may the replicas be.
                 self._is_state_read = False
                 self._sets_due = 0.0
-                self._look(0.0 if isinstance(err, Conflict) else self._backoff.fail(err), is_pause=True)
+                self._look(self._backoff.fail(err), is_pause=True)
                 continue
             if decision is not None and decision.exit_code is not None:
                 print_line(f"the run is over: {decision.state.phase}")
@@ -149,6 +149,8 @@ class Controller:
             return None
 
     def _take_in(self, sighting: Sighting) -> None:
+        if isinstance(sighting, Exception):
+            raise RuntimeError("the watch of the pods has failed") from sighting
         if isinstance(sighting, PodList):
             self._pods = {pod.name: pod for pod in sighting.pods}
         elif self._pods is not None and sighting.pod is not None:

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Union
 from urllib.parse import urlencode
 
 from trainchart_controller.api import Api, ApiError, Gone
-from trainchart_controller.backoff import FIRST_SECONDS, Backoff
+from trainchart_controller.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
 from trainchart_controller.console import TroubleLog
 from trainchart_runtime.cluster import Cluster
 from trainchart_runtime.run_observation import PodView, parse_pod
@@ -34,7 +34,8 @@ class PodChange(NamedTuple):
     pod: Optional[PodView]
 
 
-Sighting = Union[PodList, PodChange]
+Sighting = Union[PodList, PodChange, Exception]
+"""An exception is a bug of ours: the thread is at its end, and the controller must not go on blind."""
 
 
 class WatchTimes(NamedTuple):
@@ -66,8 +67,15 @@ class PodWatch:
         threading.Thread(target=self._run, name="pod-watch", daemon=True).start()
 
     def _run(self) -> None:
+        try:
+            self._watch_for_ever()
+        except Exception as err:
+            self.sightings.put(err)
+
+    def _watch_for_ever(self) -> None:
         version = ""
         while True:
+            began = time.monotonic()
             try:
                 if not version:
                     version = self._list()
@@ -77,6 +85,9 @@ class PodWatch:
             except ApiError as err:
                 self._trouble.fail(err)
                 version = ""
+                if time.monotonic() - began > LONGEST_SECONDS:
+                    # It did work, for so long.
+                    self._backoff.succeed()
                 time.sleep(self._backoff.fail(err))
 
     def _list(self) -> str:

@@ -1,4 +1,4 @@
-"""Rules about what pods may do and what they are made of: Pod Security, tokens, images, references."""
+"""Rules about what pods are made of: tokens, images, volumes, references."""
 
 from __future__ import annotations
 
@@ -7,38 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import Finding, Severity
-from trainchart.check.objects import Container, Pods, called, find_pods, list_at, mapping_at, mappings_at, namespace_of
+from trainchart.check.objects import Pods, called, find_pods, list_at, mapping_at, mappings_at, namespace_of
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Rendering
 
-_VOLUME_TYPES = {
-    "configMap",
-    "csi",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "persistentVolumeClaim",
-    "projected",
-    "secret",
-    "image",
-}
-_HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC")
 _DIGEST = re.compile(r"@[a-z0-9]+:[a-f0-9]{32,}$")
-
-
-@for_each_rendering
-def check_pod_security(rendering: Rendering) -> Iterator[Finding]:
-    """Hold every pod, init containers and hooks included, against the standard `restricted`."""
-    for pods in find_pods(rendering):
-        problems = [
-            *_pod_problems(pods),
-            *(p for container in pods.containers for p in _container_problems(pods, container)),
-        ]
-        for problem, hint in problems:
-            yield Finding(
-                f"{called(pods.manifest)}: {problem}", path=pods.manifest.source, line=pods.manifest.line, hint=hint
-            )
 
 
 @for_each_rendering
@@ -130,44 +104,6 @@ def check_references(rendering: Rendering) -> Iterator[Finding]:
                 )
 
 
-def _pod_problems(pods: Pods) -> Iterator[tuple[str, str]]:
-    for field in _HOST_FIELDS:
-        if pods.spec.get(field):
-            yield f"its pods set {field}", ""
-    for volume in mappings_at(pods.spec, "volumes"):
-        kinds = volume.keys() - {"name"} - _VOLUME_TYPES
-        if kinds:
-            yield (
-                f"volume {volume.get('name')} is of the type {', '.join(sorted(map(str, kinds)))}",
-                "claims and CSI are allowed",
-            )
-    for sysctl in mappings_at(pods.spec, "securityContext", "sysctls"):
-        yield f"its pods set the sysctl {sysctl.get('name')}", ""
-
-
-def _container_problems(pods: Pods, container: Container) -> Iterator[tuple[str, str]]:
-    pod, own = mapping_at(pods.spec, "securityContext"), mapping_at(container.document, "securityContext")
-    where = container.where
-    if own.get("privileged"):
-        yield f"{where} is privileged", ""
-    if own.get("runAsNonRoot", pod.get("runAsNonRoot")) is not True:
-        yield f"{where} may run as root", "securityContext.runAsNonRoot: true"
-    if own.get("runAsUser", pod.get("runAsUser")) == 0:
-        yield f"{where} runs as user 0", ""
-    if own.get("allowPrivilegeEscalation") is not False:
-        yield f"{where} may gain privileges", "securityContext.allowPrivilegeEscalation: false"
-    if "ALL" not in list_at(own, "capabilities", "drop"):
-        yield f"{where} keeps capabilities", "securityContext.capabilities.drop: [ALL]"
-    if set(map(str, list_at(own, "capabilities", "add"))) - {"NET_BIND_SERVICE"}:
-        yield f"{where} adds capabilities", ""
-    profile = mapping_at(own, "seccompProfile") or mapping_at(pod, "seccompProfile")
-    if profile.get("type") not in ("RuntimeDefault", "Localhost"):
-        yield f"{where} has no seccomp profile", "securityContext.seccompProfile.type: RuntimeDefault"
-    for port in mappings_at(container.document, "ports"):
-        if port.get("hostPort"):
-            yield f"{where} takes port {port['hostPort']} of the node", ""
-
-
 def _references(pods: Pods) -> Iterator[tuple[str, str]]:
     for volume in mappings_at(pods.spec, "volumes"):
         sources: list[Mapping[str, Any]] = [volume, *mappings_at(volume, "projected", "sources")]
@@ -191,15 +127,7 @@ def _named(source: Mapping[str, Any], field: str, key: str, kind: str) -> Iterat
         yield kind, str(found[key])
 
 
-_SECURITY = "https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted"
 RULES = (
-    Rule(
-        "pod-security",
-        "A namespace that enforces the standard `restricted` refuses such a pod, often without a word to Helm.",
-        check_pod_security,
-        _SECURITY,
-        others=Severity.info,
-    ),
     Rule(
         "token-unused",
         "A token that nobody needs is a way into the API for whoever takes over the pod.",
