@@ -111,6 +111,26 @@ def test_a_choice_of_no_rule_is_a_usage_error(plain_chart: Path, option: str, id
     assert f"{option} {ids!r} names no rule" in done.stderr
 
 
+def test_a_choice_that_leaves_no_rule_is_a_usage_error(plain_chart: Path) -> None:
+    done = run(plain_chart, "--select", "labels", "--ignore", "labels")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--select and --ignore together leave no rule" in done.stderr
+
+
+def test_what_cannot_be_read_hides_nothing_of_the_others(tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(DEPLOYMENT)
+    done = run("nowhere", tmp_path / "web.yaml", "gone.yaml")
+    assert done.returncode == 7
+    assert "'1GB' is not a quantity" in done.stdout
+    assert "there is no chart at nowhere" in done.stderr and "there is no chart at gone.yaml" in done.stderr
+
+
+def test_a_version_of_kubernetes_may_be_written_in_full(tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(DEPLOYMENT)
+    versions = ("--kube-version", "v1.34.2", "--kube-version", "1.34")
+    assert "(Kubernetes 1.34)" in run(tmp_path / "web.yaml", *versions).stdout
+
+
 def test_a_waived_finding_is_counted_and_keeps_its_reason(plain_chart: Path) -> None:
     service = plain_chart / "templates" / "service.yaml"
     service.write_text(service.read_text().replace("  publishNotReadyAddresses: true\n", ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,7 @@ _RELEASE = "check"
 # They differ in the last character only: the one that careless truncation drops.
 _LONG_RELEASES = ("r" * (RELEASE_NAME_LIMIT - 1) + "a", "r" * (RELEASE_NAME_LIMIT - 1) + "b")
 _MANIFEST_ENDINGS = (".yaml", ".yml", ".json")
+_VERSION = re.compile(r"v?(\d+\.\d+)(?:\.\d+)?(?:[-+].*)?")
 _GZIP_MAGIC = b"\x1f\x8b"
 _THREADS = 2
 
@@ -81,7 +83,8 @@ def check_chart(
     What is no chart (a YAML file, a folder without Chart.yaml, `-` for standard input) is checked as manifests.
     Raises ToolError where chart, engine or values file is missing; what is wrong in the chart is a finding.
     """
-    kubernetes = tuple(_schemas(version) for version in kube_versions or (OLDEST_KUBERNETES, find_versions()[-1]))
+    wanted = tuple(dict.fromkeys(map(_minor_version, kube_versions)))
+    kubernetes = tuple(_schemas(version) for version in wanted or (OLDEST_KUBERNETES, find_versions()[-1]))
     kinds = kubernetes if kube_versions else tuple(map(_schemas, _supported_versions()))
     day = today or datetime.now(UTC).date()
     if _holds_manifests(chart):
@@ -188,6 +191,12 @@ def _lint(helm: HelmEngine, chart: Path, kube_version: str) -> tuple[LintMessage
 def _supported_versions() -> tuple[str, ...]:
     known = find_versions()
     return known[known.index(OLDEST_KUBERNETES) :]
+
+
+def _minor_version(version: str) -> str:
+    """Return 1.34 of v1.34.2, and whatever is no version as it is."""
+    match = _VERSION.fullmatch(version)
+    return match[1] if match else version
 
 
 def _age(schemas: KubernetesSchemas) -> int:

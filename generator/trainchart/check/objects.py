@@ -73,6 +73,11 @@ def namespace_of(manifest: Manifest, rendering: Rendering) -> str:
     return str(mapping_at(manifest.document, "metadata").get("namespace") or rendering.namespace)
 
 
+def whereabouts(rendering: Rendering) -> str:
+    """Say where objects were looked for: plain manifests belong to no release."""
+    return "of the release" if rendering.release else "of these manifests"
+
+
 def pod_template(manifest: Manifest) -> Mapping[str, Any] | None:
     """Return the metadata and spec of the pods that `manifest` makes; None for kinds without pods."""
     path = _TEMPLATE_PATHS.get(manifest.kind)

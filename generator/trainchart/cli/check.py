@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trainchart import __version__
-from trainchart.cli.output import Format, choose_format, print_json, print_note
-from trainchart.errors import ChecksFailed
+from trainchart.cli.output import Format, choose_format, print_error, print_json, print_note
+from trainchart.errors import ChecksFailed, TrainchartError
 
 if TYPE_CHECKING:
     from trainchart.actions.check import CheckedChart
@@ -73,14 +73,24 @@ def check(
 
     chosen = _choose_rules(select, ignore)
     versions = tuple(kube_version or ())
-    checked = [
-        check_chart(chart, values=tuple(values or ()), engine=engine, kube_versions=versions, rules=chosen)
-        for chart in charts
-    ]
+    checked: list[CheckedChart] = []
+    failures: list[TrainchartError] = []
+    for chart in charts:
+        try:
+            found = check_chart(chart, values=tuple(values or ()), engine=engine, kube_versions=versions, rules=chosen)
+            checked.append(found)
+        except TrainchartError as error:
+            failures.append(error)
+    if failures and not checked:
+        raise failures[0]
     _print(checked, chosen, format_, info)
     errors = sum(found.count(Severity.error) for found in checked)
     warnings = sum(found.count(Severity.warning) for found in checked)
     print_note(f"{_counted(len(checked), 'chart')} checked: {_summary(checked, errors, warnings)}")
+    for failure in failures[:-1]:
+        print_error(failure)
+    if failures:
+        raise failures[-1]
     if errors:
         raise typer.Exit(ChecksFailed.exit_code)
 
@@ -89,9 +99,12 @@ def _choose_rules(select: str | None, ignore: str | None) -> tuple[Rule, ...]:
     from trainchart.actions.check import choose_rules
 
     try:
-        return choose_rules(_split("--select", select), _split("--ignore", ignore))
+        chosen = choose_rules(_split("--select", select), _split("--ignore", ignore))
     except KeyError as error:
         raise typer.BadParameter(str(error.args[0])) from error
+    if not chosen:
+        raise typer.BadParameter("--select and --ignore together leave no rule")
+    return chosen
 
 
 def _split(option: str, ids: str | None) -> tuple[str, ...]:

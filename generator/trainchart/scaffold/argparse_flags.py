@@ -16,7 +16,7 @@ from trainchart.scaffold.flag import (
     read_choices,
     refuse_positional,
 )
-from trainchart.scaffold.python_literal import Arguments, Constants, called_name, type_name
+from trainchart.scaffold.python_literal import Arguments, Constants, called_name, read_value, type_name
 
 
 def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Iterator[Declaration]:
@@ -25,18 +25,50 @@ def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Itera
     for call in calls:
         if called_name(call) == "ArgumentParser":
             program = Arguments(call, constants).text("prog", 0) or program
+    commands = set(_find_commands(tree))
     for call in calls:
         if called_name(call) == "add_argument":
-            names = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+            names, is_computed = _read_names(call, constants)
             options = [name for name in names if isinstance(name, str) and name.startswith("-")]
             arguments = Arguments(call, constants)
-            if options:
+            if is_computed:
+                yield Declaration(ast.unparse(call.args[0]), call.lineno, _refuse_computed)
+            elif options and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in commands:
+                yield Declaration(options[-1], call.lineno, _refuse_command)
+            elif options:
                 option = next((name for name in options if name.startswith("--")), options[0])
                 read = partial(_read, option, arguments, program)
                 yield Declaration(option, call.lineno, read, is_required=arguments.is_true("required"))
             elif names and isinstance(names[0], str) and names[0]:
                 may_be_missing = arguments.text("nargs") in ("?", "*", "...")
                 yield Declaration(names[0], call.lineno, refuse_positional, is_required=not may_be_missing)
+
+
+def _find_commands(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of parsers of subcommands: what `add_parser(…)` of argparse is assigned to."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and called_name(node.value) == "add_parser"
+        ):
+            yield from map(ast.unparse, node.targets)
+
+
+def _read_names(call: ast.Call, constants: Constants) -> tuple[list[Any], bool]:
+    """Return the names that `add_argument` is given, and whether some can only be told by running the script."""
+    try:
+        return [read_value(argument, constants) for argument in call.args], False
+    except NotReadableError:
+        return [], True
+
+
+def _refuse_computed() -> Flag:
+    raise NotReadableError("its name is computed when the script runs")
+
+
+def _refuse_command() -> Flag:
+    raise NotReadableError("it belongs to a subcommand, which the command in the spec would have to name")
 
 
 def _read(option: str, arguments: Arguments, program: str) -> Flag:
@@ -68,8 +100,11 @@ def _read(option: str, arguments: Arguments, program: str) -> Flag:
 def _expand(text: str, told: Mapping[str, Any]) -> str:
     """Return a help text as argparse prints it: %(default)s and its like filled in, and %% a percent sign."""
     choices = told["choices"]
-    filled = {**told, "choices": ", ".join(map(str, choices))} if choices is not None else told
+    if isinstance(choices, range):
+        told = {**told, "choices": str(choices)}  # It may have more numbers than anybody can read.
+    elif choices is not None:
+        told = {**told, "choices": ", ".join(map(str, choices))}
     try:
-        return text % filled
+        return text % told
     except (KeyError, TypeError, ValueError):
         return text  # argparse would fail on it, or it names what only running tells.

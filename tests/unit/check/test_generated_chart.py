@@ -501,3 +501,9 @@ def test_a_waiver_of_a_rule_that_is_not_asked_is_left_alone() -> None:
 def test_an_unknown_rule_is_refused_with_a_suggestion(wanted: str, suggestion: str) -> None:
     with pytest.raises(KeyError, match=f"there is no rule '{wanted}'; did you mean .*{suggestion}"):
         find_rules((wanted,))
+
+
+def test_a_template_that_looks_up_what_is_there_may_make_something_new() -> None:
+    guarded = '{{ $old := lookup "v1" "Secret" "a" "b" }}{{ if $old }}{{ else }}{{ randAlphaNum 8 }}{{ end }}'
+    assert find(file("templates/x.yaml", guarded)(), "repeatable") == ()
+    assert find(file("templates/x.yaml", guarded.replace("lookup", "list"))(), "repeatable") != ()

@@ -87,3 +87,10 @@ def test_an_account_is_granted_rights_in_its_own_namespace() -> None:
     )
     assert find("token-unused", inside("one"), inside("one", binding)) == []
     assert find("token-unused", inside("one"), inside("two", binding)) != []
+
+
+@pytest.mark.parametrize("beside", ["service", "policy", "budget"])
+def test_plain_manifests_are_no_release(beside: str) -> None:
+    rules = {"service": "service-targets", "policy": "network-policy", "budget": "budget-blocks"}
+    [found] = find(rules[beside], inside("two"), inside("one", BESIDE[beside]))
+    assert found.endswith("selects no pods of these manifests")

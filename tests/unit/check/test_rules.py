@@ -560,3 +560,9 @@ def test_the_position_of_a_render_problem_becomes_path_and_line() -> None:
     given = chart(cases=(Case("ci/a-values.yaml", failure=(Problem("no claim", where="templates/a.yaml:3:1"),)),))
     [found] = find(given)
     assert (found.path, found.line, found.values) == ("templates/a.yaml", 3, "ci/a-values.yaml")
+
+
+def test_more_pods_than_any_cluster_has_are_not_counted_one_by_one() -> None:
+    rendering = render({"templates/worker.yaml": WORKER.replace("replicas: 2", "replicas: 50000000")})
+    given = CheckInput(files={}, cases=(Case("", rendering),))
+    assert run_checks(given, find_rules(("names-fit",))).findings == ()

@@ -258,3 +258,25 @@ def test_what_is_no_python_is_refused_with_its_line(text: str) -> None:
     with pytest.raises(ToolError) as caught:
         read(text)
     assert caught.value.problems[0].where.startswith("train.py:")
+
+
+def test_a_range_of_choices_is_never_written_out() -> None:
+    text = 'p.add_argument("--n", type=int, default=1, choices=range(10**9), help="one of %(choices)s")'
+    told = {"type": "integer", "default": 1, "minimum": 0, "maximum": 999999999}
+    assert hyperparameters(text) == {"n": {**told, "description": "one of range(0, 1000000000)"}}
+
+
+def test_flags_of_subcommands_and_of_computed_names_are_notes() -> None:
+    facts = read(
+        'main.add_argument("--lr", type=float, default=0.1)\n'
+        'sub = main.add_subparsers()\ntrain = sub.add_parser("train")\n'
+        'train.add_argument("--steps", type=int, default=5)\n'
+        'for name in names:\n    main.add_argument(f"--{name}", type=int, default=5)\n'
+        'OPTION = "--size"\nmain.add_argument(OPTION, type=int, default=2)\n'
+    )
+    assert [flag.name for flag in facts.flags] == ["lr", "size"]
+    assert facts.notes == (
+        "train.py:4: --steps is left to the script: it belongs to a subcommand, which the command in the spec would "
+        "have to name",
+        "train.py:6: f'--{name}' is left to the script: its name is computed when the script runs",
+    )

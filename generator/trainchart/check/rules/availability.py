@@ -6,7 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.objects import Pods, called, find_pods, list_at, mapping_at, mappings_at, namespace_of, selects
+from trainchart.check.objects import (
+    Pods,
+    called,
+    find_pods,
+    list_at,
+    mapping_at,
+    mappings_at,
+    namespace_of,
+    selects,
+    whereabouts,
+)
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release, for_each_rendering
 from trainchart.rendering import Rendering
@@ -35,7 +45,7 @@ def check_budgets(given: CheckInput) -> Iterator[Finding]:
             spec = mapping_at(manifest.document, "spec")
             near = [pods for pods in every if pods.namespace == namespace_of(manifest, rendering)]
             chosen = [pods for pods in near if selects(mapping_at(spec, "selector"), pods.labels)]
-            for message, hint in _budget_problems(spec, chosen, given.is_generated):
+            for message, hint in _budget_problems(spec, chosen, rendering, given.is_generated):
                 yield Finding(
                     f"{called(manifest)} {message}", path=manifest.source, line=manifest.line, hint=hint, values=label
                 )
@@ -96,9 +106,11 @@ def check_resource_policy(rendering: Rendering) -> Iterator[Finding]:
             )
 
 
-def _budget_problems(spec: Mapping[str, Any], chosen: list[Pods], is_ours: bool) -> Iterator[tuple[str, str]]:
+def _budget_problems(
+    spec: Mapping[str, Any], chosen: list[Pods], rendering: Rendering, is_ours: bool
+) -> Iterator[tuple[str, str]]:
     if not chosen:
-        yield "selects no pods of the release", ""
+        yield f"selects no pods {whereabouts(rendering)}", ""
         return
     most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
     number = None if any(pods.replicas is None for pods in chosen) else sum(pods.replicas or 0 for pods in chosen)

@@ -15,6 +15,8 @@ from trainchart.rendering import Manifest, Rendering
 
 STATEFUL_SET_LIMIT = 52
 """The label controller-revision-hash is the name, a dash and ten characters: kubernetes/kubernetes#64023."""
+_MOST_HOSTS = 5000
+"""Pods that are looked at of one object: as many as a large cluster has nodes."""
 _LIMITS = {
     "StatefulSet": STATEFUL_SET_LIMIT,
     "CronJob": STATEFUL_SET_LIMIT,
@@ -73,7 +75,7 @@ def _hosts(manifest: Manifest) -> Iterator[str]:
     if manifest.kind == "StatefulSet":
         start = mapping_at(manifest.document, "spec", "ordinals").get("start", 0)
         start = start if isinstance(start, int) else 0
-        for ordinal in range(wanted_replicas(manifest) or 0):
+        for ordinal in range(min(wanted_replicas(manifest) or 0, _MOST_HOSTS)):
             yield f"{manifest.name}-{start + ordinal}"
     elif manifest.kind == "Pod":
         yield manifest.name

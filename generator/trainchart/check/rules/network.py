@@ -6,7 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.objects import Pods, called, find_pods, list_at, mapping_at, mappings_at, namespace_of, selects
+from trainchart.check.objects import (
+    Pods,
+    called,
+    find_pods,
+    list_at,
+    mapping_at,
+    mappings_at,
+    namespace_of,
+    selects,
+    whereabouts,
+)
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Manifest, Rendering
@@ -24,7 +34,7 @@ def check_services(rendering: Rendering) -> Iterator[Finding]:
         chosen = [pods for pods in near if selector.items() <= pods.labels.items()]
         if not chosen:
             yield Finding(
-                f"{called(manifest)} selects no pods of the release", path=manifest.source, line=manifest.line
+                f"{called(manifest)} selects no pods {whereabouts(rendering)}", path=manifest.source, line=manifest.line
             )
         for port in mappings_at(manifest.document, "spec", "ports") if chosen else ():
             target = port.get("targetPort", port.get("port"))
@@ -94,7 +104,7 @@ def check_policies(given: CheckInput) -> Iterator[Finding]:
         for policy in policies:
             selector = mapping_at(policy.document, "spec", "podSelector")
             chosen = [pods for pods in _in_namespace_of(policy, rendering, every) if selects(selector, pods.labels)]
-            for message, severity in _policy_problems(policy, chosen, given.is_generated):
+            for message, severity in _policy_problems(policy, chosen, rendering, given.is_generated):
                 yield Finding(
                     f"{called(policy)} {message}", path=policy.source, line=policy.line, severity=severity, values=label
                 )
@@ -111,10 +121,12 @@ def check_policies(given: CheckInput) -> Iterator[Finding]:
                 )
 
 
-def _policy_problems(policy: Manifest, chosen: list[Pods], is_ours: bool) -> Iterator[tuple[str, Severity]]:
+def _policy_problems(
+    policy: Manifest, chosen: list[Pods], rendering: Rendering, is_ours: bool
+) -> Iterator[tuple[str, Severity]]:
     spec = mapping_at(policy.document, "spec")
     if not chosen:
-        yield "selects no pods of the release", Severity.error
+        yield f"selects no pods {whereabouts(rendering)}", Severity.error
         return
     for rule in mappings_at(spec, "ingress"):
         if is_ours and not rule.get("from"):

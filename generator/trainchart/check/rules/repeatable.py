@@ -11,6 +11,7 @@ from trainchart.check.sources import NOTES_FILE, chart_templates, without_commen
 
 _ACTION = re.compile(r'\{\{(?:"(?:\\.|[^"\\\n])*"|`[^`]*`|(?!\}\}).)*\}\}', re.DOTALL)
 _TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`')
+_LOOKUP = re.compile(r"(?<![\w.$])lookup(?!\w)")
 _FUNCTION = re.compile(
     # Not after a dot, a dollar or a letter: .Values.now and $now are values.
     r"(?<![\w.$])(?:rand(?:AlphaNum|Alpha|Numeric|Ascii|Bytes|Int)|uuidv4|shuffle|now|ago|htpasswd|bcrypt|encryptAES"
@@ -19,19 +20,28 @@ _FUNCTION = re.compile(
 
 
 def check_repeatable(given: CheckInput) -> Iterator[Finding]:
-    """Find functions in templates that give something else at every rendering; the notes may use them."""
+    """Find functions in templates that give something else at every rendering; the notes may use them.
+
+    A template that looks up what is in the cluster makes something new only where there is nothing.
+    """
     for file, text in chart_templates(given):
         if file == NOTES_FILE:
             continue
         plain = without_comments(text)
+        if any(_LOOKUP.search(_without_texts(action[0])) for action in _ACTION.finditer(plain)):
+            continue
         for action in _ACTION.finditer(plain):
-            for match in _FUNCTION.finditer(_TEXT.sub(lambda quoted: " " * len(quoted[0]), action[0])):
+            for match in _FUNCTION.finditer(_without_texts(action[0])):
                 yield Finding(
                     f"{match[0]} gives something else at every rendering, so every upgrade changes the object",
                     path=file,
                     line=plain.count("\n", 0, action.start() + match.start()) + 1,
                     hint="take it from a value or an existing Secret",
                 )
+
+
+def _without_texts(action: str) -> str:
+    return _TEXT.sub(lambda quoted: " " * len(quoted[0]), action)
 
 
 RULES = (
