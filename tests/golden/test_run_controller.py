@@ -78,7 +78,7 @@ def test_the_role_names_exactly_the_sets_and_the_state(chart: Path) -> None:
     }
 
     assert rules == {
-        "pods": (set(), {"get", "list", "watch"}),
+        "pods": (set(), {"list", "watch"}),
         "statefulsets/scale": ({m.name for m in of_kind(rendering, "StatefulSet")}, {"get", "patch"}),
         "configmaps": ({environment(rendering)["TRAINCHART_STATE_NAME"]}, {"get", "patch"}),
         "events": (set(), {"create"}),
@@ -120,6 +120,13 @@ def test_without_rights_to_give_the_user_names_an_account() -> None:
     assert not of_kind(rendering, "RoleBinding")
     assert job(rendering).document["spec"]["template"]["spec"]["serviceAccountName"] == "runs"
     assert "runs" not in {account.name for account in of_kind(rendering, "ServiceAccount")}
+
+
+def test_a_role_without_pods_gets_none_before_the_controller_looks() -> None:
+    sets = {m.name: m.document["spec"] for m in of_kind(render(MNIST, ON, "roles.evaluator.replicas=0"), "StatefulSet")}
+
+    assert sets["exp-7-mnist-evaluator"]["replicas"] == 0
+    assert "replicas" not in sets["exp-7-mnist-worker"]
 
 
 def test_without_the_controller_the_chart_says_how_many_pods() -> None:

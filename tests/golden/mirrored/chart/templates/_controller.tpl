@@ -17,7 +17,7 @@
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "mirrored.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "mirrored.seconds" .Values.run.evaluatorGrace | int64)
-  "selector" (dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name)
+  "selector" (dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "trainchart/training" "true")
 ) -}}
 {{- end -}}
 
@@ -28,9 +28,9 @@ backoffLimit: 1000
 podReplacementPolicy: Failed
 podFailurePolicy:
   rules:
-    # The training has failed.
+    # 42: the training has failed. 78: chart and controller do not fit together, which another try would not change.
     - action: FailJob
-      onExitCodes: {containerName: controller, operator: In, values: [42]}
+      onExitCodes: {containerName: controller, operator: In, values: [42, 78]}
     - action: Ignore
       onPodConditions: [{type: DisruptionTarget, status: "True"}]
 template:
@@ -114,12 +114,8 @@ template:
           - name: config
             mountPath: /etc/trainchart
             readOnly: true
-          - name: tmp
-            mountPath: /tmp
     volumes:
       - name: config
         configMap:
           name: {{ include "mirrored.clusterName" . }}
-      - name: tmp
-        emptyDir: {}
 {{- end -}}

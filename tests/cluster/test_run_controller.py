@@ -1,0 +1,206 @@
+"""The run controller: a training that ends frees everything and stays ended, and its verdict outlives its pods."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lightkube.core.client import Client
+from lightkube.resources.apps_v1 import StatefulSet
+from lightkube.resources.batch_v1 import Job
+from lightkube.resources.core_v1 import ConfigMap, ResourceQuota
+
+from testcluster.access import Access
+from testcluster.config import GPU_RESOURCE
+from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
+
+pytestmark = pytest.mark.cluster
+
+CONTROLLED = {"run": {"controller": {"enabled": True}}}
+ENDED = ("Succeeded", "Failed")
+WAITS_FOR_A_FILE = """
+import os, time
+while os.environ["TASK_TYPE"] != "chief" or not os.path.exists("/checkpoints/end"):
+    time.sleep(0.1)
+"""
+"""Stands in for a training that ends when a test says so; like the real ones, only its chief ends."""
+
+
+def read_state(release: Release, client: Client) -> dict[str, Any] | None:
+    found = client.get(ConfigMap, f"{release.name}-{release.chart.name}-state", namespace=release.namespace)
+    state = json.loads((found.data or {}).get("state.json", "null"))
+    assert state is None or isinstance(state, dict)
+    return state
+
+
+def wait_until_ended(release: Release, run_id: str = "", deadline_seconds: float = 180) -> dict[str, Any]:
+    def read(client: Client) -> dict[str, Any] | None:
+        state = read_state(release, client)
+        return state if state and state["runId"] == run_id and state["phase"] in ENDED else None
+
+    what = f"the end of run {run_id!r}"
+    return release.access.wait_for(read, what, namespace=release.namespace, deadline_seconds=deadline_seconds)
+
+
+def find_jobs(release: Release, client: Client) -> dict[str, Job]:
+    jobs = client.list(Job, namespace=release.namespace, labels=release.selector)  # type: ignore[arg-type]
+    return {str(job.metadata.name): job for job in jobs if job.metadata}
+
+
+def wait_for_job(release: Release, condition: str) -> None:
+    def read(client: Client) -> bool:
+        (job,) = find_jobs(release, client).values()
+        conditions = (job.status and job.status.conditions) or []
+        return any(each.type == condition and each.status == "True" for each in conditions)
+
+    release.access.wait_for(read, f"a Job that is {condition}", namespace=release.namespace)
+
+
+def count_pods(release: Release, client: Client) -> dict[str, int]:
+    """Return how many pods every StatefulSet of the release is told to have."""
+    sets = client.list(StatefulSet, namespace=release.namespace, labels=release.selector)  # type: ignore[arg-type]
+    return {str(each.metadata.name): each.spec.replicas or 0 for each in sets if each.metadata and each.spec}
+
+
+def training_pods(release: Release, client: Client) -> set[str]:
+    return {name for role in ("chief", "worker", "ps", "evaluator") for name in release.pods(client, role)}
+
+
+@pytest.fixture(scope="module")
+def digits(admin: Access, module_namespace: str) -> Iterator[Release]:
+    """A release of one process that trains for real, on a GPU as the scheduler sees it, until it has ended."""
+    values = merge_values(digits_values(epochs=2), CONTROLLED)
+    values = merge_values(values, {"roles": {"worker": {"gpus": 1}}})
+    release = Release(admin, module_namespace, "exp1", PROJECT / "charts" / "digits", values)
+    release.install()
+    wait_until_ended(release)
+    yield release
+
+
+@pytest.fixture
+def steered(admin: Access, namespace: str) -> Release:
+    """A parameter-server release whose chief ends when /checkpoints/end appears."""
+    values = merge_values(mnist_values(), CONTROLLED)
+    values = merge_values(
+        values, {"command": ["python", "-c", WAITS_FOR_A_FILE], "roles": {"evaluator": {"replicas": 0}}}
+    )
+    release = Release(admin, namespace, "exp2", PROJECT / "charts" / "mnist", values)
+    release.install()
+    return release
+
+
+def test_a_finished_training_frees_its_gpu_and_leaves_its_verdict(digits: Release) -> None:
+    client = digits.access.client()
+    state = read_state(digits, client)
+    assert state is not None
+    quota = client.get(ResourceQuota, "tests", namespace=digits.namespace)
+
+    assert state["verdict"]["result"] == "Succeeded"
+    assert state["verdict"]["pod"] == "exp1-digits-worker-0"
+    assert any("accuracy" in line for line in state["verdict"]["lines"])
+    assert not training_pods(digits, client)
+    assert quota.status is not None
+    assert (quota.status.used or {})[f"requests.{GPU_RESOURCE}"] == "0"
+    wait_for_job(digits, "Complete")
+
+
+@pytest.mark.parametrize("major", [3, 4])
+def test_no_upgrade_brings_a_finished_training_back(
+    digits: Release, major: int, request: pytest.FixtureRequest
+) -> None:
+    """Not even where the controller's Job was cleaned up and Helm makes a new one."""
+    helm: Path = request.getfixturevalue(f"helm{major}")
+    client = digits.access.client()
+    before = read_state(digits, client)
+    for name in find_jobs(digits, client):
+        client.delete(Job, name, namespace=digits.namespace)
+    values = merge_values(digits.values, {"hyperparameters": {"epochs": 3}, "commonLabels": {"helm": f"v{major}"}})
+
+    dataclasses.replace(digits, helm=helm, values=values).upgrade()
+
+    wait_for_job(digits, "Complete")
+    assert count_pods(digits, client) == {"exp1-digits-worker": 0}
+    assert not training_pods(digits, client)
+    after = read_state(digits, client)
+    assert before is not None
+    assert after is not None
+    assert after["verdict"] == before["verdict"]
+
+
+def test_a_new_run_id_trains_again_and_a_failure_is_explained(digits: Release) -> None:
+    failing = {
+        "run": {"id": "second", "maxRestarts": 1},
+        "command": ["python", "-c", "raise ValueError('no data today')"],
+    }
+    release = dataclasses.replace(digits, values=merge_values(digits.values, failing))
+    release.upgrade()
+
+    verdict = wait_until_ended(release, "second")["verdict"]
+
+    assert verdict["result"] == "Failed"
+    assert verdict["cause"] == "program-error"
+    assert verdict["error"] == "ValueError: no data today"
+    assert verdict["pod"] == "exp1-digits-worker-0"
+    assert verdict["exitCode"] == 1
+    assert verdict["node"].startswith("node")
+    wait_for_job(release, "Failed")
+    assert not training_pods(release, release.access.client())
+
+
+def test_the_controllers_token_can_do_nothing_else(digits: Release) -> None:
+    account = f"system:serviceaccount:{digits.namespace}:exp1-digits-controller"
+
+    def may(*question: str) -> bool:
+        arguments = ("auth", "can-i", *question, f"--as={account}", f"--namespace={digits.namespace}")
+        return digits.access.kubectl(*arguments, check=False).strip() == "yes"
+
+    assert may("list", "pods")
+    assert may("patch", "statefulsets/exp1-digits-worker", "--subresource=scale")
+    assert may("patch", "configmaps/exp1-digits-state")
+    for question in (
+        ("patch", "statefulsets/exp1-digits-worker"),
+        ("patch", "statefulsets/another", "--subresource=scale"),
+        ("delete", "pods"),
+        ("create", "pods"),
+        ("create", "pods", "--subresource=exec"),
+        ("get", "pods", "--subresource=log"),
+        ("get", "secrets"),
+        ("list", "configmaps"),
+        ("patch", "configmaps/another"),
+        ("get", "nodes"),
+        ("list", "pods", "--all-namespaces"),
+    ):
+        assert not may(*question), question
+
+
+def test_a_controller_that_is_killed_is_followed_by_one_that_goes_on(steered: Release) -> None:
+    access, namespace = steered.access, steered.namespace
+    # The controller, the chief, two workers, a ps, TensorBoard: nobody but the controller asked for the second worker.
+    steered.wait_until_running(6)
+    pods = {name: pod.metadata and pod.metadata.uid for name, pod in steered.pods(access.client()).items()}
+    (controller,) = steered.pods(access.client(), "controller")
+
+    access.kubectl("delete", "pod", controller, f"--namespace={namespace}", "--grace-period=0", "--force")
+    access.wait_for(
+        lambda client: set(steered.pods(client, "controller")) - {controller}, "another controller", namespace=namespace
+    )
+    still = {name: pod.metadata and pod.metadata.uid for name, pod in steered.pods(access.client()).items()}
+    assert {name: uid for name, uid in pods.items() if name != controller}.items() <= still.items()
+
+    chief = "exp2-mnist-chief-0"
+    access.kubectl("exec", chief, f"--namespace={namespace}", "--", "touch", "/checkpoints/end")
+    state = wait_until_ended(steered)
+    assert state["verdict"]["result"] == "Succeeded"
+    assert [entry["phase"] for entry in state["history"]] == [
+        "Starting",
+        "Running",
+        "Finishing",
+        "Stopping",
+        "Succeeded",
+    ]
+    assert not training_pods(steered, access.client())
+    assert set(count_pods(steered, access.client()).values()) == {0}
