@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -183,6 +184,25 @@ def test_plain_manifests_are_checked_too(how: str, tmp_path: Path) -> None:
     assert "resources.requests.memory: '1GB' is not a quantity" in done.stdout
     assert "metadata.namespace" not in done.stdout
     assert "Chart.yaml" not in done.stdout
+
+
+def test_a_pipe_of_the_shell_and_a_file_without_suffix_are_read(tmp_path: Path) -> None:
+    (tmp_path / "rendered").write_text(DEPLOYMENT)
+    command = f"{sys.executable} -m trainchart check {tmp_path}/rendered <(cat {tmp_path}/rendered)"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 6, done.stderr
+    assert done.stdout.count("'1GB' is not a quantity") == 2
+    (tmp_path / "rendered").write_text("just text")
+    assert "is not a chart: expected a chart folder" in run(tmp_path / "rendered").stderr
+
+
+def test_a_named_pipe_is_refused_and_not_waited_for(plain_chart: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    for arguments in ((pipe,), (plain_chart, "-f", pipe)):
+        done = run(*arguments)
+        assert done.returncode == 7
+        assert f"{pipe} is neither a file nor a folder" in done.stderr
 
 
 def test_manifests_that_are_none_are_a_tool_error_with_file_and_line(tmp_path: Path) -> None:

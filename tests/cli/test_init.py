@@ -108,6 +108,13 @@ def test_a_module_of_a_package_runs_as_one(tmp_path: Path) -> None:
     assert "in net" in trainchart(tmp_path, "run", "net").stderr
 
 
+def test_a_named_pipe_is_no_script_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "train.py")
+    done = trainchart(tmp_path, "init", "net", "--from-script", "train.py")
+    assert (done.returncode, tree(tmp_path)) == (7, {})
+    assert "train.py is neither a file nor a folder" in done.stderr
+
+
 def test_a_default_that_no_chart_can_hold_is_left_out_and_the_spec_generates(tmp_path: Path) -> None:
     (tmp_path / "old.py").write_text(
         "import argparse\nparser = argparse.ArgumentParser()\n"

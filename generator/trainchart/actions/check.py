@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -12,31 +11,28 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from trainchart.actions.chart_input import read_chart_files
+from trainchart.actions.check_input import read_manifests, refuse_pipe
 from trainchart.actions.check_probes import render_probes
 from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
-from trainchart.check.manifests import parse_plain_manifests
 from trainchart.check.registry import RULES, find_rules
 from trainchart.check.rule import Rule
 from trainchart.check.runner import run_checks
 from trainchart.check.sources import chart_file, read_source
-from trainchart.check.waivers import Waived, is_waiver_file
+from trainchart.check.waivers import Waived
 from trainchart.errors import Problem, RenderError
-from trainchart.host.files import read_bytes, read_text, read_tree
+from trainchart.host.files import read_text
 from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.host.helm_input import RELEASE_NAME_LIMIT
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
 from trainchart.kubernetes_yaml import find_unprintable
-from trainchart.rendering import LintMessage, Rendering, ValueOverrides
+from trainchart.rendering import LintMessage, ValueOverrides
 
 OLDEST_KUBERNETES = "1.33"
-STANDARD_INPUT = Path("-")
 _RELEASE = "check"
 # They differ in the last character only: the one that careless truncation drops.
 _LONG_RELEASES = ("r" * (RELEASE_NAME_LIMIT - 1) + "a", "r" * (RELEASE_NAME_LIMIT - 1) + "b")
-_MANIFEST_ENDINGS = (".yaml", ".yml", ".json")
 _VERSION = re.compile(r"v?(\d+\.\d+)(?:\.\d+)?(?:[-+].*)?")
-_GZIP_MAGIC = b"\x1f\x8b"
 _THREADS = 2
 
 
@@ -87,38 +83,13 @@ def check_chart(
     kubernetes = tuple(_schemas(version) for version in wanted or (OLDEST_KUBERNETES, find_versions()[-1]))
     kinds = kubernetes if kube_versions else tuple(map(_schemas, _supported_versions()))
     day = today or datetime.now(UTC).date()
-    if _holds_manifests(chart):
-        given = _read_manifests(chart)
+    manifests = read_manifests(chart)
+    if manifests is not None:
+        given = manifests
     else:
         given = _render_chart(chart, values, find_engine(engine), max(kinds, key=_age).version)
     result = run_checks(replace(given, kubernetes=kubernetes, kinds=kinds, today=day), rules)
     return CheckedChart(chart, result.findings, result.waived)
-
-
-def _holds_manifests(path: Path) -> bool:
-    if path == STANDARD_INPUT:
-        return True
-    if path.is_dir():
-        return not (path / "Chart.yaml").is_file() and any(file.suffix in _MANIFEST_ENDINGS for file in path.rglob("*"))
-    return path.is_file() and path.suffix in _MANIFEST_ENDINGS and read_bytes(path)[:2] != _GZIP_MAGIC
-
-
-def _read_manifests(path: Path) -> CheckInput:
-    if path == STANDARD_INPUT:
-        files = {"": sys.stdin.buffer.read()}
-    elif path.is_dir():
-        files = {name: content for name, content in read_tree(path).items() if _is_manifest(name)}
-    else:
-        files = {"": read_bytes(path)}
-    texts = {name: content.decode("utf-8-sig", errors="replace") for name, content in files.items()}
-    objects = {name: text for name, text in texts.items() if not is_waiver_file(name)}
-    manifests = parse_plain_manifests(objects, "stdin" if path == STANDARD_INPUT else str(path))
-    rendering = Rendering(release="", namespace="default", manifests=manifests, texts=objects)
-    return CheckInput(files=files, cases=(Case("", rendering),))
-
-
-def _is_manifest(path: str) -> bool:
-    return path.endswith(_MANIFEST_ENDINGS) or is_waiver_file(path)
 
 
 def _render_chart(chart: Path, values: tuple[Path, ...], helm: HelmEngine, newest: str) -> CheckInput:
@@ -161,7 +132,9 @@ def _value_sets(files: Mapping[str, bytes], values: tuple[Path, ...]) -> dict[st
     texts = {
         path: read_source(given, path) for path in files if path.startswith("ci/") and path.endswith("-values.yaml")
     }
-    texts |= {str(path): read_text(path) for path in values}
+    for path in values:
+        refuse_pipe(path)
+        texts[str(path)] = read_text(path)
     return {"": ValueOverrides()} | {name: ValueOverrides(files=((name, text),)) for name, text in texts.items()}
 
 

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainchart.actions.check_input import refuse_pipe
 from trainchart.actions.generate import MODELS, read_defaults
 from trainchart.actions.schema import read_spec_schema
 from trainchart.errors import PlanError, Problem, SpecError, ToolError
@@ -70,6 +71,7 @@ def init_model(request: InitRequest) -> NewFiles:
         files[folder / SCRIPT] = text.encode()
         code_path, program = folder.as_posix(), ("python", SCRIPT)
     else:
+        refuse_pipe(request.script)
         facts = read_script(read_text(request.script), str(request.script))
         strategy = request.strategy or facts.strategy
         code_path, program = _locate_code(request.script, facts)

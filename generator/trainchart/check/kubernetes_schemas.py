@@ -7,6 +7,7 @@ of a chart are the same from case to case and compiling costs more than validati
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from referencing import Registry, Resource
 
 _BASE = "https://kubernetes.io/api/_definitions.json"
 _MESSAGE_LIMIT = 240
+_STABLE = re.compile(r"(?:^|/)v\d+$")
 _NAMED_TEXTS = ("apiVersion", "kind")
 
 
@@ -62,6 +64,11 @@ class KubernetesSchemas:
         """Tell whether the kind is missing from a group that this version has."""
         return self.has_group(_group(api_version)) and (api_version, kind) not in self._names
 
+    def find_api_versions(self, kind: str) -> tuple[str, ...]:
+        """Return the versions of APIs that have `kind`, such as policy/v1: the stable ones where there are any."""
+        known = sorted(api_version for api_version, other in self._names if other == kind)
+        return tuple(filter(_STABLE.search, known)) or tuple(known)
+
     def _errors(self, document: Mapping[str, Any]) -> list[str]:
         api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
         if not api_version or not kind:
@@ -69,7 +76,7 @@ class KubernetesSchemas:
         name = self._names.get((api_version, kind))
         if name is None:
             if _group(api_version) in self._groups:
-                return [f"Kubernetes {self.version} has no {kind} in {api_version}"]
+                return [f"there is no {kind} in {api_version}"]
             return []
         if name not in self._validators:
             self._validators[name] = Draft202012Validator({"$ref": f"{_BASE}#/$defs/{name}"}, registry=self._registry)

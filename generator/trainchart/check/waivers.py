@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from trainchart.check.finding import Finding, Severity
+from trainchart.check.yaml_style import find_comment_lines
 from trainchart.kubernetes_yaml import YamlError, find_duplicate_keys, parse_mapping
 from trainchart.rendering import Manifest
 
@@ -24,7 +25,8 @@ _TEXT_FIELDS = ("rule", "path", "reason")
 _FIELDS = {*_TEXT_FIELDS, "until"}
 _FIRST_LINES = 5
 _MARK = re.compile(r"(?:#|/\*)\s*trainchart:\s*ignore\[(?P<rules>[^\]]*)\]\s*(?P<reason>.*?)\s*(?:\*/.*)?$")
-_TEXT_FILES = (".yaml", ".yml", ".tpl", ".txt", ".md")
+_PROSE_FILES = (".tpl", ".txt", ".md")
+_TEXT_FILES = (".yaml", ".yml", *_PROSE_FILES)
 _Problems = tuple[Finding, ...]
 
 
@@ -118,9 +120,11 @@ def apply_waivers(
 def _parse_marks(path: str, text: str, starts: Collection[int]) -> Iterator[Waiver]:
     is_template = path.startswith("templates/")
     lines = text.splitlines()
+    # A text that looks like a comment is none; what a template's comment is, only Helm can tell.
+    comments = None if is_template or path.endswith(_PROSE_FILES) else find_comment_lines(text)
     for number, line in enumerate(lines, start=1):
         match = _MARK.search(line)
-        if match:
+        if match and (comments is None or number in comments):
             whole = is_template or number <= _FIRST_LINES
             spoken_for = () if whole else (number, number + 1, *_object_around(number, starts, lines))
             for rule in match["rules"].split(","):

@@ -6,7 +6,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from yamllint import linter
+from yamllint import linter, parser
 from yamllint.config import YamlLintConfig
 
 from trainchart.kubernetes_yaml import find_unprintable
@@ -70,3 +70,11 @@ def _find(text: str, *, rendered: bool) -> tuple[StyleProblem, ...]:
 def _config(rendered: bool) -> YamlLintConfig:
     rules = _COMMON if rendered else _SOURCES
     return YamlLintConfig(f"rules: {dict(rules)!r}".replace("True", "true").replace("False", "false"))
+
+
+def find_comment_lines(text: str) -> frozenset[int]:
+    """Return the lines of YAML that hold a comment, counted from 1; up to the first fault, if there is one."""
+    if find_unprintable(text):
+        return frozenset()
+    found = parser.token_or_comment_generator(text)
+    return frozenset(item.line_no for item in found if isinstance(item, parser.Comment))

@@ -190,8 +190,7 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
         ),
         "kubernetes-schema",
         [
-            "PodDisruptionBudget exp: Kubernetes 1.33 has no PodDisruptionBudget in policy/v1beta1 (Kubernetes 1.33)",
-            "PodDisruptionBudget exp: Kubernetes 1.37 has no PodDisruptionBudget in policy/v1beta1 (Kubernetes 1.37)",
+            "PodDisruptionBudget exp: there is no PodDisruptionBudget in policy/v1beta1 (Kubernetes 1.33, 1.37)",
         ],
     ),
     "an object twice": (
@@ -566,3 +565,13 @@ def test_more_pods_than_any_cluster_has_are_not_counted_one_by_one() -> None:
     rendering = render({"templates/worker.yaml": WORKER.replace("replicas: 2", "replicas: 50000000")})
     given = CheckInput(files={}, cases=(Case("", rendering),))
     assert run_checks(given, find_rules(("names-fit",))).findings == ()
+
+
+def test_an_api_that_is_gone_is_told_with_what_took_its_place() -> None:
+    [found] = find(chart(templates={**TEMPLATES, "templates/pdb.yaml": PDB}))
+    assert found.hint == "apiVersion: policy/v1"
+
+
+def test_lint_of_a_folder_that_is_gone_is_about_the_chart() -> None:
+    [found] = find(chart(lint=(CaseLint("", (LintMessage("error", "/tmp/helm-lint1/c", "lacks a chart"),)),)))
+    assert (found.path, found.message) == ("Chart.yaml", "lacks a chart")

@@ -99,3 +99,9 @@ def test_the_waiver_file_of_a_folder_works_for_manifests_too() -> None:
 
 def test_a_waiver_in_a_file_with_brackets_in_its_name() -> None:
     assert check({"a[1].yaml": MARK + BAD % 1}).findings == ()
+
+
+@pytest.mark.parametrize("text", ["note: 'a # trainchart: ignore[names-valid] b'\n", f"note: |\n  {MARK}"])
+def test_a_text_that_looks_like_a_waiver_is_none(text: str) -> None:
+    assert [found.rule for found in check({"a.yaml": BAD % 1 + text}).findings] == ["names-valid"]
+    assert check({"a.yaml": BAD % 1 + text + MARK}).findings == ()

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
+from trainchart.check.sources import CHART_FILE
 
 
 def check_lint(given: CheckInput) -> Iterator[Finding]:
     """Tell every message of `helm lint`; the engine has made errors of warnings where lint is strict."""
     for lint in given.lint:
         for message in lint.messages:
-            yield Finding(message.message, path=message.path, severity=Severity(message.severity), values=lint.values)
+            # What is about the chart as a whole names the folder it lies in, for an archive one that is gone.
+            path = CHART_FILE if message.path.startswith("/") else message.path
+            yield Finding(message.message, path=path, severity=Severity(message.severity), values=lint.values)
 
 
 def check_renders(given: CheckInput) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.check.objects import (
     called,
     list_at,
@@ -29,11 +30,13 @@ def check_schemas(given: CheckInput) -> Iterator[Finding]:
             for schemas in given.kubernetes:
                 for error in schemas.find_errors(manifest.document):
                     versions.setdefault(error, []).append(schemas.version)
+            hint = _replacement(manifest, given.kubernetes)
             for error, refusing in versions.items():
                 yield Finding(
                     f"{called(manifest)}: {error} (Kubernetes {', '.join(refusing)})",
                     path=manifest.source,
                     line=manifest.line,
+                    hint=hint,
                     values=label,
                 )
 
@@ -77,6 +80,14 @@ def check_unique_entries(rendering: Rendering) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(manifest)}: {where} has {what} {repeated} twice", path=manifest.source, line=manifest.line
                 )
+
+
+def _replacement(manifest: Manifest, kubernetes: Iterable[KubernetesSchemas]) -> str:
+    """Return the APIs that have the kind in the newest version, where the manifest's own no longer has it."""
+    api_version = str(manifest.document.get("apiVersion", ""))
+    lacking = [schemas for schemas in kubernetes if schemas.lacks(api_version, manifest.kind)]
+    found = lacking[-1].find_api_versions(manifest.kind) if lacking else ()
+    return f"apiVersion: {' or '.join(found)}" if found else ""
 
 
 def _keyed_lists(manifest: Manifest) -> Iterator[tuple[str, str, Iterable[Any]]]:
