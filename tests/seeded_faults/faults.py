@@ -289,4 +289,18 @@ FAULTS = (
         "  selector:\n    matchLabels:\n      version: {{ $.Chart.AppVersion | quote }}\n",
         "stable-selectors",
     ),
+    Fault(
+        "a label that the API server refuses",
+        "_labels.tpl",
+        '{{- $_ := set $own "trainchart/training" "true" -}}',
+        '{{- $_ := set $own "trainchart/training" "it is true" -}}',
+        "labels-valid",
+    ),
+    Fault(
+        "a word that is no policy",
+        "statefulset.yaml",
+        "podManagementPolicy: Parallel",
+        "podManagementPolicy: parallel",
+        "fields-valid",
+    ),
 )
