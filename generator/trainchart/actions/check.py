@@ -116,7 +116,8 @@ def _render_chart(chart: Path, values: tuple[Path, ...], helm: HelmEngine, newes
             else {}
         )
         lint = (CaseLint("", linting.result()),)
-    return replace(plain, cases=tuple(cases), lint=lint, probes=probes, values_fit="" in rendered)
+    added = tuple(text for chosen in overrides.values() for _, text in chosen.files)
+    return replace(plain, added_values=added, cases=tuple(cases), lint=lint, probes=probes, values_fit="" in rendered)
 
 
 def _further_settings(given: CheckInput, overrides: Mapping[str, ValueOverrides]) -> Iterable[_Setting]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from trainchart.check.finding import Case, CheckInput, Probe
@@ -48,3 +50,8 @@ def test_a_number_that_stands_so_in_a_file_of_the_chart_is_meant(place: str) -> 
 def test_a_field_is_told_once() -> None:
     given = chart(CONFIG, probed=CONFIG.replace("1e+06", "3e+06"))
     assert find(given) == ["ConfigMap a: data.rules is 1e+06"]
+
+
+def test_a_number_that_stands_so_in_a_values_file_of_the_user_is_meant() -> None:
+    assert find(replace(chart(CONFIG), added_values=("most: 'x > 1e+06'\n",))) == []
+    assert find(replace(chart(CONFIG), added_values=("most: 1000000\n",))) != []

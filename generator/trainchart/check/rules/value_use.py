@@ -171,7 +171,8 @@ def _is_read(path: tuple[str, ...], paths: set[tuple[str, ...]], names: set[str]
 
 
 def _texts(given: CheckInput) -> Iterator[str]:
-    return (content.decode(errors="replace") for content in given.files.values() if b"e+" in content)
+    yield from (content.decode(errors="replace") for content in given.files.values() if b"e+" in content)
+    yield from given.added_values
 
 
 def _place(manifest: Manifest, where: str) -> tuple[str, ...]:
