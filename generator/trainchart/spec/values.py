@@ -61,8 +61,8 @@ class Controller(Section):
     """The run controller: ends a training that has finished or cannot go on, frees its resources, keeps the verdict."""
 
     enabled: bool
-    """Whether a Job watches over the run and scales the roles; without it, a finished training holds its resources until
-    the release is uninstalled."""
+    """Whether a Job watches over the run and scales the roles; without it, a finished training holds its resources
+    until the release is uninstalled."""
     image: ImageReference
     """Image with /opt/trainchart/controller.pyz, with tag or digest; empty means the training image."""
     service_account_name: ObjectName
