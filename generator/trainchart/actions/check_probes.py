@@ -12,6 +12,7 @@ from trainchart.archive.identity import build_tar
 from trainchart.archive.ignore import drop_ignored
 from trainchart.check.finding import CheckInput, Probe
 from trainchart.check.probes import large_numbers, many_pods, more_replicas, next_version
+from trainchart.check.sources import SCHEMA_FILE
 from trainchart.errors import TrainchartError
 from trainchart.host.helm import HelmEngine
 from trainchart.rendering import Rendering, ValueOverrides
@@ -47,10 +48,12 @@ def _values(given: CheckInput) -> dict[Probe, str]:
 
 def _render_next_version(helm: HelmEngine, given: CheckInput, release: str) -> Rendering:
     files = drop_ignored({**given.files, **next_version(given)})
+    # The values are compared with it already, and packing it takes longer than rendering.
+    files.pop(SCHEMA_FILE, None)
     with tempfile.TemporaryDirectory(prefix="trainchart-") as folder:
         archive = Path(folder, "chart.tgz")
         archive.write_bytes(gzip.compress(build_tar("chart", files), compresslevel=1, mtime=0))
-        return helm.render(archive, release=release, is_upgrade=True, validate=False)
+        return helm.render(archive, release=release, is_upgrade=True)
 
 
 def _try(render: Callable[[], Rendering]) -> Rendering | None:
