@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import secrets
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from testcluster.cluster import Cluster, start_cluster
 from testcluster.faults import Faults, Site
 from testcluster.ingredients import find_home, prepare_ingredients
 from testcluster.machine import find_choice
+from testcluster.pods import dump_objects
 from testcluster.users import pin_context
 
 QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gpu": "16", "pods": "40"}
@@ -115,11 +115,14 @@ def make_namespace(admin: Access, name: str) -> Iterator[str]:
             "spec": {"hard": QUOTA},
         },
     ]
-    admin.kubectl("apply", "-f", "-", text="\n---\n".join(map(json.dumps, objects)))
-    yield name
-    admin.kubectl("delete", "statefulsets,deployments,jobs", "--all", "-n", name, "--wait=false")
-    admin.kubectl("delete", "pods", "--all", "-n", name, "--force", "--grace-period=0")
-    admin.kubectl("delete", "namespace", name, "--wait=false")
+    try:
+        admin.kubectl("apply", "-f", "-", text=dump_objects(*objects))
+        yield name
+    finally:
+        # First what would make pods anew, then the pods; the last step does it all, but in its own time.
+        admin.kubectl("delete", "statefulsets,deployments,jobs", "--all", "-n", name, "--wait=false", check=False)
+        admin.kubectl("delete", "pods", "--all", "-n", name, "--force", "--grace-period=0", check=False)
+        admin.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
 @pytest.hookimpl(wrapper=True)

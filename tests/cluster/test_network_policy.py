@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 from lightkube.core.client import Client
+from lightkube.resources.core_v1 import Node
 
 from testcluster.access import Access, NotInTime
 from testcluster.pods import dump_objects
@@ -109,9 +110,10 @@ def scene(admin: Access, module_namespace: str, elsewhere: str) -> Scene:
     release = Release(admin, module_namespace, "exp1", PROJECT / "charts" / "mnist", values)
     release.install()
     labels = {**release.selector, "app.kubernetes.io/instance": "exp2"}
+    nodes = sorted(str(node.metadata.name) for node in admin.client().list(Node) if node.metadata)
     near = [
-        ScheduledPod("stranger-near", node="node1"),
-        ScheduledPod("stranger-far", node="node2"),
+        ScheduledPod("stranger-near", node=nodes[0]),
+        ScheduledPod("stranger-far", node=nodes[-1]),
         ScheduledPod("other-release", labels=labels),
         ScheduledPod("browser", labels={"app": "browser"}),
     ]

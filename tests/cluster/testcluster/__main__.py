@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -12,23 +13,27 @@ from . import cluster as clusters
 from . import slots
 from .choice import Nowhere, Own
 from .control import ControlError
+from .images import ImageBuildError
 from .ingredients import find_home, prepare_ingredients, tell
-from .machine import find_choice
-from .programs import find_program
+from .machine import find_choice, find_obstacle
+from .programs import ProgramError, find_program
 
 
 def main() -> int:
     """Do one thing and say what happened."""
     parser = argparse.ArgumentParser(prog="testcluster", description="The tests' Kubernetes, started by hand.")
     parser.add_argument("command", choices=("prepare", "up", "down", "shell", "status"))
-    parser.add_argument("name", nargs="?", help="which cluster, where several were started; down: all of them if none")
+    which = "which cluster, where several run; down: all that this checkout started if none"
+    parser.add_argument("name", nargs="?", help=which)
     given = parser.parse_args()
     commands = {"prepare": _prepare, "up": _up, "down": _down, "shell": _shell, "status": _status}
     try:
         return commands[given.command](given.name)
-    except (clusters.ClusterError, ControlError) as error:
+    except (clusters.ClusterError, ControlError, ProgramError, ImageBuildError, slots.NoSlotError) as error:
         print(error, file=sys.stderr)
-        return 1
+    except PermissionError as error:
+        print(f"{error}: test clusters need root", file=sys.stderr)
+    return 1
 
 
 def _prepare(_: str | None) -> int:
@@ -44,29 +49,37 @@ def _prepare(_: str | None) -> int:
 
 
 def _up(_: str | None) -> int:
+    if obstacle := find_obstacle():
+        print(obstacle, file=sys.stderr)
+        return 1
     ingredients = prepare_ingredients()
     start = time.monotonic()
     print("Starting a cluster of two nodes ...", file=sys.stderr)
     cluster = clusters.start_cluster(ingredients, find_home(), detached=True)
     seconds = time.monotonic() - start
     print(f"{cluster.config.name} is up after {seconds:.1f} s; end it with: make cluster-down", file=sys.stderr)
-    print(f"export KUBECONFIG={cluster.kubeconfig} PATH={cluster.programs}:$PATH")
+    print(f'export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))} PATH={shlex.quote(str(cluster.programs))}:"$PATH"')
     return 0
 
 
 def _down(name: str | None) -> int:
-    for cluster in _started_by_hand(name):
+    running = _started_by_hand(name)
+    for cluster in running:
         cluster.stop()
         print(f"Removed {cluster.config.name}", file=sys.stderr)
     for folder in slots.remove_leftovers():
         print(f"Removed what was left of {folder}", file=sys.stderr)
-    return 0
+    if name and not running:
+        print(f"no cluster {name} was started by hand", file=sys.stderr)
+    return int(bool(name and not running))
 
 
 def _shell(name: str | None) -> int:
     running = _started_by_hand(name)
-    if not running:
-        print("no cluster is running; start one with: make cluster-up", file=sys.stderr)
+    if len(running) != 1:
+        names = " or ".join(cluster.config.name for cluster in running)
+        hint = f"say which: {names}" if running else "start one with: make cluster-up"
+        print(f"{len(running)} clusters of this checkout are running; {hint}", file=sys.stderr)
         return 1
     cluster = running[0]
     environment = {
@@ -89,10 +102,11 @@ def _status(name: str | None) -> int:
 
 
 def _started_by_hand(name: str | None) -> list[clusters.Cluster]:
+    """Return those of this checkout, or the one of that name, whoever started it."""
     return [
         cluster
         for cluster in clusters.find_clusters()
-        if (cluster.folder / clusters.DETACHED).exists() and name in (None, cluster.config.name)
+        if cluster.config.name == name or (name is None and cluster.started_by == str(clusters.CHECKOUT))
     ]
 
 

@@ -16,7 +16,7 @@ NETWORK_PLUGINS = "/usr/lib/cni"
 
 @dataclass(frozen=True)
 class Machine:
-    """What the decision depends on, read once by `conftest.py`."""
+    """What the decision depends on; `machine.py` reads it."""
 
     system: str
     """As `platform.system()` says it."""
@@ -24,6 +24,8 @@ class Machine:
     found_programs: frozenset[str]
     has_network_plugins: bool
     has_go: bool
+    has_bridge_filter: bool
+    """Whether iptables sees what crosses a bridge, which NetworkPolicies within a node need."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ def choose_cluster(context: str | None, environment: Mapping[str, str], machine:
         missing.append(f"the network plugins in {NETWORK_PLUGINS}")
     if not machine.has_go:
         missing.append("Go")
+    if not machine.has_bridge_filter:
+        missing.append("the kernel module br_netfilter")
     if missing and machine.system != "Linux":
         missing = missing[:1]
     if missing:

@@ -27,8 +27,7 @@ from .keeper import FAILED, READY
 
 _START_SECONDS = 180
 _DESCRIPTION = "cluster.json"
-DETACHED = "detached"
-"""File in the folder of a cluster that outlives the process that started it."""
+CHECKOUT = Path(__file__).parents[3]
 
 
 class ClusterError(Exception):
@@ -44,7 +43,9 @@ class Cluster:
     """Holds kubeconfig, logs/ and everything the nodes keep; gone after `stop`."""
     keeper_pid: int
     programs: Path
-    """Folder with kubectl, to be put on PATH."""
+    """Folder with kubectl and helm, to be put on PATH."""
+    started_by: str = ""
+    """Checkout where it was started by hand; empty for one that ends with the process that started it."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -80,12 +81,7 @@ class Cluster:
 
     def stop(self) -> None:
         """End the cluster and remove everything of it."""
-        with contextlib.suppress(psutil.NoSuchProcess):
-            keeper = psutil.Process(self.keeper_pid)
-            frame = keeper.parent()
-            keeper.kill()
-            # The keeper is gone only when the kernel has ended everything in its namespaces.
-            psutil.wait_procs([process for process in (keeper, frame) if process], timeout=20)
+        _end(self.keeper_pid)
         slots.remove_leftovers()
 
 
@@ -99,33 +95,47 @@ def start_cluster(ingredients: Ingredients, home: Path, *, detached: bool = Fals
     folder = home / f"{os.getpid()}-{time.time_ns():x}"
     slot = slots.take_slot(folder)
     config = ClusterConfig(slot=slot.number)
-    folder.mkdir()
+    # Only for us: it holds the keys of the cluster, and its pods may do anything to this machine.
+    folder.mkdir(mode=0o700)
     try:
         frame, keeper_pid = _start_keeper(config, folder, slot.descriptor, detached)
     finally:
         os.close(slot.descriptor)
     try:
-        cluster = _furnish(Cluster(config, folder, keeper_pid, folder / "bin"), ingredients, detached)
+        started_by = str(CHECKOUT) if detached else ""
+        cluster = _furnish(Cluster(config, folder, keeper_pid, folder / "bin", started_by), ingredients)
         _give_order(frame, cluster, ingredients)
         _wait_until_ready(frame, folder)
     except BaseException:
-        frame.kill()
+        _end(keeper_pid)
         frame.wait()
         slots.remove_leftovers()
         raise
     return cluster
 
 
-def _furnish(cluster: Cluster, ingredients: Ingredients, detached: bool) -> Cluster:
+def _end(keeper_pid: int) -> None:
+    """Kill a keeper and wait until the kernel has ended everything in its namespaces."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        keeper = psutil.Process(keeper_pid)
+        frame = keeper.parent()
+        keeper.kill()
+        psutil.wait_procs([process for process in (keeper, frame) if process], timeout=20)
+
+
+def _furnish(cluster: Cluster, ingredients: Ingredients) -> Cluster:
     """Write what other processes need to find the cluster, and join it to this machine."""
-    if detached:
-        (cluster.folder / DETACHED).touch()
-    description = {"slot": cluster.config.slot, "keeper_pid": cluster.keeper_pid}
+    description = {
+        "slot": cluster.config.slot,
+        "keeper_pid": cluster.keeper_pid,
+        "started_by": cluster.started_by,
+    }
     (cluster.folder / _DESCRIPTION).write_text(json.dumps(description))
     cluster.programs.mkdir()
     kubectl = cluster.programs / "kubectl"
     kubectl.write_text(f'#!/bin/sh\nexec "{ingredients.programs.kubernetes}" kubectl "$@"\n')
     kubectl.chmod(0o755)
+    (cluster.programs / "helm").symlink_to(ingredients.programs.helm)
     network.apply(network.plan_machine(cluster.config, cluster.keeper_pid))
     return cluster
 
@@ -144,7 +154,8 @@ def find_clusters() -> list[Cluster]:
         if (folder / READY).exists():
             description = json.loads((folder / _DESCRIPTION).read_text())
             config = ClusterConfig(slot=description["slot"])
-            found.append(Cluster(config, folder, description["keeper_pid"], folder / "bin"))
+            keeper_pid, started_by = description["keeper_pid"], description["started_by"]
+            found.append(Cluster(config, folder, keeper_pid, folder / "bin", started_by))
     return found
 
 
@@ -181,7 +192,8 @@ def _wait_until_ready(frame: subprocess.Popen[bytes], folder: Path) -> None:
         if frame.poll() is not None:
             failed = folder / FAILED
             reason = failed if failed.exists() else folder / "keeper.log"
-            raise ClusterError(f"the test cluster did not start: {reason.read_text().strip()}")
+            words = reason.read_text().strip() or "its last words could not be written; is the disk full?"
+            raise ClusterError(f"the test cluster did not start: {words}")
         if time.monotonic() > deadline:
             raise ClusterError(f"the test cluster did not start within {_START_SECONDS} s")
         time.sleep(0.05)

@@ -16,6 +16,13 @@ VOLUMES = INSIDE / "volumes"
 """Root of everything that the test storage driver keeps: a file system of its own, so that it can be filled."""
 
 
+_OWN_STATE = (
+    *("unshare", "--mount", "--propagation", "unchanged"),
+    *("sh", "-c", 'mount -t tmpfs tmpfs /var/lib/kubelet && exec "$@"', "kubelet"),
+)
+"""Put before a kubelet: gives it a /var/lib/kubelet of its own, where it opens a socket whatever its root is."""
+
+
 @dataclass(frozen=True)
 class Component:
     """A process that belongs to the cluster as long as it lives."""
@@ -116,6 +123,7 @@ def plan_node(programs: Programs, node: NodeConfig) -> list[Component]:
         Component(
             f"kubelet-{node.name}",
             (
+                *_OWN_STATE,
                 programs.kubernetes,
                 "kubelet",
                 f"--config={node.folder}/kubelet.yaml",

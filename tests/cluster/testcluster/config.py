@@ -104,3 +104,5 @@ class Programs:
     storage: str
     networkpolicy: str
     kwok: str
+    helm: str
+    """For users of the cluster; nothing inside runs it."""

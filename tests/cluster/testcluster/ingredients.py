@@ -27,6 +27,7 @@ def prepare_ingredients() -> Ingredients:
             storage=str(find_program("storage", tell)),
             networkpolicy=str(find_program("networkpolicy", tell)),
             kwok=str(find_program("kwok", tell)),
+            helm=str(find_program("helm-4", tell)),
         ),
         containerd_root=str(images.containerd_root),
         registry_storage=str(images.registry_storage),

@@ -34,6 +34,8 @@ def main() -> int:
     cluster = ClusterConfig(slot=order["slot"])
     ingredients = Ingredients(**{**order["ingredients"], "programs": Programs(**order["ingredients"]["programs"])})
     os.chdir("/")
+    # Pods of any user read what is written here, however strict the caller is with his own files.
+    os.umask(0o022)
     os.environ.clear()
     os.environ["HOME"] = "/run"
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -52,7 +54,7 @@ def main() -> int:
 def _mount_folder(descriptor: int) -> None:
     # A /run of the cluster's own hides the machine's, which is why the run's folder is mounted through a descriptor
     # that was opened before. The other folders are where programs keep state by habit.
-    for path in ("/run", "/var/lib/cni", "/var/log/containers"):
+    for path in ("/run", "/var/lib/cni", "/var/lib/kubelet", "/var/log/containers"):
         Path(path).mkdir(parents=True, exist_ok=True)
         _mount("-t", "tmpfs", "tmpfs", path)
     Path(INSIDE).mkdir()

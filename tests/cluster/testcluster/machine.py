@@ -12,11 +12,21 @@ from .choice import NEEDED_PROGRAMS, NETWORK_PLUGINS, Machine, Named, Nowhere, O
 
 def find_choice(context: str | None) -> Named | Own | Nowhere:
     """Choose the cluster of a test run here, with the option --kube-context as given."""
-    machine = Machine(
+    return choose_cluster(context, os.environ, _look())
+
+
+def find_obstacle() -> str:
+    """Return why this machine cannot run a cluster of the tests' own, in a line; empty where it can."""
+    choice = choose_cluster(None, {}, _look())
+    return choice.reason if isinstance(choice, Nowhere) else ""
+
+
+def _look() -> Machine:
+    return Machine(
         system=platform.system(),
         is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
         found_programs=frozenset(name for name in NEEDED_PROGRAMS if shutil.which(name)),
         has_network_plugins=Path(NETWORK_PLUGINS).is_dir(),
         has_go=shutil.which("go") is not None,
+        has_bridge_filter=Path("/proc/sys/net/bridge/bridge-nf-call-iptables").exists(),
     )
-    return choose_cluster(context, os.environ, machine)

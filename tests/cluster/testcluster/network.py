@@ -1,4 +1,4 @@
-"""The cluster's network as batches of `ip` commands: pure but for `apply_*`, which run them.
+"""The cluster's network as batches of `ip` commands: `plan_*` decide them, the others run them.
 
 A bridge joins the control plane and one network namespace per node; each node routes the other's pods to its address.
 There is no default route out of the cluster: nothing in it can leave the machine.

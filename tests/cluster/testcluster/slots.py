@@ -20,6 +20,10 @@ from .network import remove_interface
 _FOLDER = Path("/run/lock/trainchart-test-clusters")
 
 
+class NoSlotError(Exception):
+    """As many clusters run on this machine as there are slots."""
+
+
 @dataclass(frozen=True)
 class Slot:
     """A slot that this process has locked."""
@@ -30,7 +34,7 @@ class Slot:
 
 
 def take_slot(folder: Path) -> Slot:
-    """Lock a free slot for the cluster in this folder; RuntimeError when all are taken."""
+    """Lock a free slot for the cluster in this folder; NoSlotError when all are taken."""
     _FOLDER.mkdir(parents=True, exist_ok=True)
     for number in range(SLOTS):
         descriptor = _lock(number)
@@ -39,7 +43,7 @@ def take_slot(folder: Path) -> Slot:
         _clean(number, descriptor)
         os.pwrite(descriptor, str(folder).encode(), 0)
         return Slot(number, descriptor)
-    raise RuntimeError(f"all {SLOTS} slots of {_FOLDER} are taken")
+    raise NoSlotError(f"all {SLOTS} slots of {_FOLDER} are taken")
 
 
 def remove_leftovers() -> list[Path]:
@@ -69,7 +73,7 @@ def find_folders() -> list[Path]:
 
 def _used() -> Iterator[int]:
     if _FOLDER.is_dir():
-        yield from sorted(int(path.name) for path in _FOLDER.iterdir() if path.stat().st_size)
+        yield from (n for n in range(SLOTS) if (_FOLDER / str(n)).exists() and (_FOLDER / str(n)).stat().st_size)
 
 
 def _lock(number: int) -> int | None:

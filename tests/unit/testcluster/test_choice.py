@@ -8,7 +8,14 @@ import pytest
 
 from testcluster.choice import NEEDED_PROGRAMS, Machine, Named, Nowhere, Own, choose_cluster
 
-ABLE = Machine("Linux", is_root=True, found_programs=frozenset(NEEDED_PROGRAMS), has_network_plugins=True, has_go=True)
+ABLE = Machine(
+    system="Linux",
+    is_root=True,
+    found_programs=frozenset(NEEDED_PROGRAMS),
+    has_network_plugins=True,
+    has_go=True,
+    has_bridge_filter=True,
+)
 
 
 def test_a_machine_that_can_gets_its_own_cluster() -> None:
@@ -36,6 +43,7 @@ def test_an_empty_kubeconfig_names_nothing() -> None:
     [
         ({"is_root": False}, "root"),
         ({"has_go": False}, "Go"),
+        ({"has_bridge_filter": False}, "the kernel module br_netfilter"),
         ({"has_network_plugins": False}, "the network plugins in /usr/lib/cni"),
         ({"found_programs": frozenset(NEEDED_PROGRAMS) - {"containerd"}}, "the program containerd"),
         ({"system": "Darwin", "is_root": False, "has_go": False}, "Linux (this is Darwin)"),

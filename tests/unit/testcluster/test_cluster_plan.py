@@ -12,7 +12,7 @@ from testcluster import components, config, files, network
 from testcluster.config import NODES, SLOTS, ClusterConfig, Programs
 from testcluster.pki import Authority
 
-PROGRAMS = Programs("/bin/kubernetes", "/bin/storage", "/bin/networkpolicy", "/bin/kwok")
+PROGRAMS = Programs("/bin/kubernetes", "/bin/storage", "/bin/networkpolicy", "/bin/kwok", "/bin/helm")
 CLUSTER = ClusterConfig(slot=7)
 
 

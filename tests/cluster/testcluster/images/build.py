@@ -141,6 +141,14 @@ class _Builder:
 
     def build_set(self) -> Path:
         """Return the set, which may have been built while this process waited for the lock."""
+        # What goes into images is for any user, and the same for whoever builds it.
+        before = os.umask(0o022)
+        try:
+            return self._build_set()
+        finally:
+            os.umask(before)
+
+    def _build_set(self) -> Path:
         self._log.write_bytes(b"")
         try:
             for folder in (self._work, self._scratch):
