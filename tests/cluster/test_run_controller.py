@@ -16,6 +16,7 @@ from lightkube.resources.core_v1 import ConfigMap, ResourceQuota
 
 from testcluster.access import Access
 from testcluster.config import GPU_RESOURCE
+from testcluster.images.plan import RUNTIME_IMAGE
 from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
 
 pytestmark = pytest.mark.cluster
@@ -83,11 +84,15 @@ def digits(admin: Access, module_namespace: str) -> Iterator[Release]:
 
 @pytest.fixture
 def steered(admin: Access, namespace: str) -> Release:
-    """A parameter-server release whose chief ends when /checkpoints/end appears."""
+    """A parameter-server release whose chief ends when /checkpoints/end appears; controlled from the runtime image."""
     values = merge_values(mnist_values(), CONTROLLED)
-    values = merge_values(
-        values, {"command": ["python", "-c", WAITS_FOR_A_FILE], "roles": {"evaluator": {"replicas": 0}}}
-    )
+    changes = {
+        "command": ["python", "-c", WAITS_FOR_A_FILE],
+        "run": {"controller": {"image": RUNTIME_IMAGE}},
+        # Kubernetes gives a set that does not say how many one pod.
+        "roles": {"evaluator": {"replicas": 0}},
+    }
+    values = merge_values(values, changes)
     release = Release(admin, namespace, "exp2", PROJECT / "charts" / "mnist", values)
     release.install()
     return release

@@ -32,6 +32,7 @@ from testcluster.images.tool import run_tool
 
 PROJECT = Path(__file__).resolve().parents[4]
 _DOCKERFILE = "training-images/tensorflow/Dockerfile"
+_RUNTIME_DOCKERFILE = "training-images/controller/Dockerfile"
 _SOURCES = ("training-images/launcher", "training-images/controller", "training-images/runtime")
 _CONTEXT = (*_SOURCES, *(f"examples/{model}" for model in plan.MODELS))
 _CA_BUNDLE_IN_BUILD = "/run/secrets/ca-bundle"
@@ -116,7 +117,7 @@ def _read_inputs(programs: ImagePrograms, environment: Mapping[str, str]) -> _In
     known = {}
     for name, path in (("pause", programs.pause), ("coredns", programs.coredns)):
         known[name] = (path, f"{REGISTRY_HOST}/cluster/{name}:{file_digest(path)[:16]}")
-    references = (*models.values(), *(reference for _, reference in known.values()))
+    references = (*models.values(), plan.RUNTIME_IMAGE, *(reference for _, reference in known.values()))
     return _Inputs(
         mirror, dockerfile, sources, models, known, plan.resolve_keys(mirror, dockerfile, sources, references)
     )
@@ -183,6 +184,8 @@ class _Builder:
         for model, reference in self._inputs.models.items():
             self._build_dockerfile(f"image {model}", reference, model=f"examples/{model}")
             self._export(reference, layout)
+        self._build_dockerfile("runtime image", plan.RUNTIME_IMAGE, dockerfile=_RUNTIME_DOCKERFILE)
+        self._export(plan.RUNTIME_IMAGE, layout)
         for name, (path, reference) in self._inputs.programs.items():
             layer = self._work / f"{name}.tar"
             write_program_layer(path, name, layer)
@@ -202,10 +205,12 @@ class _Builder:
         base = self._cache.build("base", keys.base, self._fill_base)
         self._run("base image stored", plan.store_argv(PurePosixPath(base / "layout"), keys.base_reference))
 
-    def _build_dockerfile(self, step: str, reference: str, target: str = "", model: str = "") -> None:
+    def _build_dockerfile(
+        self, step: str, reference: str, target: str = "", model: str = "", dockerfile: str = _DOCKERFILE
+    ) -> None:
         context = self._write_context()
         build = plan.DockerfileBuild(
-            dockerfile=PurePosixPath(context / _DOCKERFILE),
+            dockerfile=PurePosixPath(context / dockerfile),
             context=PurePosixPath(context),
             base_image=self._inputs.keys.base_reference,
             reference=reference,

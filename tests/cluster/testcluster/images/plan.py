@@ -13,6 +13,8 @@ from pathlib import PurePosixPath
 from testcluster.config import REGISTRY_HOST
 
 MODELS = ("mnist", "digits")
+RUNTIME_IMAGE = f"{REGISTRY_HOST}/ml/trainchart-runtime:1.0.0"
+"""The small image from which a run controller may run."""
 REGISTRY_ONLY_TAG = "registry-only"
 """Tag of images that no node holds, so that a kubelet has to pull them."""
 
