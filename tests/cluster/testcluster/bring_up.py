@@ -144,11 +144,13 @@ class BringUp:
             raise RuntimeError(f"the cluster's own manifests are refused:\n{done.stderr}")
 
     def _wait_for_nodes(self) -> None:
-        path = "jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}"
-        ready = " ".join("True" for _ in self._cluster.nodes)
+        # A new node is Ready a moment before it loses the taint that kept pods away from it.
+        ready = "{.status.conditions[?(@.type=='Ready')].status}"
+        path = f"jsonpath={{range .items[*]}}{ready}{{.spec.taints[*].key}} {{end}}"
+        wanted = "True " * len(self._cluster.nodes)
         self._supervisor.wait_until(
-            lambda: self._kubectl("get", "nodes", "-o", path).stdout == ready,
-            "every node Ready",
+            lambda: self._kubectl("get", "nodes", "-o", path).stdout == wanted,
+            "every node Ready and free of taints",
             60,
             tuple(f"kubelet-{node.name}" for node in self._cluster.nodes),
         )
