@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.generator import KUBERNETES, ROOT
 from benchmarks.measure import Row, program, time_by_turns
+from testcluster.cache_folder import find_cache
 from trainchart.host.helm import find_engine
 from trainchart.kubernetes_yaml import dump_mapping
 
@@ -93,7 +94,7 @@ def _create_and_template(helm: Path, folder: Path) -> Callable[[], object]:
 
 def _install_cdk8s() -> Path | None:
     """Return a folder in the user's cache that has cdk8s in it, or None where npm cannot put it there."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "trainchart", "benchmarks", "cdk8s")
+    folder = find_cache(os.environ, "benchmarks") / "cdk8s"
     if (folder / "node_modules" / "cdk8s").is_dir():
         return folder
     if shutil.which("npm") is None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
-from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Node
 
-from testcluster.access import Access, NotInTime
+from testcluster.access import Access
 from testcluster.pods import dump_objects
+from testcluster.reach import wait_for_reach
 from testcluster.releases import PROJECT, Release, merge_values, mnist_values
 from testcluster.scheduled_pods import ScheduledPod
 
@@ -24,19 +22,6 @@ ROLES = ("chief", "worker", "ps", "evaluator")
 SERVE = "import socket, time; server = socket.create_server(('', 2222)); time.sleep(600)"
 PORTS = {"training": 2222, "status": 2223, "tensorboard": 6006}
 EVERYTHING = set(PORTS)
-CONNECT = """
-import json, socket, sys
-from concurrent.futures import ThreadPoolExecutor
-def is_reached(target):
-    host, port = target.split(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=1).close()
-    except OSError:
-        return False
-    return True
-with ThreadPoolExecutor() as pool:
-    print(json.dumps(list(pool.map(is_reached, sys.argv[1:]))))
-"""
 ALLOWED = {
     "exp1-mnist-worker-0": EVERYTHING,
     "exp1-mnist-evaluator-0": EVERYTHING,
@@ -62,24 +47,14 @@ class Scene:
 
     def await_reached(self, expected: Mapping[str, set[str]], what: str) -> None:
         """Wait until each client reaches just these doors; policies take effect a moment after they are made."""
-        access, seen = self.release.access, {}
-
-        def is_met(_: Client) -> bool:
-            with ThreadPoolExecutor(4) as pool:
-                seen.update(zip(expected, pool.map(self._read_reached, expected), strict=True))
-            return seen == expected
-
-        try:
-            access.wait_for(is_met, what, namespace=self.release.namespace, deadline_seconds=30)
-        except NotInTime:
-            assert seen == expected
-            raise
-
-    def _read_reached(self, client: str) -> set[str]:
-        namespace = self.elsewhere if client.endswith("-elsewhere") else self.release.namespace
-        argv = ("exec", client, "-n", namespace, "--", "python3", "-S", "-c", CONNECT, *self.targets.values())
-        reached = json.loads(self.release.access.kubectl(*argv))
-        return {name for name, is_reached in zip(self.targets, reached, strict=True) if is_reached}
+        namespace = self.release.namespace
+        wait_for_reach(
+            self.release.access,
+            self.targets,
+            expected,
+            what,
+            lambda client: self.elsewhere if client.endswith("-elsewhere") else namespace,
+        )
 
 
 @pytest.fixture(scope="module")

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Pod, Service
 
-from testcluster.access import Access, NotInTime
+from testcluster.access import Access
 from testcluster.cluster import Cluster
 from testcluster.pods import dump_objects, plan_pod
+from testcluster.reach import CONNECT, wait_for_reach
 
 pytestmark = pytest.mark.cluster
 
 SERVE = "python3 -m http.server 9000 --bind 0.0.0.0 & exec python3 -m http.server 8000 --bind 0.0.0.0"
-CONNECT = """
-import json, socket, sys
-from concurrent.futures import ThreadPoolExecutor
-def is_reached(target):
-    host, port = target.split(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=1).close()
-    except OSError:
-        return False
-    return True
-with ThreadPoolExecutor() as pool:
-    print(json.dumps(list(pool.map(is_reached, sys.argv[1:]))))
-"""
 CLIENTS = {"peer-near": "node1", "peer-far": "node2", "stranger-near": "node1", "stranger-far": "node2"}
 ALL = {client: {"open", "closed", "service"} for client in CLIENTS}
 PEERS_TO_OPEN = {
@@ -121,19 +107,4 @@ def _apply_policy(admin: Access, namespace: str, name: str, spec: Mapping[str, A
 def _wait_for_reach(
     admin: Access, namespace: str, targets: Mapping[str, str], expected: Mapping[str, set[str]]
 ) -> None:
-    """Wait until every client reaches exactly what it should: a policy holds a moment after it is made."""
-    seen: dict[str, set[str]] = {}
-
-    def look_from(client: str) -> set[str]:
-        printed = admin.kubectl("exec", client, "-n", namespace, "--", "python3", "-c", CONNECT, *targets.values())
-        return {door for door, is_reached in zip(targets, json.loads(printed), strict=True) if is_reached}
-
-    def is_as_expected(_: Client) -> bool:
-        with ThreadPoolExecutor() as pool:
-            seen.update(zip(expected, pool.map(look_from, expected), strict=True))
-        return seen == expected
-
-    try:
-        admin.wait_for(is_as_expected, "who reaches what", namespace=namespace, deadline_seconds=30)
-    except NotInTime as error:
-        raise AssertionError(f"reached is {seen}, not {expected}") from error
+    wait_for_reach(admin, targets, expected, "who reaches what", lambda _: namespace)

@@ -61,7 +61,7 @@ def wait_for_job(release: Release, condition: str) -> None:
     release.access.wait_for(read, f"a Job that is {condition}", namespace=release.namespace)
 
 
-def count_pods(release: Release, client: Client) -> dict[str, int]:
+def read_replicas(release: Release, client: Client) -> dict[str, int]:
     """Return how many pods every StatefulSet of the release is told to have."""
     sets = client.list(StatefulSet, namespace=release.namespace, labels=release.selector)  # type: ignore[arg-type]
     return {str(each.metadata.name): each.spec.replicas or 0 for each in sets if each.metadata and each.spec}
@@ -128,7 +128,7 @@ def test_no_upgrade_brings_a_finished_training_back(
     dataclasses.replace(digits, helm=helm, values=values).upgrade()
 
     wait_for_job(digits, "Complete")
-    assert count_pods(digits, client) == {"exp1-digits-worker": 0}
+    assert read_replicas(digits, client) == {"exp1-digits-worker": 0}
     assert not training_pods(digits, client)
     after = read_state(digits, client)
     assert before is not None
@@ -208,4 +208,4 @@ def test_a_controller_that_is_killed_is_followed_by_one_that_goes_on(steered: Re
         "Succeeded",
     ]
     assert not training_pods(steered, access.client())
-    assert set(count_pods(steered, access.client()).values()) == {0}
+    assert set(read_replicas(steered, access.client()).values()) == {0}

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from .bring_up import Ingredients
+from .cache_folder import find_cache
 from .config import Programs
 from .images import ImagePrograms, ImageSet, build_images
 from .programs import find_program
@@ -43,4 +44,4 @@ def tell(line: str) -> None:
 
 def find_home() -> Path:
     """Return the folder below which every cluster of this user has its own; on the file system of the images."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "trainchart", "clusters")
+    return find_cache(os.environ, "clusters")

@@ -44,9 +44,11 @@ def main() -> int:
     try:
         network.apply_inside(cluster)
         BringUp(cluster, Path(order["folder"]), ingredients, supervisor).run()
-    except (ComponentDied, NotInTime, RuntimeError, OSError, subprocess.CalledProcessError) as error:
-        expected = isinstance(error, ComponentDied | NotInTime | RuntimeError)
-        Path(INSIDE, FAILED).write_text(str(error) if expected else traceback.format_exc())
+    except (ComponentDied, NotInTime, RuntimeError) as error:
+        Path(INSIDE, FAILED).write_text(str(error))
+        return 1
+    except Exception:
+        Path(INSIDE, FAILED).write_text(traceback.format_exc())
         return 1
     return _serve(supervisor)
 

@@ -17,14 +17,14 @@ def plan_pod(
     name: str,
     command: str,
     *,
-    node: str,
+    node: str = "",
     claim: str = "",
     fs_group: int | None = None,
     is_read_only: bool = False,
     labels: Mapping[str, str] | None = None,
     ports: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """Plan a pod that runs a shell command once on a node, as Pod Security `restricted` wants it.
+    """Plan a pod that runs a shell command once, on a node if one is named, as Pod Security `restricted` wants it.
 
     The claim, if any, is mounted at /volume. Ports are named; the first one is probed.
     """
@@ -36,7 +36,6 @@ def plan_pod(
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}},
     }
     spec: dict[str, Any] = {
-        "nodeName": node,
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
@@ -48,6 +47,8 @@ def plan_pod(
         },
         "containers": [container],
     }
+    if node:
+        spec["nodeName"] = node
     if fs_group is not None:
         spec["securityContext"]["fsGroup"] = fs_group
     if claim:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testcluster.cache_folder import find_cache
 from testcluster.versions import GO_PROGRAMS, KUBERNETES_MODULE, parse_required_version
 
 MODULE = Path(__file__).resolve().parents[1] / "go"
@@ -60,7 +61,7 @@ def find_program(name: str, report: Callable[[str], None] = lambda line: None) -
     `report` gets a line before a build and one after it, and nothing where the cache answers.
     """
     build = _installed(name) if name in GO_PROGRAMS else _compiled(name)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "trainchart", "bin")
+    cache = find_cache(os.environ, "bin")
     program = cache / build.file
     if program.is_file():
         return program

@@ -33,10 +33,9 @@ class ScheduledPod:
         """Return the pod as kubectl takes it."""
         command = f"exec {shlex.join(self.command)}"
         group = USER if self.claim else None
-        pod = plan_pod(self.name, command, node="", claim=self.claim, fs_group=group, labels=self.labels)
+        pod = plan_pod(self.name, command, claim=self.claim, fs_group=group, labels=self.labels)
         # Not grace 0, which would let the API forget a pod while it still runs.
         pod["spec"] |= {"restartPolicy": "Always", "terminationGracePeriodSeconds": 1, **self.spec}
-        del pod["spec"]["nodeName"]
         if self.node:
             pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": self.node}
         container = pod["spec"]["containers"][0]

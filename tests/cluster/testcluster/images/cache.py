@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testcluster.cache_folder import find_cache
+
 _UNFINISHED = ".new-"
 _KEPT = 3
 """Results of one kind that stay: those of a few branches or of a change and its undoing."""
@@ -84,5 +86,4 @@ class ImageCache:
 
 def open_cache(environment: Mapping[str, str]) -> ImageCache:
     """Return the user's cache of images."""
-    caches = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home(), ".cache")
-    return ImageCache(Path(caches, "trainchart", "images"))
+    return ImageCache(find_cache(environment, "images"))
