@@ -89,8 +89,9 @@ def plan_controllers(programs: Programs) -> list[Component]:
                 f"--service-account-private-key-file={PKI}/service-accounts.key",
                 f"--cluster-signing-cert-file={PKI}/ca.crt",
                 f"--cluster-signing-key-file={PKI}/ca.key",
-                # Half of the default: a lost node is a test's subject, and its time.
-                "--node-monitor-grace-period=20s",
+                # A quarter of the default: a lost node is a test's subject, and its time.
+                "--node-monitor-grace-period=12s",
+                "--node-monitor-period=2s",
                 *rates,
             ),
         ),

@@ -72,6 +72,8 @@ def dump_kubelet(cluster: ClusterConfig, node: NodeConfig) -> str:
             # Two kubelets of one machine would otherwise share /var/log/pods and delete each other's logs.
             "podLogsDir": f"{node.folder}/logs",
             "nodeStatusUpdateFrequency": "4s",
+            # A kubelet renews its lease after a quarter of that: well within the controller manager's patience.
+            "nodeLeaseDurationSeconds": 12,
             # Mounted ConfigMaps follow within seconds instead of minutes.
             "syncFrequency": "10s",
             "registryPullQPS": 0,
