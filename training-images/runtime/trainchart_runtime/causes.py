@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple
 
-from trainchart_runtime.restart import RESTART_IN_PLACE, RESTART_IN_PLACE_PEER, RESTART_NEVER
+from trainchart_runtime.restart import (
+    RESTART_IN_PLACE,
+    RESTART_IN_PLACE_PEER,
+    RESTART_NEVER,
+    RESTART_RECREATED,
+    RESTART_WAITED_FOR,
+)
 
 
 class Cause(NamedTuple):
@@ -130,27 +136,96 @@ START_DEADLINE = Cause(
     RESTART_NEVER,
 )
 
-CAUSES: Mapping[str, Cause] = {
-    cause.name: cause
-    for cause in (
-        SUCCEEDED,
-        TERMINATED,
-        PEER_LOST,
-        PEER_UNRESOLVABLE,
-        OUT_OF_MEMORY,
-        KILLED,
-        CRASHED,
-        PROGRAM_MISSING,
-        MODULE_MISSING,
-        SYNTAX_ERROR,
-        DISK_FULL,
-        PERMISSION_DENIED,
-        NO_PROGRESS,
-        BAD_ARGUMENTS,
-        PROGRAM_ERROR,
-        PROGRAM_EXIT,
-        CONTRACT_BROKEN,
-        CONTAINER_DIED,
-        START_DEADLINE,
-    )
-}
+ACTIVE_DEADLINE = Cause(
+    "active-deadline",
+    "The run took longer than it may, so all of its pods were stopped.",
+    "Raise run.activeDeadline, or ask for fewer steps; a new run.id goes on from the last checkpoint.",
+    RESTART_NEVER,
+)
+STOPPED = Cause(
+    "stopped",
+    "Somebody asked for the end of the run.",
+    "Nothing to do. A new run.id goes on from the last checkpoint.",
+    RESTART_NEVER,
+)
+UNSCHEDULABLE = Cause(
+    "unschedulable",
+    "No node of the cluster has room for the pod.",
+    "Read which resource is short; ask for less, add nodes, or free some: trainchart list -A says who holds GPUs.",
+    RESTART_WAITED_FOR,
+)
+IMAGE_PULL = Cause(
+    "image-pull",
+    "The image of the pod cannot be pulled.",
+    "Check the image's name, tag and digest, that it was pushed, and image.pullSecrets.",
+    RESTART_WAITED_FOR,
+)
+VOLUME_ERROR = Cause(
+    "volume-error",
+    "A volume of the pod cannot be provided or mounted.",
+    "Look at the claim and its StorageClass: kubectl describe pvc.",
+    RESTART_WAITED_FOR,
+)
+CONFIG_MISSING = Cause(
+    "config-missing",
+    "A Secret, ConfigMap or key that the pod refers to does not exist, or the container cannot be made from it.",
+    "Create the named object in the release's namespace, or correct its name in the values.",
+    RESTART_WAITED_FOR,
+)
+QUOTA_EXCEEDED = Cause(
+    "quota-exceeded",
+    "A quota of the namespace does not allow the pod.",
+    "Ask for less, end other releases of the namespace, or have the quota raised: kubectl describe quota.",
+    RESTART_WAITED_FOR,
+)
+ADMISSION_REFUSED = Cause(
+    "admission-refused",
+    "The cluster refuses to create the pod.",
+    "Read the refusal: Pod Security, a policy webhook, or a field that the cluster does not allow.",
+    RESTART_WAITED_FOR,
+)
+NAME_CONFLICT = Cause(
+    "name-conflict",
+    "A pod or object of the same name exists already and is not this release's.",
+    "Remove the other object, or install under another release name.",
+    RESTART_WAITED_FOR,
+)
+PORT_IN_USE = Cause(
+    "port-in-use",
+    "A port that is needed is in use already.",
+    "Let one process only listen on it, or choose another port (service.port, hostPort).",
+    RESTART_IN_PLACE,
+)
+SANDBOX_ERROR = Cause(
+    "sandbox-error",
+    "The node cannot make the pod's network or sandbox.",
+    "This is the node's trouble: kubectl describe pod, and tell whoever runs the cluster.",
+    RESTART_WAITED_FOR,
+)
+EVICTED = Cause(
+    "evicted",
+    "The pod was evicted from its node.",
+    "Look at the node's memory and disk, or who drained it; the pod is made anew.",
+    RESTART_RECREATED,
+)
+PREEMPTED = Cause(
+    "preempted",
+    "The pod had to make room for one of higher priority.",
+    "Nothing to do if there is room elsewhere; otherwise raise priorityClassName or wait.",
+    RESTART_RECREATED,
+)
+NODE_LOST = Cause(
+    "node-lost",
+    "The pod's node does not answer any more.",
+    "If the node is gone for good: kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, "
+    "or set run.forceDeleteLostPods=true. If it comes back, the pod is replaced by itself.",
+    RESTART_RECREATED,
+)
+POD_DELETED = Cause(
+    "pod-deleted",
+    "Somebody deleted the pod.",
+    "Nothing to do: it is made anew, and goes on from the last checkpoint.",
+    RESTART_RECREATED,
+)
+
+CAUSES: Mapping[str, Cause] = {cause.name: cause for cause in list(globals().values()) if isinstance(cause, Cause)}

@@ -18,6 +18,11 @@ RESTART_IN_PLACE = "in-place"
 RESTART_IN_PLACE_PEER = "in-place-peer"
 """Another task went away: restarted in its pod, not counted as this pod's fault."""
 
+RESTART_RECREATED = "recreated"
+"""The cluster took the pod away: Kubernetes makes it anew, and it is nobody's fault."""
+RESTART_WAITED_FOR = "waited-for"
+"""The pod could not be started: Kubernetes goes on trying, and the run waits until its start deadline."""
+
 PEER_RESTARTS_LIMIT = 100
 """So many restarts because of peers, without STEADY_SECONDS of work in between, and the launcher gives up."""
 STEADY_SECONDS = 300.0

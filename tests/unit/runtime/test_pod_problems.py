@@ -1,0 +1,196 @@
+"""What keeps a pod from running: Kubernetes' own words, as real clusters said them, and the cause that each one is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainchart_runtime import causes
+from trainchart_runtime.pod_problems import (
+    Event,
+    find_pod_problem,
+    find_set_problem,
+    parse_event,
+    parse_time,
+)
+
+SCHEDULER = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: 0/2 nodes are available."
+UNBOUND = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+PORTS = "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
+
+
+def pod_of(**status: Any) -> dict[str, Any]:
+    volumes = [{"name": "c", "persistentVolumeClaim": {"claimName": "exp1-mnist-checkpoints"}}]
+    return {"metadata": {"name": "exp1-mnist-worker-0"}, "spec": {"volumes": volumes}, "status": status}
+
+
+def waiting(reason: str, message: str = "") -> dict[str, Any]:
+    return pod_of(
+        containerStatuses=[{"name": "training", "state": {"waiting": {"reason": reason, "message": message}}}]
+    )
+
+
+def condition(kind: str, status: str, reason: str = "", message: str = "") -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "then"}
+
+
+def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> Event:
+    return Event(kind, name, reason, message, at)
+
+
+@pytest.mark.parametrize(
+    ("pod", "cause", "words"),
+    [
+        (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", SCHEDULER)]), "unschedulable", "gpu"),
+        (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", UNBOUND)]), "volume-error", "unbound"),
+        (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", PORTS)]), "port-in-use", "free ports"),
+        (waiting("ErrImagePull", "manifest unknown"), "image-pull", "manifest unknown"),
+        (waiting("ImagePullBackOff"), "image-pull", "ImagePullBackOff"),
+        (waiting("InvalidImageName", "couldn't parse image name"), "image-pull", "parse"),
+        (waiting("CreateContainerConfigError", 'secret "keys" not found'), "config-missing", "keys"),
+        (waiting("RunContainerError", "exec: no such file"), "program-missing", "exec"),
+        (
+            pod_of(phase="Failed", reason="Evicted", message="The node was low on resource: memory."),
+            "evicted",
+            "memory",
+        ),
+        (
+            pod_of(conditions=[condition("DisruptionTarget", "True", "PreemptionByScheduler", "for b")]),
+            "preempted",
+            "b",
+        ),
+        (pod_of(conditions=[condition("DisruptionTarget", "True", "DeletionByTaintManager")]), "node-lost", "Taint"),
+        (pod_of(conditions=[condition("DisruptionTarget", "True", "EvictionByEvictionAPI")]), "evicted", "Eviction"),
+        (
+            pod_of(
+                containerStatuses=[{"name": "training", "ready": True, "state": {"running": {}}}],
+                conditions=[condition("Ready", "False")],
+            ),
+            "node-lost",
+            "since then",
+        ),
+    ],
+)
+def test_a_status_names_its_cause(pod: dict[str, Any], cause: str, words: str) -> None:
+    problem = find_pod_problem(pod)
+
+    assert problem is not None
+    assert problem.cause == cause
+    assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pod_of(),
+        waiting("ContainerCreating"),
+        waiting("CrashLoopBackOff", "back-off 10s restarting failed container"),
+        pod_of(containerStatuses=[{"ready": True}], conditions=[condition("Ready", "True")]),
+        pod_of(containerStatuses=[{"ready": False}], conditions=[condition("Ready", "False", "ContainersNotReady")]),
+        pod_of(conditions=[condition("DisruptionTarget", "False", "TerminationByKubelet")]),
+    ],
+)
+def test_no_problem_is_found_where_there_is_none(pod: dict[str, Any]) -> None:
+    assert find_pod_problem(pod) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "cause"),
+    [
+        ("FailedMount", 'MountVolume.SetUp failed for volume "data": rpc error: no such export', "volume-error"),
+        ("FailedMount", 'MountVolume.SetUp failed for volume "config": configmap "c" not found', "config-missing"),
+        ("FailedAttachVolume", "Multi-Attach error for volume pvc-1", "volume-error"),
+        ("FailedCreatePodSandBox", "failed to set up pod network", "sandbox-error"),
+    ],
+)
+def test_an_event_speaks_where_the_status_is_silent(reason: str, message: str, cause: str) -> None:
+    events = [
+        event("Pod", "exp1-mnist-worker-1", "FailedMount", "another pod's", at=9),
+        event("Pod", "exp1-mnist-worker-0", "Pulled", "Successfully pulled", at=8),
+        event("Pod", "exp1-mnist-worker-0", reason, message),
+    ]
+
+    problem = find_pod_problem(waiting("ContainerCreating"), events)
+
+    assert problem is not None
+    assert (problem.cause, problem.message) == (cause, message)
+
+
+def test_the_provisioner_says_more_about_a_claim_than_the_scheduler() -> None:
+    pod = pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", UNBOUND)])
+    events = [
+        event("PersistentVolumeClaim", "exp1-mnist-checkpoints", "ProvisioningFailed", "no class cephfs"),
+        event("PersistentVolumeClaim", "other", "ProvisioningFailed", "not ours", at=5),
+    ]
+
+    problem = find_pod_problem(pod, events)
+
+    assert problem is not None
+    assert problem.message == "claim exp1-mnist-checkpoints: no class cephfs"
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ('pods "exp1-mnist-ps-0" is forbidden: exceeded quota: tests, requested: pods=1', "quota-exceeded"),
+        ('pods "exp1-mnist-ps-0" is forbidden: violates PodSecurity "restricted:latest"', "admission-refused"),
+        ('admission webhook "policy" denied the request', "admission-refused"),
+        ("Pod is invalid: metadata.labels: must be no more than 63 characters", "admission-refused"),
+        ('pods "exp1-mnist-ps-0" already exists', "name-conflict"),
+    ],
+)
+def test_only_events_tell_why_a_pod_was_not_created(message: str, cause: str) -> None:
+    told = event("StatefulSet", "exp1-mnist-ps", "FailedCreate", message)
+
+    problem = find_set_problem("exp1-mnist-ps", [event("StatefulSet", "exp1-mnist-ps", "SuccessfulCreate", ""), told])
+
+    assert problem is not None
+    assert problem.cause == cause
+    assert find_set_problem("exp1-mnist-worker", [told]) is None
+
+
+def test_the_newest_event_counts() -> None:
+    old = event("StatefulSet", "ps", "FailedCreate", "exceeded quota: tests", at=1)
+    new = event("StatefulSet", "ps", "FailedCreate", "violates PodSecurity", at=2)
+
+    for events in ([old, new], [new, old]):
+        problem = find_set_problem("ps", events)
+        assert problem is not None
+        assert problem.cause == "admission-refused"
+
+
+def test_an_event_is_read_with_the_time_of_its_last_occurrence() -> None:
+    found = parse_event(
+        {
+            "involvedObject": {"kind": "Pod", "name": "a"},
+            "reason": "FailedMount",
+            "message": "m",
+            "eventTime": "2026-01-01T00:00:00.000001Z",
+            "series": {"lastObservedTime": "2026-01-01T00:01:00.5Z"},
+        }
+    )
+
+    assert found == Event("Pod", "a", "FailedMount", "m", parse_time("2026-01-01T00:01:00Z"))
+
+
+REASONS = st.sampled_from(["", "FailedMount", "FailedCreate", "Evicted", "Unschedulable", "ErrImagePull", "x"])
+TEXTS = st.none() | st.text(max_size=20)
+
+
+@given(REASONS, TEXTS, TEXTS, st.sampled_from(["True", "False", "Unknown", None]))
+def test_whatever_a_cluster_says_the_cause_is_of_the_closed_list(
+    reason: str, message: str | None, phase: str | None, status: str | None
+) -> None:
+    conditions = [
+        {"type": kind, "status": status, "reason": reason, "message": message}
+        for kind in ("DisruptionTarget", "PodScheduled", "Ready")
+    ]
+    pod = waiting(reason, message or "")
+    pod["status"].update(conditions=conditions, phase=phase, reason=reason, message=message)
+
+    problem = find_pod_problem(pod, [event("Pod", "exp1-mnist-worker-0", reason, message or "")])
+
+    assert problem is None or problem.cause in causes.CAUSES

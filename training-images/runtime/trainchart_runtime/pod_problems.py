@@ -1,0 +1,206 @@
+"""What keeps a pod from running, in the words of causes.py: from its status, and from Events where only they say it.
+
+Pure; the run controller and the CLI ask the same questions here. Kubernetes' reasons are stable, its messages are
+not: a message only picks between causes of one reason.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from trainchart_runtime import causes
+from trainchart_runtime.causes import Cause
+
+MESSAGE_LIMIT = 500
+_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
+
+
+class Event(NamedTuple):
+    """A warning that Kubernetes gave about one object."""
+
+    kind: str
+    """Kind of the object: Pod, StatefulSet, PersistentVolumeClaim, ..."""
+    name: str
+    """Name of the object."""
+    reason: str
+    message: str
+    at: float
+    """Unix seconds of its last occurrence."""
+
+
+class Problem(NamedTuple):
+    """Why a pod does not run."""
+
+    cause: str
+    """A name of causes.CAUSES."""
+    message: str
+    """Kubernetes' own words, one line."""
+
+
+def parse_event(event: Mapping[str, Any]) -> Event:
+    """Reduce an Event object (core/v1) of the Kubernetes API."""
+    about = event.get("involvedObject") or {}
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return Event(
+        kind=about.get("kind") or "",
+        name=about.get("name") or "",
+        reason=event.get("reason") or "",
+        message=event.get("message") or "",
+        at=max(parse_time(time) for time in times),
+    )
+
+
+def find_pod_problem(pod: Mapping[str, Any], events: Sequence[Event] = ()) -> Optional[Problem]:
+    """Return what keeps a pod object of the API from running; None where nothing is known to."""
+    status = pod.get("status") or {}
+    return (
+        _find_disruption(pod, status)
+        or _find_waiting(status)
+        or _find_unscheduled(pod, status, events)
+        or _find_silent_node(status)
+        or find_pod_event((pod.get("metadata") or {}).get("name") or "", events)
+    )
+
+
+def find_pod_event(name: str, events: Sequence[Event]) -> Optional[Problem]:
+    """Return what the Events of a pod, whose status says nothing, keep it from."""
+    return _find_newest("Pod", name, events, _POD_EVENTS)
+
+
+def find_set_problem(name: str, events: Sequence[Event]) -> Optional[Problem]:
+    """Return why the pods of StatefulSet `name` are not created: only Events tell."""
+    return _find_newest("StatefulSet", name, events, _SET_EVENTS)
+
+
+def parse_time(text: Any) -> float:
+    """Return the Unix seconds of a time of the Kubernetes API; 0 for anything else."""
+    match = _TIME.fullmatch(text) if isinstance(text, str) else None
+    return float(calendar.timegm(tuple(int(part) for part in match.groups()))) if match else 0.0
+
+
+_DISRUPTIONS = {
+    "PreemptionByScheduler": causes.PREEMPTED,
+    "PreemptionByKubeScheduler": causes.PREEMPTED,
+    "DeletionByTaintManager": causes.NODE_LOST,
+    "DeletionByPodGC": causes.NODE_LOST,
+    "EvictionByEvictionAPI": causes.EVICTED,
+    "TerminationByKubelet": causes.EVICTED,
+}
+"""Reasons of the pod condition DisruptionTarget."""
+_STATUS_REASONS = {
+    "Evicted": causes.EVICTED,
+    "Preempting": causes.PREEMPTED,
+    "NodeLost": causes.NODE_LOST,
+    "NodeShutdown": causes.EVICTED,
+    "Terminated": causes.EVICTED,
+    "UnexpectedAdmissionError": causes.ADMISSION_REFUSED,
+}
+_WAITING_REASONS = {
+    "ErrImagePull": causes.IMAGE_PULL,
+    "ImagePullBackOff": causes.IMAGE_PULL,
+    "ErrImageNeverPull": causes.IMAGE_PULL,
+    "InvalidImageName": causes.IMAGE_PULL,
+    "ImageInspectError": causes.IMAGE_PULL,
+    "RegistryUnavailable": causes.IMAGE_PULL,
+    "SignatureValidationFailed": causes.IMAGE_PULL,
+    "CreateContainerConfigError": causes.CONFIG_MISSING,
+    "CreateContainerError": causes.CONFIG_MISSING,
+    "RunContainerError": causes.PROGRAM_MISSING,
+}
+"""Reasons of a container that waits. CrashLoopBackOff is none: the container's end says more."""
+_POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
+    (
+        "FailedMount|FailedMapVolume",
+        r'(configmap|secret) "[^"]*" not found|references non-existent',
+        causes.CONFIG_MISSING,
+    ),
+    ("FailedMount|FailedMapVolume|FailedAttachVolume", "", causes.VOLUME_ERROR),
+    ("FailedCreatePodSandBox|NetworkNotReady", "", causes.SANDBOX_ERROR),
+    ("FailedScheduling", "", causes.UNSCHEDULABLE),
+    ("Evicted", "", causes.EVICTED),
+    ("Preempted", "", causes.PREEMPTED),
+)
+_SET_EVENTS: Sequence[Tuple[str, str, Cause]] = (
+    ("FailedCreate", r"exceeded quota|failed quota", causes.QUOTA_EXCEEDED),
+    ("FailedCreate", r"already exists|AlreadyExists", causes.NAME_CONFLICT),
+    ("FailedCreate", "", causes.ADMISSION_REFUSED),
+)
+_VOLUME_WORDS = re.compile(
+    r"persistentvolumeclaim|PersistentVolumeClaim|volume node affinity|volume zone|bind to PVs?|CSI"
+)
+_PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
+
+
+def _find_disruption(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optional[Problem]:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            cause = _DISRUPTIONS.get(condition.get("reason") or "", causes.EVICTED)
+            return _problem(cause, status.get("message") or condition.get("message") or condition.get("reason"))
+    reason = status.get("reason") or ""
+    if reason in _STATUS_REASONS:
+        return _problem(_STATUS_REASONS[reason], status.get("message") or reason)
+    return None
+
+
+def _find_waiting(status: Mapping[str, Any]) -> Optional[Problem]:
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(key) or ():
+            waiting = (container.get("state") or {}).get("waiting") or {}
+            cause = _WAITING_REASONS.get(waiting.get("reason") or "")
+            if cause:
+                return _problem(cause, waiting.get("message") or waiting["reason"])
+    return None
+
+
+def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events: Sequence[Event]) -> Optional[Problem]:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            message = condition.get("message") or condition.get("reason") or ""
+            if _VOLUME_WORDS.search(message):
+                return _problem(causes.VOLUME_ERROR, _explain_claims(pod, events) or message)
+            cause = causes.PORT_IN_USE if _PORT_WORDS.search(message) else causes.UNSCHEDULABLE
+            return _problem(cause, message)
+    return None
+
+
+def _explain_claims(pod: Mapping[str, Any], events: Sequence[Event]) -> str:
+    """Return what the provisioner says about a claim of the pod: the scheduler only says that it waits for one."""
+    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    claims = {(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes}
+    told = [event for event in events if event.kind == "PersistentVolumeClaim" and event.name in claims]
+    newest = max(told, key=lambda event: event.at, default=None)
+    return f"claim {newest.name}: {newest.message}" if newest else ""
+
+
+def _find_silent_node(status: Mapping[str, Any]) -> Optional[Problem]:
+    """Recognize a node that does not answer: a pod not ready, though its containers last were."""
+    containers = status.get("containerStatuses") or ()
+    if not containers or not all(container.get("ready") for container in containers):
+        return None
+    conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
+    ready = conditions.get("Ready") or {}
+    # The kubelet itself gives a reason when it finds a pod unready.
+    if ready.get("status") == "False" and not ready.get("reason"):
+        return _problem(causes.NODE_LOST, f"the node has not answered since {ready.get('lastTransitionTime')}")
+    return None
+
+
+def _find_newest(
+    kind: str, name: str, events: Sequence[Event], causes_by_reason: Sequence[Tuple[str, str, Cause]]
+) -> Optional[Problem]:
+    found: List[Tuple[float, Problem]] = []
+    for event in events:
+        if event.kind != kind or event.name != name:
+            continue
+        for reasons, words, cause in causes_by_reason:
+            if re.fullmatch(reasons, event.reason) and re.search(words, event.message):
+                found.append((event.at, _problem(cause, event.message)))
+                break
+    return max(found)[1] if found else None
+
+
+def _problem(cause: Cause, message: Any) -> Problem:
+    return Problem(cause.name, " ".join(str(message or "").split())[:MESSAGE_LIMIT])
