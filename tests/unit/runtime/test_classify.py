@@ -129,6 +129,32 @@ def test_the_error_line_is_cut():
     assert len(error) == ERROR_LIMIT
 
 
+KILLED_FOR_MEMORY = {"memory_kills": 1, "memory_limit_mib": 512}
+
+
+def test_a_kill_for_memory_explains_a_sigkill_only():
+    said = "the kernel killed the program for memory; the container's limit is 512 MiB"
+    assert diagnose(None, signal.SIGKILL, **KILLED_FOR_MEMORY) == ("out-of-memory", said)
+    assert diagnose(137, None, **KILLED_FOR_MEMORY) == ("out-of-memory", said)
+    assert diagnose(0, None, **KILLED_FOR_MEMORY) == ("succeeded", "")
+    assert diagnose(None, signal.SIGKILL, stopped=True, **KILLED_FOR_MEMORY) == ("terminated", "")
+    for code, by_signal in ((9, None), (None, signal.SIGSEGV)):
+        assert diagnose(code, by_signal, **KILLED_FOR_MEMORY)[0] in ("program-exit", "crashed")
+
+
+@pytest.mark.parametrize("flags", [{}, {"stalled": True}], ids=["failed", "stalled"])
+def test_a_killed_helper_is_mentioned_and_never_cut_off(flags):
+    for text, begin in (
+        (HEAD + "ValueError: " + "x" * 5000, "ValueError: xxx"),
+        ("", "(the kernel killed 3 processes"),
+    ):
+        _, error = diagnose(1, None, text, memory_kills=3, **flags)
+        assert error.startswith(begin) and len(error) <= ERROR_LIMIT
+        assert error.endswith(
+            "of the container for memory; the container has no limit of its own, so its node ran short)"
+        )
+
+
 def test_every_failure_can_be_explained():
     for name, cause in causes.CAUSES.items():
         assert cause.name == name

@@ -9,7 +9,7 @@ from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_launcher.child import end_group, reap, start_child
 from trainchart_launcher.environment import Invocation
-from trainchart_launcher.pump import Pump, Tail
+from trainchart_launcher.pump import LineFeed, Pump, Tail
 from trainchart_launcher.settings import Settings
 from trainchart_launcher.signals import Signals
 
@@ -37,6 +37,15 @@ class AttemptEnd(NamedTuple):
     """The last lines of stdout, then those of stderr, none cut in two by the other stream."""
     stopped: bool = False
     stalled: bool = False
+
+
+class Surroundings(NamedTuple):
+    """What all attempts in this pod share."""
+
+    settings: Settings
+    signals: Signals
+    log: Tail
+    """The end of the pod's log, over all attempts."""
 
 
 class Watchdog:
@@ -70,13 +79,13 @@ class Watchdog:
 
 
 def run_attempt(
+    surroundings: Surroundings,
     invocation: Invocation,
-    settings: Settings,
-    signals: Signals,
     watchdog: Watchdog,
     on_start: Callable[[], None],
 ) -> AttemptEnd:
     """Run the program once. `on_start` is called when it runs: for all that must not delay its start."""
+    settings, signals, log = surroundings
     started_at, began = time.time(), time.monotonic()
     try:
         child = start_child(invocation.command, invocation.environ)
@@ -84,7 +93,8 @@ def run_attempt(
         return _describe_refused_start(invocation.command[0], err, started_at)
     signals.attach(child.pid)
     everything, stdout, stderr = Tail(), Tail(), Tail()
-    pumps = [Pump(child.stdout, 1, [everything, stdout]), Pump(child.stderr, 2, [everything, stderr])]
+    feeds = [LineFeed([log, everything]), LineFeed([log, everything])]
+    pumps = [Pump(child.stdout, 1, [feeds[0], stdout]), Pump(child.stderr, 2, [feeds[1], stderr])]
     for pump in pumps:
         pump.start()
     on_start()
@@ -93,6 +103,8 @@ def run_attempt(
     signals.detach()
     end_group(child.pid, _find_kill_time(settings.stop_grace_seconds, signals, stalled_at), signals.wait)
     _drain(pumps, settings.stop_grace_seconds, signals)
+    for feed in feeds:
+        feed.end()
     by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
     return AttemptEnd(
         exit_code=None if by_signal else os.WEXITSTATUS(status),

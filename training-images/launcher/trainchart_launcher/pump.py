@@ -12,11 +12,13 @@ import re
 import select
 import threading
 import time
-from typing import Deque, List, Sequence
+from typing import Deque, List, Sequence, Union
 
 _READ_BYTES = 1 << 18
 TAIL_BYTES = 1 << 16
 """Enough for a TensorFlow traceback, which may list a whole graph."""
+LOG_BYTES = 1 << 18
+"""Kept for those who ask for the log: 200 lines, also long ones and those that overwrite themselves."""
 _CHUNKS_KEPT = 1000
 _SMALL_BYTES = 4096
 _NAP_SECONDS = 0.005
@@ -27,7 +29,8 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b
 class Tail:
     """The last bytes of one or several streams; safe to fill from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: int = TAIL_BYTES) -> None:
+        self._limit_bytes = limit_bytes
         self._lock = threading.Lock()
         self._chunks: Deque[bytes] = collections.deque()
         self._size = 0
@@ -38,7 +41,7 @@ class Tail:
         with self._lock:
             self._chunks.append(chunk)
             self._size += len(chunk)
-            while self._size - len(self._chunks[0]) >= TAIL_BYTES:
+            while self._size - len(self._chunks[0]) >= self._limit_bytes:
                 self._size -= len(self._chunks.popleft())
                 self._is_cut = True
             if len(self._chunks) > _CHUNKS_KEPT:
@@ -50,8 +53,8 @@ class Tail:
         """Return the last lines as text, without terminal codes and overwritten parts."""
         with self._lock:
             written = b"".join(self._chunks)
-            is_cut = self._is_cut or len(written) > TAIL_BYTES
-        text = written[-TAIL_BYTES:].decode("utf-8", "replace")
+            is_cut = self._is_cut or len(written) > self._limit_bytes
+        text = written[-self._limit_bytes :].decode("utf-8", "replace")
         lines = [_visible(line) for line in text.split("\n")]
         if is_cut and len(lines) > 1:
             del lines[0]
@@ -60,10 +63,32 @@ class Tail:
         return lines
 
 
+class LineFeed:
+    """Fills tails that several streams share with whole lines, so that no stream cuts another's in two."""
+
+    def __init__(self, tails: Sequence[Tail]) -> None:
+        self._tails = tails
+        self._rest = b""
+
+    def add(self, chunk: bytes) -> None:
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            self._rest = (self._rest + chunk)[-TAIL_BYTES:]
+            return
+        lines, self._rest = self._rest + chunk[:end], chunk[end:]
+        for tail in self._tails:
+            tail.add(lines)
+
+    def end(self) -> None:
+        """Pass on a last line without newline, as a line: the next stream or program begins another."""
+        if self._rest:
+            self.add(b"\n")
+
+
 class Pump(threading.Thread):
     """Copy one pipe to one file descriptor until the last writer is gone."""
 
-    def __init__(self, source: int, target: int, tails: Sequence[Tail]) -> None:
+    def __init__(self, source: int, target: int, tails: Sequence[Union[Tail, LineFeed]]) -> None:
         super().__init__(daemon=True, name=f"pump-{target}")
         self._source = source
         self._target = target

@@ -1,4 +1,4 @@
-"""What others can ask while the program lives: its present status, its missing peers, as HTTP pages."""
+"""What others can ask while the program lives: its present status, its missing peers, its log, as HTTP pages."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import time
 from typing import Any, Optional
 
 from trainchart_launcher.peers import PeerWatch
+from trainchart_launcher.pump import Tail
 from trainchart_launcher.server import start_server
 from trainchart_launcher.settings import Settings
 from trainchart_launcher.signals import Signals
 from trainchart_launcher.state import read_progress
-from trainchart_launcher.status import Status, dump_status, render_metrics
+from trainchart_launcher.status import Status, dump_status, render_log, render_metrics
 from trainchart_runtime.cluster import needed_peers
 
 
 class Report:
     """The pod's status, kept by the supervisor and read by the status page's threads."""
 
-    def __init__(self, settings: Settings, signals: Signals) -> None:
+    def __init__(self, settings: Settings, signals: Signals, log: Tail) -> None:
         self._settings = settings
         self._signals = signals
+        self._log = log
         task = settings.task
         self._status = Status(task.task_type, task.task_index, settings.run_id, since=time.time())
         self._peers: Optional[PeerWatch] = None
@@ -40,8 +42,9 @@ class Report:
         own = cluster.address(self._settings.task, cluster.status_port)
         host, _, port = self._settings.addresses.get(own, f":{cluster.status_port}").rpartition(":")
         pages = {
-            "/status": ("application/json", lambda: self._render(dump_status)),
-            "/metrics": ("text/plain; version=0.0.4", lambda: self._render(render_metrics)),
+            "/status": ("application/json", lambda query: self._render(dump_status)),
+            "/metrics": ("text/plain; version=0.0.4", lambda query: self._render(render_metrics)),
+            "/log": ("text/plain", lambda query: render_log(self._log.lines(), query)),
         }
         start_server(host.strip("[]"), int(port), pages)
 

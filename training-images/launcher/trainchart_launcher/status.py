@@ -1,4 +1,4 @@
-"""What a launcher says about its pod over HTTP: one snapshot as JSON, and as Prometheus text.
+"""What a launcher says about its pod over HTTP: one snapshot as JSON and as Prometheus text, and the log's end.
 
 Pure rendering; server.py answers the requests.
 """
@@ -6,12 +6,16 @@ Pure rendering; server.py answers the requests.
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+import re
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from trainchart_runtime.contract import LOG_LINES_LIMIT
 from trainchart_runtime.progress import Progress
 
 STATES = ("starting", "running", "waiting", "stopping", "parked")
 """waiting: the program has failed and will be started again; parked: it has succeeded."""
+_LOG_LINE_LIMIT = 2000
+"""Characters: one endless line must not make the answer as long as it is."""
 
 
 class WaitingPeer(NamedTuple):
@@ -104,6 +108,22 @@ def render_metrics(status: Status, progress: Progress, peers: Sequence[WaitingPe
         lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
         lines += [f"{name}{_labels({**task, **labels})} {float(value)!r}" for labels, value in samples]
     return "\n".join(lines) + "\n"
+
+
+def render_log(lines: Sequence[str], query: str) -> Optional[str]:
+    """Return the last of `lines`, as many as "lines=N" asks for; None where N is no number from 1 on."""
+    wanted = LOG_LINES_LIMIT
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        if name == "lines":
+            if not re.fullmatch("0*[1-9][0-9]{0,8}", value):
+                return None
+            wanted = min(int(value), LOG_LINES_LIMIT)
+    return "".join(_cut(line) + "\n" for line in lines[-wanted:])
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LOG_LINE_LIMIT else line[: _LOG_LINE_LIMIT - 1] + "…"
 
 
 def _labels(labels: Mapping[str, str]) -> str:

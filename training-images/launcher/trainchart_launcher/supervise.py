@@ -11,18 +11,20 @@ import time
 from typing import TYPE_CHECKING, Mapping, Optional, Sequence
 
 from trainchart_launcher import state
-from trainchart_launcher.attempt import AttemptEnd, Watchdog, run_attempt
+from trainchart_launcher.attempt import AttemptEnd, Surroundings, Watchdog, run_attempt
 from trainchart_launcher.child import reap
-from trainchart_launcher.console import print_line
+from trainchart_launcher.console import copy_lines, print_line
 from trainchart_launcher.environment import resolve_invocation
+from trainchart_launcher.pump import LOG_BYTES, Tail
 from trainchart_launcher.settings import ContractError, Settings, find_termination_file, read_settings
 from trainchart_launcher.signals import Signals
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import ClusterDescriptionError
 
 if TYPE_CHECKING:
+    from trainchart_launcher.cgroup import MemoryKills
     from trainchart_launcher.report import Report
-    from trainchart_runtime.classify import Diagnosis
+    from trainchart_runtime.classify import Diagnosis, Ending
     from trainchart_runtime.termination import Termination
 
 
@@ -45,8 +47,11 @@ class Supervisor:
         self._command = command
         self._environ = environ
         self._signals = signals
+        self._log = Tail(LOG_BYTES)
+        copy_lines(self._log.add)
         self._progress_file = state.find_progress_file(settings)
         self._report: Optional[Report] = None
+        self._memory_kills: Optional[MemoryKills] = None
         memory = state.read_memory(settings)
         self._attempts = memory.attempts
         self._was_running = memory.program_was_running
@@ -72,11 +77,16 @@ class Supervisor:
         state.write_memory(self._settings, self._attempts, program_is_running=True)
         watchdog = Watchdog(self._progress_file, self._settings.no_progress_seconds)
         try:
-            return run_attempt(invocation, self._settings, self._signals, watchdog, self._announce_start)
+            surroundings = Surroundings(self._settings, self._signals, self._log)
+            return run_attempt(surroundings, invocation, watchdog, self._announce_start)
         finally:
             state.write_memory(self._settings, self._attempts, program_is_running=False)
 
     def _announce_start(self) -> None:
+        from trainchart_launcher.cgroup import MemoryKills
+
+        self._memory_kills = self._memory_kills or MemoryKills()
+        self._memory_kills.begin()
         print_line(f"{self._settings.task}: attempt {self._attempts.started} of {self._command[0]}")
         report = self._reporting()
         report.update(state="running", attempt=self._attempts.started)
@@ -86,11 +96,11 @@ class Supervisor:
     def _conclude(self, end: AttemptEnd) -> Optional[int]:
         """Write down how an attempt ended; return the exit code, or None after the wait for the next one."""
         from trainchart_runtime import causes, restart
-        from trainchart_runtime.classify import Ending, classify
+        from trainchart_runtime.classify import classify
 
         if self._report:
             self._report.stop_watching()
-        diagnosis = classify(Ending(end.exit_code, end.signal, end.streams, self._command, end.stopped, end.stalled))
+        diagnosis = classify(self._resolve_ending(end))
         if diagnosis.cause in (causes.SUCCEEDED, causes.TERMINATED):
             return self._finish(end, diagnosis, "")
         self._attempts = restart.count_failure(self._attempts, diagnosis.cause, end.ran_seconds)
@@ -109,6 +119,22 @@ class Supervisor:
         )
         self._rest(time.monotonic() + wait_seconds)
         return None
+
+    def _resolve_ending(self, end: AttemptEnd) -> Ending:
+        from trainchart_launcher.cgroup import read_limit_mib
+        from trainchart_runtime.classify import Ending
+
+        kills = self._memory_kills.count() if self._memory_kills else 0
+        return Ending(
+            exit_code=end.exit_code,
+            signal=end.signal,
+            lines=end.streams,
+            command=self._command,
+            stopped=end.stopped,
+            stalled=end.stalled,
+            memory_kills=kills,
+            memory_limit_mib=read_limit_mib() if kills else None,
+        )
 
     def _finish(self, end: AttemptEnd, diagnosis: Diagnosis, given_up: str) -> int:
         """Leave the last words of this task and return the exit code that goes with them."""
@@ -181,7 +207,7 @@ class Supervisor:
         if self._report is None:
             from trainchart_launcher.report import Report
 
-            self._report = Report(self._settings, self._signals)
+            self._report = Report(self._settings, self._signals, self._log)
         return self._report
 
     def _describe(self, end: AttemptEnd, diagnosis: Diagnosis) -> str:

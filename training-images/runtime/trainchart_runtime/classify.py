@@ -20,6 +20,9 @@ _LAST_WORDS = 3
 """Without a traceback, only so many of the last lines may say why the program ended."""
 _CRASH_WORDS = 40
 """A native abort prints its reason some lines above the stack trace."""
+_KILLED = 9
+_SHELL_SIGNAL = 128
+"""A shell passes its program's end by signal n on as exit code 128 + n."""
 
 
 class Ending(NamedTuple):
@@ -34,6 +37,10 @@ class Ending(NamedTuple):
     """The launcher forwarded a request to stop."""
     stalled: bool = False
     """The watchdog ended it."""
+    memory_kills: int = 0
+    """Processes of the container that the kernel killed for memory meanwhile, as far as the container can know."""
+    memory_limit_mib: Optional[int] = None
+    """The container's limit; None without one."""
 
 
 class Diagnosis(NamedTuple):
@@ -48,12 +55,15 @@ def classify(ending: Ending) -> Diagnosis:
     if ending.stopped:
         return Diagnosis(causes.TERMINATED)
     errors = find_errors(ending.lines)
-    if ending.stalled:
-        return Diagnosis(causes.NO_PROGRESS, _cut(errors[0] if errors else ""))
-    if ending.exit_code == 0:
+    if ending.exit_code == 0 and not ending.stalled:
         return Diagnosis(causes.SUCCEEDED)
-    cause, error = _by_signal(ending) if ending.signal else _by_exit(ending, errors)
-    return Diagnosis(cause, _cut(error))
+    if ending.stalled:
+        cause, error = causes.NO_PROGRESS, errors[0] if errors else ""
+    elif ending.memory_kills and _KILLED in (ending.signal, (ending.exit_code or 0) - _SHELL_SIGNAL):
+        return Diagnosis(causes.OUT_OF_MEMORY, f"the kernel killed the program for memory; {_describe_limit(ending)}")
+    else:
+        cause, error = _by_signal(ending) if ending.signal else _by_exit(ending, errors)
+    return Diagnosis(cause, _cut(error, _describe_memory_kills(ending)))
 
 
 def find_errors(lines: Sequence[str]) -> List[str]:
@@ -208,6 +218,22 @@ def _last_complaint(lines: Sequence[str]) -> str:
     return next((line for line in reversed(lines) if line.strip()), "")
 
 
-def _cut(line: str) -> str:
+def _describe_memory_kills(ending: Ending) -> str:
+    """Return the remark about a helper process that the kernel killed, which its parent may not mention."""
+    if not ending.memory_kills:
+        return ""
+    processes = "a process" if ending.memory_kills == 1 else f"{ending.memory_kills} processes"
+    return f" (the kernel killed {processes} of the container for memory; {_describe_limit(ending)})"
+
+
+def _describe_limit(ending: Ending) -> str:
+    if ending.memory_limit_mib is None:
+        return "the container has no limit of its own, so its node ran short"
+    return f"the container's limit is {ending.memory_limit_mib} MiB"
+
+
+def _cut(line: str, remark: str = "") -> str:
+    """Return `line` and `remark` within ERROR_LIMIT, the remark whole."""
     line = line.strip()
-    return line if len(line) <= ERROR_LIMIT else line[: ERROR_LIMIT - 1] + "…"
+    room = ERROR_LIMIT - len(remark)
+    return ((line if len(line) <= room else line[: room - 1] + "…") + remark).strip()

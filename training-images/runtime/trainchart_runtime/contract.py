@@ -81,6 +81,8 @@ TRAINING_CONTAINER = "training"
 """Name of the container that runs the launcher in every training pod."""
 TF_PORT = 2222
 STATUS_PORT = 2223
+LOG_LINES_LIMIT = 200
+"""Lines that GET /log on the status port gives at most."""
 TERMINATION_MESSAGE_LIMIT = 4096
 """Bytes of a termination message that Kubernetes keeps for one container."""
 ENVIRONMENT_STRING_LIMIT = 131072

@@ -1,0 +1,86 @@
+"""What the kernel did to this container for memory: how many processes it killed, and the limit they had.
+
+Read-only, and both versions of cgroups. Where nothing can be read nothing is known, and a kill stays a kill.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Iterator, NamedTuple, Optional
+
+_MEBIBYTE = 1 << 20
+_NO_LIMIT = 1 << 60
+"""Version 1 says "no limit" with a number near 2^63."""
+
+
+class _Layout(NamedTuple):
+    """Where one version of cgroups keeps its files."""
+
+    root: str
+    events: str
+    limit: str
+
+
+_V1 = _Layout("/sys/fs/cgroup/memory", "memory.oom_control", "memory.limit_in_bytes")
+_V2 = _Layout("/sys/fs/cgroup", "memory.events", "memory.max")
+
+
+class MemoryKills:
+    """Counts the processes of this container that the kernel has killed for memory, from one look to the next."""
+
+    def __init__(self) -> None:
+        self._seen: Optional[int] = None
+
+    def begin(self) -> None:
+        """Start to count, if nobody has yet."""
+        if self._seen is None:
+            self._seen = _read_kills()
+
+    def count(self) -> int:
+        """Return how many were killed since the last look; 0 as well where nobody can know."""
+        before, self._seen = self._seen, _read_kills()
+        return 0 if before is None or self._seen is None else max(self._seen - before, 0)
+
+
+def read_limit_mib() -> Optional[int]:
+    """Return the container's memory limit; None without one, or where it cannot be read."""
+    for folder, layout in _candidates():
+        text = _read(f"{folder}/{layout.limit}")
+        if text:
+            # Version 2 says "max".
+            limit = int(text) if text.strip().isdigit() else _NO_LIMIT
+            return None if limit >= _NO_LIMIT else limit // _MEBIBYTE
+    return None
+
+
+def _read_kills() -> Optional[int]:
+    for folder, layout in _candidates():
+        for line in _read(f"{folder}/{layout.events}").splitlines():
+            name, _, value = line.partition(" ")
+            if name == "oom_kill" and value.isdigit():
+                return int(value)
+    return None
+
+
+def _candidates() -> "Iterator[tuple[str, _Layout]]":
+    """Yield the folders that may be this process's cgroup, the likeliest first."""
+    for line in _read("/proc/self/cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "memory" in controllers.split(","):
+            layout = _V1
+        elif not controllers:
+            layout = _V2
+        else:
+            continue
+        # Most containers see their own cgroup as the root, whatever path the host knows it by.
+        yield os.path.normpath(layout.root + path), layout
+        yield layout.root, layout
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
