@@ -7,8 +7,14 @@
   * ChecksFailed (6): findings of severity error
   * ToolError (7): an outside tool or file is missing or failed
   * PublishError (8): a chart could not be published
-  * ClusterError (9): the Kubernetes API refused or could not be reached
-  * TrainingFailed (10): the training itself failed
+  * ClusterError (9): the Kubernetes API answered with an error, or what it holds makes no sense
+    * NotFound: the API answered, and it is not there
+    * Unauthorized: the API does not know who asks
+    * Forbidden: the API knows who asks, and refuses
+    * Conflict: somebody else changed the same thing, or its state forbids the change
+    * Unreachable: no answer, so nothing is known
+  * TrainingFailed (10): the training itself failed, or was stopped
+  * NotInTime (11): what was waited for did not come in the time given
 
 Usage errors exit with 2. Anything else that escapes is a bug of ours: 1 with a traceback.
 """
@@ -73,5 +79,29 @@ class ClusterError(TrainchartError):
     exit_code = 9
 
 
+class NotFound(ClusterError):
+    pass
+
+
+class Unauthorized(ClusterError):
+    pass
+
+
+class Forbidden(ClusterError):
+    pass
+
+
+class Conflict(ClusterError):
+    pass
+
+
+class Unreachable(ClusterError):
+    pass
+
+
 class TrainingFailed(TrainchartError):
     exit_code = 10
+
+
+class NotInTime(TrainchartError):
+    exit_code = 11

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.cli.app import COMMAND_MODULES
+from trainchart.cli.app import app
 from trainchart.spec.model import ModelSpec
 
 REFERENCE = Path(__file__).parent / "reference.py"
@@ -44,7 +44,7 @@ def test_the_reference_does_not_depend_on_the_terminal(rendered: dict[str, str])
 
 
 def test_the_reference_is_complete(rendered: dict[str, str]) -> None:
-    for command in COMMAND_MODULES:
+    for command in (each.name for each in app.registered_commands):
         section = rendered["cli.md"].partition(f"## trainchart {command}\n")[2].partition("\n## ")[0]
         assert f"$ trainchart {command}" in section, f"trainchart {command} --help has no example"
     for field in ModelSpec.model_fields.values():

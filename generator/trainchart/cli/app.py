@@ -18,7 +18,22 @@ from trainchart import __version__
 from trainchart.cli.output import print_error, print_note
 from trainchart.errors import ToolError, TrainchartError
 
-COMMAND_MODULES = ("init", "generate", "check", "rules", "run", "logs", "package", "plan", "explain", "schema")
+COMMAND_MODULES = (
+    "init",
+    "generate",
+    "check",
+    "rules",
+    "run",
+    "logs",
+    "list",
+    "status",
+    "why",
+    "wait",
+    "package",
+    "plan",
+    "explain",
+    "schema",
+)
 """Each is trainchart.cli.<name> with a function `register(app)`, in the order --help shows them."""
 
 app = typer.Typer(

@@ -1,0 +1,48 @@
+"""The command `trainchart list`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.place import ContextOption, NamespaceOption
+
+_EXAMPLES = """
+Examples:
+
+  trainchart list                 the trainings of this namespace
+
+  trainchart list -A              who holds GPUs in the whole cluster, since when, doing what
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add `trainchart list` to `app`."""
+    app.command("list", epilog=_EXAMPLES)(_list)
+
+
+def _list(
+    everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Look in every namespace.")] = False,
+    namespace: NamespaceOption = "",
+    context: ContextOption = "",
+    output: FormatOption = Format.text,
+) -> None:
+    """List the trainings of a cluster: what they do, since when, and the GPUs that they hold.
+
+    Those that hold most come first. A question mark stands for what could not be found out.
+    """
+    from trainchart.actions.cluster_access import Place
+    from trainchart.actions.release_report import list_reports
+    from trainchart.cluster.report import describe_report
+    from trainchart.cluster.text import list_lines
+
+    reports = list_reports(Place(context, namespace), everywhere=everywhere)
+    reports.sort(key=lambda report: (-sum((report.gpus or {}).values()), report.key))
+    if output is Format.json:
+        print_json([describe_report(report) for report in reports])
+    elif not reports:
+        print_note("no trainings" if everywhere else "no trainings in this namespace; -A looks everywhere")
+    else:
+        print("\n".join(list_lines(reports)))

@@ -1,0 +1,57 @@
+"""The command `trainchart wait`: 0 when the run has succeeded, 10 when it failed or was stopped, 11 when time is up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.place import ContextOption, NamespaceOption, ReleaseArgument
+from trainchart.errors import TrainingFailed
+
+_EXAMPLES = """
+Examples:
+
+  trainchart wait exp-7 -n team-a
+
+  trainchart wait exp-7 --timeout 2h
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add `trainchart wait` to `app`."""
+    app.command("wait", epilog=_EXAMPLES)(_wait)
+
+
+def _wait(
+    release: ReleaseArgument,
+    timeout: Annotated[str, typer.Option(help="Give up after so long: 90 (seconds), 30m, 1h30m. Default: never.")] = "",
+    namespace: NamespaceOption = "",
+    context: ContextOption = "",
+    output: FormatOption = Format.text,
+) -> None:
+    """Wait until the run of a release is over. Exit code 0: it succeeded; 10: it failed or was stopped; 11: time is up.
+
+    What happens meanwhile is told on stderr. An API server that is away for some minutes does not end the waiting.
+    """
+    from trainchart.actions.cluster_access import Place
+    from trainchart.actions.release_wait import WaitRequest, wait_for_end
+    from trainchart.cluster.report import describe_report
+    from trainchart.cluster.text import headline, parse_seconds
+    from trainchart_runtime.run_state import SUCCEEDED
+
+    seconds = parse_seconds(timeout) if timeout else None
+    if timeout and seconds is None:
+        raise typer.BadParameter(f"{timeout!r} is no duration such as 90, 30m or 1h30m", param_hint="--timeout")
+    report = wait_for_end(WaitRequest(Place(context, namespace), release, seconds), print_note)
+    if output is Format.json:
+        print_json(describe_report(report))
+    else:
+        print(headline(report))
+    if report.phase != SUCCEEDED:
+        outcome = report.outcome
+        words = f": {outcome.cause}, {outcome.pod or 'no pod'}: {outcome.error or outcome.sentence}" if outcome else ""
+        raise TrainingFailed(
+            f"{release}: {report.phase}{words}", hint=f"see: trainchart why {release} -n {report.key.namespace}"
+        )

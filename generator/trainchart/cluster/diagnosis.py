@@ -1,0 +1,266 @@
+"""Concludes from one look what a training does: from the controller's record where there is one, else from its pods.
+
+Pure, and never a guess: what contradicts the record is remarked, and what could not be seen is a gap, not an absence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainchart.cluster.objects import (
+    Controller,
+    PodSight,
+    RoleSet,
+    as_cluster,
+    find_controller,
+    parse_set,
+    parse_training_pod,
+)
+from trainchart.cluster.record import Record, read_record
+from trainchart.cluster.report import (
+    ENDED_PHASES,
+    FROM_PODS,
+    FROM_RECORD,
+    NOT_RUNNING,
+    RESULTS,
+    UNKNOWN,
+    Change,
+    Incident,
+    Outcome,
+    PodReport,
+    Progress,
+    Report,
+    RoleReport,
+    Trouble,
+)
+from trainchart.cluster.sighting import (
+    Sighting,
+    TrainingKey,
+    Unseen,
+    is_training_pod,
+    listed,
+)
+from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
+from trainchart_runtime.pod_problems import parse_event
+from trainchart_runtime.run_observation import PodView
+from trainchart_runtime.run_state import RUNNING, STARTING, STOPPING, RunState, Verdict
+from trainchart_runtime.run_verdict import explain_failure, explain_success, find_failures
+
+_NO_CONTROLLER = "none"
+
+
+def diagnose(key: TrainingKey, seen: Sighting) -> Report:
+    """Return what is known about the training `key`, of which `seen` shows nothing but its own."""
+    events = [parse_event(event) for event in listed(seen.events)]
+    sets = sorted((parse_set(each, events) for each in listed(seen.sets)), key=lambda each: _rank(each.role))
+    cluster = as_cluster(sets)
+    found = (parse_training_pod(cluster, pod, events) for pod in listed(seen.pods) if is_training_pod(pod))
+    pods = sorted((pod for pod in found if pod), key=lambda pod: (_rank(pod.view.task.task_type), pod.view.task))
+    record = read_record(seen.records)
+    controller = _find_controller(seen, record, find_controller(listed(seen.jobs), listed(seen.pods), events))
+    if record.state is not None:
+        report = _from_record(key, seen.now, record, record.state)
+    else:
+        report = _from_pods(key, seen, sets, cluster, pods)
+    return _complete(report, seen, record, sets, pods, controller)
+
+
+def _rank(role: str) -> tuple[bool, bool, str]:
+    return (role != CHIEF, role != WORKER, role)
+
+
+def _find_controller(seen: Sighting, record: Record, controller: Controller) -> Controller:
+    """Return the controller, with `none` for a release without one and an empty state where nobody can know."""
+    if controller.state != "missing":
+        return controller
+    if isinstance(seen.jobs, Unseen) or isinstance(seen.records, Unseen):
+        return Controller("")
+    return controller if record.name else Controller(_NO_CONTROLLER)
+
+
+def _from_record(key: TrainingKey, now: float, record: Record, state: RunState) -> Report:
+    verdict = state.verdict or state.pending_verdict
+    progress = record.progress
+    if progress.step is None and verdict is not None:
+        progress = Progress(verdict.step, None, verdict.metrics, verdict.at)
+    return Report(
+        key=key,
+        now=now,
+        phase=state.phase,
+        source=FROM_RECORD,
+        since=state.since,
+        run_id=state.run_id,
+        attempt=state.attempt,
+        progress=progress,
+        outcome=_as_outcome(state.verdict) if state.verdict else None,
+        roles=tuple(
+            RoleReport(role, numbers.wanted, numbers.running, numbers.failures)
+            for role, numbers in sorted(state.roles.items(), key=lambda item: _rank(item[0]))
+        ),
+        troubles=record.troubles,
+        incidents=record.incidents,
+        history=tuple(Change(entry.at, entry.phase, entry.message) for entry in state.history),
+    )
+
+
+def _from_pods(
+    key: TrainingKey, seen: Sighting, sets: Sequence[RoleSet], cluster: Cluster, pods: Sequence[PodSight]
+) -> Report:
+    report = Report(key=key, now=seen.now, phase=UNKNOWN, source=FROM_PODS, run_id=_run_id(sets))
+    if isinstance(seen.pods, Unseen) or isinstance(seen.sets, Unseen) or not sets:
+        return report
+    views = [pod.view for pod in pods]
+    deciding = deciding_tasks(cluster)
+    leaders = [view for view in views if view.task in deciding]
+    if deciding and len(leaders) == len(deciding) and all(map(_has_succeeded, leaders)):
+        outcome = _as_outcome(explain_success(leaders, seen.now))
+        ends = [end.finished_at for view in leaders for end in view.ends if end.succeeded]
+        return _ended(report, outcome, max(ends))
+    failures = find_failures(views, report.run_id, max(each.max_restarts for each in sets))
+    verdict = explain_failure(views, failures, seen.now)
+    if verdict is not None:
+        return _ended(report, _as_outcome(verdict), failures[verdict.pod].finished_at)
+    if not pods and not any(each.told for each in sets):
+        return replace(report, phase=NOT_RUNNING)
+    running = [pod for pod in pods if pod.view.is_running and not pod.view.is_deleting]
+    is_whole = len(running) == sum(each.wanted for each in sets)
+    times = [pod.started for pod in running] if is_whole else [pod.created for pod in pods]
+    since = (max if is_whole else min)(times, default=0.0)
+    return replace(report, phase=RUNNING if is_whole else STARTING, since=since)
+
+
+def _has_succeeded(view: PodView) -> bool:
+    return any(end.succeeded for end in view.ends)
+
+
+def _run_id(sets: Sequence[RoleSet]) -> str:
+    return next((each.run_id for each in sets if each.run_id), "")
+
+
+def _ended(report: Report, outcome: Outcome, at: float) -> Report:
+    progress = Progress(outcome.step, None, outcome.metrics, at)
+    return replace(report, phase=outcome.result, outcome=replace(outcome, at=at), since=at, progress=progress)
+
+
+def _as_outcome(verdict: Verdict) -> Outcome:
+    return Outcome(**{**verdict._asdict(), "lines": tuple(verdict.lines)})
+
+
+def _complete(
+    report: Report,
+    seen: Sighting,
+    record: Record,
+    sets: Sequence[RoleSet],
+    pods: Sequence[PodSight],
+    controller: Controller,
+) -> Report:
+    """Return the report with what the objects show now, whoever said the phase."""
+    report = replace(
+        report,
+        chart=next((each.chart for each in sets), ""),
+        controller=controller.state,
+        gaps=tuple(_gaps(seen)),
+    )
+    if not isinstance(seen.pods, Unseen):
+        report = replace(report, pods=tuple(map(_as_report, pods)), incidents=report.incidents or _find_incidents(pods))
+        if sets:
+            roles = tuple(_count(each, pods, report.roles) for each in sets if each.wanted or each.told)
+            troubles = () if report.phase in ENDED_PHASES else _find_troubles(sets, pods)
+            report = replace(report, roles=roles, troubles=troubles)
+    elif not report.roles:
+        report = replace(report, roles=tuple(RoleReport(each.role, each.wanted, None) for each in sets))
+    return replace(report, remarks=tuple(_remark(report, seen, record, sets, controller)))
+
+
+def _count(role: RoleSet, pods: Sequence[PodSight], known: Sequence[RoleReport]) -> RoleReport:
+    own = [pod.view for pod in pods if pod.view.task.task_type == role.role]
+    running = sum(view.is_running and not view.is_deleting for view in own)
+    # A pod made anew has forgotten its failures; the record has not.
+    recorded = max((each.failures for each in known if each.role == role.role), default=0)
+    failures = sum(max(0, view.deaths - sum(end.succeeded for end in view.ends)) for view in own)
+    return RoleReport(role.role, role.wanted, running, max(recorded, failures))
+
+
+def _find_troubles(sets: Sequence[RoleSet], pods: Sequence[PodSight]) -> tuple[Trouble, ...]:
+    missing = {
+        each.name: each.told - sum(pod.view.task.task_type == each.role for pod in pods)
+        for each in sets
+        if each.problem is not None
+    }
+    of_sets = [
+        Trouble(each.name, each.problem.cause, each.problem.message)
+        for each in sets
+        # The event of a refusal stays for an hour; it matters only while pods are missing.
+        if each.problem is not None and missing[each.name] > 0
+    ]
+    of_pods = [
+        Trouble(pod.view.name, pod.problem.cause, pod.problem.message, pod.view.node, pod.created)
+        for pod in pods
+        if pod.problem is not None
+    ]
+    return (*of_sets, *of_pods)
+
+
+def _find_incidents(pods: Sequence[PodSight]) -> tuple[Incident, ...]:
+    """Return the deaths that Kubernetes still remembers, for a training that nobody keeps a record of."""
+    found = [
+        Incident(
+            at=end.termination.finished_at if end.termination else end.finished_at,
+            pod=pod.view.name,
+            cause=end.termination.cause if end.termination else end.reason,
+            node=pod.view.node,
+            exit_code=end.exit_code,
+            error=end.termination.error if end.termination else end.detail,
+        )
+        for pod in pods
+        for end in pod.view.ends
+        if not end.succeeded
+    ]
+    return tuple(sorted(found, key=lambda incident: (incident.at, incident.pod)))
+
+
+def _as_report(pod: PodSight) -> PodReport:
+    view = pod.view
+    last = view.ends[0] if view.ends else None
+    words = "" if last is None else f"{last.termination.cause if last.termination else last.reason} ({last.exit_code})"
+    return PodReport(
+        name=view.name,
+        label=str(view.task),
+        role=view.task.task_type,
+        state=pod.state,
+        node=view.node,
+        restarts=view.restarts,
+        created=pod.created,
+        gpus=pod.gpus,
+        holds_gpus=pod.holds_gpus,
+        placed=pod.placed,
+        last_end=words,
+    )
+
+
+def _gaps(seen: Sighting) -> list[str]:
+    every = (seen.sets, seen.pods, seen.records, seen.jobs, seen.events)
+    return [f"could not find out {each.what} ({each.reason})" for each in every if isinstance(each, Unseen)]
+
+
+def _remark(
+    report: Report, seen: Sighting, record: Record, sets: Sequence[RoleSet], controller: Controller
+) -> list[str]:
+    """Return what does not fit together, worst first."""
+    remarks = [record.trouble] if record.trouble else []
+    if not sets and not isinstance(seen.sets, Unseen):
+        remarks.append("its StatefulSets are gone: the release is half deleted; helm uninstall removes the rest")
+    if any(each.is_deleting for each in sets):
+        remarks.append("it is being deleted")
+    if controller.state == "missing" and report.phase not in ENDED_PHASES:
+        remarks.append("its run controller is gone: nobody ends or restarts this run until the next helm upgrade")
+    elif controller.state == "failed" and report.phase not in (*ENDED_PHASES, STOPPING):
+        remarks.append(f"its run controller has given up, and nobody ends this run: {controller.problem}")
+    elif controller.state == "starting" and controller.problem:
+        remarks.append(f"its run controller does not run: {controller.problem}")
+    if report.phase in RESULTS and report.source == FROM_PODS:
+        remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
+    elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
+        remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
+    return remarks

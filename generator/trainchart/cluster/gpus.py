@@ -1,0 +1,40 @@
+"""Counts accelerators: what a pod's containers ask for, and so hold, beside CPU, memory and disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from trainchart.cluster.sighting import Object, section
+from trainchart.plan.quantity import parse_quantity
+
+_ELSE = ("kubernetes.io/", "rdma/", "smarter-devices/")
+"""Extended resources that are no accelerators: file systems, network cards, plain devices."""
+
+
+def count_gpus(pod_spec: Object) -> dict[str, int]:
+    """Return resource → number for a pod's spec: GPUs of any maker, or whatever else the chart calls one.
+
+    A chart may name any extended resource as its GPU, so all of them count but those known to be something else.
+    """
+    total: Counter[str] = Counter()
+    containers = pod_spec.get("containers")
+    for container in containers if isinstance(containers, list) else ():
+        for resource, quantity in section(container, "resources", "limits").items():
+            number = parse_quantity(quantity) if isinstance(quantity, (str, int)) else None
+            if "/" in str(resource) and not str(resource).startswith(_ELSE) and number:
+                total[str(resource)] += int(number)
+    return {resource: number for resource, number in total.items() if number > 0}
+
+
+def add_gpus(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of several counts."""
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(sorted(total.items()))
+
+
+def describe_gpus(count: Mapping[str, int]) -> str:
+    """Return "4 nvidia.com/gpu", or "-" for none."""
+    return ", ".join(f"{number} {resource}" for resource, number in count.items()) or "-"

@@ -1,0 +1,188 @@
+"""Reduces StatefulSets, pods and Jobs of a training to what a diagnosis needs.
+
+What the run controller asks of a pod too is asked through trainchart_runtime, so that both see the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.cluster.gpus import count_gpus
+from trainchart.cluster.sighting import (
+    CHART_LABEL,
+    COMPONENT_LABEL,
+    REPLICAS_ANNOTATION,
+    STRATEGY_ANNOTATION,
+    Object,
+    is_controllers,
+    label,
+    name_of,
+    section,
+)
+from trainchart_runtime.cluster import SINGLE, TASK_TYPES_BY_STRATEGY, Cluster, Role
+from trainchart_runtime.contract import MAX_RESTARTS, RUN_ID, STATUS_PORT, TF_PORT, TRAINING_CONTAINER
+from trainchart_runtime.pod_problems import Event, Problem, find_pod_problem, find_set_problem, parse_time
+from trainchart_runtime.run_observation import PodView, parse_pod
+
+_ENDED_POD = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True)
+class RoleSet:
+    """The StatefulSet of one role."""
+
+    role: str
+    name: str
+    wanted: int
+    """What the chart asks for."""
+    told: int
+    """What the set is told to have now; 0 when the run is over or suspended."""
+    strategy: str
+    created: float
+    is_deleting: bool
+    run_id: str
+    max_restarts: int
+    chart: str
+    """Name and version, such as mnist-0.1.0."""
+    problem: Problem | None = None
+    """Why its pods are not created."""
+
+
+@dataclass(frozen=True)
+class PodSight:
+    """One training pod."""
+
+    view: PodView
+    phase: str
+    created: float
+    started: float
+    """When its container was started; 0 while it is not running."""
+    placed: float
+    """When it was given a node, and so its resources; 0 before."""
+    gpus: Mapping[str, int]
+    problem: Problem | None = None
+
+    @property
+    def holds_gpus(self) -> bool:
+        return bool(self.view.node) and self.phase not in _ENDED_POD
+
+    @property
+    def state(self) -> str:
+        """One word, close to what kubectl says."""
+        if self.view.is_deleting:
+            return "Terminating"
+        if self.view.is_running:
+            return "Running"
+        if self.view.ends:
+            return "Ended"
+        return "Starting" if self.view.node else "Pending"
+
+
+@dataclass(frozen=True)
+class Controller:
+    """The run controller as its Job and pods show it."""
+
+    state: str
+    """running, starting, finished, failed, or missing."""
+    problem: str = ""
+
+
+def parse_set(each: Object, events: Sequence[Event]) -> RoleSet:
+    """Reduce a StatefulSet; what is missing or odd in it becomes 0 or empty."""
+    annotations, spec = section(each, "metadata", "annotations"), section(each, "spec")
+    environment = _read_environment(section(spec, "template", "spec"))
+    return RoleSet(
+        role=label(each, COMPONENT_LABEL),
+        name=name_of(each),
+        wanted=_whole(annotations.get(REPLICAS_ANNOTATION)),
+        told=_whole(spec.get("replicas"), 1),
+        strategy=str(annotations.get(STRATEGY_ANNOTATION) or ""),
+        created=parse_time(section(each, "metadata").get("creationTimestamp")),
+        is_deleting="deletionTimestamp" in section(each, "metadata"),
+        run_id=environment.get(RUN_ID, ""),
+        max_restarts=_whole(environment.get(MAX_RESTARTS)),
+        chart=label(each, "helm.sh/chart") or label(each, CHART_LABEL),
+        problem=find_set_problem(name_of(each), events),
+    )
+
+
+def as_cluster(sets: Sequence[RoleSet]) -> Cluster:
+    """Return the training's cluster as its StatefulSets say it; the pods' own description may be out of sight."""
+    strategy = next((each.strategy for each in sets if each.strategy in TASK_TYPES_BY_STRATEGY), SINGLE)
+    roles = {each.role: Role(each.name, each.wanted) for each in sets}
+    return Cluster(strategy, service="", port=TF_PORT, status_port=STATUS_PORT, roles=roles)
+
+
+def parse_training_pod(cluster: Cluster, pod: Object, events: Sequence[Event]) -> PodSight | None:
+    """Reduce a training pod; None for one of no role that is known."""
+    view = parse_pod(cluster, pod)
+    if view is None:
+        return None
+    status = section(pod, "status")
+    return PodSight(
+        view=view,
+        phase=str(status.get("phase") or ""),
+        created=parse_time(section(pod, "metadata").get("creationTimestamp")),
+        started=_started(status),
+        placed=_condition_time(status, "PodScheduled") if view.node else 0.0,
+        gpus=count_gpus(section(pod, "spec")),
+        # An event outlives its reason: a container that runs had what it needed.
+        problem=find_pod_problem(pod, () if view.is_running else events),
+    )
+
+
+def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequence[Event]) -> Controller:
+    """Say what the run controller does; the newest Job counts, since an upgrade replaces it."""
+    jobs = sorted(filter(is_controllers, jobs), key=lambda job: str(section(job, "metadata").get("creationTimestamp")))
+    if not jobs:
+        return Controller("missing")
+    conditions = {
+        condition.get("type"): condition
+        for condition in section(jobs[-1], "status").get("conditions") or ()
+        if condition.get("status") == "True"
+    }
+    if "Complete" in conditions:
+        return Controller("finished")
+    if "Failed" in conditions:
+        return Controller("failed", str(conditions["Failed"].get("message") or ""))
+    own = [pod for pod in pods if is_controllers(pod)]
+    if any(_is_running(pod) for pod in own):
+        return Controller("running")
+    problems = [problem for pod in own if (problem := find_pod_problem(pod, events))]
+    words = f"{problems[0].cause}: {problems[0].message}" if problems else ""
+    return Controller("starting", words)
+
+
+def _is_running(pod: Object) -> bool:
+    statuses = section(pod, "status").get("containerStatuses") or ()
+    return any("running" in section(status, "state") for status in statuses)
+
+
+def _started(status: Object) -> float:
+    for container in status.get("containerStatuses") or ():
+        if container.get("name") == TRAINING_CONTAINER:
+            return parse_time(section(container, "state", "running").get("startedAt"))
+    return 0.0
+
+
+def _condition_time(status: Object, kind: str) -> float:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == kind and condition.get("status") == "True":
+            return parse_time(condition.get("lastTransitionTime"))
+    return 0.0
+
+
+def _read_environment(pod_spec: Object) -> dict[str, str]:
+    for container in pod_spec.get("containers") or ():
+        if container.get("name") == TRAINING_CONTAINER:
+            return {str(each.get("name")): str(each.get("value") or "") for each in container.get("env") or ()}
+    return {}
+
+
+def _whole(value: Any, otherwise: int = 0) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return otherwise

@@ -1,0 +1,157 @@
+"""Reads the run controller's record out of its ConfigMap, and says what is wrong with one that cannot be read.
+
+A record that people have damaged is told, never guessed over: diagnosis.py then says what the pods show instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.cluster.report import NOT_REPORTED, Incident, Progress, Trouble
+from trainchart.cluster.sighting import Object, Objects, Unseen, name_of, section
+from trainchart_runtime.contract import STATE_KEY
+from trainchart_runtime.progress import parse_metrics, parse_number
+from trainchart_runtime.run_state import VERSION, RunState, StateError, parse_state
+
+LOGS_KEY = "logs.json"
+
+
+@dataclass(frozen=True)
+class KeptLog:
+    """The last lines of one pod, kept when the run was decided."""
+
+    pod: str
+    at: float
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the run controller has written, if anything."""
+
+    state: RunState | None = None
+    name: str = ""
+    """The ConfigMap's; empty where there is none."""
+    trouble: str = ""
+    """Why there is no state although there should be one."""
+    troubles: tuple[Trouble, ...] = ()
+    """What keeps pods from running, as the controller saw it last."""
+    incidents: tuple[Incident, ...] = ()
+    progress: Progress = NOT_REPORTED
+    logs: tuple[KeptLog, ...] = ()
+    logs_trouble: str = ""
+
+
+def read_record(records: Objects) -> Record:
+    """Return the record of a training, from the ConfigMaps that may be it."""
+    if isinstance(records, Unseen):
+        return Record()
+    if len(records) > 1:
+        names = ", ".join(name_of(each) for each in records)
+        return Record(trouble=f"there are several records where one is expected: {names}")
+    return _parse(records[0]) if records else Record()
+
+
+def _parse(config_map: Object) -> Record:
+    name, data = name_of(config_map), section(config_map, "data")
+    logs, logs_trouble = _parse_logs(data.get(LOGS_KEY))
+    text = data.get(STATE_KEY)
+    if not text:
+        what = "is empty: the run controller has not written it yet, or somebody wiped it"
+        return Record(name=name, trouble=f"the record {name} {what}", logs=logs, logs_trouble=logs_trouble)
+    try:
+        state = parse_state(str(text))
+    except StateError as error:
+        newer = _version(str(text)) > VERSION
+        what = (
+            f"was written by a newer version of trainchart ({error}); use that version's program"
+            if newer
+            else f"is damaged: {error}"
+        )
+        return Record(name=name, trouble=f"the record {name} {what}", logs=logs, logs_trouble=logs_trouble)
+    document = json.loads(str(text))
+    return Record(
+        state=state,
+        name=name,
+        troubles=tuple(map(_parse_trouble, _mappings(document.get("problems")))),
+        incidents=tuple(map(_parse_incident, _mappings(document.get("incidents")))),
+        progress=_parse_progress(section(document, "progress")),
+        logs=logs,
+        logs_trouble=logs_trouble,
+    )
+
+
+def _parse_trouble(found: Object) -> Trouble:
+    return Trouble(
+        subject=_text(found, "subject"),
+        node=_text(found, "node"),
+        cause=_text(found, "cause"),
+        message=_text(found, "message"),
+        since=_number(found, "since") or 0.0,
+    )
+
+
+def _parse_incident(found: Object) -> Incident:
+    exit_code = _number(found, "exitCode")
+    return Incident(
+        at=_number(found, "at") or 0.0,
+        pod=_text(found, "pod"),
+        node=_text(found, "node"),
+        cause=_text(found, "cause"),
+        exit_code=None if exit_code is None else int(exit_code),
+        error=_text(found, "error"),
+        action=_text(found, "action"),
+    )
+
+
+def _parse_progress(found: Object) -> Progress:
+    step = _number(found, "step")
+    return Progress(
+        step=None if step is None else int(step),
+        examples_per_second=_number(found, "examplesPerSecond"),
+        metrics=parse_metrics(found.get("metrics")),
+        at=_number(found, "at") or 0.0,
+    )
+
+
+def _mappings(found: Any) -> list[Object]:
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def _text(found: Object, key: str) -> str:
+    value = found.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _number(found: Object, key: str) -> float | None:
+    return parse_number(found.get(key))
+
+
+def _version(text: str) -> float:
+    try:
+        version = json.loads(text).get("version")
+    except (ValueError, AttributeError, RecursionError):
+        return 0
+    return version if isinstance(version, (int, float)) else 0
+
+
+def _parse_logs(text: Any) -> tuple[tuple[KeptLog, ...], str]:
+    if not text:
+        return (), ""
+    try:
+        document = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        return (), f"the kept logs are damaged: {error}"
+    if not isinstance(document, Mapping):
+        return (), "the kept logs are damaged: not a JSON object"
+    return tuple(
+        KeptLog(str(pod), _number(section(document, pod), "at") or 0.0, _lines(kept)) for pod, kept in document.items()
+    ), ""
+
+
+def _lines(kept: Any) -> tuple[str, ...]:
+    lines = kept.get("lines") if isinstance(kept, Mapping) else None
+    return tuple(str(line) for line in lines) if isinstance(lines, Sequence) and not isinstance(lines, str) else ()

@@ -1,0 +1,267 @@
+"""What is known about one training on a cluster, as `list`, `status`, `why` and `wait` say it; and as JSON.
+
+Types and their JSON; diagnosis.py fills them, text.py and why.py put them into words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainchart.cluster.gpus import add_gpus
+from trainchart.cluster.sighting import TrainingKey
+from trainchart_runtime import run_state
+from trainchart_runtime.causes import CAUSES
+
+NOT_RUNNING = "NotRunning"
+"""No pod is there or asked for, and nobody has recorded why."""
+UNKNOWN = "Unknown"
+"""What would tell could not be read."""
+STOPPED = "Stopped"
+SUSPENDED = "Suspended"
+RESULTS = (run_state.SUCCEEDED, run_state.FAILED, STOPPED)
+ENDED_PHASES = (*RESULTS, run_state.STATE_LOST)
+
+FROM_RECORD = "record"
+FROM_PODS = "pods"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that keeps a pod from running, or its being made."""
+
+    subject: str
+    """The pod's or the StatefulSet's name."""
+    cause: str
+    message: str
+    node: str = ""
+    since: float = 0.0
+
+    @property
+    def sentence(self) -> str:
+        return CAUSES[self.cause].sentence if self.cause in CAUSES else ""
+
+    @property
+    def hint(self) -> str:
+        return CAUSES[self.cause].hint if self.cause in CAUSES else ""
+
+
+@dataclass(frozen=True)
+class Incident:
+    """The death of a container or pod, and what was done about it."""
+
+    at: float
+    pod: str
+    cause: str
+    node: str = ""
+    exit_code: int | None = None
+    error: str = ""
+    action: str = ""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the training is, as its leading task reported it last."""
+
+    step: int | None = None
+    examples_per_second: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    at: float = 0.0
+
+
+NOT_REPORTED = Progress()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the run ended, or for a run without a controller: how it will not go on."""
+
+    result: str
+    """Succeeded, Failed or Stopped."""
+    at: float
+    cause: str = ""
+    sentence: str = ""
+    hint: str = ""
+    pod: str = ""
+    node: str = ""
+    exit_code: int | None = None
+    error: str = ""
+    step: int | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RoleReport:
+    """The pods of one role in numbers."""
+
+    role: str
+    wanted: int
+    running: int | None
+    """None where it is not known."""
+    failures: int = 0
+
+
+@dataclass(frozen=True)
+class PodReport:
+    """One pod as it is now."""
+
+    name: str
+    label: str
+    """Short name, such as worker-1."""
+    role: str
+    state: str
+    node: str
+    restarts: int
+    created: float
+    gpus: Mapping[str, int]
+    holds_gpus: bool
+    placed: float = 0.0
+    last_end: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of phase."""
+
+    at: float
+    phase: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that is known about one training."""
+
+    key: TrainingKey
+    now: float
+    phase: str
+    source: str
+    """Who says the phase: the controller's record, or what the pods show."""
+    chart: str = ""
+    since: float = 0.0
+    """When the phase was entered; 0 where it is not known."""
+    run_id: str = ""
+    attempt: int | None = None
+    progress: Progress = NOT_REPORTED
+    outcome: Outcome | None = None
+    roles: tuple[RoleReport, ...] = ()
+    pods: tuple[PodReport, ...] | None = None
+    """None where they could not be read."""
+    troubles: tuple[Trouble, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+    history: tuple[Change, ...] = ()
+    controller: str = ""
+    """running, starting, finished, failed, missing; none: the release has no controller; empty: not known."""
+    remarks: tuple[str, ...] = ()
+    """What does not fit together, and what that means."""
+    gaps: tuple[str, ...] = ()
+    """What could not be found out, and why."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.phase in ENDED_PHASES
+
+    @property
+    def gpus(self) -> dict[str, int] | None:
+        """Accelerators that the training's pods hold now; None where the pods could not be read."""
+        return None if self.pods is None else add_gpus(pod.gpus for pod in self.pods if pod.holds_gpus)
+
+    @property
+    def gpus_since(self) -> float:
+        """When the first of them was taken; 0 for none."""
+        times = [pod.placed or pod.created for pod in self.pods or () if pod.holds_gpus and pod.gpus]
+        return min(times, default=0.0)
+
+
+def describe_report(report: Report) -> dict[str, Any]:
+    """Return the report as a JSON document; what is not known is null, times are Unix seconds."""
+    outcome = report.outcome
+    return {
+        "namespace": report.key.namespace,
+        "release": report.key.release,
+        "model": report.key.chart,
+        "chart": report.chart,
+        "phase": report.phase,
+        "phaseFrom": report.source,
+        "since": report.since or None,
+        "runId": report.run_id,
+        "attempt": report.attempt,
+        "controller": report.controller or None,
+        "progress": {
+            "step": report.progress.step,
+            "examplesPerSecond": report.progress.examples_per_second,
+            "metrics": dict(report.progress.metrics),
+            "at": report.progress.at or None,
+        },
+        "gpus": report.gpus,
+        "gpusSince": report.gpus_since or None,
+        "outcome": None if outcome is None else _describe_outcome(outcome),
+        "roles": [
+            {"role": role.role, "wanted": role.wanted, "running": role.running, "failures": role.failures}
+            for role in report.roles
+        ],
+        "pods": None if report.pods is None else [_describe_pod(pod) for pod in report.pods],
+        "problems": [_describe_trouble(trouble) for trouble in report.troubles],
+        "incidents": [_describe_incident(incident) for incident in report.incidents],
+        "history": [{"at": each.at, "phase": each.phase, "message": each.message} for each in report.history],
+        "remarks": list(report.remarks),
+        "notFoundOut": list(report.gaps),
+    }
+
+
+def _describe_outcome(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "result": outcome.result,
+        "at": outcome.at,
+        "cause": outcome.cause,
+        "sentence": outcome.sentence,
+        "hint": outcome.hint,
+        "pod": outcome.pod,
+        "node": outcome.node,
+        "exitCode": outcome.exit_code,
+        "error": outcome.error,
+        "step": outcome.step,
+        "metrics": dict(outcome.metrics),
+        "lines": list(outcome.lines),
+    }
+
+
+def _describe_pod(pod: PodReport) -> dict[str, Any]:
+    return {
+        "pod": pod.name,
+        "label": pod.label,
+        "role": pod.role,
+        "state": pod.state,
+        "node": pod.node,
+        "restarts": pod.restarts,
+        "created": pod.created,
+        "gpus": dict(pod.gpus),
+        "holdsGpus": pod.holds_gpus,
+        "lastEnd": pod.last_end,
+    }
+
+
+def _describe_trouble(trouble: Trouble) -> dict[str, Any]:
+    return {
+        "subject": trouble.subject,
+        "node": trouble.node,
+        "cause": trouble.cause,
+        "message": trouble.message,
+        "sentence": trouble.sentence,
+        "hint": trouble.hint,
+        "since": trouble.since or None,
+    }
+
+
+def _describe_incident(incident: Incident) -> dict[str, Any]:
+    return {
+        "at": incident.at,
+        "pod": incident.pod,
+        "node": incident.node,
+        "cause": incident.cause,
+        "exitCode": incident.exit_code,
+        "error": incident.error,
+        "action": incident.action,
+    }

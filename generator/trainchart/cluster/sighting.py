@@ -1,0 +1,134 @@
+"""What was seen of a release in one look: the API's objects as they are, or why they could not be seen.
+
+Types and their sorting only; releases.py looks, diagnosis.py concludes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+CHART_LABEL = "app.kubernetes.io/name"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+TRAINING_LABEL = "trainchart/training"
+REPLICAS_ANNOTATION = "trainchart/replicas"
+STRATEGY_ANNOTATION = "trainchart/strategy"
+CONTROLLER = "controller"
+STATE_SUFFIX = "-state"
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Objects that could not be listed: neither there nor absent, but unknown."""
+
+    what: str
+    """Plural, such as pods."""
+    reason: str
+    """forbidden, unreachable, ..."""
+    detail: str = ""
+
+
+Objects = tuple[Object, ...] | Unseen
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """Everything that one look has shown: of one release, one namespace or the cluster."""
+
+    now: float
+    """Unix seconds."""
+    sets: Objects = ()
+    pods: Objects = ()
+    records: Objects = ()
+    """ConfigMaps of run controllers."""
+    jobs: Objects = ()
+    events: Objects = ()
+    """Warnings of the namespace; of others than the release too, since events have no labels."""
+
+
+class TrainingKey(NamedTuple):
+    """One training: a release holds one for every trainchart chart in it."""
+
+    namespace: str
+    release: str
+    chart: str
+
+    def __str__(self) -> str:
+        return f"{self.release}/{self.chart}"
+
+
+def find_trainings(seen: Sighting) -> dict[TrainingKey, Sighting]:
+    """Sort what was seen by training, and leave out what trainchart has not made."""
+    ours = {
+        *(_key(each) for each in listed(seen.sets) if is_training_set(each)),
+        *(_key(each) for each in listed(seen.pods) if is_training_pod(each)),
+        *(_key(each) for each in listed(seen.records) if is_record(each)),
+    }
+    return {key: _select(seen, key) for key in sorted(ours)}
+
+
+def listed(objects: Objects) -> Sequence[Object]:
+    """Return the objects; none where they could not be seen."""
+    return () if isinstance(objects, Unseen) else objects
+
+
+def is_training_set(each: Object) -> bool:
+    return REPLICAS_ANNOTATION in section(each, "metadata", "annotations")
+
+
+def is_training_pod(each: Object) -> bool:
+    return label(each, TRAINING_LABEL) == "true"
+
+
+def is_record(each: Object) -> bool:
+    """Return whether a ConfigMap is the one a run controller keeps its state in; the chart gives it no other mark."""
+    return label(each, COMPONENT_LABEL) == CONTROLLER and name_of(each).endswith(STATE_SUFFIX)
+
+
+def is_controllers(each: Object) -> bool:
+    return label(each, COMPONENT_LABEL) == CONTROLLER
+
+
+def section(each: Object, *path: str) -> Mapping[str, Any]:
+    """Return a mapping inside an object; an empty one where it is missing or something else."""
+    found: Any = each
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def label(each: Object, name: str) -> str:
+    return str(section(each, "metadata", "labels").get(name) or "")
+
+
+def name_of(each: Object) -> str:
+    return str(section(each, "metadata").get("name") or "")
+
+
+def namespace_of(each: Object) -> str:
+    return str(section(each, "metadata").get("namespace") or "")
+
+
+def _key(each: Object) -> TrainingKey:
+    return TrainingKey(namespace_of(each), label(each, INSTANCE_LABEL), label(each, CHART_LABEL))
+
+
+def _select(seen: Sighting, key: TrainingKey) -> Sighting:
+    def mine(objects: Objects) -> Objects:
+        if isinstance(objects, Unseen):
+            return objects
+        return tuple(each for each in objects if _key(each) == key)
+
+    sets, records = mine(seen.sets), mine(seen.records)
+    return Sighting(
+        now=seen.now,
+        sets=sets if isinstance(sets, Unseen) else tuple(filter(is_training_set, sets)),
+        pods=mine(seen.pods),
+        records=records if isinstance(records, Unseen) else tuple(filter(is_record, records)),
+        jobs=mine(seen.jobs),
+        events=seen.events,
+    )

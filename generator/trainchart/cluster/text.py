@@ -1,0 +1,167 @@
+"""Puts reports into words for people: the table of `list`, the page of `status`, times and durations. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from trainchart.cluster.gpus import describe_gpus
+from trainchart.cluster.report import FROM_PODS, PodReport, Report, Trouble
+
+_PODS_SHOWN = 30
+"""Of a release with a thousand workers, those that run as they should are only counted."""
+_NAMES_SHOWN = 4
+_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def describe_seconds(seconds: float) -> str:
+    """Return a duration in its two largest units, such as "3 h 12 min"."""
+    left = max(0, int(seconds))
+    parts: list[str] = []
+    for unit, size in _UNITS:
+        number, left = divmod(left, size)
+        if number:
+            parts.append(f"{number} {unit}")
+        if parts and (len(parts) == 2 or unit == "min"):
+            break
+    return " ".join(parts[:2]) or "0 s"
+
+
+def parse_seconds(text: str) -> float | None:
+    """Return a duration such as 90, 30m or 1h30m in seconds; None for anything else."""
+    match = re.fullmatch(r"(?=\d)(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9})s?)?", text)
+    if match is None:
+        return None
+    return float(sum(int(number or 0) * size for number, (_, size) in zip(match.groups(), _UNITS, strict=True)))
+
+
+def describe_time(at: float) -> str:
+    """Return a moment in UTC; a question mark where it is not known or makes no sense."""
+    try:
+        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC" if at > 0 else "?"
+    except (OverflowError, OSError, ValueError):
+        return "?"
+
+
+def make_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines with the columns below each other."""
+    widths = [max(len(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
+    lines = ("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in (headings, *rows))
+    return [line.rstrip() for line in lines]
+
+
+def list_lines(reports: Sequence[Report]) -> list[str]:
+    """Return the table of several trainings: who holds what, since when, doing what."""
+    headings = ("NAMESPACE", "RELEASE", "CHART", "PHASE", "FOR", "GPUS HELD", "HELD FOR", "STEP", "REMARK")
+    return make_table(headings, [_list_row(report) for report in reports])
+
+
+def _list_row(report: Report) -> tuple[str, ...]:
+    gpus, held = report.gpus, report.gpus_since
+    remarks = [*report.remarks, *report.gaps]
+    if report.troubles:
+        remarks.insert(
+            0, f"{len(report.troubles)} {_plural(len(report.troubles), 'problem')}: {report.troubles[0].cause}"
+        )
+    elif report.outcome is not None and report.outcome.error:
+        remarks.insert(0, f"{report.outcome.cause}: {report.outcome.error[:60]}")
+    return (
+        report.key.namespace,
+        report.key.release,
+        report.chart or report.key.chart,
+        report.phase,
+        describe_seconds(report.now - report.since) if report.since else "?",
+        "?" if gpus is None else describe_gpus(gpus),
+        describe_seconds(report.now - held) if held else "-",
+        "-" if report.progress.step is None else str(report.progress.step),
+        "; ".join(remarks) or "-",
+    )
+
+
+def status_lines(report: Report) -> list[str]:
+    """Return the page of one training: what it does, its roles and pods, and what is wrong."""
+    lines = [*_summary(report), ""]
+    if report.roles:
+        rows = [(each.role, _known(each.running), str(each.wanted), str(each.failures)) for each in report.roles]
+        lines += [*make_table(("ROLE", "RUNNING", "WANTED", "FAILURES"), rows), ""]
+    if report.pods:
+        lines += [*_pod_lines(report.pods, report.now), ""]
+    lines += trouble_lines(report.troubles)
+    lines += [f"note: {remark}" for remark in (*report.remarks, *report.gaps)]
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def headline(report: Report) -> str:
+    """Return what the training does, in one line."""
+    words = report.phase
+    if report.since:
+        words += f" for {describe_seconds(report.now - report.since)}"
+    if report.attempt and report.attempt > 1:
+        words += f", attempt {report.attempt}"
+    if report.run_id:
+        words += f", run {report.run_id}"
+    if report.source == FROM_PODS:
+        words += " (by its pods: there is no record)"
+    where = f"{report.key.namespace}, {report.chart or report.key.chart}"
+    return f"{report.key.release} ({where}): {words}"
+
+
+def _summary(report: Report) -> Iterator[str]:
+    yield headline(report)
+    outcome, progress, gpus = report.outcome, report.progress, report.gpus
+    if outcome is not None:
+        error = f": {outcome.error}" if outcome.error else ""
+        yield f"  {outcome.sentence or outcome.cause} {outcome.pod}{error}".rstrip()
+    if progress.step is not None or progress.metrics:
+        speed = progress.examples_per_second
+        parts = [] if progress.step is None else [f"step {progress.step}"]
+        parts += [] if speed is None else [f"{speed:,.0f} examples/s"]
+        parts += [f"{name} {number:g}" for name, number in progress.metrics.items()]
+        seen = f" ({describe_seconds(report.now - progress.at)} ago)" if progress.at else ""
+        yield f"  {', '.join(parts)}{seen}"
+    if gpus is None:
+        yield "  GPUs: not known"
+    elif gpus:
+        yield f"  holds {describe_gpus(gpus)} for {describe_seconds(report.now - report.gpus_since)}"
+    else:
+        yield "  holds no GPU"
+
+
+def _pod_lines(pods: Sequence[PodReport], now: float) -> list[str]:
+    plain = [pod for pod in pods if pod.state == "Running" and not pod.restarts]
+    # The leading pods always; of the others first those that are not as they should be.
+    shown = pods if len(pods) <= _PODS_SHOWN else [*pods[:2], *(pod for pod in pods[2:] if pod not in plain)]
+    rows = [
+        (pod.label, pod.state, pod.node or "-", str(pod.restarts), describe_seconds(now - pod.created),
+         describe_gpus(pod.gpus), pod.last_end or "-")
+        for pod in shown[:_PODS_SHOWN]
+    ]  # fmt: skip
+    lines = make_table(("POD", "STATE", "NODE", "RESTARTS", "AGE", "GPUS", "LAST END"), rows)
+    left = len(pods) - len(rows)
+    return [*lines, f"and {left} more"] if left else lines
+
+
+def trouble_lines(troubles: Sequence[Trouble]) -> list[str]:
+    """Return what keeps pods from running, once for all pods with the same words."""
+    groups: dict[tuple[str, str], list[Trouble]] = defaultdict(list)
+    for trouble in troubles:
+        groups[trouble.cause, trouble.message].append(trouble)
+    lines = []
+    for (cause, message), group in groups.items():
+        names = ", ".join(trouble.subject for trouble in group[:_NAMES_SHOWN])
+        more = f" and {len(group) - _NAMES_SHOWN} more" if len(group) > _NAMES_SHOWN else ""
+        lines.append(f"problem: {names}{more}: {group[0].sentence or cause} [{cause}]")
+        lines.append(f"  {message}")
+        if group[0].hint:
+            lines.append(f"  next: {group[0].hint}")
+    return lines
+
+
+def _known(number: int | None) -> str:
+    return "?" if number is None else str(number)
+
+
+def _plural(number: int, word: str) -> str:
+    return word if number == 1 else f"{word}s"

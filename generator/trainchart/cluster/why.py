@@ -1,0 +1,134 @@
+"""Words the answer of `why`: what failed first, where, in which words, what was done, what to do next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainchart.cluster.report import (
+    FROM_PODS,
+    NOT_RUNNING,
+    STOPPED,
+    SUSPENDED,
+    UNKNOWN,
+    Incident,
+    Outcome,
+    Report,
+)
+from trainchart.cluster.text import describe_seconds, describe_time, headline, trouble_lines
+from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.run_state import FAILED, STATE_LOST, SUCCEEDED
+
+_LINES_SHOWN = 15
+_INCIDENTS_SHOWN = 8
+
+
+def why_lines(report: Report) -> list[str]:
+    """Return why the training is as it is, in plain words."""
+    lines = [headline(report), ""]
+    outcome = report.outcome
+    if outcome is not None and outcome.result == FAILED:
+        lines += _first_failure(report, outcome)
+    elif report.troubles:
+        lines += trouble_lines(report.troubles)
+    else:
+        lines.append(_explain_phase(report))
+    if outcome is None or outcome.result != FAILED:
+        lines += _deaths(report)
+    lines += _history(report)
+    lines += _next(report)
+    lines += _last_words(outcome)
+    lines += [f"note: {remark}" for remark in (*report.remarks, *report.gaps)]
+    return lines
+
+
+def _first_failure(report: Report, outcome: Outcome) -> Iterator[str]:
+    where = f"{outcome.pod or 'no pod'}{f' on {outcome.node}' if outcome.node else ''}"
+    yield f"What failed first: {where}"
+    yield f"  cause      {outcome.cause}: {outcome.sentence}".rstrip(": ")
+    if outcome.exit_code is not None:
+        yield f"  exit code  {outcome.exit_code}"
+    if outcome.error:
+        yield f"  error      {outcome.error}"
+    step = f", at step {outcome.step}" if outcome.step is not None else ""
+    yield f"  when       {describe_time(outcome.at)}, {describe_seconds(report.now - outcome.at)} ago{step}"
+    if any(each.pod != outcome.pod or each.error != outcome.error for each in report.incidents):
+        yield from _deaths(report)
+
+
+def _deaths(report: Report) -> Iterator[str]:
+    if not report.incidents:
+        return
+    yield ""
+    yield "Deaths in this run, the oldest first:"
+    shown = report.incidents[:_INCIDENTS_SHOWN]
+    for incident in shown:
+        yield f"  {_word(incident)}"
+    if len(report.incidents) > len(shown):
+        yield f"  and {len(report.incidents) - len(shown)} more"
+
+
+def _word(incident: Incident) -> str:
+    code = "" if incident.exit_code is None else f", exit code {incident.exit_code}"
+    error = f": {incident.error}" if incident.error else ""
+    action = f" → {incident.action}" if incident.action else ""
+    node = f" on {incident.node}" if incident.node else ""
+    return f"{describe_time(incident.at)}  {incident.pod}{node} ({incident.cause}{code}){error}{action}"
+
+
+def _history(report: Report) -> Iterator[str]:
+    if report.history:
+        yield ""
+        yield "What was done:"
+        for change in report.history:
+            yield f"  {describe_time(change.at)}  {change.phase}: {change.message}"
+
+
+def _next(report: Report) -> Iterator[str]:
+    advice = _advise(report)
+    if advice:
+        yield ""
+        yield f"What to do next: {advice}"
+
+
+def _advise(report: Report) -> str:
+    name, outcome = f"{report.key.release} -n {report.key.namespace}", report.outcome
+    has_controller = report.source != FROM_PODS
+    if report.phase == STATE_LOST:
+        return f"nothing is started until you decide: trainchart rerun {name}"
+    if report.phase == SUSPENDED:
+        return f"trainchart resume {name}"
+    if outcome is None or outcome.result == SUCCEEDED:
+        return ""
+    again = f"trainchart rerun {name}" if has_controller else f"helm uninstall {name}, and install it again"
+    if outcome.result == STOPPED:
+        return again
+    hint = outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
+    return f"{hint} Then: {again}".strip()
+
+
+def _last_words(outcome: Outcome | None) -> Iterator[str]:
+    if outcome is not None and outcome.lines and outcome.result == FAILED:
+        yield ""
+        yield f"The last lines of {outcome.pod}:"
+        yield from (f"  | {line}" for line in outcome.lines[-_LINES_SHOWN:])
+
+
+def _explain_phase(report: Report) -> str:
+    if report.phase == UNKNOWN:
+        return "Nothing can be said: what would tell could not be read or is not there."
+    if report.phase == NOT_RUNNING:
+        return (
+            "No pod is there and none is asked for, and no record says why: somebody scaled its StatefulSets to zero."
+        )
+    if report.phase == STATE_LOST:
+        return "Its StatefulSets were scaled to zero, but the record of the run is gone: nobody knows how it ended."
+    if report.phase == SUSPENDED:
+        return "Its values say run.desiredState=suspended: it holds nothing and waits."
+    outcome = report.outcome
+    if outcome is not None:
+        step = f" at step {outcome.step}" if outcome.step is not None else ""
+        numbers = "".join(f", {name} {number:g}" for name, number in outcome.metrics.items())
+        return f"{outcome.sentence or outcome.result} {outcome.pod}{step}{numbers}".strip()
+    if report.incidents:
+        return "It goes on; what failed so far was dealt with."
+    return "Nothing has failed."
