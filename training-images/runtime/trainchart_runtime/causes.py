@@ -228,4 +228,17 @@ POD_DELETED = Cause(
     RESTART_RECREATED,
 )
 
+SUPERSEDED = Cause(
+    "superseded",
+    "Another pod has taken over this task, so this one had to stop.",
+    "If its node was lost and the pod replaced, nothing; otherwise find out who else trains into these checkpoints.",
+    RESTART_NEVER,
+)
+STORAGE_LOST = Cause(
+    "storage-lost",
+    "The checkpoint storage did not answer for too long, so the program was stopped.",
+    "Check the checkpoint volume and its server, and whether other pods on the same node can read it.",
+    RESTART_IN_PLACE,
+)
+
 CAUSES: Mapping[str, Cause] = {cause.name: cause for cause in list(globals().values()) if isinstance(cause, Cause)}
