@@ -36,6 +36,19 @@ def test_trains_restarts_and_explains(make_pod, python):
     assert stderr.count("Traceback") == 2 and "Warning" not in stderr
 
 
+@pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.split("/")[-3])
+def test_takes_over_from_a_pod_that_never_released(make_pod, python):
+    pod = make_pod(python=python, variables={"TRAINCHART_FENCE_SECONDS": "0.1"})
+    pod.variables["TRAINCHART_CHECKPOINTS_DIR"] = str(pod.folder / "checkpoints")
+    owners = pod.folder / "checkpoints/.trainchart/owners"
+    owners.mkdir(parents=True)
+    (owners / "exp-worker-1.owner").write_text('{"id": "x", "pod": "exp-worker-1", "node": "node-7"}')
+    code, stdout, stderr = pod.run("echo", "trained")
+    assert (code, stdout) == (0, "trained\n")
+    assert "pod exp-worker-1 on node node-7 (x) owns the checkpoints" in stderr
+    assert "Traceback" not in stderr and not list(owners.iterdir())
+
+
 def check_versions(*paths):
     vermin = [
         Path(sys.executable).with_name("vermin"),

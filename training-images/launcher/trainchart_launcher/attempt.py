@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_launcher.child import end_group, reap, start_child
 from trainchart_launcher.environment import Invocation
@@ -13,11 +13,15 @@ from trainchart_launcher.pump import LineFeed, Pump, Tail
 from trainchart_launcher.settings import Settings
 from trainchart_launcher.signals import Signals
 
+if TYPE_CHECKING:
+    from trainchart_launcher.fence import Fence
+
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 """Both as in every shell."""
 _KILL_MARGIN_SECONDS = 1.0
 """Left of the grace period for the launcher's own last words."""
+_KILL_AGAIN_SECONDS = 0.5
 _QUIET_SECONDS = 0.25
 """A pipe that a stranger keeps open counts as empty after so long without output."""
 
@@ -37,6 +41,8 @@ class AttemptEnd(NamedTuple):
     """The last lines of stdout, then those of stderr, none cut in two by the other stream."""
     stopped: bool = False
     stalled: bool = False
+    superseded_by: str = ""
+    lost_storage: str = ""
 
 
 class Surroundings(NamedTuple):
@@ -46,6 +52,8 @@ class Surroundings(NamedTuple):
     signals: Signals
     log: Tail
     """The end of the pod's log, over all attempts."""
+    fence: Optional[Fence]
+    """Set where another pod may take over the task."""
 
 
 class Watchdog:
@@ -85,7 +93,7 @@ def run_attempt(
     on_start: Callable[[], None],
 ) -> AttemptEnd:
     """Run the program once. `on_start` is called when it runs: for all that must not delay its start."""
-    settings, signals, log = surroundings
+    settings, signals, log, fence = surroundings
     started_at, began = time.time(), time.monotonic()
     try:
         child = start_child(invocation.command, invocation.environ)
@@ -98,7 +106,7 @@ def run_attempt(
     for pump in pumps:
         pump.start()
     on_start()
-    status, stalled_at = _watch(child.pid, settings.stop_grace_seconds, signals, watchdog)
+    status, stalled_at = _watch(child.pid, surroundings, watchdog)
     finished_at, ran_seconds = time.time(), time.monotonic() - began
     signals.detach()
     end_group(child.pid, _find_kill_time(settings.stop_grace_seconds, signals, stalled_at), signals.wait)
@@ -116,27 +124,34 @@ def run_attempt(
         streams=[*stdout.lines(), *stderr.lines()],
         stopped=bool(signals.stop_signal) or by_signal in signals.forwarded,
         stalled=stalled_at is not None,
+        superseded_by=fence.rival if fence else "",
+        lost_storage=fence.lost_storage if fence else "",
     )
 
 
-def _watch(pid: int, grace_seconds: float, signals: Signals, watchdog: Watchdog) -> Tuple[int, Optional[float]]:
+def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[int, Optional[float]]:
     """Wait for the program's end; return its wait status and when the watchdog asked it to end, if it did."""
+    settings, signals, _, fence = surroundings
     stalled_at: Optional[float] = None
     while True:
         ended = reap()
         if pid in ended:
             return ended[pid], stalled_at
+        pauses = [watchdog.interval_seconds]
+        if fence:
+            if fence.must_end():
+                signals.kill_group()
+            pauses.append(fence.pause_seconds())
         if stalled_at is None and not signals.stop_signal and watchdog.is_expired():
             stalled_at = time.monotonic()
             os.kill(pid, signal.SIGTERM)
-        kill_at = _find_kill_time(grace_seconds, signals, stalled_at)
-        if kill_at is None:
-            signals.wait(watchdog.interval_seconds)
-        elif time.monotonic() < kill_at:
-            signals.wait(kill_at - time.monotonic())
-        else:
-            signals.kill_group()
-            signals.wait(0.5)
+        kill_at = _find_kill_time(settings.stop_grace_seconds, signals, stalled_at)
+        if kill_at is not None:
+            remaining = kill_at - time.monotonic()
+            if remaining <= 0:
+                signals.kill_group()
+            pauses[0] = remaining if remaining > 0 else _KILL_AGAIN_SECONDS
+        signals.wait(min((pause for pause in pauses if pause is not None), default=None))
 
 
 def _find_kill_time(grace_seconds: float, signals: Signals, stalled_at: Optional[float]) -> Optional[float]:

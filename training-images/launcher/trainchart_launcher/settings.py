@@ -21,6 +21,8 @@ DEFAULT_TERMINATION_FILE = "/dev/termination-log"
 """Where Kubernetes looks unless the pod says otherwise."""
 DEFAULT_STOP_GRACE_SECONDS = 30.0
 """Kubernetes' own default."""
+DEFAULT_FENCE_SECONDS = 3.0
+"""Rare enough for any storage; a takeover then waits 7.5 s, little beside the loss of a node."""
 
 
 class ContractError(Exception):
@@ -32,6 +34,9 @@ class Settings(NamedTuple):
 
     cluster: Cluster
     task: Task
+    pod_name: str
+    pod_uid: str
+    node_name: str
     run_id: str
     state_dir: str
     termination_file: str
@@ -39,6 +44,7 @@ class Settings(NamedTuple):
     max_restarts: int
     stop_grace_seconds: float
     no_progress_seconds: float
+    fence_seconds: float
     addresses: Mapping[str, str]
     hyperparameters: Mapping[str, Any]
 
@@ -55,6 +61,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     return Settings(
         cluster=cluster,
         task=task,
+        pod_name=_find_pod_name(environ),
+        pod_uid=environ.get(contract.POD_UID, ""),
+        node_name=environ.get(contract.NODE_NAME, ""),
         run_id=environ.get(contract.RUN_ID, ""),
         state_dir=_required(environ, contract.STATE_DIR),
         termination_file=find_termination_file(environ),
@@ -62,6 +71,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         max_restarts=int(_number(environ, contract.MAX_RESTARTS, 0)),
         stop_grace_seconds=_number(environ, contract.STOP_GRACE_SECONDS, DEFAULT_STOP_GRACE_SECONDS),
         no_progress_seconds=_number(environ, contract.NO_PROGRESS_SECONDS, 0),
+        fence_seconds=_number(environ, contract.FENCE_SECONDS, DEFAULT_FENCE_SECONDS),
         addresses=addresses,
         hyperparameters=_read_hyperparameters(environ.get(contract.HYPERPARAMETERS_FILE, "")),
     )
@@ -96,11 +106,15 @@ def _read_ordinal(environ: Mapping[str, str]) -> int:
         if not re.fullmatch("[0-9]+", text):
             raise ContractError(f"the variable {contract.ORDINAL} must be a number, not {text!r}")
         return int(text)
-    pod_name = environ.get(contract.POD_NAME) or os.uname().nodename
-    suffix = re.search("-([0-9]+)$", pod_name.split(".")[0])
+    pod_name = _find_pod_name(environ)
+    suffix = re.search("-([0-9]+)$", pod_name)
     if not suffix:
         raise ContractError(f"neither {contract.ORDINAL} nor the pod name {pod_name!r} holds an ordinal")
     return int(suffix.group(1))
+
+
+def _find_pod_name(environ: Mapping[str, str]) -> str:
+    return (environ.get(contract.POD_NAME) or os.uname().nodename).split(".")[0]
 
 
 def _read_hyperparameters(path: str) -> Mapping[str, Any]:

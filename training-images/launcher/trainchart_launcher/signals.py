@@ -53,10 +53,22 @@ class Signals:
         """Forward no more: call it before the child's number can belong to somebody else."""
         self._child = 0
 
+    def send_group(self, number: int) -> None:
+        """Send a signal to the present child and its whole process group."""
+        if self._child:
+            send_to_group(self._child, number)
+
     def kill_group(self) -> None:
         """Kill the present child and its whole process group."""
-        if self._child:
-            send_to_group(self._child, signal.SIGKILL)
+        self.send_group(signal.SIGKILL)
+
+    def wake(self) -> None:
+        """End the main loop's sleep; for other threads."""
+        try:
+            os.write(self._wake_write, b"\0")
+        except BlockingIOError:
+            # Full of reasons to wake up.
+            pass
 
     def wait(self, timeout_seconds: Optional[float]) -> None:
         """Sleep until a signal comes or the time is over."""

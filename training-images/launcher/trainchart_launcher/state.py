@@ -19,6 +19,7 @@ from trainchart_runtime.restart import Attempts
 
 _ATTEMPTS_FILE = "attempts.json"
 _OUTCOME_FILE = "outcome.json"
+_OWNER_FILE = "owner.json"
 _PROGRESS_LIMIT = 1 << 20
 
 
@@ -83,12 +84,43 @@ def write_termination(path: str, message: bytes) -> None:
         print_line(f"cannot write the termination message: {err}")
 
 
+def find_owner_file(settings: Settings) -> str:
+    """Return where this pod claims its task; "" where there is nothing to claim.
+
+    By the pod's name, which a StatefulSet gives to its pod's successors and to nobody else, and not by run: a
+    zombie of an earlier run writes into the same folder.
+    """
+    folder = _shared_folder(settings)
+    return os.path.join(folder, "owners", f"{_quote(settings.pod_name)}.owner") if folder else ""
+
+
+def read_owner_id(settings: Settings) -> str:
+    """Return the id with which this pod has claimed its task; "" if it never has."""
+    document = _read_own(settings, os.path.join(settings.state_dir, _OWNER_FILE)) or {}
+    owner_id = document.get("id")
+    return owner_id if isinstance(owner_id, str) else ""
+
+
+def write_owner_id(settings: Settings, owner_id: str) -> None:
+    _write_own(settings, os.path.join(settings.state_dir, _OWNER_FILE), {"id": owner_id})
+
+
 def _shared_marker(settings: Settings) -> str:
     """Return the marker's path; "" without a local folder, or a run id to tell it from another run's."""
-    if not settings.run_id or not settings.checkpoints_dir or "://" in settings.checkpoints_dir:
+    folder = _shared_folder(settings) if settings.run_id else ""
+    return os.path.join(folder, _quote(settings.run_id), f"{settings.task}.done") if folder else ""
+
+
+def _shared_folder(settings: Settings) -> str:
+    """Return our folder beside the checkpoints; "" where there are none, or in an object store."""
+    if not settings.checkpoints_dir or "://" in settings.checkpoints_dir:
         return ""
-    run = re.sub(r"[^A-Za-z0-9_.-]|^\.+", lambda match: f"%{ord(match[0][0]):02X}", settings.run_id)
-    return os.path.join(settings.checkpoints_dir, ".trainchart", run, f"{settings.task}.done")
+    return os.path.join(settings.checkpoints_dir, ".trainchart")
+
+
+def _quote(name: str) -> str:
+    """Return `name` as the name of one file."""
+    return re.sub(r"[^A-Za-z0-9_.-]|^\.+", lambda match: f"%{ord(match[0][0]):02X}", name)
 
 
 def _read_own(settings: Settings, path: str) -> Optional[Mapping[str, Any]]:

@@ -23,6 +23,7 @@ from trainchart_runtime.cluster import ClusterDescriptionError
 
 if TYPE_CHECKING:
     from trainchart_launcher.cgroup import MemoryKills
+    from trainchart_launcher.fence import Fence
     from trainchart_launcher.report import Report
     from trainchart_runtime.classify import Diagnosis, Ending
     from trainchart_runtime.termination import Termination
@@ -50,6 +51,7 @@ class Supervisor:
         self._log = Tail(LOG_BYTES)
         copy_lines(self._log.add)
         self._progress_file = state.find_progress_file(settings)
+        self._fence: Optional[Fence] = None
         self._report: Optional[Report] = None
         self._memory_kills: Optional[MemoryKills] = None
         memory = state.read_memory(settings)
@@ -61,14 +63,36 @@ class Supervisor:
         earlier = state.read_outcome(self._settings)
         if earlier is not None:
             return self._repeat(earlier)
+        self._raise_fence()
         code = self._count_lost_program() if self._was_running else None
         while code is None:
-            if self._signals.stop_signal:
-                now = time.time()
-                code = self._conclude(AttemptEnd(None, self._signals.stop_signal, now, now, 0.0, stopped=True))
-            else:
-                code = self._conclude(self._run_program())
+            code = self._conclude(self._await_claim() or self._run_program())
         return code
+
+    def _raise_fence(self) -> None:
+        path = state.find_owner_file(self._settings)
+        if path and self._settings.fence_seconds:
+            from trainchart_launcher.fence import Fence
+
+            self._fence = Fence(path, self._settings, self._signals)
+
+    def _await_claim(self) -> Optional[AttemptEnd]:
+        """Wait until this pod owns its task; return how the attempt ended if it cannot even start."""
+        fence = self._fence
+        while fence and not self._signals.stop_signal and not fence.begin():
+            if fence.is_waiting:
+                self._reporting().serve()
+            self._signals.wait(fence.pause_seconds())
+            reap()
+        now = time.time()
+        end = AttemptEnd(None, None, now, now, 0.0)
+        if self._signals.stop_signal:
+            return end._replace(signal=self._signals.stop_signal, stopped=True)
+        if fence and fence.rival:
+            return end._replace(exit_code=contract.EXIT_SUPERSEDED, superseded_by=fence.rival)
+        if fence and fence.lost_storage:
+            return end._replace(exit_code=contract.EXIT_STORAGE_LOST, lost_storage=fence.lost_storage)
+        return None
 
     def _run_program(self) -> AttemptEnd:
         number = self._attempts.started + 1
@@ -77,7 +101,7 @@ class Supervisor:
         state.write_memory(self._settings, self._attempts, program_is_running=True)
         watchdog = Watchdog(self._progress_file, self._settings.no_progress_seconds)
         try:
-            surroundings = Surroundings(self._settings, self._signals, self._log)
+            surroundings = Surroundings(self._settings, self._signals, self._log, self._fence)
             return run_attempt(surroundings, invocation, watchdog, self._announce_start)
         finally:
             state.write_memory(self._settings, self._attempts, program_is_running=False)
@@ -103,6 +127,8 @@ class Supervisor:
         diagnosis = classify(self._resolve_ending(end))
         if diagnosis.cause in (causes.SUCCEEDED, causes.TERMINATED):
             return self._finish(end, diagnosis, "")
+        if diagnosis.cause is causes.SUPERSEDED:
+            return self._finish(end, diagnosis, "two pods must not train the same task")
         self._attempts = restart.count_failure(self._attempts, diagnosis.cause, end.ran_seconds)
         state.write_memory(self._settings, self._attempts, program_is_running=False)
         given_up = restart.explain_giving_up(self._attempts, diagnosis.cause, self._settings.max_restarts)
@@ -132,6 +158,8 @@ class Supervisor:
             command=self._command,
             stopped=end.stopped,
             stalled=end.stalled,
+            superseded_by=end.superseded_by,
+            lost_storage=end.lost_storage,
             memory_kills=kills,
             memory_limit_mib=read_limit_mib() if kills else None,
         )
@@ -149,6 +177,8 @@ class Supervisor:
         if diagnosis.cause is not causes.TERMINATED:
             state.write_outcome(self._settings, body, message.succeeded)
         state.write_termination(self._settings.termination_file, body)
+        if self._fence:
+            self._fence.release()
         return message.exit_code
 
     def _resolve_termination(self, end: AttemptEnd, diagnosis: Diagnosis) -> Termination:
@@ -200,6 +230,8 @@ class Supervisor:
     def _rest(self, until: Optional[float]) -> None:
         """Sleep until time.monotonic() is `until` or a stop is requested, reaping what ends meanwhile."""
         while not self._signals.stop_signal and (until is None or time.monotonic() < until):
+            if self._fence and self._fence.rival:
+                return
             self._signals.wait(None if until is None else until - time.monotonic())
             reap()
 
@@ -222,6 +254,10 @@ class Supervisor:
 def _resolve_exit_code(end: AttemptEnd, stop_signal: int) -> int:
     if end.stopped:
         return 128 + (stop_signal or end.signal or 0)
+    if end.superseded_by:
+        return contract.EXIT_SUPERSEDED
+    if end.lost_storage:
+        return contract.EXIT_STORAGE_LOST
     if end.signal:
         return 128 + end.signal
     # A program that exits 0 when the watchdog ends it has not succeeded.

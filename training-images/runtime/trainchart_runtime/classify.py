@@ -37,6 +37,10 @@ class Ending(NamedTuple):
     """The launcher forwarded a request to stop."""
     stalled: bool = False
     """The watchdog ended it."""
+    superseded_by: str = ""
+    """Who has taken over the task."""
+    lost_storage: str = ""
+    """Why the launcher could not know any more who owns the task."""
     memory_kills: int = 0
     """Processes of the container that the kernel killed for memory meanwhile, as far as the container can know."""
     memory_limit_mib: Optional[int] = None
@@ -54,6 +58,10 @@ def classify(ending: Ending) -> Diagnosis:
     """Return why a program ended."""
     if ending.stopped:
         return Diagnosis(causes.TERMINATED)
+    if ending.superseded_by:
+        return Diagnosis(causes.SUPERSEDED, _cut(ending.superseded_by))
+    if ending.lost_storage:
+        return Diagnosis(causes.STORAGE_LOST, _cut(ending.lost_storage))
     errors = find_errors(ending.lines)
     if ending.exit_code == 0 and not ending.stalled:
         return Diagnosis(causes.SUCCEEDED)

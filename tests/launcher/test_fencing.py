@@ -1,0 +1,360 @@
+"""Two pods never train the same task: the newest pod wins, and the other notices before the newest one starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainchart_launcher.claim import Owner, dump_owner, parse_owner, resolve_wait
+from trainchart_runtime import contract
+
+TRAIN = (
+    "import fcntl, os, time\n"
+    "folder = os.environ['TRAINCHART_CHECKPOINTS_DIR']\n"
+    "lock = open(folder + '/lock', 'w')\n"
+    "try: fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+    "except OSError: open(folder + '/overlap', 'w').write('two programs at once')\n"
+    "print('x', file=open('attempts', 'a'))\n"
+    "print(os.getpid(), file=open('pid.new', 'w', 1))\n"
+    "os.rename('pid.new', 'pid')\n"
+    "while not os.path.exists('go'): time.sleep(0.01)\n"
+)
+"""Trains until the file `go` exists, and tells if another one does so at the same time."""
+
+
+@pytest.fixture
+def make_twin(make_pod, tmp_path):
+    """Make pods of one name that share a checkpoint folder, as a StatefulSet's pod and its successors do."""
+    made = []
+    checkpoints = tmp_path / "checkpoints"
+    checkpoints.mkdir()
+
+    def make(**variables):
+        number = len(made) + 1
+        pod = make_pod(
+            variables={
+                contract.CHECKPOINTS_DIR: str(checkpoints),
+                contract.FENCE_SECONDS: "0.4",
+                contract.NODE_NAME: f"node-{number}",
+                contract.POD_UID: f"uid-{number}",
+                **variables,
+            }
+        )
+        pod.checkpoints = checkpoints
+        pod.owner_file = checkpoints / ".trainchart/owners/exp-worker-1.owner"
+        made.append(pod)
+        return pod
+
+    yield make
+    assert not (checkpoints / "overlap").exists()
+
+
+def owner_of(pod):
+    return parse_owner(pod.owner_file.read_bytes())
+
+
+def start(pod):
+    """Start a pod's program and return (launcher, number of the program)."""
+    process = pod.start(TRAIN)
+    return process, int(pod.wait_for_file("pid"))
+
+
+def end(process):
+    """Return (exit code, stderr) of a launcher that is about to end."""
+    _, stderr = process.communicate(timeout=20)
+    return process.returncode, stderr.decode()
+
+
+def kill_container(pod, process, program):
+    """Kill launcher and program at once, as the end of a container does."""
+    process.kill()
+    process.wait()
+    pod.kill(program)
+
+
+def test_a_pod_writes_its_name_while_it_trains_and_removes_it_then(make_twin):
+    pod = make_twin()
+    process, _ = start(pod)
+    owner = owner_of(pod)
+    assert (owner.pod, owner.pod_uid, owner.node, owner.check_seconds) == ("exp-worker-1", "uid-1", "node-1", 0.4)
+    (pod.folder / "go").touch()
+    assert end(process)[0] == 0
+    assert not pod.owner_file.exists()
+
+
+@pytest.mark.parametrize("way", ["failure", "sigterm", "killed with its program"])
+def test_whatever_ends_a_pod_in_order_lets_its_successor_start_at_once(make_twin, way):
+    pod, successor = make_twin(), make_twin()
+    if way == "failure":
+        assert pod.run("raise SystemExit(3)")[0] == 3
+    else:
+        process, program = start(pod)
+        if way == "sigterm":
+            process.send_signal(signal.SIGTERM)
+            assert end(process)[0] == contract.EXIT_TERMINATED
+        else:
+            kill_container(pod, process, program)
+            assert pod.owner_file.exists()
+            # Its next container finds that no restart is allowed.
+            assert pod.run(TRAIN)[0] == 137
+    assert not pod.owner_file.exists()
+    process, _ = start(successor)
+    (successor.folder / "go").touch()
+    code, stderr = end(process)
+    assert code == 0 and "zombie" not in stderr
+
+
+def test_a_restarted_container_keeps_what_its_pod_owns(make_twin):
+    pod = make_twin(**{contract.MAX_RESTARTS: "1"})
+    kill_container(pod, *start(pod))
+    before = owner_of(pod).id
+    (pod.folder / "pid").unlink()
+    process, _ = start(pod)
+    assert owner_of(pod).id == before
+    (pod.folder / "go").touch()
+    code, stderr = end(process)
+    assert code == 0 and "zombie" not in stderr
+    assert (pod.message.attempt, pod.message.own_failures) == (2, 1)
+
+
+def test_the_newest_pod_wins_and_both_say_so(make_twin):
+    zombie, newcomer = make_twin(**{contract.MAX_RESTARTS: "5"}), make_twin()
+    old, program = start(zombie)
+    new, _ = start(newcomer)
+    code, stderr = end(old)
+    assert code == contract.EXIT_SUPERSEDED
+    assert not zombie.is_alive(program)
+    message = zombie.message
+    assert (message.cause, message.exit_code, message.signal) == ("superseded", code, signal.SIGKILL)
+    assert (message.attempt, message.own_failures) == (1, 0)
+    assert message.error == "pod exp-worker-1 on node node-2 (uid-2) has taken over"
+    assert "giving up: two pods must not train the same task" in stderr
+    assert owner_of(newcomer).pod_uid == "uid-2"
+    (newcomer.folder / "go").touch()
+    code, stderr = end(new)
+    assert code == 0
+    assert "pod exp-worker-1 on node node-1 (uid-1) owns the checkpoints of this task" in stderr
+    assert "waiting 1.3 s until it must have stopped" in stderr
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["noticed before", "was away"])
+def test_a_superseded_pod_does_not_take_its_task_back(make_twin, is_told):
+    zombie, newcomer = make_twin(), make_twin()
+    old, program = start(zombie)
+    if not is_told:
+        kill_container(zombie, old, program)
+    start(newcomer)
+    if is_told:
+        assert end(old)[0] == contract.EXIT_SUPERSEDED
+    else:
+        zombie.variables[contract.MAX_RESTARTS] = "5"
+    code, _, stderr = zombie.run(TRAIN)
+    assert code == contract.EXIT_SUPERSEDED, stderr
+    assert zombie.message.cause == "superseded" and zombie.attempts() == 1
+    assert owner_of(newcomer).pod_uid == "uid-2"
+
+
+def test_a_zombie_that_wakes_up_is_ended(make_twin):
+    zombie, newcomer = make_twin(), make_twin()
+    old, program = start(zombie)
+    # As on a machine that stands still.
+    old.send_signal(signal.SIGSTOP)
+    os.kill(program, signal.SIGSTOP)
+    (zombie.checkpoints / "lock").unlink()
+    _, successor = start(newcomer)
+    os.kill(program, signal.SIGCONT)
+    old.send_signal(signal.SIGCONT)
+    assert end(old)[0] == contract.EXIT_SUPERSEDED
+    assert not zombie.is_alive(program) and newcomer.is_alive(successor)
+    assert owner_of(newcomer).pod_uid == "uid-2"
+
+
+@pytest.mark.parametrize("left_behind", [True, False], ids=["over a dead owner", "over nothing"])
+def test_of_many_newcomers_one_ends_up_with_the_task(make_twin, left_behind):
+    pods = [make_twin() for _ in range(4)]
+    if left_behind:
+        pods[0].owner_file.parent.mkdir(parents=True)
+        pods[0].owner_file.write_bytes(dump_owner(Owner("gone", "exp-worker-1", check_seconds=0.4)))
+    processes = [pod.start(TRAIN) for pod in pods]
+    pods[0].wait(lambda: sum(process.poll() is None for process in processes) == 1, "one is left")
+    [winner] = [pod for pod, process in zip(pods, processes, strict=True) if process.poll() is None]
+    winner.wait_for_file("pid")
+    assert owner_of(winner).pod_uid == winner.variables[contract.POD_UID]
+    assert sorted(process.poll() or 0 for process in processes) == [0, *[contract.EXIT_SUPERSEDED] * 3]
+
+
+def test_a_newcomer_that_ends_before_its_turn_does_not_open_the_way(make_twin):
+    zombie, newcomer, third = make_twin(), make_twin(**{contract.FENCE_SECONDS: "20"}), make_twin()
+    old, _ = start(zombie)
+    new = newcomer.start(TRAIN)
+    assert newcomer.wait_for_status(lambda status: status["state"] == "starting")
+    new.send_signal(signal.SIGTERM)
+    code, stderr = end(new)
+    assert code == contract.EXIT_TERMINATED and "waiting 50.0 s" in stderr
+    assert newcomer.owner_file.exists() and newcomer.attempts() == 0
+    assert end(old)[0] == contract.EXIT_SUPERSEDED
+    third.start(TRAIN)
+    third.wait(lambda: owner_of(third).pod_uid == "uid-3", "the third pod asks for the task")
+    assert third.attempts() == 0
+
+
+@pytest.mark.parametrize("trouble", ["absent", "junk", "no folder"])
+def test_a_lost_owner_file_is_written_again_and_nothing_else_happens(make_twin, trouble):
+    pod = make_twin()
+    process, program = start(pod)
+    before = owner_of(pod)
+    if trouble == "absent":
+        pod.owner_file.unlink()
+    elif trouble == "junk":
+        pod.owner_file.write_text('{"id": 7}')
+    else:
+        (pod.checkpoints / ".trainchart").rename(pod.checkpoints / "cleaned")
+    pod.wait(lambda: pod.owner_file.exists() and owner_of(pod) == before, "the claim is written again")
+    assert pod.is_alive(program)
+    (pod.folder / "go").touch()
+    assert end(process)[0] == 0
+    assert (pod.message.attempt, pod.attempts()) == (1, 1)
+
+
+def block(pod, way):
+    """Make reading the owner file fail, or hang as on storage that does not answer; returns what mends it."""
+    pod.owner_file.unlink()
+    if way == "fails":
+        pod.owner_file.mkdir()
+        return pod.owner_file.rmdir
+
+    os.mkfifo(pod.owner_file)
+    return lambda: pod.owner_file.write_text("")
+
+
+@pytest.mark.parametrize("way", ["fails", "hangs"])
+def test_a_program_stands_still_while_the_storage_does_not_answer(make_twin, way):
+    pod = make_twin()
+    process, program = start(pod)
+    mend = block(pod, way)
+    pod.wait(lambda: psutil.Process(program).status() == psutil.STATUS_STOPPED, "the program is paused")
+    mend()
+    pod.wait(lambda: psutil.Process(program).status() != psutil.STATUS_STOPPED, "the program goes on")
+    (pod.folder / "go").touch()
+    code, stderr = end(process)
+    assert code == 0 and pod.message.attempt == 1
+    assert "the program is paused, lest two pods write" in stderr and "the program goes on" in stderr
+
+
+def test_a_takeover_behind_silent_storage_ends_the_paused_program(make_twin):
+    pod = make_twin()
+    process, program = start(pod)
+    block(pod, "hangs")
+    pod.wait(lambda: psutil.Process(program).status() == psutil.STATUS_STOPPED, "the program is paused")
+    pod.owner_file.write_bytes(dump_owner(Owner("another", "exp-worker-1", node="node-9")))
+    assert end(process)[0] == contract.EXIT_SUPERSEDED
+    assert pod.message.error == "pod exp-worker-1 on node node-9 (another) has taken over"
+
+
+def test_storage_that_stays_away_ends_the_program_and_says_so(make_twin):
+    pod = make_twin(**{contract.FENCE_SECONDS: "0.05"})
+    process, program = start(pod)
+    block(pod, "fails")
+    code, _ = end(process)
+    assert code == contract.EXIT_STORAGE_LOST and not pod.is_alive(program)
+    assert (pod.message.cause, pod.message.own_failures) == ("storage-lost", 1)
+    assert pod.message.error.endswith("exp-worker-1.owner for more than 2 s: Is a directory")
+
+
+@pytest.mark.parametrize("moment", ["before the start", "while paused"])
+def test_storage_that_hangs_stops_no_sigterm(make_twin, moment):
+    pod = make_twin(**{contract.STOP_GRACE_SECONDS: "1"})
+    if moment == "before the start":
+        pod.owner_file.parent.mkdir(parents=True)
+        os.mkfifo(pod.owner_file)
+        process = pod.start(TRAIN)
+        pod.wait(lambda: len(psutil.Process(process.pid).threads()) > 1, "the launcher looks at the file")
+    else:
+        process, program = start(pod)
+        block(pod, "hangs")
+        pod.wait(lambda: psutil.Process(program).status() == psutil.STATUS_STOPPED, "the program is paused")
+    process.send_signal(signal.SIGTERM)
+    assert end(process)[0] == contract.EXIT_TERMINATED
+    assert pod.message.cause == "terminated"
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {contract.CHECKPOINTS_DIR: "gs://bucket/run"},
+        {contract.CHECKPOINTS_DIR: "/proc/nowhere"},
+        {contract.FENCE_SECONDS: "0"},
+        {contract.CHECKPOINTS_DIR: ""},
+    ],
+    ids=["object store", "not mounted", "switched off", "no checkpoints"],
+)
+def test_where_there_is_nothing_to_fence_nothing_is_said(make_twin, variables):
+    pod = make_twin(**variables)
+    code, stdout, stderr = pod.run("print('trained')")
+    assert (code, stdout) == (0, "trained\n")
+    assert len(stderr.splitlines()) == (3 if "nowhere" in variables.get(contract.CHECKPOINTS_DIR, "") else 2), stderr
+    assert not list(pod.folder.parent.rglob("*.owner"))
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_costs_no_training(make_twin):
+    pod = make_twin(**{contract.CHECKPOINTS_DIR: "/proc"})
+    code, stdout, stderr = pod.run("print('trained')")
+    assert (code, stdout) == (0, "trained\n")
+    assert "nothing keeps a second pod from writing checkpoints: cannot write /proc/.trainchart/owners/" in stderr
+
+
+def test_other_tasks_and_other_releases_are_strangers(make_twin):
+    pods = [
+        make_twin(),
+        make_twin(**{contract.POD_NAME: "exp-worker-0"}),
+        make_twin(**{contract.POD_NAME: "a-worker-1"}),
+    ]
+    for pod in pods:
+        process = pod.start(
+            "import os, time\nopen('pid', 'w').write('1')\nwhile not os.path.exists('go'): time.sleep(0.01)"
+        )
+        pod.wait_for_file("pid")
+        pod.launcher_process = process
+    names = sorted(path.name for path in pods[0].owner_file.parent.iterdir())
+    assert names == ["a-worker-1.owner", "exp-worker-0.owner", "exp-worker-1.owner"]
+    for pod in pods:
+        (pod.folder / "go").touch()
+        assert end(pod.launcher_process)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"\xff\x00{", b"[1]", b'{"id": ""}', b"[" * 4000, b'{"id": {}, "checkSeconds": 1e999}']
+)
+def test_a_damaged_owner_file_costs_one_wait(make_twin, junk):
+    pod = make_twin()
+    pod.owner_file.parent.mkdir(parents=True)
+    pod.owner_file.write_bytes(junk)
+    process, _ = start(pod)
+    (pod.folder / "go").touch()
+    code, stderr = end(process)
+    assert code == 0
+    assert "an unknown pod (its owner file is damaged) owns the checkpoints" in stderr
+
+
+values = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+documents = st.dictionaries(st.sampled_from([*json.loads(dump_owner(Owner())), "x"]), values).map(json.dumps)
+
+
+@given(documents.map(str.encode) | st.binary())
+def test_no_owner_file_breaks_a_reader_or_makes_it_wait_long(content):
+    owner = parse_owner(content)
+    assert "\n" not in str(owner) and str(owner).isprintable()
+    assert 2.5 <= resolve_wait(1.0, owner) <= 150.0
+    assert parse_owner(dump_owner(owner)) == owner._replace(since=round(owner.since, 3))
+
+
+def test_a_newcomer_waits_for_the_slower_of_both():
+    assert resolve_wait(3.0, Owner("a", check_seconds=3.0)) == 7.5
+    assert resolve_wait(0.2, Owner("a", check_seconds=10.0)) == 25.0
+    assert resolve_wait(10.0, Owner()) == 25.0
