@@ -23,7 +23,7 @@ _CHUNKS_KEPT = 1000
 _SMALL_BYTES = 4096
 _NAP_SECONDS = 0.005
 """After a small piece, so that a program that prints line by line wakes the launcher 200 times a second only."""
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+_ESCAPES = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
 
 
 class Tail:
@@ -132,4 +132,4 @@ def _write_all(target: int, chunk: bytes) -> None:
 
 def _visible(line: str) -> str:
     shown = [part for part in line.split("\r") if part]
-    return _ESCAPES.sub("", shown[-1]) if shown else ""
+    return re.sub(_ESCAPES, "", shown[-1]) if shown else ""

@@ -16,7 +16,7 @@ from trainchart_launcher.child import reap
 from trainchart_launcher.console import copy_lines, print_line
 from trainchart_launcher.environment import resolve_invocation
 from trainchart_launcher.pump import LOG_BYTES, Tail
-from trainchart_launcher.settings import ContractError, Settings, find_termination_file, read_settings
+from trainchart_launcher.settings import ContractError, Settings, read_settings
 from trainchart_launcher.signals import Signals
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import ClusterDescriptionError
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from trainchart_launcher.cgroup import MemoryKills
     from trainchart_launcher.fence import Fence
     from trainchart_launcher.report import Report
-    from trainchart_runtime.classify import Diagnosis, Ending
-    from trainchart_runtime.termination import Termination
+    from trainchart_runtime.classify import Diagnosis
 
 
 def launch(arguments: Sequence[str], environ: Mapping[str, str], signals: Signals) -> int:
@@ -35,7 +34,9 @@ def launch(arguments: Sequence[str], environ: Mapping[str, str], signals: Signal
         settings = read_settings(environ)
         return Supervisor(settings, _parse_command(arguments), environ, signals).run()
     except (ContractError, ClusterDescriptionError) as err:
-        return _refuse(str(err), environ)
+        from trainchart_launcher.last_words import refuse
+
+        return refuse(str(err), environ)
 
 
 class Supervisor:
@@ -119,12 +120,13 @@ class Supervisor:
 
     def _conclude(self, end: AttemptEnd) -> Optional[int]:
         """Write down how an attempt ended; return the exit code, or None after the wait for the next one."""
+        from trainchart_launcher.last_words import describe, diagnose
         from trainchart_runtime import causes, restart
-        from trainchart_runtime.classify import classify
 
         if self._report:
             self._report.stop_watching()
-        diagnosis = classify(self._resolve_ending(end))
+        kills = self._memory_kills.count() if self._memory_kills else 0
+        diagnosis = diagnose(end, self._command, kills)
         if diagnosis.cause in (causes.SUCCEEDED, causes.TERMINATED):
             return self._finish(end, diagnosis, "")
         if diagnosis.cause is causes.SUPERSEDED:
@@ -135,7 +137,8 @@ class Supervisor:
         if given_up:
             return self._finish(end, diagnosis, given_up)
         wait_seconds = restart.resolve_wait(self._attempts)
-        print_line(f"{self._describe(end, diagnosis)}; starting again in {wait_seconds:.1f} s")
+        said = describe(self._settings, self._attempts, end, diagnosis)
+        print_line(f"{said}; starting again in {wait_seconds:.1f} s")
         self._reporting().update(
             state="waiting",
             own_failures=self._attempts.own_failures,
@@ -146,32 +149,16 @@ class Supervisor:
         self._rest(time.monotonic() + wait_seconds)
         return None
 
-    def _resolve_ending(self, end: AttemptEnd) -> Ending:
-        from trainchart_launcher.cgroup import read_limit_mib
-        from trainchart_runtime.classify import Ending
-
-        kills = self._memory_kills.count() if self._memory_kills else 0
-        return Ending(
-            exit_code=end.exit_code,
-            signal=end.signal,
-            lines=end.streams,
-            command=self._command,
-            stopped=end.stopped,
-            stalled=end.stalled,
-            superseded_by=end.superseded_by,
-            lost_storage=end.lost_storage,
-            memory_kills=kills,
-            memory_limit_mib=read_limit_mib() if kills else None,
-        )
-
     def _finish(self, end: AttemptEnd, diagnosis: Diagnosis, given_up: str) -> int:
         """Leave the last words of this task and return the exit code that goes with them."""
+        from trainchart_launcher.last_words import describe, resolve_termination
         from trainchart_runtime import causes
         from trainchart_runtime.termination import dump_termination
 
-        message = self._resolve_termination(end, diagnosis)
+        settings, attempts = self._settings, self._attempts
+        message = resolve_termination(settings, attempts, end, diagnosis, self._signals.stop_signal)
         body = dump_termination(message)
-        print_line(self._describe(end, diagnosis) + (f"; giving up: {given_up}" if given_up else ""))
+        print_line(describe(settings, attempts, end, diagnosis) + (f"; giving up: {given_up}" if given_up else ""))
         if given_up:
             print_line(f"{diagnosis.cause.sentence} {diagnosis.cause.hint}")
         if diagnosis.cause is not causes.TERMINATED:
@@ -180,28 +167,6 @@ class Supervisor:
         if self._fence:
             self._fence.release()
         return message.exit_code
-
-    def _resolve_termination(self, end: AttemptEnd, diagnosis: Diagnosis) -> Termination:
-        from trainchart_runtime.termination import Termination
-
-        progress = state.read_progress(self._settings)
-        return Termination(
-            cause=diagnosis.cause.name,
-            exit_code=_resolve_exit_code(end, self._signals.stop_signal),
-            task_type=self._settings.task.task_type,
-            task_index=self._settings.task.task_index,
-            run_id=self._settings.run_id,
-            attempt=self._attempts.started,
-            own_failures=self._attempts.own_failures,
-            peer_failures=self._attempts.peer_failures,
-            signal=end.signal,
-            error=diagnosis.error,
-            step=progress.step,
-            metrics=progress.metrics,
-            started_at=end.started_at,
-            finished_at=end.finished_at,
-            lines=end.output,
-        )
 
     def _repeat(self, message: str) -> int:
         """Say again how this task ended in this run, and park if it was a success.
@@ -242,50 +207,9 @@ class Supervisor:
             self._report = Report(self._settings, self._signals, self._log)
         return self._report
 
-    def _describe(self, end: AttemptEnd, diagnosis: Diagnosis) -> str:
-        how = f"signal {end.signal}" if end.signal else f"exit code {end.exit_code}"
-        error = f": {diagnosis.error}" if diagnosis.error else ""
-        return (
-            f"{self._settings.task}: attempt {self._attempts.started} ended after {end.ran_seconds:.1f} s, "
-            f"{diagnosis.cause.name} ({how}){error}"
-        )
-
-
-def _resolve_exit_code(end: AttemptEnd, stop_signal: int) -> int:
-    if end.stopped:
-        return 128 + (stop_signal or end.signal or 0)
-    if end.superseded_by:
-        return contract.EXIT_SUPERSEDED
-    if end.lost_storage:
-        return contract.EXIT_STORAGE_LOST
-    if end.signal:
-        return 128 + end.signal
-    # A program that exits 0 when the watchdog ends it has not succeeded.
-    return end.exit_code or int(end.stalled)
-
 
 def _parse_command(arguments: Sequence[str]) -> Sequence[str]:
     command = arguments[1:] if arguments[:1] == ["--"] else arguments
     if not command:
         raise ContractError("no program given: launcher.pyz -- PROGRAM ARGUMENTS...")
     return command
-
-
-def _refuse(problem: str, environ: Mapping[str, str]) -> int:
-    """Report that chart and launcher disagree."""
-    from trainchart_runtime import causes
-    from trainchart_runtime.termination import Termination, dump_termination
-
-    print_line(problem)
-    now = time.time()
-    message = Termination(
-        cause=causes.CONTRACT_BROKEN.name,
-        exit_code=contract.EXIT_CONFIG,
-        task_type=environ.get(contract.TASK_TYPE, ""),
-        run_id=environ.get(contract.RUN_ID, ""),
-        error=problem,
-        started_at=now,
-        finished_at=now,
-    )
-    state.write_termination(find_termination_file(environ), dump_termination(message))
-    return contract.EXIT_CONFIG
