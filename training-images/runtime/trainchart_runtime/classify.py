@@ -132,6 +132,11 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         causes.PEER_UNRESOLVABLE,
     ),
     (
+        # TensorFlow's server says no more than that it cannot start; the address stands in the line before.
+        _matching(r"[Aa]ddress already in use|\bEADDRINUSE\b|Could not start gRPC server"),
+        causes.PORT_IN_USE,
+    ),
+    (
         _matching(
             r"UnavailableError|Collective ops is aborted|Connection reset by peer|Socket closed"
             r"|failed to connect to all addresses|[Cc]oordination ?[Ss]ervice|missing heartbeats"
