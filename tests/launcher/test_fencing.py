@@ -310,22 +310,21 @@ def test_a_folder_that_cannot_be_written_is_told_and_costs_no_training(make_twin
 
 
 def test_other_tasks_and_other_releases_are_strangers(make_twin):
-    pods = [
-        make_twin(),
-        make_twin(**{contract.POD_NAME: "exp-worker-0"}),
-        make_twin(**{contract.POD_NAME: "a-worker-1"}),
-    ]
+    pods = [make_twin(), make_twin(**{contract.ORDINAL: "0"}), make_twin()]
+    description = json.loads((pods[2].folder / "cluster.json").read_text())
+    description["roles"]["worker"]["name"] = "other-worker"
+    (pods[2].folder / "cluster.json").write_text(json.dumps(description))
+    # Where the chart names no pod, all of them have the machine's name.
+    pods[2].variables.update({contract.POD_NAME: "", contract.ORDINAL: "1"})
+    wait = "import os, time\nopen('pid', 'w').write('1')\nwhile not os.path.exists('go'): time.sleep(0.01)"
+    processes = [pod.start(wait) for pod in pods]
     for pod in pods:
-        process = pod.start(
-            "import os, time\nopen('pid', 'w').write('1')\nwhile not os.path.exists('go'): time.sleep(0.01)"
-        )
         pod.wait_for_file("pid")
-        pod.launcher_process = process
     names = sorted(path.name for path in pods[0].owner_file.parent.iterdir())
-    assert names == ["a-worker-1.owner", "exp-worker-0.owner", "exp-worker-1.owner"]
-    for pod in pods:
+    assert names == ["exp-worker-0.owner", "exp-worker-1.owner", "other-worker-1.owner"]
+    for pod, process in zip(pods, processes, strict=True):
         (pod.folder / "go").touch()
-        assert end(pod.launcher_process)[0] == 0
+        assert end(process)[0] == 0
 
 
 @pytest.mark.parametrize("junk", [b"", b"\xff\x00{"], ids=["empty", "binary"])

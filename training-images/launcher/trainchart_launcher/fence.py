@@ -44,7 +44,7 @@ class Fence:
         self._check_seconds = settings.fence_seconds
         self._me = Owner(
             id=os.urandom(8).hex(),
-            pod=settings.pod_name,
+            pod=settings.cluster.pod_name(settings.task),
             pod_uid=settings.pod_uid,
             node=settings.node_name,
             check_seconds=settings.fence_seconds,

@@ -34,7 +34,6 @@ class Settings(NamedTuple):
 
     cluster: Cluster
     task: Task
-    pod_name: str
     pod_uid: str
     node_name: str
     run_id: str
@@ -61,7 +60,6 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     return Settings(
         cluster=cluster,
         task=task,
-        pod_name=_find_pod_name(environ),
         pod_uid=environ.get(contract.POD_UID, ""),
         node_name=environ.get(contract.NODE_NAME, ""),
         run_id=environ.get(contract.RUN_ID, ""),
@@ -106,15 +104,11 @@ def _read_ordinal(environ: Mapping[str, str]) -> int:
         if not re.fullmatch("[0-9]+", text):
             raise ContractError(f"the variable {contract.ORDINAL} must be a number, not {text!r}")
         return int(text)
-    pod_name = _find_pod_name(environ)
-    suffix = re.search("-([0-9]+)$", pod_name)
+    pod_name = environ.get(contract.POD_NAME) or os.uname().nodename
+    suffix = re.search("-([0-9]+)$", pod_name.split(".")[0])
     if not suffix:
         raise ContractError(f"neither {contract.ORDINAL} nor the pod name {pod_name!r} holds an ordinal")
     return int(suffix.group(1))
-
-
-def _find_pod_name(environ: Mapping[str, str]) -> str:
-    return (environ.get(contract.POD_NAME) or os.uname().nodename).split(".")[0]
 
 
 def _read_hyperparameters(path: str) -> Mapping[str, Any]:

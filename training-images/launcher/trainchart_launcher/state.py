@@ -90,8 +90,8 @@ def find_owner_file(settings: Settings) -> str:
     By the pod's name, which a StatefulSet gives to its pod's successors and to nobody else, and not by run: a
     zombie of an earlier run writes into the same folder.
     """
-    folder = _shared_folder(settings)
-    return os.path.join(folder, "owners", f"{_quote(settings.pod_name)}.owner") if folder else ""
+    folder, pod = _shared_folder(settings), settings.cluster.pod_name(settings.task)
+    return os.path.join(folder, "owners", f"{_quote(pod)}.owner") if folder else ""
 
 
 def read_owner_id(settings: Settings) -> str:
