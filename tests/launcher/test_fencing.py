@@ -264,7 +264,7 @@ def test_storage_that_stays_away_ends_the_program_and_says_so(make_twin):
     code, _ = end(process)
     assert code == contract.EXIT_STORAGE_LOST and not pod.is_alive(program)
     assert (pod.message.cause, pod.message.own_failures) == ("storage-lost", 1)
-    assert pod.message.error.endswith("exp-worker-1.owner for more than 2 s: Is a directory")
+    assert pod.message.error.endswith("exp-worker-1.owner for more than 3 s: Is a directory")
 
 
 @pytest.mark.parametrize("moment", ["before the start", "while paused"])
@@ -352,6 +352,6 @@ def test_no_owner_file_breaks_a_reader_or_makes_it_wait_long(content):
 
 
 def test_a_newcomer_waits_for_the_slower_of_both():
-    assert resolve_wait(3.0, Owner("a", check_seconds=3.0)) == 7.5
+    assert resolve_wait(2.0, Owner("a", check_seconds=2.0)) == 5.0
     assert resolve_wait(0.2, Owner("a", check_seconds=10.0)) == 25.0
     assert resolve_wait(10.0, Owner()) == 25.0

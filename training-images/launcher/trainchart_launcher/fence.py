@@ -23,7 +23,7 @@ from trainchart_launcher.state import read_owner_id, write_owner_id
 
 _FILE_LIMIT = 4096
 _CHECKS_UNTIL_FROZEN = 2
-_CHECKS_UNTIL_LOST = 40
+_CHECKS_UNTIL_LOST = 60
 """Storage may fail over for minutes; a program that waits longer holds its GPUs for nothing."""
 _RELEASE_SECONDS = 0.5
 

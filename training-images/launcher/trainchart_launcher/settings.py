@@ -21,8 +21,8 @@ DEFAULT_TERMINATION_FILE = "/dev/termination-log"
 """Where Kubernetes looks unless the pod says otherwise."""
 DEFAULT_STOP_GRACE_SECONDS = 30.0
 """Kubernetes' own default."""
-DEFAULT_FENCE_SECONDS = 3.0
-"""Rare enough for any storage; a takeover then waits 7.5 s, little beside the loss of a node."""
+DEFAULT_FENCE_SECONDS = 2.0
+"""Rare enough for any storage; a takeover then waits 5 s, little beside the loss of a node."""
 
 
 class ContractError(Exception):
