@@ -71,7 +71,16 @@ def start(api, controller_pyz: Path, tmp_path: Path):
     cluster = {"strategy": "parameter-server", "service": "exp1", "port": 2222, "statusPort": 2223, "roles": roles}
     (tmp_path / "cluster.json").write_text(json.dumps(cluster))
     selector = {"app.kubernetes.io/instance": "exp1", "app.kubernetes.io/name": "mnist"}
-    settings = {"maxRestarts": 3, "startDeadlineSeconds": 1800, "evaluatorGraceSeconds": 600, "selector": selector}
+    settings = {
+        "maxRestarts": 3,
+        "startDeadlineSeconds": 1800,
+        "evaluatorGraceSeconds": 600,
+        "activeDeadlineSeconds": 0,
+        "desiredState": "running",
+        "onChange": "restart-group",
+        "forceDeleteLostPods": False,
+        "selector": selector,
+    }
 
     def start(python=sys.executable, flags=(), patient=False, wrapper=(), settings=settings, **variables):
         environ = {
@@ -83,6 +92,7 @@ def start(api, controller_pyz: Path, tmp_path: Path):
             "TRAINCHART_NAMESPACE": NAMESPACE,
             "TRAINCHART_POD_NAME": "exp1-mnist-controller-x7k2p",
             "TRAINCHART_RUN_ID": "run-1",
+            "TRAINCHART_PLAN_ID": "plan-1",
             "TRAINCHART_STATE_NAME": STATE_NAME,
             "TRAINCHART_CLUSTER_FILE": str(tmp_path / "cluster.json"),
             "TRAINCHART_RUN_SETTINGS": json.dumps(settings),

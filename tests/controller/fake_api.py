@@ -78,9 +78,15 @@ class FakeApi:
         """Method and path with query, in the order of arrival."""
         self.replicas: dict[str, int] = {}
         self.events: list[dict[str, Any]] = []
+        self.warnings: list[dict[str, Any]] = []
+        """Events that others have made."""
+        self.revisions: dict[str, str] = {}
+        """Set → revision of the pods that it would make now."""
         self.faults: list[Fault] = []
         self.is_mute = False
         """Watches stay open and say nothing."""
+        self.deleted: list[tuple[str, int | None]] = []
+        """Pods that were deleted, and the grace that they were given."""
         self.removes_pods = True
         """A set scaled to 0 loses its pods at once."""
         self.page_size = 1000
@@ -88,7 +94,8 @@ class FakeApi:
         self._oldest = 0
         self._pods: dict[str, dict[str, Any]] = {}
         self._log: list[tuple[int, str, dict[str, Any]]] = []
-        self._state: dict[str, Any] = {"metadata": {"name": STATE_NAME, "uid": "5a3e", "resourceVersion": "100"}}
+        metadata = {"name": STATE_NAME, "uid": "5a3e", "resourceVersion": "100"}
+        self._state: dict[str, Any] = {"metadata": {**metadata, "annotations": {"trainchart/plan": "plan-1"}}}
         self._watches: list[tuple[Any, object]] = []
         self._write_service_account()
         self._server = _Server(("127.0.0.1", 0), _make_handler(self))
@@ -130,7 +137,20 @@ class FakeApi:
         """Write the record as somebody else."""
         with self.lock:
             self._version += 1
-            self._state["data"] = {"state.json": text}
+            self._state["data"] = {**self._state.get("data", {}), "state.json": text}
+            self._state["metadata"]["resourceVersion"] = str(self._version)
+
+    def logs(self) -> dict[str, Any]:
+        """Return the last lines that were kept."""
+        with self.lock:
+            found: dict[str, Any] = json.loads(self._state.get("data", {}).get("logs.json", "{}"))
+        return found
+
+    def put_plan(self, plan: str) -> None:
+        """Give the release another plan, as an upgrade does."""
+        with self.lock:
+            self._version += 1
+            self._state["metadata"]["annotations"]["trainchart/plan"] = plan
             self._state["metadata"]["resourceVersion"] = str(self._version)
 
     def break_watches(self) -> None:
@@ -195,11 +215,19 @@ class FakeApi:
         if (method, where.path) == ("POST", EVENTS_PATH):
             self.events.append(body)
             return 201, body
-        if where.path.endswith("/scale") and name in self.replicas:
-            if method == "PATCH":
-                self._scale(name, body["spec"]["replicas"])
+        if (method, where.path) == ("GET", EVENTS_PATH):
+            return 200, {"metadata": {}, "items": self.warnings}
+        if method == "DELETE" and where.path.startswith(f"{PODS_PATH}/"):
+            return self._delete_pod(where.path.removeprefix(f"{PODS_PATH}/"), body)
+        if (method, where.path) == ("PATCH", f"{SETS_PATH}/{name}/scale") and name in self.replicas:
+            self._scale(name, body["spec"]["replicas"])
             number = self.replicas[name]
             return 200, {"kind": "Scale", "spec": {"replicas": number} if number else {}}
+        if (method, where.path) == ("GET", f"{SETS_PATH}/{name}") and name in self.replicas:
+            number = self.replicas[name]
+            status = {"observedGeneration": 1, "updateRevision": self.revisions.get(name, f"{name}-1")}
+            spec = {"replicas": number} if number else {}
+            return 200, {"metadata": {"generation": 1}, "spec": spec, "status": status}
         return 404, {"message": f"no {where.path}"}
 
     def _list_pods(self, query: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
@@ -211,10 +239,21 @@ class FakeApi:
             metadata["continue"] = str(start + size)
         return 200, {"metadata": metadata, "items": pods[start : start + size]}
 
+    def _delete_pod(self, name: str, options: Any) -> tuple[int, dict[str, Any]]:
+        pod = self._pods.get(name)
+        if pod is None:
+            return 404, {"message": f"no pod {name}"}
+        if pod["metadata"].get("uid", "") != options["preconditions"]["uid"]:
+            return 409, {"message": "another uid"}
+        self.deleted.append((name, options.get("gracePeriodSeconds")))
+        self.remove_pod(name)
+        return 200, {}
+
     def _patch_state(self, body: Any) -> tuple[int, dict[str, Any]]:
         if body["metadata"]["resourceVersion"] != self._state["metadata"]["resourceVersion"]:
             return 409, {"message": "the object has been modified"}
-        self.put_state(body["data"]["state.json"])
+        self.put_state(body["data"].pop("state.json"))
+        self._state["data"].update(body["data"])
         return 200, self._state
 
     def _scale(self, name: str, replicas: int) -> None:
@@ -346,6 +385,6 @@ def _make_handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
                 self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
 
-    for method in ("GET", "PATCH", "POST"):
+    for method in ("GET", "PATCH", "POST", "DELETE"):
         setattr(Handler, f"do_{method}", Handler._respond)
     return Handler

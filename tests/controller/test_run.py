@@ -12,7 +12,16 @@ from trainchart_runtime import causes
 
 CHIEF, WORKER, PS = "exp1-mnist-chief", "exp1-mnist-worker", "exp1-mnist-ps"
 
-UNSELECTIVE = '{"maxRestarts": 3, "startDeadlineSeconds": 1800, "evaluatorGraceSeconds": 600, "selector": {}}'
+SETTINGS = {
+    "maxRestarts": 3,
+    "startDeadlineSeconds": 1800,
+    "evaluatorGraceSeconds": 600,
+    "activeDeadlineSeconds": 0,
+    "desiredState": "running",
+    "onChange": "restart-group",
+    "selector": {"app.kubernetes.io/instance": "exp1"},
+}
+UNSELECTIVE = json.dumps({**SETTINGS, "selector": {}})
 
 
 def writes(api):
@@ -106,7 +115,8 @@ def test_a_finished_run_stays_finished_through_an_upgrade(api, start, cause):
 def test_a_new_run_id_starts_a_new_run(api, start):
     api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
     assert start().wait() == 0
-    start(TRAINCHART_RUN_ID="run-2")
+    api.put_plan("plan-2")
+    start(TRAINCHART_RUN_ID="run-2", TRAINCHART_PLAN_ID="plan-2")
     api.wait_for(lambda: api.replicas == {CHIEF: 1, WORKER: 2, PS: 1}, "scaled up")
     assert (api.state()["runId"], api.state()["phase"], api.state()["verdict"]) == ("run-2", "Starting", None)
 
@@ -136,15 +146,15 @@ def test_a_damaged_record_stops_everything_until_it_is_repaired(api, start, run_
     assert second.wait() == 0
 
 
-def test_a_controller_whose_run_was_followed_by_another_leaves_without_a_deed(api, start, run_to_phase):
+def test_a_controller_whose_plan_was_followed_by_another_leaves_without_a_deed(api, start, run_to_phase):
     old = start()
     run_to_phase("Running")
-    api.put_state(json.dumps({**api.state(), "runId": "run-2"}))
+    api.put_plan("plan-2")
     before = dict(api.replicas)
     api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
     assert old.wait() == 0
-    assert api.replicas == before and api.state()["runId"] == "run-2"
-    assert "run 'run-2' has followed run 'run-1'" in old.log
+    assert api.replicas == before and api.state()["phase"] == "Running"
+    assert "plan plan-2 has followed plan plan-1" in old.log
 
 
 def test_a_second_controller_of_the_same_run_does_no_harm(api, start, run_to_phase):
@@ -176,6 +186,11 @@ def test_sigterm_ends_it_at_once_and_changes_nothing(api, start, run_to_phase):
         ("TRAINCHART_RUN_SETTINGS", "{", "TRAINCHART_RUN_SETTINGS is not JSON"),
         ("TRAINCHART_RUN_SETTINGS", "{}", "needs 'maxRestarts' as a number of at least 0, not None"),
         ("TRAINCHART_RUN_SETTINGS", UNSELECTIVE, "needs 'selector' as an object of labels"),
+        (
+            "TRAINCHART_RUN_SETTINGS",
+            json.dumps({**SETTINGS, "desiredState": "paused"}),
+            "needs 'desiredState' as one of running, suspended, stopped, not 'paused'",
+        ),
     ],
 )
 def test_a_chart_that_does_not_fit_is_explained(start, api, variable, value, problem):

@@ -21,7 +21,14 @@ def finish(api, controller):
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [("/pods?", 401), ("/pods?", 403), ("/configmaps/", 429), ("/configmaps/", 403), ("/scale", 500), ("/scale", 503)],
+    [
+        ("/pods?", 401),
+        ("/pods?", 403),
+        ("/configmaps/", 429),
+        ("/configmaps/", 403),
+        ("/statefulsets/", 500),
+        ("/statefulsets/", 503),
+    ],
 )
 def test_an_api_server_that_refuses_for_a_while_only_delays(api, start, run_to_phase, path, status):
     api.fail("GET", path, status, times=3, **({"Retry_After": "0"} if status == 429 else {}))
@@ -34,7 +41,7 @@ def test_an_api_server_that_refuses_for_a_while_only_delays(api, start, run_to_p
 def test_a_throttling_server_is_given_the_time_it_asks_for(api, start):
     api.fail("GET", "/configmaps/", 429, times=1, Retry_After="7")
     start()
-    api.wait_for(lambda: api.seen("GET", "/pods") >= 2, "watching")
+    api.wait_for(lambda: api.seen("GET", "/pods") >= 2 and api.seen("GET", "/configmaps/"), "watching")
     assert api.seen("GET", "/configmaps/") == 1
 
 

@@ -72,16 +72,27 @@ def test_the_role_names_exactly_the_sets_and_the_state(chart: Path) -> None:
     rendering = render(chart, ON)
     (role,) = of_kind(rendering, "Role")
     rules = {
-        resource: (set(rule.get("resourceNames", [])), set(rule["verbs"]))
+        (resource, verb): rule.get("resourceNames")
         for rule in role.document["rules"]
         for resource in rule["resources"]
+        for verb in rule["verbs"]
     }
+    sets = {
+        m.name: int(m.document["metadata"]["annotations"]["trainchart/replicas"])
+        for m in of_kind(rendering, "StatefulSet")
+    }
+    state = [environment(rendering)["TRAINCHART_STATE_NAME"]]
 
     assert rules == {
-        "pods": (set(), {"list", "watch"}),
-        "statefulsets/scale": ({m.name for m in of_kind(rendering, "StatefulSet")}, {"get", "patch"}),
-        "configmaps": ({environment(rendering)["TRAINCHART_STATE_NAME"]}, {"get", "patch"}),
-        "events": (set(), {"create"}),
+        ("pods", "list"): None,
+        ("pods", "watch"): None,
+        ("pods", "delete"): [f"{name}-{ordinal}" for name, replicas in sets.items() for ordinal in range(replicas)],
+        ("statefulsets", "get"): list(sets),
+        ("statefulsets/scale", "patch"): list(sets),
+        ("configmaps", "get"): state,
+        ("configmaps", "patch"): state,
+        ("events", "create"): None,
+        ("events", "list"): None,
     }
     (binding,) = of_kind(rendering, "RoleBinding")
     assert binding.document["roleRef"]["name"] == role.name

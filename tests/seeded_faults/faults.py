@@ -33,14 +33,14 @@ FAULTS = (
     ),
     Fault(
         "a container without security context",
-        "statefulset.yaml",
+        "_pod_template.tpl",
         "<% for field in container_fields %>",
         '<% for field in container_fields if field.key != "securityContext" %>',
         "pod-security",
     ),
     Fault(
         "a token in training pods",
-        "statefulset.yaml",
+        "_pod_template.tpl",
         "automountServiceAccountToken: false",
         "automountServiceAccountToken: true",
         "token-unused",
@@ -270,9 +270,9 @@ FAULTS = (
     ),
     Fault(
         "pods without containers",
-        "statefulset.yaml",
-        "      containers:\n",
-        "      containers: []\n      unused:\n",
+        "_pod_template.tpl",
+        "  containers:\n",
+        "  containers: []\n  unused:\n",
         "objects-specified",
     ),
     Fault(

@@ -17,8 +17,25 @@
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "digits.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "digits.seconds" .Values.run.evaluatorGrace | int64)
+  "activeDeadlineSeconds" (include "digits.seconds" .Values.run.activeDeadline | int64)
+  "desiredState" .Values.run.desiredState
+  "onChange" .Values.run.onChange
+  "forceDeleteLostPods" .Values.run.forceDeleteLostPods
   "selector" (dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "trainchart/training" "true")
 ) -}}
+{{- end -}}
+
+{{- /*
+Hash of all that the run depends on: the pods, the cluster, and how it is to be treated. It changes the Job's name, so that
+a new controller follows a new plan, and stands in the record's ConfigMap, so that an old one knows that it was replaced.
+*/}}
+{{- define "digits.planId" -}}
+{{- $parts := list (include "digits.runSettings" .) (include "digits.cluster" .) -}}
+{{- range $role, $settings := .Values.roles -}}
+{{- $arguments := dict "context" $ "role" $role "settings" $settings "component" $role -}}
+{{- $parts = append $parts (include "digits.podTemplate" $arguments) -}}
+{{- end -}}
+{{- join "\n" $parts | sha256sum | trunc 16 -}}
 {{- end -}}
 
 {{- /* The controller's Job. Its name holds the hash of this text: a Job cannot be changed, only replaced. */}}
@@ -99,6 +116,8 @@ template:
             value: {{ include "digits.stateName" . }}
           - name: TRAINCHART_CLUSTER_FILE
             value: /etc/trainchart/cluster.json
+          - name: TRAINCHART_PLAN_ID
+            value: {{ include "digits.planId" . | quote }}
           - name: TRAINCHART_RUN_SETTINGS
             value: {{ include "digits.runSettings" . | quote }}
           - name: NVIDIA_VISIBLE_DEVICES

@@ -17,8 +17,25 @@
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "mnist.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "mnist.seconds" .Values.run.evaluatorGrace | int64)
+  "activeDeadlineSeconds" (include "mnist.seconds" .Values.run.activeDeadline | int64)
+  "desiredState" .Values.run.desiredState
+  "onChange" .Values.run.onChange
+  "forceDeleteLostPods" .Values.run.forceDeleteLostPods
   "selector" (dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "trainchart/training" "true")
 ) -}}
+{{- end -}}
+
+{{- /*
+Hash of all that the run depends on: the pods, the cluster, and how it is to be treated. It changes the Job's name, so that
+a new controller follows a new plan, and stands in the record's ConfigMap, so that an old one knows that it was replaced.
+*/}}
+{{- define "mnist.planId" -}}
+{{- $parts := list (include "mnist.runSettings" .) (include "mnist.cluster" .) -}}
+{{- range $role, $settings := .Values.roles -}}
+{{- $arguments := dict "context" $ "role" $role "settings" $settings "component" $role -}}
+{{- $parts = append $parts (include "mnist.podTemplate" $arguments) -}}
+{{- end -}}
+{{- join "\n" $parts | sha256sum | trunc 16 -}}
 {{- end -}}
 
 {{- /* The controller's Job. Its name holds the hash of this text: a Job cannot be changed, only replaced. */}}
@@ -99,6 +116,8 @@ template:
             value: {{ include "mnist.stateName" . }}
           - name: TRAINCHART_CLUSTER_FILE
             value: /etc/trainchart/cluster.json
+          - name: TRAINCHART_PLAN_ID
+            value: {{ include "mnist.planId" . | quote }}
           - name: TRAINCHART_RUN_SETTINGS
             value: {{ include "mnist.runSettings" . | quote }}
           - name: NVIDIA_VISIBLE_DEVICES

@@ -14,6 +14,10 @@ empty is left out, here and below: Kubernetes does not keep it, so kubectl apply
   value: {{ .role }}
 - name: TRAINCHART_POD_NAME
   valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}
+- name: TRAINCHART_POD_UID
+  valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.uid}}
+- name: TRAINCHART_NODE_NAME
+  valueFrom: {fieldRef: {apiVersion: v1, fieldPath: spec.nodeName}}
 - name: TRAINCHART_ORDINAL
   valueFrom: {fieldRef: {apiVersion: v1, fieldPath: "metadata.labels['apps.kubernetes.io/pod-index']"}}
 - name: TRAINCHART_RUN_ID

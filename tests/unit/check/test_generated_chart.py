@@ -163,7 +163,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ),
     ("repeatable", file("templates/x.yaml", "a: {{ now | date `2006` }}"), "now gives something else"),
     ("values-used", source("values.yaml", "args: []", "args: []\nargz: []"), "argz is used by no template"),
-    ("numbers-plain", objects("value: '5'", "value: '2e+06'"), "env[8].value is 2e+06"),
+    ("numbers-plain", objects("value: '5'", "value: '2e+06'"), "env[10].value is 2e+06"),
     ("numbers-plain", objects("port: 2222", "port: 2e+06"), "is 2e+06"),
     (
         "numbers-plain",

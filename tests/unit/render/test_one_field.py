@@ -57,10 +57,10 @@ def test_a_new_pass_through_field_appears_everywhere(monkeypatch: pytest.MonkeyP
 
 def test_every_pass_through_field_is_emitted_from_the_model_alone() -> None:
     """No template names a pass-through field: they come from the loop over the model."""
-    text = "\n".join(read_family(FAMILY)[f"templates/{name}"] for name in ("statefulset.yaml", "_pod.tpl"))
+    text = "\n".join(read_family(FAMILY)[f"templates/{name}"] for name in ("_pod_template.tpl", "_pod.tpl"))
     special = {"topologySpreadConstraints"}
     for place in ("pod", "container", "append"):
         for field in list_pod_fields(place):
-            assert field.key in special or f"$settings.{field.value}" not in text, field.value
+            assert field.key in special or f".settings.{field.value}" not in text, field.value
     assert value_tree.walk_leaves
     assert settings.RoleSettings.model_fields.keys() > PodSettings.model_fields.keys()

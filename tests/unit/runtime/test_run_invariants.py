@@ -1,6 +1,7 @@
 """A small world of sets and pods in which anything may happen, in any order: what must hold all the same.
 
-Controllers die between recording and scaling, look late, look twice, and see pods that end, vanish and come back.
+Controllers die between recording and scaling, look late, look twice, and see pods that end, vanish, come back, or hang
+on a lost node; people suspend, resume, stop and upgrade.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED, PARAMETER_SERVER, Cluster, Role, Task
-from trainchart_runtime.run_observation import ContainerEnd, Observation, PodView
-from trainchart_runtime.run_rules import RunPlan, decide
-from trainchart_runtime.run_state import FAILED, STATE_LOST, SUCCEEDED, dump_state, parse_state
+from trainchart_runtime.pod_problems import Problem
+from trainchart_runtime.run_observation import LOST_SECONDS, ContainerEnd, Observation, PodView, SetView
+from trainchart_runtime.run_plan import CHANGE_POLICIES, DESIRED_STATES, RunPlan
+from trainchart_runtime.run_rules import decide
+from trainchart_runtime.run_state import FAILED, FINISHING, STATE_LOST, SUCCEEDED, SUSPENDED, dump_state, parse_state
 from trainchart_runtime.termination import Termination
 
 GROUPS = [
@@ -35,6 +38,8 @@ class Release(RuleBasedStateMachine):
         cluster = Cluster(strategy, "exp1", 2222, 2223, self.roles)
         self.plan = RunPlan("run-1", cluster, MAX_RESTARTS, 100.0, 50.0)
         self.sets = {role.name: 1 for role in self.roles.values()}
+        self.revision = 1
+        self.made = 0
         self.pods = {}
         self.record = ""
         self.now = 1000.0
@@ -46,11 +51,22 @@ class Release(RuleBasedStateMachine):
         for task_type, role in self.roles.items():
             for ordinal in range(self.sets[role.name]):
                 name = f"{role.name}-{ordinal}"
-                self.pods.setdefault(name, PodView(name, Task(task_type, ordinal), run_id="run-1"))
+                if name not in self.pods:
+                    self.made += 1
+                    view = PodView(name, Task(task_type, ordinal), uid=str(self.made), run_id="run-1", node="node-1")
+                    self.pods[name] = view._replace(revision=f"{role.name}-{self.revision}")
 
     def remove_pods(self):
+        """End the pods that should not be; those of a lost node stay, and are marked."""
         wanted = {f"{name}-{ordinal}" for name, number in self.sets.items() for ordinal in range(number)}
-        self.pods = {name: pod for name, pod in self.pods.items() if name in wanted}
+        lost = {name: pod for name, pod in self.pods.items() if pod.node == "lost"}
+        marked = {name: pod if pod.is_deleting else pod._replace(gone_by=self.now + 5) for name, pod in lost.items()}
+        self.pods = {name: pod for name, pod in self.pods.items() if name in wanted and not pod.is_deleting}
+        self.pods.update(lost if wanted.issuperset(lost) else marked)
+
+    def look(self):
+        sets = {name: SetView(number, f"{name}-{self.revision}") for name, number in self.sets.items()}
+        return Observation(self.now, tuple(self.pods.values()), sets)
 
     @rule()
     def reconcile(self):
@@ -66,13 +82,42 @@ class Release(RuleBasedStateMachine):
     def start_a_container(self, data):
         pod = self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
         if not pod.is_running:
-            self.pods[pod.name] = pod._replace(is_running=True, restarts=pod.deaths)
+            self.pods[pod.name] = pod._replace(is_running=True, is_backing_off=False, restarts=pod.deaths)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.pods)
+    def let_a_container_wait(self, data):
+        pod = self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
+        if pod.ends and not pod.is_running:
+            self.pods[pod.name] = pod._replace(is_backing_off=True)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.pods)
+    def lose_a_node(self, data):
+        pod = self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
+        if not pod.is_deleting:
+            lost = pod._replace(node="lost", gone_by=self.now + 5, problem=Problem("node-lost", "taint"))
+            self.pods[pod.name] = lost
+
+    @rule()
+    def find_the_node_again(self):
+        self.pods = {name: pod for name, pod in self.pods.items() if pod.node != "lost"}
+
+    @rule(desired=st.sampled_from(DESIRED_STATES), policy=st.sampled_from(CHANGE_POLICIES), force=st.booleans())
+    def change_the_values(self, desired, policy, force):
+        self.plan = self.plan._replace(desired_state=desired, on_change=policy, force_delete_lost=force)
+
+    @rule()
+    def upgrade_the_pods(self):
+        self.revision += 1
 
     @rule(data=st.data(), cause=st.sampled_from(ENDS))
     @precondition(lambda self: any(pod.is_running for pod in self.pods.values()))
     def end_a_container(self, data, cause):
         running = sorted(name for name, pod in self.pods.items() if pod.is_running)
         pod = self.pods[data.draw(st.sampled_from(running))]
+        if pod.node == "lost":
+            return
         code = 0 if cause is causes.SUCCEEDED else 1
         words = cause and Termination(cause.name, code, *pod.task, run_id="run-1", finished_at=self.now)
         ends = (ContainerEnd(code if cause else 137, termination=words, finished_at=self.now), *pod.ends)[:2]
@@ -91,13 +136,17 @@ class Release(RuleBasedStateMachine):
     @rule(dies_after=st.sampled_from(["recording", "one scale", "all"]))
     def control(self, dies_after="all"):
         recorded = parse_state(self.record) if self.record else None
-        decision = decide(self.plan, Observation(self.now, tuple(self.pods.values()), dict(self.sets)), recorded)
+        decision = decide(self.plan, self.look(), recorded)
         self.check(recorded, decision)
         if not decision.is_recorded:
             self.record = dump_state(decision.state)
             assert parse_state(self.record) == decision.state
         for scale in decision.scales[: {"recording": 0, "one scale": 1, "all": None}[dies_after]]:
             self.sets[scale.set_name] = scale.replicas
+        for deletion in decision.deletions:
+            pod = self.pods[deletion.pod_name]
+            assert (pod.uid, deletion.is_forced) == (deletion.uid, pod.node == "lost")
+            del self.pods[deletion.pod_name]
         self.exit_code = decision.exit_code
         self.verdict = decision.state.verdict
 
@@ -108,13 +157,20 @@ class Release(RuleBasedStateMachine):
             assert state.verdict == recorded.verdict, "a verdict never changes"
         if state.verdict:
             assert all(scale.replicas == 0 for scale in decision.scales), "nothing is started after a verdict"
-        if decision.scales:
-            assert not decision.is_recorded, "nothing is scaled without a record"
+        if decision.scales or decision.deletions:
+            assert not decision.is_recorded, "nothing is done without a record"
+        if self.plan.desired_state == "suspended":
+            assert state.verdict or state.phase in (SUSPENDED, FINISHING)
+        if any(scale.replicas for scale in decision.scales) and recorded and state.attempt > recorded.attempt:
+            assert not self.pods, "an attempt starts when nothing is left of the one before"
+        if not self.plan.force_delete_lost:
+            assert not any(deletion.is_forced for deletion in decision.deletions)
         if decision.exit_code is not None:
-            assert not self.pods and not any(self.sets.values()), "nothing is left behind"
+            left = [pod for pod in self.pods.values() if not pod.is_lost(self.now)]
+            assert not left and not any(self.sets.values()), "nothing is left behind"
             assert (decision.exit_code == 0) == (state.verdict.result == SUCCEEDED)
         if state.verdict and state.verdict.result == FAILED and not (recorded and recorded.verdict):
-            assert state.verdict.cause and (state.verdict.pod or state.verdict.cause == "start-deadline")
+            assert state.verdict.cause and state.verdict.pod
 
     @invariant()
     def a_success_that_was_recorded_is_not_forgotten(self):
@@ -126,20 +182,20 @@ class Release(RuleBasedStateMachine):
         """Left in peace, a run that has a verdict ends and holds nothing; the same look twice says nothing new."""
         if not hasattr(self, "plan"):
             return
-        self.control()
-        if self.verdict is None:
-            seen = Observation(self.now, tuple(self.pods.values()), dict(self.sets))
-            again = decide(self.plan, seen, parse_state(self.record))
-            assert again.is_recorded and not again.scales and not again.notices
-            over = max(pod.deaths for pod in self.pods.values()) if self.pods else 0
-            finishing = parse_state(self.record).phase == "Finishing"
-            wordless = all(end.termination is None for pod in self.pods.values() for end in pod.ends)
-            assert finishing or not wordless or over <= MAX_RESTARTS, "restarted past the budget"
-            return
-        for _ in range(3):
-            self.reconcile()
+        for _ in range(12):
             self.control()
-        assert self.exit_code == (0 if self.verdict.result == SUCCEEDED else 42)
+            self.reconcile()
+            self.now += LOST_SECONDS + 6
+        self.control()
+        state = parse_state(self.record)
+        again = decide(self.plan, self.look(), state)
+        assert again.is_recorded and not again.scales and not again.deletions and not again.notices
+        if self.verdict is not None:
+            assert self.exit_code == (0 if self.verdict.result == SUCCEEDED else 42)
+        elif state.phase == SUSPENDED:
+            assert all(pod.is_deleting for pod in self.pods.values()) and not any(self.sets.values())
+        elif state.phase != FINISHING:
+            assert all(deaths.total <= MAX_RESTARTS for deaths in state.deaths.values()), "restarted past the budget"
 
 
 TestRelease = Release.TestCase

@@ -8,7 +8,16 @@ import pytest
 
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role, Task
-from trainchart_runtime.run_observation import ContainerEnd, find_task, parse_pod
+from trainchart_runtime.pod_problems import Problem
+from trainchart_runtime.run_observation import (
+    ContainerEnd,
+    LeaderReport,
+    SetView,
+    find_task,
+    parse_pod,
+    parse_report,
+    parse_set,
+)
 from trainchart_runtime.termination import Termination, dump_termination
 
 CLUSTER = Cluster(PARAMETER_SERVER, "exp1", 2222, 2223, {"chief": Role("exp1-chief", 1), "worker": Role("exp1-w", 12)})
@@ -47,7 +56,7 @@ POD = {
 def test_a_parked_pod():
     view = parse_pod(CLUSTER, POD)
     assert (view.name, view.task, view.uid, view.node) == ("exp1-w-11", Task("worker", 11), "0c6e", "node-2")
-    assert (view.run_id, view.is_running, view.is_deleting, view.problem) == ("run-1", True, False, "")
+    assert (view.run_id, view.is_running, view.is_deleting, view.problem) == ("run-1", True, False, None)
     assert (view.restarts, view.deaths) == (1, 1)
     assert view.ends == (ContainerEnd(0, "Completed", "", WORDS, 1795255199.0),)
     assert view.ends[0].succeeded
@@ -62,28 +71,50 @@ def test_the_newest_end_comes_first_and_foreign_words_are_kept_as_detail():
     assert (view.is_running, view.deaths) == (False, 2)
 
 
-@pytest.mark.parametrize(
-    ("status", "problem"),
-    [
-        ({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2"}]},
-         "Unschedulable: 0/2"),
-        ({"conditions": [{"type": "PodScheduled", "status": "True"}]}, ""),
-        ({"reason": "Evicted", "message": "low on memory"}, "Evicted: low on memory"),
-        ({"containerStatuses": [{"name": "training", "state": {"waiting": {"reason": "ContainerCreating"}}}]}, ""),
-        ({"containerStatuses": [{"name": "training", "state": {"waiting": {"reason": "ImagePullBackOff", "message":
-         "not found"}}}]}, "ImagePullBackOff: not found"),
-        ({}, ""),
-    ],
-)  # fmt: skip
-def test_why_a_container_does_not_run(status, problem):
-    view = parse_pod(CLUSTER, {"metadata": {"name": "exp1-chief-0"}, "status": status})
-    assert view.problem == problem
+def test_why_a_container_does_not_run():
+    waiting = {"name": "training", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
+    view = parse_pod(CLUSTER, {"metadata": {"name": "exp1-chief-0"}, "status": {"containerStatuses": [waiting]}})
+    assert view.problem == Problem("image-pull", "not found")
     assert (view.run_id, view.is_running, view.ends, view.deaths) == (None, False, (), 0)
+
+
+def test_a_container_that_the_kubelet_lets_wait():
+    waiting = {"name": "training", "restartCount": 2, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    labels = {"controller-revision-hash": "exp1-w-7d9"}
+    pod = {"metadata": {"name": "exp1-w-0", "labels": labels}, "status": {"containerStatuses": [waiting]}}
+    view = parse_pod(CLUSTER, pod)
+    assert (view.is_backing_off, view.problem, view.revision) == (True, None, "exp1-w-7d9")
 
 
 def test_a_pod_that_is_going():
     pod = {**POD, "metadata": {"name": "exp1-chief-0", "deletionTimestamp": "2026-11-21T10:00:00Z"}}
-    assert parse_pod(CLUSTER, pod).is_deleting
+    view = parse_pod(CLUSTER, pod)
+    assert (view.is_deleting, view.gone_by) == (True, 1795255200.0)
+    assert not view.is_lost(view.gone_by + 29)
+    assert view.is_lost(view.gone_by + 30)
+
+
+@pytest.mark.parametrize(
+    ("generation", "status", "view"),
+    [
+        (2, {"observedGeneration": 2, "updateRevision": "exp1-w-7d9"}, SetView(3, "exp1-w-7d9")),
+        (2, {"observedGeneration": 1, "updateRevision": "exp1-w-old"}, SetView(3, "")),
+        (1, {}, SetView(3, "")),
+    ],
+)
+def test_a_set_has_a_revision_once_kubernetes_has_looked_at_it(generation, status, view):
+    assert parse_set({"metadata": {"generation": generation}, "spec": {"replicas": 3}, "status": status}) == view
+
+
+def test_a_set_without_replicas_leaves_the_number_out():
+    assert parse_set({"spec": {}}).replicas == 0
+
+
+def test_what_the_leader_reports():
+    document = {"attempt": 2, "ownFailures": 1, "step": 40, "metrics": {"loss": 0.5}, "lastCause": "killed"}
+    assert parse_report(document) == LeaderReport(2, 1, 0, "killed", "", 40, None, {"loss": 0.5})
+    for junk in (None, [], "x", {}, {"attempt": "one"}, {"attempt": float("nan")}):
+        assert parse_report(junk) is None
 
 
 @pytest.mark.parametrize(

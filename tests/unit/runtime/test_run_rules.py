@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from run_scenes import NOW, PLAN, end, group, make_plan, pod, running, see, settle, wanted, words, zero
 from trainchart_runtime import causes
-from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED, PARAMETER_SERVER, SINGLE, Cluster, Role, Task
-from trainchart_runtime.run_observation import ContainerEnd, Observation, PodView
-from trainchart_runtime.run_rules import RunPlan, Scale, decide
+from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED, SINGLE
+from trainchart_runtime.pod_problems import Event, Problem
+from trainchart_runtime.run_observation import ContainerEnd
+from trainchart_runtime.run_plan import Scale
+from trainchart_runtime.run_rules import decide
 from trainchart_runtime.run_state import (
     FAILED,
     FINISHING,
@@ -21,52 +24,6 @@ from trainchart_runtime.run_state import (
     parse_state,
 )
 from trainchart_runtime.termination import Termination
-
-NOW = 1_790_000_000.0
-PSS = {"chief": 1, "worker": 2, "ps": 1}
-
-
-def make_plan(strategy=PARAMETER_SERVER, run_id="run-1", **replicas):
-    roles = {role: Role(f"exp1-mnist-{role}", number) for role, number in (replicas or PSS).items()}
-    return RunPlan(run_id, Cluster(strategy, "exp1-mnist", 2222, 2223, roles), 3, 1800.0, 600.0)
-
-
-PLAN = make_plan()
-
-
-def words(cause=causes.SUCCEEDED, task="chief-0", code=0, run_id="run-1", **more):
-    task_type, _, index = task.partition("-")
-    return Termination(cause.name, code, task_type, int(index), run_id, finished_at=NOW, **more)
-
-
-def end(cause=causes.SUCCEEDED, code=0, run_id="run-1", **more):
-    return ContainerEnd(code, termination=words(cause, code=code, run_id=run_id, **more))
-
-
-def pod(task, *ends, run_id="run-1", **more):
-    task_type, _, index = task.partition("-")
-    more = {"is_running": True, "node": "node-1", **more}
-    return PodView(f"exp1-mnist-{task}", Task(task_type, int(index)), run_id=run_id, ends=ends, **more)
-
-
-def group(plan=PLAN, **changed):
-    """Every pod of the plan running, but for those given (by task, underscores for hyphens; None: no pod)."""
-    tasks = [str(task) for role in plan.cluster.roles for task in plan.cluster.tasks(role)]
-    pods = [changed.get(task.replace("-", "_"), pod(task)) for task in tasks]
-    return [each for each in pods if each]
-
-
-def see(pods=(), sets=None, now=NOW, plan=PLAN):
-    wanted = {role.name: role.replicas for role in plan.cluster.roles.values()}
-    return Observation(now, tuple(pods), wanted if sets is None else sets)
-
-
-def zero(plan=PLAN):
-    return {role.name: 0 for role in plan.cluster.roles.values()}
-
-
-def running(plan=PLAN):
-    return decide(plan, see(group(plan), plan=plan), None).state
 
 
 def test_a_new_run_scales_every_set_to_its_replicas_once_recorded():
@@ -115,8 +72,7 @@ def test_counts_of_pods_alone_are_recorded_now_and_then():
 
 
 def test_replicas_that_somebody_changed_are_put_right():
-    sets = {**see().sets, "exp1-mnist-worker": 1}
-    decision = decide(PLAN, see(group(), sets), running())
+    decision = decide(PLAN, see(group(), wanted(worker=1)), running())
     assert decision.scales == (Scale("exp1-mnist-worker", 2),)
     assert not decision.is_recorded, "a record first: its precondition stops a controller that was replaced"
 
@@ -126,7 +82,7 @@ def test_replicas_that_somebody_changed_are_put_right():
     [
         pod("chief-0", end(step=800, metrics={"accuracy": 0.96})),
         pod("chief-0", ContainerEnd(0), is_running=False),
-        pod("chief-0", ContainerEnd(0), is_running=False, is_deleting=True),
+        pod("chief-0", ContainerEnd(0), is_running=False, gone_by=NOW + 30),
         pod("chief-0", ContainerEnd(137, "Error", termination=words()), is_running=False),
         pod("chief-0", ContainerEnd(137, "Error"), ContainerEnd(0), is_running=False),
         pod("chief-0", end(), run_id=None),
@@ -152,7 +108,7 @@ def test_success_keeps_what_the_program_reported_last():
 
 def test_a_run_that_stops_ends_when_its_last_pod_is_gone():
     stopping = decide(PLAN, see(group(chief_0=pod("chief-0", end()))), running()).state
-    waiting = decide(PLAN, see([pod("ps-0", is_deleting=True)], zero(), NOW + 1), stopping)
+    waiting = decide(PLAN, see([pod("ps-0", gone_by=NOW + 30)], zero(), NOW + 1), stopping)
     assert (waiting.state.phase, waiting.exit_code) == (STOPPING, None)
     over = decide(PLAN, see([], zero(), NOW + 2), stopping)
     assert (over.state.phase, over.is_recorded, over.exit_code) == (SUCCEEDED, False, 0)
@@ -163,6 +119,8 @@ def test_a_run_that_stops_ends_when_its_last_pod_is_gone():
 def test_a_run_that_is_over_stays_over(result, code):
     chief = pod("chief-0", end() if result == SUCCEEDED else end(causes.SYNTAX_ERROR, 1))
     stopping = decide(PLAN, see(group(chief_0=chief)), running()).state
+    if result == FAILED:
+        stopping = settle(PLAN, group(chief_0=chief), running()).state
     over = decide(PLAN, see([], zero()), stopping).state
     assert decide(PLAN, see([], zero(), NOW + 86400), over).exit_code == code
     raised = decide(PLAN, see(group(), {**zero(), "exp1-mnist-worker": 1}, NOW + 86400), over)
@@ -174,8 +132,10 @@ def test_another_run_id_starts_a_new_run_when_the_pods_of_the_old_one_are_gone()
     plan = make_plan(run_id="run-2")
     first = decide(plan, see(group()), running())
     assert (first.state.phase, first.state.run_id, first.state.verdict) == (STARTING, "run-2", None)
-    assert {scale.replicas for scale in first.scales} == {0}
-    still = decide(plan, see([pod("ps-0", is_deleting=True)], zero()), first.state)
+    assert first.scales == (Scale("exp1-mnist-chief", 0),), "what writes checkpoints goes first"
+    second = decide(plan, see(group(chief_0=None), wanted(chief=0)), first.state)
+    assert second.scales == (Scale("exp1-mnist-worker", 0), Scale("exp1-mnist-ps", 0))
+    still = decide(plan, see([pod("ps-0", gone_by=NOW + 30)], zero()), first.state)
     assert still.scales == ()
     assert decide(plan, see([], zero()), first.state).scales == tuple(
         Scale(role.name, role.replicas) for role in plan.cluster.roles.values()
@@ -267,7 +227,7 @@ def test_the_first_failure_is_the_verdict():
         chief_0=pod("chief-0", ContainerEnd(1, termination=follower)),
         worker_1=pod("worker-1", ContainerEnd(1, termination=origin), node="node-2"),
     )
-    decision = decide(PLAN, see(pods), running())
+    decision = settle(PLAN, pods, running())
     verdict = decision.state.verdict
     assert (verdict.result, verdict.cause, verdict.pod, verdict.node) == (
         FAILED, "disk-full", "exp1-mnist-worker-1", "node-2",
@@ -282,46 +242,68 @@ def test_the_first_failure_is_the_verdict():
 def test_a_cause_of_a_newer_launcher_is_kept():
     message = Termination("meteorite", 9, run_id="run-1", error="boom")
     pods = group(ps_0=pod("ps-0", ContainerEnd(9, termination=message)))
-    verdict = decide(PLAN, see(pods), running()).state.verdict
+    verdict = settle(PLAN, pods, running()).state.verdict
     assert (verdict.cause, verdict.sentence, verdict.error) == ("meteorite", "", "boom")
 
 
 @pytest.mark.parametrize(
-    ("reason", "code", "cause"),
+    ("reason", "code", "cause", "allowed"),
     [
-        ("OOMKilled", 137, "out-of-memory"),
-        ("Error", 137, "killed"),
-        ("StartError", 128, "program-missing"),
-        ("Error", 1, "container-died"),
+        ("OOMKilled", 137, "out-of-memory", 2),
+        ("Error", 137, "killed", 3),
+        ("StartError", 128, "program-missing", 3),
+        ("Error", 1, "container-died", 3),
     ],
 )
-@pytest.mark.parametrize(("restarts", "is_running", "fails"), [(3, True, False), (3, False, True), (4, True, True)])
-def test_containers_that_die_without_words_have_a_budget(reason, code, cause, restarts, is_running, fails):
-    dying = pod("worker-0", ContainerEnd(code, reason, "runc: failed"), restarts=restarts, is_running=is_running)
-    state = decide(PLAN, see(group(worker_0=dying)), running()).state
-    assert state.phase == (STOPPING if fails else RUNNING)
-    if fails:
-        assert (state.verdict.cause, state.verdict.exit_code, state.verdict.error) == (cause, code, "runc: failed")
+def test_containers_that_die_without_words_have_a_budget(reason, code, cause, allowed):
+    died = ContainerEnd(code, reason, "runc: failed")
+    within = pod("worker-0", died, restarts=allowed, is_running=True)
+    state = decide(PLAN, see(group(worker_0=within)), running()).state
+    assert (state.phase, state.deaths["worker-0"].total, state.roles["worker"].failures) == (RUNNING, allowed, allowed)
+    over = pod("worker-0", died, restarts=allowed, is_running=False)
+    verdict = settle(PLAN, group(worker_0=over), state).state.verdict
+    assert (verdict.cause, verdict.exit_code, verdict.error) == (cause, code, "runc: failed")
 
 
-@pytest.mark.parametrize("lost", [None, pod("worker-0", is_deleting=True), pod("worker-0", is_running=False)])
+@pytest.mark.parametrize("lost", [None, pod("worker-0", gone_by=NOW + 30), pod("worker-0", is_running=False)])
 def test_a_pod_that_goes_away_is_no_failure(lost):
     assert decide(PLAN, see(group(worker_0=lost)), running()).state.phase == RUNNING
 
 
 def test_a_start_that_takes_too_long_names_who_was_missing_and_why():
     state = decide(PLAN, see(group(worker_0=None, worker_1=None)), None).state
-    pods = group(worker_0=None, worker_1=pod("worker-1", is_running=False, node="", problem="Unschedulable: 2 nvidia"))
-    assert decide(PLAN, see(pods, now=NOW + 1799), state).state.phase == STARTING
-    decision = decide(PLAN, see(pods, now=NOW + 1800), state)
+    short = Problem("unschedulable", "0/2 nodes: 2 Insufficient nvidia.com/gpu")
+    pods = group(worker_0=None, worker_1=pod("worker-1", is_running=False, node="", problem=short))
+    before = decide(PLAN, see(pods, now=NOW + 1799), state)
+    assert (before.state.phase, before.wants_events) == (STARTING, True)
+    assert [(each.subject, each.cause) for each in before.state.problems] == [("exp1-mnist-worker-1", "unschedulable")]
+    decision = decide(PLAN, see(pods, now=NOW + 1800), before.state)
     verdict = decision.state.verdict
-    assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "start-deadline", "exp1-mnist-worker-1")
-    assert verdict.error == "Unschedulable: 2 nvidia"
+    assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "unschedulable", "exp1-mnist-worker-1")
+    assert verdict.error == "0/2 nodes: 2 Insufficient nvidia.com/gpu"
+    assert causes.START_DEADLINE.sentence in verdict.sentence
     assert verdict.lines == (
         "exp1-mnist-worker-0: the pod was not created: see the events of its StatefulSet",
-        "exp1-mnist-worker-1: Unschedulable: 2 nvidia",
+        "exp1-mnist-worker-1: 0/2 nodes: 2 Insufficient nvidia.com/gpu",
     )
     assert len(decision.scales) == 3
+
+
+def test_a_start_without_any_known_reason_is_a_missed_deadline():
+    state = decide(PLAN, see(group(ps_0=None)), None).state
+    verdict = decide(PLAN, see(group(ps_0=None), now=NOW + 1800), state).state.verdict
+    assert (verdict.cause, verdict.pod) == ("start-deadline", "exp1-mnist-ps-0")
+
+
+def test_only_events_tell_why_a_pod_was_not_created():
+    state = decide(PLAN, see(group(ps_0=None)), None).state
+    refusal = Event("StatefulSet", "exp1-mnist-ps", "FailedCreate", "is forbidden: exceeded quota: gpus", NOW)
+    seen = see(group(ps_0=None), now=NOW + 20)._replace(events=(refusal,))
+    told = decide(PLAN, seen, state)
+    assert [(each.subject, each.cause) for each in told.state.problems] == [("exp1-mnist-ps-0", "quota-exceeded")]
+    assert told.wants_events, "what Events have told is forgotten without them"
+    verdict = decide(PLAN, seen._replace(now=NOW + 1800), told.state).state.verdict
+    assert (verdict.cause, verdict.pod) == ("quota-exceeded", "exp1-mnist-ps-0")
 
 
 def test_the_start_deadline_ends_with_the_start():

@@ -18,7 +18,11 @@ from trainchart_runtime.run_state import (
     STARTING,
     STOPPING,
     SUCCEEDED,
+    Deaths,
+    Incident,
+    PodProblem,
     RoleState,
+    RunProgress,
     RunState,
     StateError,
     Verdict,
@@ -36,6 +40,13 @@ STATE = RunState(
     succeeded=("worker-1",),
     verdict=VERDICT._replace(metrics={"accuracy": 0.96}, lines=("step 799", "OSError: \udcff")),
     roles={"worker": RoleState(2, 1, 3)},
+    replicas={"worker": 2},
+    revisions={"exp1-worker": "exp1-worker-5d8f"},
+    failure_seen_at=7.0,
+    deaths={"worker-1": Deaths("u2", 1, 2)},
+    problems=(PodProblem("exp1-worker-0", "", "unschedulable", "0/2 nodes", 3.0),),
+    incidents=(Incident(2.0, "exp1-worker-1", "node-2", "killed", "restarted", 137, uid="u2"),),
+    progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1),
 )
 STATE = enter_phase(STATE, STOPPING, 7.25, "disk full")
 
@@ -66,7 +77,51 @@ def test_the_schema():
         "succeeded": ["worker-1"],
         "roles": {"worker": {"wanted": 2, "running": 1, "failures": 3}},
         "history": [{"at": 7.25, "phase": "Stopping", "message": "disk full"}],
+        "activeSince": 0.0,
+        "replicas": {"worker": 2},
+        "revisions": {"exp1-worker": "exp1-worker-5d8f"},
+        "failureSeenAt": 7.0,
+        "missingSince": None,
+        "deaths": {"worker-1": {"uid": "u2", "earlier": 1, "current": 2}},
+        "problems": [
+            {
+                "subject": "exp1-worker-0",
+                "node": "",
+                "cause": "unschedulable",
+                "message": "0/2 nodes",
+                "since": 3.0,
+            }
+        ],
+        "incidents": [
+            {
+                "at": 2.0,
+                "pod": "exp1-worker-1",
+                "node": "node-2",
+                "cause": "killed",
+                "action": "restarted",
+                "exitCode": 137,
+                "error": "",
+                "uid": "u2",
+            }
+        ],
+        "progress": {
+            "at": 6.0,
+            "attempt": 2,
+            "step": 800,
+            "examplesPerSecond": 4.5,
+            "metrics": {"loss": 0.5},
+            "bestStep": 900,
+            "fruitlessRestarts": 1,
+        },
     }
+
+
+def test_a_record_of_an_earlier_version_lacks_what_came_later():
+    document = json.loads(dump_state(STATE))
+    for key in ("deaths", "incidents", "problems", "progress", "replicas", "revisions", "activeSince"):
+        del document[key]
+    assert parse_state(json.dumps(document)).verdict == STATE.verdict
+    assert parse_state(json.dumps({**json.loads(dump_state(STATE)), "later": 1})) == STATE
 
 
 def test_every_state_comes_back_as_it_was():
@@ -86,16 +141,16 @@ def test_history_and_messages_are_bounded():
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"version": 2}, "its version is 2, this controller reads 1"),
+        ({"version": 2}, "its version is 2, this program reads 1"),
         ({"phase": "Paused"}, "its phase is 'Paused', expected one of: Starting"),
-        ({"since": "yesterday"}, "its 'since' is 'yesterday', not a time"),
-        ({"attempt": True}, "its 'attempt' is True"),
+        ({"since": "yesterday"}, "'since' of the record is 'yesterday', not a number"),
+        ({"attempt": True}, "'attempt' of the record is True, not a whole number"),
         ({"verdict": None}, "do not fit together"),
         ({"phase": STARTING}, "do not fit together"),
         ({"phase": FINISHING, "verdict": None}, "no pendingVerdict"),
-        ({"verdict": {"result": "Maybe"}}, "the result in its verdict is 'Maybe'"),
-        ({"roles": {"worker": 3}}, "one of its roles"),
-        ({"history": ["started"]}, "an entry of its history"),
+        ({"verdict": {"result": "Maybe", "at": 1}}, "the result in its verdict is 'Maybe'"),
+        ({"roles": {"worker": 3}}, "'worker' in 'roles' of the record is 3, not a JSON object"),
+        ({"history": ["started"]}, "an entry of 'history' of the record is 'started'"),
     ],
 )
 def test_a_damaged_record_is_refused_with_the_reason(change, problem):

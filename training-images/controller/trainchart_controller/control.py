@@ -8,27 +8,31 @@ from __future__ import annotations
 
 import queue
 import time
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from trainchart_controller.api import Api, ApiError
 from trainchart_controller.backoff import Backoff
 from trainchart_controller.console import TroubleLog, print_line
+from trainchart_controller.launchers import LeaderPoll, fetch_logs
 from trainchart_controller.pod_watch import PodList, PodWatch, Sighting, WatchTimes
-from trainchart_controller.release import Release
+from trainchart_controller.release import Release, Superseded
 from trainchart_controller.settings import Settings
-from trainchart_runtime.run_observation import Observation, PodView
-from trainchart_runtime.run_rules import Decision, Notice, decide
+from trainchart_runtime.pod_problems import Event
+from trainchart_runtime.run_observation import LeaderReport, Observation, PodView, SetView, find_task
+from trainchart_runtime.run_plan import Decision, Notice, resolve_group
+from trainchart_runtime.run_rules import decide
 from trainchart_runtime.run_state import RunState, StateError
 
 REREAD_SECONDS = 5.0
 """Others may change replicas, which shows in the pods: they are read again when pods change, at most so often."""
 QUIET_REREAD_SECONDS = 300.0
+_UNSETTLED_REREAD_SECONDS = 1.0
+"""Kubernetes has not looked at a set's last change yet."""
+_FIRST_EVENTS_SECONDS = 3.0
+"""Pods need a moment to start; then what keeps them from it is asked for."""
+_EVENTS_SECONDS = 20.0
 _GATHER_SECONDS = 0.05
 """Pods come and go in groups: what arrives so close together is decided at once."""
-
-
-class Superseded(Exception):
-    """The record belongs to a run that began after this controller."""
 
 
 class Controller:
@@ -42,6 +46,7 @@ class Controller:
         self._release = Release(connect(), settings)
         plan = settings.plan
         self._watch = PodWatch(connect(), plan.cluster, settings.namespace, settings.selector, times)
+        self._leader = LeaderPoll(plan.cluster, self._watch.sightings)
         self._backoff = Backoff((times or WatchTimes()).first_retry)
         self._trouble = TroubleLog("controlling the run")
         self._event_trouble = TroubleLog("creating Events")
@@ -50,16 +55,19 @@ class Controller:
         """None until the first list has come."""
         self._state: Optional[RunState] = None
         self._is_state_read = False
-        self._is_ours = False
-        """This process has seen or begun its own run in the record: another one there has followed it."""
-        self._sets: Dict[str, int] = {}
+        self._sets: Dict[str, SetView] = {}
         self._sets_due = 0.0
-        """time.monotonic() at which the replicas must be read again."""
+        """time.monotonic() at which the sets must be read again."""
         self._sets_read_at = -QUIET_REREAD_SECONDS
+        self._report: Optional[LeaderReport] = None
+        self._events: Sequence[Event] = ()
+        self._events_due: Optional[float] = None
+        """time.monotonic() at which Events must be read; None while nobody needs them."""
 
     def run(self) -> int:
         """Return the controller's exit code once the run is over."""
         self._watch.start()
+        self._leader.start()
         while True:
             try:
                 decision = self._step()
@@ -85,38 +93,56 @@ class Controller:
     def _step(self) -> Optional[Decision]:
         """Do what follows from what is known; None while too little is."""
         if not self._is_state_read:
-            self._read_state()
+            self._state = self._release.read_state()
+            self._is_state_read = True
         if time.monotonic() >= self._sets_due:
-            self._sets = self._release.read_replicas()
-            self._sets_read_at = time.monotonic()
-            self._sets_due = self._sets_read_at + QUIET_REREAD_SECONDS
+            self._read_sets()
         if self._pods is None:
             return None
-        seen = Observation(time.time(), tuple(self._pods.values()), dict(self._sets))
+        if self._events_due is not None and time.monotonic() >= self._events_due:
+            self._events = self._release.read_events()
+            self._events_due = time.monotonic() + _EVENTS_SECONDS
+        pods = tuple(self._pods.values())
+        seen = Observation(time.time(), pods, dict(self._sets), self._events, self._report)
         decision = decide(self._settings.plan, seen, self._state)
         if not decision.is_recorded:
-            self._release.write_state(decision.state)
+            self._release.write_state(decision.state, self._fetch_logs(decision))
             self._state = decision.state
-            self._is_ours = True
+        self._act(decision)
+        return decision
+
+    def _act(self, decision: Decision) -> None:
         for notice in decision.notices:
             print_line(f"{notice.reason}: {notice.message}")
         # Events come last, and are not forgotten when a scale fails.
         self._untold += decision.notices
         for change in decision.scales:
-            self._sets[change.set_name] = self._release.scale(change)
+            replicas = self._release.scale(change)
+            self._sets[change.set_name] = self._sets[change.set_name]._replace(replicas=replicas)
             print_line(f"scaled {change.set_name} to {change.replicas}")
+        for deletion in decision.deletions:
+            self._release.delete(deletion)
+            print_line(f"deleted {deletion.pod_name}" + (", without its node's word" if deletion.is_forced else ""))
         while self._untold:
             self._tell(self._untold.pop(0))
-        return decision
+        if not decision.wants_events:
+            self._events, self._events_due = (), None
+        elif self._events_due is None:
+            self._events_due = time.monotonic() + _FIRST_EVENTS_SECONDS
 
-    def _read_state(self) -> None:
-        state = self._release.read_state()
-        is_own = state is not None and state.run_id == self._settings.plan.run_id
-        if self._is_ours and state is not None and not is_own:
-            raise Superseded(f"run {state.run_id!r} has followed run {self._settings.plan.run_id!r}")
-        self._state = state
-        self._is_state_read = True
-        self._is_ours = self._is_ours or is_own
+    def _read_sets(self) -> None:
+        self._sets = self._release.read_sets()
+        self._sets_read_at = time.monotonic()
+        is_settled = all(view.revision for view in self._sets.values())
+        self._sets_due = self._sets_read_at + (QUIET_REREAD_SECONDS if is_settled else _UNSETTLED_REREAD_SECONDS)
+
+    def _fetch_logs(self, decision: Decision) -> Mapping[str, Any]:
+        if not decision.keeps_logs:
+            return {}
+        cluster = resolve_group(self._settings.plan.cluster, decision.state.replicas)
+        verdict = decision.state.verdict
+        task = find_task(cluster, verdict.pod) if verdict else None
+        return fetch_logs(cluster, [task] if task else [])
 
     def _tell(self, notice: Notice) -> None:
         """Create an Event if that is possible: the record says the same, so nothing waits for it."""
@@ -127,7 +153,7 @@ class Controller:
             self._event_trouble.fail(err)
 
     def _resolve_wait(self, decision: Optional[Decision]) -> float:
-        wait = self._sets_due - time.monotonic()
+        wait = min(self._sets_due, self._events_due or self._sets_due) - time.monotonic()
         if decision is not None and decision.wake_at is not None:
             wait = min(wait, decision.wake_at - time.time())
         return max(wait, 0.0)
@@ -151,6 +177,9 @@ class Controller:
     def _take_in(self, sighting: Sighting) -> None:
         if isinstance(sighting, Exception):
             raise RuntimeError("the watch of the pods has failed") from sighting
+        if isinstance(sighting, LeaderReport):
+            self._report = sighting
+            return
         if isinstance(sighting, PodList):
             self._pods = {pod.name: pod for pod in sighting.pods}
         elif self._pods is not None and sighting.pod is not None:

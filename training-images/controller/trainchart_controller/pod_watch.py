@@ -15,7 +15,7 @@ from trainchart_controller.api import Api, ApiError, Gone
 from trainchart_controller.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
 from trainchart_controller.console import TroubleLog
 from trainchart_runtime.cluster import Cluster
-from trainchart_runtime.run_observation import PodView, parse_pod
+from trainchart_runtime.run_observation import LeaderReport, PodView, parse_pod
 
 _PAGE = 100
 """Pods in one answer: a thousand at once would be ten megabytes of JSON, and several times that in memory."""
@@ -34,7 +34,7 @@ class PodChange(NamedTuple):
     pod: Optional[PodView]
 
 
-Sighting = Union[PodList, PodChange, Exception]
+Sighting = Union[PodList, PodChange, LeaderReport, Exception]
 """An exception is a bug of ours: the thread is at its end, and the controller must not go on blind."""
 
 

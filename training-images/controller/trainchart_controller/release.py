@@ -1,17 +1,29 @@
-"""The release's objects that the controller writes: its record, the replicas of its sets, and Events."""
+"""The release's objects that the controller reads and writes: its record, its sets, pods that must go, and Events."""
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from urllib.parse import urlencode
 
-from trainchart_controller.api import Api, NotFound
+from trainchart_controller.api import Api, Conflict, NotFound
 from trainchart_controller.settings import Settings
-from trainchart_runtime.contract import STATE_KEY
-from trainchart_runtime.run_rules import Notice, Scale
+from trainchart_runtime.contract import LOGS_KEY, PLAN_ANNOTATION, STATE_KEY
+from trainchart_runtime.pod_problems import Event, parse_event
+from trainchart_runtime.run_observation import SetView, parse_set
+from trainchart_runtime.run_plan import Deletion, Notice, Scale
 from trainchart_runtime.run_state import RunState, StateError, dump_state, parse_state
 
 _COMPONENT = "trainchart-controller"
+_CLAIM = "PersistentVolumeClaim"
+"""Claims have names of any kind: which of them are this release's, its pods say."""
+_EVENT_PAGES = 4
+"""Pages of 500 Events that are read at most: more of them say nothing new."""
+
+
+class Superseded(Exception):
+    """The release has another plan by now, which another controller follows."""
 
 
 class Release:
@@ -23,32 +35,41 @@ class Release:
         namespace = settings.namespace
         self._record_path = f"/api/v1/namespaces/{namespace}/configmaps/{settings.state_name}"
         self._sets_path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+        self._pods_path = f"/api/v1/namespaces/{namespace}/pods"
         self._events_path = f"/api/v1/namespaces/{namespace}/events"
         self._version = ""
         self._uid = ""
 
     def read_state(self) -> Optional[RunState]:
-        """Return the recorded state, None where there is none yet; raises StateError for a damaged one."""
+        """Return the recorded state, None where there is none yet.
+
+        Raises StateError for a damaged one, and Superseded where the record is for another plan.
+        """
         found = self._api.request("GET", self._record_path)
         self._remember(found)
+        plan = ((found.get("metadata") or {}).get("annotations") or {}).get(PLAN_ANNOTATION)
+        if plan and plan != self._settings.plan_id:
+            raise Superseded(f"plan {plan} has followed plan {self._settings.plan_id}")
         text = (found.get("data") or {}).get(STATE_KEY)
         try:
             return parse_state(text) if text else None
         except StateError as err:
             raise StateError(f"the record in ConfigMap {self._settings.state_name} is unusable: {err}") from err
 
-    def write_state(self, state: RunState) -> None:
-        """Record the state; raises Conflict where somebody else has written since it was read."""
-        metadata = {"resourceVersion": self._version}
-        body = {"metadata": metadata, "data": {STATE_KEY: dump_state(state)}}
+    def write_state(self, state: RunState, logs: Mapping[str, Any]) -> None:
+        """Record the state, and `logs` if there are any; raises Conflict where it has changed since it was read."""
+        data = {STATE_KEY: dump_state(state)}
+        if logs:
+            data[LOGS_KEY] = json.dumps(logs)
+        body = {"metadata": {"resourceVersion": self._version}, "data": data}
         self._remember(self._api.request("PATCH", self._record_path, body))
 
-    def read_replicas(self) -> Dict[str, int]:
-        """Return what every set of the run is told to have; a set that does not exist is left out."""
+    def read_sets(self) -> Dict[str, SetView]:
+        """Return the sets of the run; one that does not exist is left out."""
         found = {}
         for role in self._settings.plan.cluster.roles.values():
             try:
-                found[role.name] = _replicas(self._api.request("GET", f"{self._sets_path}/{role.name}/scale"))
+                found[role.name] = parse_set(self._api.request("GET", f"{self._sets_path}/{role.name}"))
             except NotFound:
                 continue
         return found
@@ -56,7 +77,36 @@ class Release:
     def scale(self, change: Scale) -> int:
         """Give a set its replicas and return what it is told to have."""
         body = {"spec": {"replicas": change.replicas}}
-        return _replicas(self._api.request("PATCH", f"{self._sets_path}/{change.set_name}/scale", body))
+        answer = self._api.request("PATCH", f"{self._sets_path}/{change.set_name}/scale", body)
+        # A replica number of 0 is left out of the JSON.
+        return int((answer.get("spec") or {}).get("replicas") or 0)
+
+    def delete(self, deletion: Deletion) -> None:
+        """Delete a pod, if it is still the one that was meant."""
+        body: Dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": deletion.uid}}
+        if deletion.is_forced:
+            body["gracePeriodSeconds"] = 0
+        try:
+            self._api.request("DELETE", f"{self._pods_path}/{deletion.pod_name}", body)
+        except (NotFound, Conflict):
+            # Gone already, or another pod has taken its name.
+            pass
+
+    def read_events(self) -> Sequence[Event]:
+        """Return the warnings about the release's sets, pods and claims."""
+        names = tuple(role.name for role in self._settings.plan.cluster.roles.values())
+        query: Dict[str, Any] = {"fieldSelector": "type=Warning", "limit": 500}
+        found: Tuple[Event, ...] = ()
+        for _ in range(_EVENT_PAGES):
+            page = self._api.request("GET", f"{self._events_path}?{urlencode(query)}")
+            events = (parse_event(item) for item in page.get("items") or ())
+            found += tuple(
+                each for each in events if each.kind == "PersistentVolumeClaim" or each.name.startswith(names)
+            )
+            query["continue"] = (page.get("metadata") or {}).get("continue") or ""
+            if not query["continue"]:
+                break
+        return found
 
     def tell(self, notice: Notice) -> None:
         """Create an Event on the record."""
@@ -80,8 +130,3 @@ class Release:
     def _remember(self, record: Mapping[str, Any]) -> None:
         metadata = record.get("metadata") or {}
         self._version, self._uid = metadata.get("resourceVersion") or "", metadata.get("uid") or ""
-
-
-def _replicas(scale: Mapping[str, Any]) -> int:
-    # A replica number of 0 is left out of the JSON.
-    return int((scale.get("spec") or {}).get("replicas") or 0)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import ClusterDescriptionError, deciding_tasks, parse_cluster
-from trainchart_runtime.run_rules import RunPlan
+from trainchart_runtime.run_plan import CHANGE_POLICIES, DESIRED_STATES, RunPlan
 
 _MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -20,6 +20,7 @@ class Settings(NamedTuple):
     """Everything the controller knows before its first request."""
 
     plan: RunPlan
+    plan_id: str
     release: str
     namespace: str
     pod_name: str
@@ -51,7 +52,12 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
             max_restarts=int(_number(document, "maxRestarts")),
             start_deadline_seconds=_number(document, "startDeadlineSeconds"),
             evaluator_grace_seconds=_number(document, "evaluatorGraceSeconds"),
+            active_deadline_seconds=_number(document, "activeDeadlineSeconds"),
+            desired_state=_word(document, "desiredState", DESIRED_STATES),
+            on_change=_word(document, "onChange", CHANGE_POLICIES),
+            force_delete_lost=document.get("forceDeleteLostPods") is True,
         ),
+        plan_id=_required(environ, contract.PLAN_ID),
         release=_required(environ, contract.RELEASE),
         namespace=_required(environ, contract.NAMESPACE),
         pod_name=_required(environ, contract.POD_NAME),
@@ -85,6 +91,13 @@ def _number(document: Mapping[str, Any], key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
         raise ContractError(f"{contract.RUN_SETTINGS} needs {key!r} as a number of at least 0, not {value!r}")
     return float(value)
+
+
+def _word(document: Mapping[str, Any], key: str, known: Sequence[str]) -> str:
+    value = document.get(key)
+    if value not in known:
+        raise ContractError(f"{contract.RUN_SETTINGS} needs {key!r} as one of {', '.join(known)}, not {value!r}")
+    return str(value)
 
 
 def _dump_selector(document: Mapping[str, Any]) -> str:

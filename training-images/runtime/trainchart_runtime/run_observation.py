@@ -5,16 +5,18 @@ Parsing only. A pod object has some ten kilobytes, a PodView a few hundred bytes
 
 from __future__ import annotations
 
-import calendar
-import re
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import RUN_ID, TRAINING_CONTAINER
+from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_pod_problem, parse_time
+from trainchart_runtime.progress import parse_metrics, parse_number
 from trainchart_runtime.termination import Termination, parse_termination
 
-_MESSAGE_LIMIT = 500
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
+_REVISION_LABEL = "controller-revision-hash"
+_BACKING_OFF = "CrashLoopBackOff"
+LOST_SECONDS = 30.0
+"""A pod that is still there so long after the end of its grace period is on a node that does not answer."""
 
 
 class ContainerEnd(NamedTuple):
@@ -45,18 +47,54 @@ class PodView(NamedTuple):
     """None where the pod does not say."""
     node: str = ""
     is_running: bool = False
-    is_deleting: bool = False
-    problem: str = ""
-    """Why the container does not run: the scheduler's, the kubelet's or the eviction's message."""
+    is_backing_off: bool = False
+    """The kubelet waits before it starts the container again."""
+    gone_by: float = 0.0
+    """Unix time at which a pod that is being deleted should have gone; 0 for one that is not."""
+    revision: str = ""
+    """Of its StatefulSet's template."""
+    problem: Optional[Problem] = None
+    """What keeps it from running, as far as its status tells."""
     restarts: int = 0
     ends: Sequence[ContainerEnd] = ()
     """The ends that Kubernetes still remembers, newest first; never more than two."""
+
+    @property
+    def is_deleting(self) -> bool:
+        return self.gone_by > 0
 
     @property
     def deaths(self) -> int:
         """How often the container of this pod has ended."""
         ended_now = 1 if self.ends and not self.is_running else 0
         return self.restarts + ended_now
+
+    def is_lost(self, now: float) -> bool:
+        """Say whether a pod that should be gone will not go by itself."""
+        return self.is_deleting and now >= self.gone_by + LOST_SECONDS
+
+
+class SetView(NamedTuple):
+    """One StatefulSet of the run."""
+
+    replicas: int
+    """What it is told to have."""
+    revision: str = ""
+    """Of the pods that it would create now; empty until Kubernetes has looked at its last change."""
+
+
+class LeaderReport(NamedTuple):
+    """What the leading task's launcher says over HTTP."""
+
+    attempt: int
+    own_failures: int = 0
+    peer_failures: int = 0
+    cause: str = ""
+    """Of the last failure."""
+    error: str = ""
+    step: Optional[int] = None
+    examples_per_second: Optional[float] = None
+    metrics: Mapping[str, float] = {}
 
 
 class Observation(NamedTuple):
@@ -65,8 +103,11 @@ class Observation(NamedTuple):
     now: float
     """Unix time."""
     pods: Sequence[PodView]
-    sets: Mapping[str, int]
-    """StatefulSet name → replicas it is told to have. A set that does not exist is not listed."""
+    sets: Mapping[str, SetView]
+    """By name. A set that does not exist is not listed."""
+    events: Sequence[Event] = ()
+    """Warnings about the release's pods, sets and claims, where they were asked for."""
+    report: Optional[LeaderReport] = None
 
 
 def find_task(cluster: Cluster, pod_name: str) -> Optional[Task]:
@@ -97,10 +138,42 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         run_id=_find_run_id(spec),
         node=spec.get("nodeName") or "",
         is_running="running" in current,
-        is_deleting=bool(metadata.get("deletionTimestamp")),
-        problem=_find_problem(status, current),
+        is_backing_off=(current.get("waiting") or {}).get("reason") == _BACKING_OFF,
+        gone_by=parse_time(metadata.get("deletionTimestamp")),
+        revision=(metadata.get("labels") or {}).get(_REVISION_LABEL) or "",
+        problem=find_pod_problem(pod),
         restarts=container.get("restartCount") or 0,
         ends=tuple(ends),
+    )
+
+
+def parse_set(item: Mapping[str, Any]) -> SetView:
+    """Reduce a StatefulSet object of the Kubernetes API."""
+    metadata, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
+    is_seen = (status.get("observedGeneration") or 0) >= (metadata.get("generation") or 1)
+    return SetView(
+        # A replica number of 0 is left out of the JSON.
+        replicas=int(spec.get("replicas") or 0),
+        revision=(status.get("updateRevision") or "") if is_seen else "",
+    )
+
+
+def parse_report(document: Any) -> Optional[LeaderReport]:
+    """Read a launcher's /status, parsed from JSON; None for anything else."""
+    if not isinstance(document, dict):
+        return None
+    numbers = {key: parse_number(document.get(key)) for key in ("attempt", "ownFailures", "peerFailures", "step")}
+    if numbers["attempt"] is None:
+        return None
+    return LeaderReport(
+        attempt=int(numbers["attempt"]),
+        own_failures=int(numbers["ownFailures"] or 0),
+        peer_failures=int(numbers["peerFailures"] or 0),
+        cause=str(document.get("lastCause") or ""),
+        error=str(document.get("lastError") or "")[:MESSAGE_LIMIT],
+        step=None if numbers["step"] is None else int(numbers["step"]),
+        examples_per_second=parse_number(document.get("examplesPerSecond")),
+        metrics=parse_metrics(document.get("metrics")),
     )
 
 
@@ -122,26 +195,7 @@ def _parse_end(terminated: Mapping[str, Any]) -> ContainerEnd:
     return ContainerEnd(
         exit_code=terminated.get("exitCode") or 0,
         reason=terminated.get("reason") or "",
-        detail="" if termination else message[:_MESSAGE_LIMIT],
+        detail="" if termination else message[:MESSAGE_LIMIT],
         termination=termination,
-        finished_at=_parse_time(terminated.get("finishedAt")),
+        finished_at=parse_time(terminated.get("finishedAt")),
     )
-
-
-def _find_problem(status: Mapping[str, Any], current: Mapping[str, Any]) -> str:
-    waiting = current.get("waiting") or {}
-    parts: Tuple[str, ...] = ()
-    if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-        parts = (waiting["reason"], waiting.get("message") or "")
-    elif status.get("reason"):
-        parts = (status["reason"], status.get("message") or "")
-    else:
-        for condition in status.get("conditions") or ():
-            if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-                parts = (condition.get("reason") or "", condition.get("message") or "")
-    return ": ".join(part for part in parts if part)[:_MESSAGE_LIMIT]
-
-
-def _parse_time(text: Any) -> float:
-    match = _TIME.fullmatch(text) if isinstance(text, str) else None
-    return float(calendar.timegm(tuple(int(part) for part in match.groups()))) if match else 0.0

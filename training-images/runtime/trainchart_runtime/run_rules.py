@@ -1,230 +1,246 @@
 """The rules of a run: from what is seen and what is recorded to what is recorded next, scaled and said.
 
 Pure and level-triggered: `decide` gets the whole picture every time and may be asked twice, late, or by another
-controller, and the answer is right for what is there. How a failure becomes a verdict is in run_verdict.py.
+controller, and the answer is right for what is there. What pods go through is in run_troubles.py, when a verdict is
+due in run_judge.py, what it says in run_verdict.py, and what the sets are told in run_scaling.py.
 """
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
-from trainchart_runtime.cluster import CHIEF, EVALUATOR, WORKER, Cluster, Task, deciding_tasks
+from trainchart_runtime import causes
+from trainchart_runtime.cluster import Cluster, deciding_tasks
 from trainchart_runtime.contract import EXIT_TRAINING_FAILED
-from trainchart_runtime.run_observation import Observation, PodView
+from trainchart_runtime.run_judge import SETTLE_SECONDS, conclude, judge, list_names
+from trainchart_runtime.run_observation import LOST_SECONDS, Observation, PodView
+from trainchart_runtime.run_plan import (
+    DESIRED_RUNNING,
+    DESIRED_STOPPED,
+    DESIRED_SUSPENDED,
+    FINISH_FIRST,
+    Decision,
+    Notice,
+    RunPlan,
+    resolve_group,
+)
+from trainchart_runtime.run_scaling import resolve_deletions, resolve_scales
 from trainchart_runtime.run_state import (
     ENDED_PHASES,
     FAILED,
     FINISHING,
+    RESTARTING,
     RUNNING,
     STARTING,
     STATE_LOST,
+    STOPPED,
     STOPPING,
     SUCCEEDED,
+    SUSPENDED,
     RoleState,
     RunState,
-    Verdict,
     enter_phase,
 )
-from trainchart_runtime.run_verdict import explain_failure, explain_late_start, explain_success, find_failures
-from trainchart_runtime.termination import Termination
+from trainchart_runtime.run_troubles import (
+    find_missing,
+    note_deaths,
+    note_disruptions,
+    note_problems,
+    note_report,
+)
+from trainchart_runtime.run_verdict import (
+    explain_stop,
+)
 
-ROLE_REPORT_SECONDS = 10.0
+REPORT_SECONDS = 10.0
 """Counts of pods alone are recorded so often at most: a start of a thousand pods is not a thousand writes."""
-
-
-class RunPlan(NamedTuple):
-    """What the chart asks of the controller; fixed for a controller's life."""
-
-    run_id: str
-    cluster: Cluster
-    max_restarts: int
-    start_deadline_seconds: float
-    evaluator_grace_seconds: float
-
-
-class Notice(NamedTuple):
-    """Something to tell: one log line and one Event."""
-
-    reason: str
-    message: str
-    is_warning: bool = False
-
-
-class Scale(NamedTuple):
-    """One StatefulSet that must get another number of replicas."""
-
-    set_name: str
-    replicas: int
-
-
-class Decision(NamedTuple):
-    """What to do now, in this order: record the state, scale, tell, leave."""
-
-    state: RunState
-    is_recorded: bool
-    """False: `state` must be recorded first. A scale is never without a record, whose precondition keeps a
-    controller that was replaced from acting."""
-    scales: Sequence[Scale] = ()
-    notices: Sequence[Notice] = ()
-    wake_at: Optional[float] = None
-    """Unix time at which to ask again, even if nothing changes."""
-    exit_code: Optional[int] = None
+PROGRESS_SECONDS = 30.0
+"""So is the step of a training."""
 
 
 def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> Decision:
     """Return what follows from one look at the release."""
     state = recorded if recorded and recorded.run_id == plan.run_id else _begin(plan, seen, recorded)
+    group = resolve_group(plan.cluster, state.replicas)
     own = [pod for pod in seen.pods if pod.run_id in (None, plan.run_id)]
+    has_strangers = len(own) < len(seen.pods)
+    state = _note(plan, group, seen, own, state)
     if state.phase in (STARTING, RUNNING, FINISHING):
-        state = _judge(plan, own, state, seen.now)
-    if state.phase == STOPPING and not seen.pods and not any(seen.sets.values()):
-        assert state.verdict is not None
-        state = enter_phase(state, state.verdict.result, seen.now, "every pod is gone")
-    state = state._replace(roles=_count_roles(plan.cluster, own))
-    scales = _resolve_scales(plan, seen, state, has_strangers=len(own) < len(seen.pods))
-    is_recorded, wake_at = _resolve_recording(plan, state, recorded, seen.now)
-    if scales or not is_recorded:
+        state = judge(plan, group, own, state, seen.now)
+    state = _follow_wishes(plan, seen, own, state)
+    state = _leave_pods_behind(plan, seen, state)
+    group = resolve_group(plan.cluster, state.replicas)
+    state = state._replace(roles=_count_roles(group, own, state))
+    scales = resolve_scales(group, seen, state, has_strangers)
+    deletions = resolve_deletions(plan, group, seen, own, state)
+    is_recorded, wake_at = _resolve_recording(plan, seen, state, recorded)
+    if scales or deletions or not is_recorded:
         is_recorded, state = False, state._replace(updated=seen.now)
-    is_over = state.phase in ENDED_PHASES and not scales and (not seen.pods or state.phase == STATE_LOST)
+    is_over = state.phase in ENDED_PHASES and not scales and (_are_gone(seen) or state.phase == STATE_LOST)
     return Decision(
         state=state,
         is_recorded=is_recorded,
         scales=scales,
+        deletions=deletions,
         notices=_find_notices(state, recorded),
+        wants_events=_wants_events(group, own, state),
+        keeps_logs=state.phase == STOPPING and (recorded is None or recorded.phase != STOPPING),
         wake_at=wake_at,
-        exit_code=None if not is_over else EXIT_TRAINING_FAILED if state.phase == FAILED else 0,
+        exit_code=None if not is_over else EXIT_TRAINING_FAILED if state.phase in (FAILED, STOPPED) else 0,
     )
 
 
 def _begin(plan: RunPlan, seen: Observation, earlier: Optional[RunState]) -> RunState:
     """Return the first state of a run, or STATE_LOST where a run has ended that nobody remembers."""
-    state = RunState(plan.run_id, STARTING, since=seen.now, updated=seen.now)
+    state = RunState(plan.run_id, STARTING, since=seen.now, updated=seen.now, active_since=seen.now)
+    state = state._replace(replicas=_replicas(plan.cluster))
     if earlier is not None:
         return enter_phase(state, STARTING, seen.now, f"follows run {earlier.run_id!r} ({earlier.phase})")
-    if seen.sets and not any(seen.sets.values()):
+    is_stopped = bool(seen.sets) and not any(view.replicas for view in seen.sets.values())
+    if is_stopped and plan.desired_state == DESIRED_RUNNING:
         # A new StatefulSet without replicas gets 1: only a controller has set it to 0.
         lost = "the record of this run is gone, but its pods were stopped: nothing is started; set another run.id"
         return enter_phase(state, STATE_LOST, seen.now, lost)
     return enter_phase(state, STARTING, seen.now, "a new run")
 
 
-def _judge(plan: RunPlan, own: Sequence[PodView], state: RunState, now: float) -> RunState:
-    """Return `state` after the successes, failures and deadlines that are due."""
-    deciding = deciding_tasks(plan.cluster)
-    evaluators = plan.cluster.tasks(EVALUATOR)
-    state = _note_successes(state, own, {*deciding, *evaluators})
-    failures = find_failures(own, plan.run_id, plan.max_restarts)
-    if state.phase != FINISHING:
-        leader = deciding[0]
-        if str(leader) in state.succeeded:
-            success = explain_success([pod for pod in own if pod.task == leader], now)
-            state = enter_phase(state._replace(pending_verdict=success), FINISHING, now, f"{leader} succeeded")
-        elif failures:
-            return _conclude(state, explain_failure(own, failures, now), now)
-        else:
-            return _follow_start(plan, own, state, now)
-    late = [task for task in deciding if str(task) not in state.succeeded]
-    # The leader is done: only a failure of a task whose own work is needed, and not its end's echo, still counts.
-    own_faults = {pod.name: failures[pod.name] for pod in own if pod.task in late and pod.name in failures}
-    verdict = explain_failure(own, own_faults, now, only_origins=True)
-    if verdict is not None:
-        return _conclude(state, verdict, now)
-    ended = {pod.task for pod in own if pod.name in failures}
-    late += [task for task in evaluators if str(task) not in state.succeeded]
-    late = [task for task in late if task not in ended]
-    if late and now < state.since + plan.evaluator_grace_seconds:
+def _note(plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
+    """Return `state` with what has happened to the pods, and the revisions that the attempt began with."""
+    if state.phase in (STARTING, RUNNING, FINISHING):
+        state = note_deaths(plan, own, state, seen.now)
+        state = note_disruptions(own, state, seen.now)
+        leader = deciding_tasks(group)[0]
+        state = note_report(next((pod for pod in own if pod.task == leader), None), seen.report, state, seen.now)
+        seen_first = {name: view.revision for name, view in seen.sets.items() if view.revision}
+        state = state._replace(revisions={**seen_first, **state.revisions})
+    return note_problems(group, seen, own, state)
+
+
+def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
+    """Return `state` after what the values ask for, and after an upgrade that changes pods."""
+    now = seen.now
+    if state.phase not in (STARTING, RUNNING, FINISHING, RESTARTING, SUSPENDED):
         return state
-    return _conclude(state, state.pending_verdict, now, late)
-
-
-def _note_successes(state: RunState, own: Sequence[PodView], awaited: Set[Task]) -> RunState:
-    known = set(state.succeeded)
-    new = {
-        str(pod.task)
+    if plan.desired_state == DESIRED_STOPPED:
+        return conclude(state, state.pending_verdict or explain_stop(state.progress, now), now)
+    if state.phase == FINISHING:
+        return state
+    if plan.desired_state == DESIRED_SUSPENDED:
+        if state.phase == SUSPENDED:
+            return state
+        return enter_phase(state, SUSPENDED, now, "run.desiredState is suspended: the pods save and go")
+    if state.phase == SUSPENDED:
+        state = state._replace(active_since=now)
+        return enter_phase(state, RESTARTING, now, "run.desiredState is running again")
+    if state.phase == RESTARTING:
+        return state
+    changed = [name for name, view in seen.sets.items() if view.revision and view.revision != state.revisions.get(name)]
+    mixed = [
+        pod.name
         for pod in own
-        if pod.task in awaited and any(end.succeeded and _is_of_run(end.termination, state.run_id) for end in pod.ends)
-    }
-    return state._replace(succeeded=(*state.succeeded, *sorted(new - known))) if new - known else state
+        if pod.revision and pod.revision != state.revisions.get(plan.cluster.roles[pod.task.task_type].name)
+    ]
+    if mixed:
+        return enter_phase(
+            state, RESTARTING, now, f"{list_names(mixed)} came back as an upgrade wants it, others did not"
+        )
+    if changed and plan.on_change != FINISH_FIRST:
+        return enter_phase(state, RESTARTING, now, f"an upgrade has changed the pods of {list_names(changed)}")
+    return state
 
 
-def _is_of_run(words: Optional[Termination], run_id: str) -> bool:
-    return words is None or words.run_id == run_id
-
-
-def _follow_start(plan: RunPlan, own: Sequence[PodView], state: RunState, now: float) -> RunState:
-    if state.phase != STARTING:
+def _leave_pods_behind(plan: RunPlan, seen: Observation, state: RunState) -> RunState:
+    """Return `state` in its next phase where it was only waiting for pods to go."""
+    if any(view.replicas for view in seen.sets.values()):
         return state
-    started = {pod.task for pod in own if not pod.is_deleting and (pod.is_running or pod.ends)}
-    missing = [task for task_type in plan.cluster.roles for task in plan.cluster.tasks(task_type)]
-    missing = [task for task in missing if task not in started]
-    if not missing:
-        return enter_phase(state, RUNNING, now, "every pod is running")
-    if now < state.since + plan.start_deadline_seconds:
-        return state
-    return _conclude(state, explain_late_start(plan.cluster, own, missing, now), now)
+    if state.phase == RESTARTING and not seen.pods:
+        state = state._replace(
+            attempt=state.attempt + 1,
+            replicas=_replicas(plan.cluster),
+            revisions={},
+            missing_since=None,
+            failure_seen_at=None,
+        )
+        return enter_phase(state, STARTING, seen.now, f"attempt {state.attempt}")
+    if state.phase == STOPPING and _are_gone(seen):
+        assert state.verdict is not None
+        lost = [f"{pod.name} on {pod.node}" for pod in seen.pods]
+        words = f"not waited for {list_names(lost)}, whose node does not answer" if lost else "every pod is gone"
+        return enter_phase(state, state.verdict.result, seen.now, words)
+    return state
 
 
-def _conclude(state: RunState, verdict: Optional[Verdict], now: float, late: Sequence[Task] = ()) -> RunState:
-    assert verdict is not None
-    verdict = verdict._replace(at=now)
-    words = verdict.result
-    if late:
-        names = ", ".join(str(task) for task in late[:5])
-        words += f"; not waited for any longer: {names}" + (f" and {len(late) - 5} more" if len(late) > 5 else "")
-    if verdict.result == FAILED:
-        words += f": {verdict.cause}, {verdict.pod or 'no pod'}: {verdict.error or verdict.sentence}"
-    return enter_phase(state._replace(verdict=verdict, pending_verdict=None), STOPPING, now, words)
+def _are_gone(seen: Observation) -> bool:
+    """Say whether no pod is left but those that a lost node keeps from going."""
+    return all(pod.is_lost(seen.now) for pod in seen.pods)
 
 
-def _count_roles(cluster: Cluster, own: Sequence[PodView]) -> Dict[str, RoleState]:
+def _replicas(cluster: Cluster) -> Dict[str, int]:
+    return {task_type: role.replicas for task_type, role in cluster.roles.items()}
+
+
+def _count_roles(group: Cluster, own: Sequence[PodView], state: RunState) -> Dict[str, RoleState]:
     counts = {}
-    for task_type, role in cluster.roles.items():
+    for task_type, role in group.roles.items():
         pods = [pod for pod in own if pod.task.task_type == task_type]
-        failures = sum(max(0, pod.deaths - sum(end.succeeded for end in pod.ends)) for pod in pods)
         running = sum(pod.is_running and not pod.is_deleting for pod in pods)
+        failures = sum(deaths.total for task, deaths in state.deaths.items() if task.rpartition("-")[0] == task_type)
         counts[task_type] = RoleState(role.replicas, running, failures)
     return counts
 
 
-def _resolve_scales(plan: RunPlan, seen: Observation, state: RunState, has_strangers: bool) -> Tuple[Scale, ...]:
-    """Return the sets whose replicas are not what they must be, those that write checkpoints first.
-
-    Told to stop together with ps and workers, a chief hangs in its last save.
-    """
-    if state.phase == STATE_LOST:
-        return ()
-    # Pods of another run must be gone before this run's start: two runs never train together.
-    is_stopped = state.phase in (STOPPING, SUCCEEDED, FAILED) or (state.phase == STARTING and has_strangers)
-    order = sorted(plan.cluster.roles, key=lambda role: (role != CHIEF, role != WORKER))
-    scales: List[Scale] = []
-    for task_type in order:
-        role = plan.cluster.roles[task_type]
-        wanted = 0 if is_stopped else role.replicas
-        if role.name in seen.sets and seen.sets[role.name] != wanted:
-            scales.append(Scale(role.name, wanted))
-    return tuple(scales)
+def _wants_events(group: Cluster, own: Sequence[PodView], state: RunState) -> bool:
+    """Say whether a pod is missing whose own status does not say why."""
+    if state.phase not in (STARTING, RUNNING, FINISHING):
+        return False
+    explained = {pod.task for pod in own if pod.problem and pod.problem.cause != causes.VOLUME_ERROR.name}
+    return any(task not in explained for task in find_missing(group, own))
 
 
 def _resolve_recording(
-    plan: RunPlan, state: RunState, recorded: Optional[RunState], now: float
+    plan: RunPlan, seen: Observation, state: RunState, recorded: Optional[RunState]
 ) -> Tuple[bool, Optional[float]]:
     """Return whether the record says enough, and when to ask again."""
+    deadlines = [pod.gone_by + LOST_SECONDS for pod in seen.pods if pod.is_deleting and not pod.is_lost(seen.now)]
+    deadlines += _find_deadlines(plan, state)
+    is_recorded = state == recorded
+    if recorded is not None and not is_recorded:
+        small = recorded._replace(roles=state.roles, problems=state.problems, progress=state.progress)
+        if state == small:
+            is_progress_only = (state.roles, state.problems) == (recorded.roles, recorded.problems)
+            until = recorded.updated + (PROGRESS_SECONDS if is_progress_only else REPORT_SECONDS)
+            is_recorded = recorded.updated <= seen.now < until
+            if is_recorded:
+                deadlines.append(until)
+    return is_recorded, min(deadlines, default=None)
+
+
+def _find_deadlines(plan: RunPlan, state: RunState) -> List[float]:
     deadlines = []
     if state.phase == STARTING:
         deadlines.append(state.since + plan.start_deadline_seconds)
     if state.phase == FINISHING:
         deadlines.append(state.since + plan.evaluator_grace_seconds)
-    is_recorded = state == recorded
-    if recorded is not None and not is_recorded and state == recorded._replace(roles=state.roles):
-        is_recorded = recorded.updated <= now < recorded.updated + ROLE_REPORT_SECONDS
-        if is_recorded:
-            deadlines.append(recorded.updated + ROLE_REPORT_SECONDS)
-    return is_recorded, min(deadlines, default=None)
+    if state.phase in (STARTING, RUNNING):
+        if plan.active_deadline_seconds:
+            deadlines.append(state.active_since + plan.active_deadline_seconds)
+        if state.failure_seen_at is not None:
+            deadlines.append(state.failure_seen_at + SETTLE_SECONDS)
+        if state.missing_since is not None:
+            deadlines.append(state.missing_since + plan.start_deadline_seconds)
+    return deadlines
 
 
 def _find_notices(state: RunState, recorded: Optional[RunState]) -> Tuple[Notice, ...]:
-    """Return a notice for every phase that was entered since the record."""
-    known = recorded.history if recorded and recorded.run_id == state.run_id else ()
-    is_bad = state.phase == STATE_LOST or (state.verdict is not None and state.verdict.result == FAILED)
-    new = [entry for entry in state.history if entry not in known]
-    return tuple(Notice(f"Run{entry.phase}", entry.message, is_bad) for entry in new)
+    """Return a notice for every incident and every phase that was entered since the record."""
+    known = recorded if recorded and recorded.run_id == state.run_id else None
+    told = set(known.incidents) if known else set()
+    notices = [
+        Notice("RunIncident", f"{each.pod} on {each.node}: {each.cause}: {each.error}; {each.action}", is_warning=True)
+        for each in state.incidents
+        if each not in told
+    ]
+    entered = set(known.history) if known else set()
+    is_bad = state.phase == STATE_LOST or (state.verdict is not None and state.verdict.result != SUCCEEDED)
+    notices += [Notice(f"Run{entry.phase}", entry.message, is_bad) for entry in state.history if entry not in entered]
+    return tuple(notices)

@@ -7,9 +7,9 @@ people with kubectl), so a field is never renamed: a change raises VERSION.
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Mapping, NamedTuple, Optional, Sequence
 
-from trainchart_runtime.progress import parse_metrics, parse_number
+from trainchart_runtime.records import RecordError, dump_record, parse_record
 
 VERSION = 1
 
@@ -18,17 +18,27 @@ STARTING = "Starting"
 RUNNING = "Running"
 FINISHING = "Finishing"
 """The leading task has succeeded; the evaluator, or the other workers, may finish their work."""
+RESTARTING = "Restarting"
+"""The pods are going, those that write checkpoints first; when all are gone, the next attempt starts."""
+SUSPENDED = "Suspended"
+"""Asked for in the values: there are no pods, or they are going, and the run can go on."""
 STOPPING = "Stopping"
 """The verdict is recorded; the pods are going."""
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
+STOPPED = "Stopped"
+"""Ended on request, before it had succeeded or failed."""
 STATE_LOST = "StateLost"
 """The sets say that a run was here, but its record is gone: nothing is started until a person decides."""
 
-PHASES = (STARTING, RUNNING, FINISHING, STOPPING, SUCCEEDED, FAILED, STATE_LOST)
-ENDED_PHASES = (SUCCEEDED, FAILED, STATE_LOST)
+VERDICTS = (SUCCEEDED, FAILED, STOPPED)
+PHASES = (STARTING, RUNNING, FINISHING, RESTARTING, SUSPENDED, STOPPING, *VERDICTS, STATE_LOST)
+ENDED_PHASES = (*VERDICTS, STATE_LOST)
 
 HISTORY_KEPT = 20
+PROBLEMS_KEPT = 20
+INCIDENTS_KEPT = 20
+"""The first of a run is kept as well: what came after it is often its consequence."""
 MESSAGE_LIMIT = 1000
 """Characters kept of one message: a scheduler's message about a thousand nodes must not fill the ConfigMap."""
 
@@ -41,7 +51,7 @@ class Verdict(NamedTuple):
     """How the run ended, and for a failure the first one: where, why, and the program's own words."""
 
     result: str
-    """SUCCEEDED or FAILED."""
+    """One of VERDICTS."""
     at: float
     cause: str = ""
     sentence: str = ""
@@ -62,6 +72,60 @@ class RoleState(NamedTuple):
     running: int = 0
     failures: int = 0
     """Ends of containers of the pods that exist now, successes left out."""
+
+
+class PodProblem(NamedTuple):
+    """What keeps a pod from running, or a set from creating it."""
+
+    subject: str
+    """Name of the pod."""
+    node: str
+    cause: str
+    message: str
+    since: float
+    """Unix time at which it was first seen."""
+
+
+class Incident(NamedTuple):
+    """Something that a pod did not survive, and what was done about it."""
+
+    at: float
+    pod: str
+    node: str
+    cause: str
+    action: str
+    exit_code: Optional[int] = None
+    error: str = ""
+    uid: str = ""
+
+
+class Deaths(NamedTuple):
+    """How often the container of one task has died without its launcher's last words."""
+
+    uid: str
+    """Of the pod that was seen last."""
+    earlier: int
+    """In the pods before it."""
+    current: int
+    """In this pod."""
+
+    @property
+    def total(self) -> int:
+        return self.earlier + self.current
+
+
+class RunProgress(NamedTuple):
+    """What the leading task's launcher reported last, and when its highest step was reached."""
+
+    at: float
+    attempt: int
+    """Start of the program in the leader's pod, from 1."""
+    step: Optional[int] = None
+    examples_per_second: Optional[float] = None
+    metrics: Mapping[str, float] = {}
+    best_step: Optional[int] = None
+    fruitless_restarts: int = 0
+    """Starts of the program since `best_step` was reached."""
 
 
 class HistoryEntry(NamedTuple):
@@ -89,6 +153,21 @@ class RunState(NamedTuple):
     verdict: Optional[Verdict] = None
     roles: Mapping[str, RoleState] = {}
     history: Sequence[HistoryEntry] = ()
+    active_since: float = 0.0
+    """Unix time from which the active deadline counts: the begin of the run, or when it was resumed last."""
+    replicas: Mapping[str, int] = {}
+    """Pods of each role in the present attempt; empty before the first one."""
+    revisions: Mapping[str, str] = {}
+    """StatefulSet → revision of its pods in the present attempt."""
+    failure_seen_at: Optional[float] = None
+    """A failure is to be judged, once those of the same moment have been reported too."""
+    missing_since: Optional[float] = None
+    """Since when a running training lacks a pod that it cannot do without."""
+    deaths: Mapping[str, Deaths] = {}
+    """By task, such as "ps-0"; only of tasks that have died."""
+    problems: Sequence[PodProblem] = ()
+    incidents: Sequence[Incident] = ()
+    progress: Optional[RunProgress] = None
 
 
 def enter_phase(state: RunState, phase: str, now: float, message: str) -> RunState:
@@ -99,21 +178,8 @@ def enter_phase(state: RunState, phase: str, now: float, message: str) -> RunSta
 
 def dump_state(state: RunState) -> str:
     """Return the state as JSON; people read it with kubectl, so it is indented."""
-    document = {
-        "version": VERSION,
-        "runId": state.run_id,
-        "phase": state.phase,
-        "attempt": state.attempt,
-        "since": state.since,
-        "updated": state.updated,
-        "verdict": _dump_verdict(state.verdict),
-        "pendingVerdict": _dump_verdict(state.pending_verdict),
-        "succeeded": list(state.succeeded),
-        "roles": {role: numbers._asdict() for role, numbers in state.roles.items()},
-        "history": [entry._asdict() for entry in state.history],
-    }
     # Text from a program may hold lone surrogates, which UTF-8 cannot carry: escaped, they come back as they were.
-    return json.dumps(document, indent=1)
+    return json.dumps({"version": VERSION, **dump_record(state)}, indent=1)
 
 
 def parse_state(text: str) -> RunState:
@@ -122,101 +188,20 @@ def parse_state(text: str) -> RunState:
         document = json.loads(text)
     except (ValueError, RecursionError) as err:
         raise StateError(f"it is not JSON: {err}") from err
-    if not isinstance(document, dict):
-        raise StateError("it is not a JSON object")
-    version = document.get("version")
+    version = document.get("version") if isinstance(document, dict) else None
     if version != VERSION:
-        raise StateError(f"its version is {version!r}, this controller reads {VERSION}")
-    phase = document.get("phase")
-    if phase not in PHASES:
-        raise StateError(f"its phase is {phase!r}, expected one of: {', '.join(PHASES)}")
-    state = RunState(
-        run_id=_field(document, "runId", str),
-        phase=phase,
-        since=_time(document, "since"),
-        updated=_time(document, "updated"),
-        attempt=_field(document, "attempt", int),
-        succeeded=tuple(str(task) for task in _field(document, "succeeded", list)),
-        pending_verdict=_parse_verdict(document, "pendingVerdict"),
-        verdict=_parse_verdict(document, "verdict"),
-        roles={role: _parse_role(numbers) for role, numbers in _field(document, "roles", dict).items()},
-        history=tuple(_parse_entry(entry) for entry in _field(document, "history", list)),
-    )
-    if (state.verdict is None) == (phase in (STOPPING, SUCCEEDED, FAILED)):
-        raise StateError(f"its phase {phase!r} and its verdict do not fit together")
-    if phase == FINISHING and state.pending_verdict is None:
-        raise StateError(f"its phase is {phase!r}, but it has no pendingVerdict")
+        raise StateError(f"its version is {version!r}, this program reads {VERSION}")
+    try:
+        state = parse_record(RunState, document, "the record")
+    except RecordError as err:
+        raise StateError(str(err)) from err
+    if state.phase not in PHASES:
+        raise StateError(f"its phase is {state.phase!r}, expected one of: {', '.join(PHASES)}")
+    for verdict in (state.verdict, state.pending_verdict):
+        if verdict is not None and verdict.result not in VERDICTS:
+            raise StateError(f"the result in its verdict is {verdict.result!r}")
+    if (state.verdict is None) == (state.phase in (STOPPING, *VERDICTS)):
+        raise StateError(f"its phase {state.phase!r} and its verdict do not fit together")
+    if state.phase == FINISHING and state.pending_verdict is None:
+        raise StateError(f"its phase is {state.phase!r}, but it has no pendingVerdict")
     return state
-
-
-_VERDICT_KEYS = {
-    "result": "result",
-    "at": "at",
-    "cause": "cause",
-    "sentence": "sentence",
-    "hint": "hint",
-    "pod": "pod",
-    "node": "node",
-    "exit_code": "exitCode",
-    "error": "error",
-    "step": "step",
-    "metrics": "metrics",
-    "lines": "lines",
-}
-
-
-def _dump_verdict(verdict: Optional[Verdict]) -> Optional[Dict[str, Any]]:
-    if verdict is None:
-        return None
-    return {_VERDICT_KEYS[field]: value for field, value in verdict._asdict().items()}
-
-
-def _parse_verdict(document: Mapping[str, Any], key: str) -> Optional[Verdict]:
-    found = document.get(key)
-    if found is None:
-        return None
-    if not isinstance(found, dict):
-        raise StateError(f"its {key} is not a JSON object")
-    if found.get("result") not in (SUCCEEDED, FAILED):
-        raise StateError(f"the result in its {key} is {found.get('result')!r}")
-    words = {name: _field(found, name, str) for name in ("cause", "sentence", "hint", "pod", "node", "error")}
-    return Verdict(
-        result=found["result"],
-        at=_time(found, "at"),
-        exit_code=_whole(found, "exitCode"),
-        step=_whole(found, "step"),
-        metrics=parse_metrics(found.get("metrics")),
-        lines=tuple(str(line) for line in _field(found, "lines", list)),
-        **words,
-    )
-
-
-def _parse_role(numbers: Any) -> RoleState:
-    if not isinstance(numbers, dict):
-        raise StateError("one of its roles is not a JSON object")
-    return RoleState(*(_field(numbers, name, int) for name in RoleState._fields))
-
-
-def _parse_entry(entry: Any) -> HistoryEntry:
-    if not isinstance(entry, dict):
-        raise StateError("an entry of its history is not a JSON object")
-    return HistoryEntry(_time(entry, "at"), _field(entry, "phase", str), _field(entry, "message", str))
-
-
-def _field(document: Mapping[str, Any], key: str, kind: type) -> Any:
-    value = document.get(key)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise StateError(f"its {key!r} is {value!r}, not {kind.__name__}")
-    return value
-
-
-def _time(document: Mapping[str, Any], key: str) -> float:
-    number = parse_number(document.get(key))
-    if number is None:
-        raise StateError(f"its {key!r} is {document.get(key)!r}, not a time")
-    return float(number)
-
-
-def _whole(document: Mapping[str, Any], key: str) -> Optional[int]:
-    number = parse_number(document.get(key))
-    return None if number is None else int(number)

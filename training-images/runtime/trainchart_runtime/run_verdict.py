@@ -10,25 +10,29 @@ from typing import Dict, Mapping, Optional, Sequence
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.run_observation import ContainerEnd, PodView
-from trainchart_runtime.run_state import FAILED, SUCCEEDED, Verdict
+from trainchart_runtime.run_state import FAILED, STOPPED, SUCCEEDED, Deaths, PodProblem, RunProgress, Verdict
+from trainchart_runtime.run_troubles import count_deaths, is_given_up, name_death
 from trainchart_runtime.termination import LINE_LIMIT, LINES_KEPT, Termination, find_first_failure, follows_a_peer
 
-_NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 
-
-def find_failures(pods: Sequence[PodView], run_id: str, max_restarts: int) -> Dict[str, Termination]:
+def find_failures(
+    pods: Sequence[PodView], run_id: str, max_restarts: int, deaths: Optional[Mapping[str, Deaths]] = None
+) -> Dict[str, Termination]:
     """Return pod name → failure that no restart will cure, for every such pod.
 
     A launcher leaves words only when it gives up. A container that died without any (out of memory, killed) is
-    restarted by Kubernetes, more often than `max_restarts` to no avail.
+    restarted by Kubernetes, or with its pod, more often than `max_restarts` to no avail. `deaths` remembers the pods
+    before these; without it, these count alone.
     """
     failures = {}
     for pod in pods:
         words = [end.termination for end in pod.ends if end.termination and end.termination.run_id == run_id]
+        died = (deaths or {}).get(str(pod.task))
+        total = died.total if died else 0 if deaths is not None else count_deaths(pod)
         if words:
             if not words[0].succeeded and words[0].cause != causes.TERMINATED.name:
                 failures[pod.name] = words[0]
-        elif pod.ends and not pod.ends[0].succeeded and pod.deaths > max_restarts:
+        elif pod.ends and not pod.ends[0].succeeded and is_given_up(max_restarts, pod, total):
             failures[pod.name] = _word(pod, pod.ends[0], run_id)
     return failures
 
@@ -78,22 +82,64 @@ def explain_success(leaders: Sequence[PodView], now: float) -> Verdict:
     return verdict
 
 
-def explain_late_start(cluster: Cluster, pods: Sequence[PodView], missing: Sequence[Task], now: float) -> Verdict:
-    """Return the verdict of a run that did not start in time, naming who was missing and why."""
+def explain_late_start(
+    group: Cluster, pods: Sequence[PodView], missing: Sequence[Task], problems: Sequence[PodProblem], now: float
+) -> Verdict:
+    """Return the verdict of a run whose pods did not all run in time, naming who was missing and why.
+
+    Its cause is what kept the first pod with a known problem; START_DEADLINE where nothing is known.
+    """
+    known = {problem.subject: problem for problem in problems}
     found = {pod.task: pod for pod in pods}
-    reasons = {task: _explain_missing(found.get(task)) for task in missing}
-    # A pod with a message of its own says more than one that was never created.
-    first = min(missing, key=lambda task: not (found.get(task) and found[task].problem))
+    names = {task: group.pod_name(task) for task in missing}
+    reasons = {
+        task: known[name].message if name in known else _explain_missing(found.get(task))
+        for task, name in names.items()
+    }
+    first = min(missing, key=lambda task: known[names[task]].since if names[task] in known else now + 1)
+    cause = causes.CAUSES[known[names[first]].cause] if names[first] in known else causes.START_DEADLINE
+    late = causes.START_DEADLINE.sentence
+    sentence = late if cause is causes.START_DEADLINE else f"{cause.sentence} {late}"
     return Verdict(
         result=FAILED,
         at=now,
-        cause=causes.START_DEADLINE.name,
-        sentence=causes.START_DEADLINE.sentence,
-        hint=causes.START_DEADLINE.hint,
-        pod=cluster.pod_name(first),
+        cause=cause.name,
+        sentence=sentence,
+        hint=cause.hint,
+        pod=names[first],
         node=found[first].node if first in found else "",
         error=reasons[first],
-        lines=tuple(f"{cluster.pod_name(task)}: {reasons[task]}"[:LINE_LIMIT] for task in missing[:LINES_KEPT]),
+        lines=tuple(f"{names[task]}: {reasons[task]}"[:LINE_LIMIT] for task in missing[:LINES_KEPT]),
+    )
+
+
+def explain_fruitless(leader: str, pods: Sequence[PodView], progress: RunProgress, now: float) -> Verdict:
+    """Return the verdict of a run that starts again and again and comes no further."""
+    node = next((pod.node for pod in pods if pod.name == leader), "")
+    error = f"{progress.fruitless_restarts} restarts since step {progress.best_step} was reached"
+    return _verdict(causes.NO_PROGRESS, now, progress)._replace(pod=leader, node=node, error=error)
+
+
+def explain_deadline(leader: str, seconds: float, progress: Optional[RunProgress], now: float) -> Verdict:
+    """Return the verdict of a run that took longer than it may."""
+    verdict = _verdict(causes.ACTIVE_DEADLINE, now, progress)
+    return verdict._replace(pod=leader, error=f"not finished after {seconds:.0f} s")
+
+
+def explain_stop(progress: Optional[RunProgress], now: float) -> Verdict:
+    """Return the verdict of a run that was ended on request."""
+    return _verdict(causes.STOPPED, now, progress)._replace(result=STOPPED)
+
+
+def _verdict(cause: causes.Cause, now: float, progress: Optional[RunProgress]) -> Verdict:
+    return Verdict(
+        result=FAILED,
+        at=now,
+        cause=cause.name,
+        sentence=cause.sentence,
+        hint=cause.hint,
+        step=progress.step if progress else None,
+        metrics=progress.metrics if progress else {},
     )
 
 
@@ -102,21 +148,13 @@ def _explain_missing(pod: Optional[PodView]) -> str:
         return "the pod was not created: see the events of its StatefulSet"
     if pod.is_deleting:
         return "the pod is being deleted"
-    return pod.problem or ("the container was not started" if pod.node else "the pod was not scheduled")
+    return "the container was not started" if pod.node else "the pod was not scheduled"
 
 
 def _word(pod: PodView, end: ContainerEnd, run_id: str) -> Termination:
     """Return what the launcher would have said."""
-    if end.reason == "OOMKilled":
-        cause = causes.OUT_OF_MEMORY
-    elif end.reason in _NOT_STARTABLE:
-        cause = causes.PROGRAM_MISSING
-    elif end.exit_code > 128:
-        cause = causes.KILLED
-    else:
-        cause = causes.CONTAINER_DIED
     return Termination(
-        cause=cause.name,
+        cause=name_death(end).name,
         exit_code=end.exit_code,
         task_type=pod.task.task_type,
         task_index=pod.task.task_index,

@@ -17,8 +17,25 @@
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "single.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "single.seconds" .Values.run.evaluatorGrace | int64)
+  "activeDeadlineSeconds" (include "single.seconds" .Values.run.activeDeadline | int64)
+  "desiredState" .Values.run.desiredState
+  "onChange" .Values.run.onChange
+  "forceDeleteLostPods" .Values.run.forceDeleteLostPods
   "selector" (dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "trainchart/training" "true")
 ) -}}
+{{- end -}}
+
+{{- /*
+Hash of all that the run depends on: the pods, the cluster, and how it is to be treated. It changes the Job's name, so that
+a new controller follows a new plan, and stands in the record's ConfigMap, so that an old one knows that it was replaced.
+*/}}
+{{- define "single.planId" -}}
+{{- $parts := list (include "single.runSettings" .) (include "single.cluster" .) -}}
+{{- range $role, $settings := .Values.roles -}}
+{{- $arguments := dict "context" $ "role" $role "settings" $settings "component" $role -}}
+{{- $parts = append $parts (include "single.podTemplate" $arguments) -}}
+{{- end -}}
+{{- join "\n" $parts | sha256sum | trunc 16 -}}
 {{- end -}}
 
 {{- /* The controller's Job. Its name holds the hash of this text: a Job cannot be changed, only replaced. */}}
@@ -99,6 +116,8 @@ template:
             value: {{ include "single.stateName" . }}
           - name: TRAINCHART_CLUSTER_FILE
             value: /etc/trainchart/cluster.json
+          - name: TRAINCHART_PLAN_ID
+            value: {{ include "single.planId" . | quote }}
           - name: TRAINCHART_RUN_SETTINGS
             value: {{ include "single.runSettings" . | quote }}
           - name: NVIDIA_VISIBLE_DEVICES

@@ -1,0 +1,107 @@
+{{- /* Template of a role's pods: (dict "context" $ "role" "worker" "settings" … "component" "worker"). */}}
+{{- define "<%= name %>.podTemplate" -}}
+metadata:
+  labels:
+    {{- include "<%= name %>.podLabels" . | nindent 4 }}
+  {{- with include "<%= name %>.annotations" (list .context.Values.podAnnotations .settings.podAnnotations) }}
+  annotations:
+    {{- . | nindent 4 }}
+  {{- end }}
+spec:
+  serviceAccountName: {{ include "<%= name %>.serviceAccountName" .context | quote }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  # The launcher must not be process 1: a SIGTERM that came before its handler would be lost.
+  shareProcessNamespace: true
+  terminationGracePeriodSeconds: {{ int64 .settings.stopGraceSeconds }}
+  {{- with .context.Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . | quote }}
+    {{- end }}
+  {{- end }}
+<% for field in pod_fields %>
+<% if field.key == "tolerations" %>
+  tolerations:
+    # A node that does not answer for so long has lost the pod.
+    {{- $patience := include "<%= name %>.seconds" .context.Values.run.lostNodeTimeout }}
+    - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: {{ $patience }}}
+    - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: {{ $patience }}}
+    {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+<% elif field.merge %>
+  {{- with include "<%= name %>.merged" (list .context.Values.<%= field.value %> .settings.<%= field.value %>) }}
+  <%= field.key %>:
+    {{- . | nindent 4 }}
+  {{- end }}
+<% else %>
+  {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
+  <%= field.key %>:
+<% if field.key == "topologySpreadConstraints" %>
+    {{- include "<%= name %>.topologySpreadConstraints" (dict "context" $.context "role" $.role "constraints" .) | nindent 4 }}
+<% elif field.key == "nodeSelector" %>
+    {{- include "<%= name %>.annotations" (list .) | nindent 4 }}
+<% else %>
+    {{- toYaml . | nindent 4 }}
+<% endif %>
+  {{- end }}
+<% endif %>
+<% endfor %>
+  containers:
+    - name: training
+      image: {{ include "<%= name %>.image" .context | quote }}
+      imagePullPolicy: {{ .context.Values.image.pullPolicy }}
+      command: [python3, /opt/trainchart/launcher.pyz, --]
+      args:
+        {{- toYaml (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+      env:
+        {{- include "<%= name %>.env" . | nindent 8 }}
+      ports:
+        - name: tensorflow
+          containerPort: {{ int64 .context.Values.service.port }}
+        - name: status
+          containerPort: {{ int64 .context.Values.service.statusPort }}
+      resources:
+        {{- include "<%= name %>.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName) | nindent 8 }}
+      terminationMessagePath: /dev/termination-log
+      terminationMessagePolicy: FallbackToLogsOnError
+      {{- if .settings.preStopSleepSeconds }}
+      lifecycle:
+        preStop:
+          sleep:
+            seconds: {{ int64 .settings.preStopSleepSeconds }}
+      {{- end }}
+<% for field in container_fields %>
+<% if field.merge %>
+      {{- with include "<%= name %>.merged" (list .context.Values.<%= field.value %> .settings.<%= field.value %>) }}
+      <%= field.key %>:
+        {{- . | nindent 8 }}
+      {{- end }}
+<% else %>
+      {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
+      <%= field.key %>:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+<% endif %>
+<% endfor %>
+      volumeMounts:
+        {{- include "<%= name %>.volumeMounts" . | nindent 8 }}
+<% for field in append_fields if field.key == "volumeMounts" %>
+        {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+<% endfor %>
+<% for field in append_fields if field.key == "containers" %>
+    {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+<% endfor %>
+  volumes:
+    {{- include "<%= name %>.podVolumes" . | nindent 4 }}
+<% for field in append_fields if field.key == "volumes" %>
+    {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+<% endfor %>
+{{- end -}}

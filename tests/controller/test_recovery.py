@@ -1,0 +1,135 @@
+"""What the controller does to a release in trouble, or that people change: deletes, restarts, holds, explains."""
+
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from fake_api import make_pod
+from trainchart_controller.launchers import fetch_logs
+from trainchart_runtime import causes
+from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role, Task
+
+CHIEF, WORKER, PS = "exp1-mnist-chief", "exp1-mnist-worker", "exp1-mnist-ps"
+SETTINGS = {
+    "maxRestarts": 3,
+    "startDeadlineSeconds": 1800,
+    "evaluatorGraceSeconds": 600,
+    "activeDeadlineSeconds": 0,
+    "desiredState": "running",
+    "onChange": "restart-group",
+    "forceDeleteLostPods": False,
+    "selector": {"app.kubernetes.io/instance": "exp1"},
+}
+
+
+def make_waiting(task, restarts):
+    """A pod whose container died and that the kubelet lets wait."""
+    pod = make_pod(task)
+    pod["status"]["containerStatuses"][0].update(
+        restartCount=restarts,
+        state={"waiting": {"reason": "CrashLoopBackOff"}},
+        lastState={"terminated": {"exitCode": 137, "reason": "Error"}},
+    )
+    return pod
+
+
+def test_a_pod_that_the_kubelet_lets_wait_is_deleted_once(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    api.put_pod(make_waiting("ps-0", 1))
+    api.wait_for(lambda: api.deleted, "the pod deleted")
+    api.put_pod({**make_pod("ps-0"), "metadata": {"name": f"{PS}-0", "uid": "new"}})
+    api.wait_for(lambda: api.state()["deaths"]["ps-0"] == {"uid": "new", "earlier": 2, "current": 0}, "counted on")
+    assert api.deleted == [(f"{PS}-0", None)]
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert controller.wait() == 0
+    (incident,) = api.state()["incidents"]
+    assert (incident["pod"], incident["cause"], incident["exitCode"]) == (f"{PS}-0", "killed", 137)
+
+
+def test_a_pod_of_a_lost_node_is_deleted_by_force_where_the_values_allow_it(api, start, run_to_phase):
+    start(settings={**SETTINGS, "forceDeleteLostPods": True})
+    run_to_phase("Running")
+    lost = make_pod("ps-0")
+    lost["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    disruption = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    lost["status"]["conditions"] = [disruption]
+    api.put_pod(lost)
+    api.wait_for(lambda: api.deleted == [(f"{PS}-0", 0)], "the pod deleted by force")
+
+
+def test_an_upgrade_that_changes_pods_is_another_attempt(api, start, run_to_phase):
+    start()
+    run_to_phase("Running")
+    # As Helm does: the set changes, and with the plan the controller.
+    api.revisions[WORKER] = f"{WORKER}-2"
+    api.put_plan("plan-2")
+    start(TRAINCHART_PLAN_ID="plan-2")
+    api.wait_for(lambda: api.state()["attempt"] == 2 and api.replicas == {CHIEF: 1, WORKER: 2, PS: 1}, "attempt 2")
+    phases = [entry["phase"] for entry in api.state()["history"]]
+    assert phases == ["Starting", "Running", "Restarting", "Starting"]
+
+
+def test_a_run_is_held_and_goes_on(api, start, run_to_phase):
+    start()
+    run_to_phase("Running")
+    api.put_plan("held")
+    start(settings={**SETTINGS, "desiredState": "suspended"}, TRAINCHART_PLAN_ID="held")
+    api.wait_for(lambda: set(api.replicas.values()) == {0}, "everything freed")
+    assert api.state()["phase"] == "Suspended"
+    api.put_plan("again")
+    start(TRAINCHART_PLAN_ID="again")
+    api.wait_for(lambda: api.replicas == {CHIEF: 1, WORKER: 2, PS: 1}, "scaled up again")
+
+
+def test_why_a_pod_was_not_created_is_asked_of_the_events(api, start):
+    api.warnings = [
+        {
+            "involvedObject": {"kind": "StatefulSet", "name": WORKER},
+            "reason": "FailedCreate",
+            "message": "is forbidden: exceeded quota: gpus",
+            "lastTimestamp": "2026-01-01T00:00:00Z",
+        }
+    ]
+    controller = start(settings={**SETTINGS, "startDeadlineSeconds": 5})
+    assert controller.wait() == 42
+    verdict = api.state()["verdict"]
+    assert (verdict["cause"], verdict["pod"]) == ("quota-exceeded", f"{WORKER}-1")
+    assert "exceeded quota: gpus" in verdict["error"]
+
+
+class _Pods(Cluster):
+    """A cluster all of whose pods answer at one address."""
+
+    def address(self, task: Task, port: int) -> str:
+        return f"127.0.0.1:{port}" if task.task_type != "ps" else "127.0.0.1:1"
+
+
+@pytest.fixture
+def launchers():
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"step 1\nstep 2\n")
+
+        def log_message(self, format, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    roles = {role: Role(f"exp1-{role}", number) for role, number in {"chief": 1, "worker": 2, "ps": 1}.items()}
+    yield _Pods(PARAMETER_SERVER, "exp1", 2222, server.server_address[1], roles)
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_last_lines_of_each_role_are_kept_and_who_is_silent_is_left_out(launchers):
+    logs = fetch_logs(launchers, [Task("worker", 1)])
+    assert set(logs) == {"exp1-chief-0", "exp1-worker-0", "exp1-worker-1"}
+    assert logs["exp1-chief-0"]["lines"] == ["step 1", "step 2"]
+    assert json.dumps(logs)

@@ -1,0 +1,293 @@
+"""What the run controller does when pods die, nodes fall silent, values change, or the run is held or ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from run_scenes import NOW, PLAN, end, group, make_plan, pod, running, see, settle, wanted, zero
+from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED
+from trainchart_runtime.pod_problems import Problem
+from trainchart_runtime.run_judge import FRUITLESS_RESTARTS
+from trainchart_runtime.run_observation import LOST_SECONDS, ContainerEnd, LeaderReport, SetView
+from trainchart_runtime.run_plan import Deletion, Scale
+from trainchart_runtime.run_rules import decide
+from trainchart_runtime.run_state import (
+    FAILED,
+    FINISHING,
+    RESTARTING,
+    RUNNING,
+    STARTING,
+    STOPPED,
+    STOPPING,
+    SUCCEEDED,
+    SUSPENDED,
+    Deaths,
+)
+
+SUSPEND = PLAN._replace(desired_state="suspended")
+STOP = PLAN._replace(desired_state="stopped")
+CHIEF_FIRST = (Scale("exp1-mnist-chief", 0),)
+THE_OTHERS = (Scale("exp1-mnist-worker", 0), Scale("exp1-mnist-ps", 0))
+NODE_LOST = Problem("node-lost", "DeletionByTaintManager")
+
+
+def died(reason="Error", code=137):
+    return ContainerEnd(code, reason, finished_at=NOW)
+
+
+def upgraded(seen, *roles):
+    """The same look, with StatefulSets that would make other pods now."""
+    sets = {
+        name: view._replace(revision=f"{name}-2") if name.rpartition("-")[2] in roles else view
+        for name, view in seen.sets.items()
+    }
+    return seen._replace(sets=sets)
+
+
+# --- suspend, resume, stop ---------------------------------------------------------------------------------------
+
+
+def test_suspending_lets_the_chief_save_before_ps_and_workers_go():
+    first = decide(SUSPEND, see(group()), running())
+    assert (first.state.phase, first.scales, first.exit_code) == (SUSPENDED, CHIEF_FIRST, None)
+    saving = decide(SUSPEND, see(group(chief_0=pod("chief-0", gone_by=NOW + 30)), wanted(chief=0)), first.state)
+    assert saving.scales == ()
+    saved = decide(SUSPEND, see(group(chief_0=None), wanted(chief=0)), first.state)
+    assert saved.scales == THE_OTHERS
+    gone = decide(SUSPEND, see([], zero()), saved.state)
+    assert (gone.state.phase, gone.scales, gone.exit_code) == (SUSPENDED, (), None)
+
+
+def test_a_chief_on_a_lost_node_holds_nobody_up():
+    lost = pod("chief-0", gone_by=NOW - LOST_SECONDS)
+    first = decide(SUSPEND, see(group()), running()).state
+    assert decide(SUSPEND, see(group(chief_0=lost), wanted(chief=0)), first).scales == THE_OTHERS
+
+
+def test_a_release_that_is_installed_suspended_starts_nothing():
+    decision = decide(SUSPEND, see([], zero()), None)
+    assert (decision.state.phase, decision.scales, decision.exit_code) == (SUSPENDED, (), None)
+
+
+def test_resuming_waits_until_the_last_pod_is_gone_and_counts_deadlines_anew():
+    plan = PLAN._replace(active_deadline_seconds=100.0)
+    held = decide(SUSPEND, see([], zero()), running()).state
+    later = NOW + 5000
+    resumed = decide(plan, see([pod("ps-0", gone_by=later)], zero(), later), held)
+    assert (resumed.state.phase, resumed.scales) == (RESTARTING, ())
+    started = decide(plan, see([], zero(), later + 1), resumed.state)
+    assert (started.state.phase, started.state.attempt) == (STARTING, 2)
+    assert {scale.replicas for scale in started.scales} == {1, 2}
+    assert started.wake_at == later + 100
+
+
+def test_stopping_saves_first_and_is_an_end_of_its_own():
+    first = decide(STOP, see(group()), running())
+    assert (first.state.phase, first.state.verdict.result, first.scales) == (STOPPING, STOPPED, CHIEF_FIRST)
+    over = decide(STOP, see([], zero(), NOW + 9), first.state)
+    assert (over.state.phase, over.exit_code) == (STOPPED, 42)
+    again = decide(PLAN, see([], zero(), NOW + 99), over.state)
+    assert (again.state.phase, again.scales, again.exit_code) == (STOPPED, (), 42), "only another run.id starts anew"
+
+
+def test_a_run_that_has_succeeded_is_not_stopped_but_done():
+    plan = make_plan(chief=1, worker=1, ps=1, evaluator=1)
+    finishing = decide(plan, see(group(plan, chief_0=pod("chief-0", end())), plan=plan), running(plan)).state
+    assert finishing.phase == FINISHING
+    decision = decide(plan._replace(desired_state="stopped"), see(group(plan), plan=plan), finishing)
+    assert decision.state.verdict.result == SUCCEEDED
+
+
+# --- upgrades ----------------------------------------------------------------------------------------------------
+
+
+def test_an_upgrade_that_changes_pods_restarts_the_group():
+    changed = upgraded(see(group()), "worker")
+    first = decide(PLAN, changed, running())
+    assert (first.state.phase, first.scales) == (RESTARTING, CHIEF_FIRST)
+    started = decide(PLAN, upgraded(see([], zero(), NOW + 9), "worker"), first.state)
+    assert (started.state.phase, started.state.attempt) == (STARTING, 2)
+    settled = decide(PLAN, upgraded(see(group(), now=NOW + 12), "worker"), started.state)
+    assert settled.state.phase == RUNNING
+    assert settled.state.revisions["exp1-mnist-worker"] == "exp1-mnist-worker-2"
+
+
+def test_an_upgrade_that_kubernetes_has_not_looked_at_yet_waits():
+    seen = see(group())
+    unsettled = seen._replace(sets={name: view._replace(revision="") for name, view in seen.sets.items()})
+    assert decide(PLAN, unsettled, running()).state.phase == RUNNING
+
+
+PATIENT = PLAN._replace(on_change="finish-first")
+
+
+def test_with_finish_first_the_attempt_goes_on_until_a_pod_comes_back_another():
+    revisions = {f"{task}": f"exp1-mnist-{task.rpartition('_')[0]}-1" for task in ("chief_0", "worker_0", "ps_0")}
+    pods = {task: pod(task.replace("_", "-"), revision=revision) for task, revision in revisions.items()}
+    assert decide(PATIENT, upgraded(see(group(**pods)), "worker"), running()).state.phase == RUNNING
+    pods["worker_0"] = pod("worker-0", revision="exp1-mnist-worker-2", is_running=False)
+    mixed = decide(PATIENT, upgraded(see(group(**pods)), "worker"), running())
+    assert mixed.state.phase == RESTARTING
+    assert "exp1-mnist-worker-0 came back" in mixed.notices[-1].message
+
+
+def test_another_number_of_workers_is_another_attempt():
+    more = make_plan(chief=1, worker=3, ps=1)
+    patient = decide(more._replace(on_change="finish-first"), upgraded(see(group()), "worker"), running())
+    assert (patient.state.phase, patient.scales) == (RUNNING, ())
+    assert patient.state.roles["worker"].wanted == 2
+    started = decide(more, see([], zero()), decide(more, upgraded(see(group()), "worker"), running()).state)
+    assert (started.state.attempt, started.state.replicas["worker"]) == (2, 3)
+    assert Scale("exp1-mnist-worker", 3) in started.scales
+
+
+# --- deaths ------------------------------------------------------------------------------------------------------
+
+
+def test_deaths_of_earlier_pods_are_counted_on():
+    state = running()
+    first = decide(PLAN, see(group(ps_0=pod("ps-0", died(), restarts=1))), state).state
+    assert first.deaths == {"ps-0": Deaths("uid-ps-0", 0, 1)}
+    anew = decide(PLAN, see(group(ps_0=pod("ps-0", uid="other"))), first).state
+    assert anew.deaths == {"ps-0": Deaths("other", 1, 0)}
+    again = pod("ps-0", died(), uid="other", restarts=3, is_running=True)
+    verdict = settle(PLAN, group(ps_0=again), anew).state.verdict
+    assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "killed", "exp1-mnist-ps-0")
+
+
+def test_every_death_is_an_incident_and_the_first_is_never_forgotten():
+    state, plan = running(), PLAN._replace(max_restarts=99)
+    for number in range(1, 41):
+        seen = see(group(ps_0=pod("ps-0", died(code=number % 100 + 1), restarts=number)), now=NOW + number)
+        decision = decide(plan, seen, state)
+        state = decision.state
+        assert [notice.reason for notice in decision.notices] == ["RunIncident"]
+    codes = [incident.exit_code for incident in state.incidents]
+    assert (len(codes), codes[0], codes[-1]) == (20, 2, 41)
+    assert state.incidents[0].action == "the container is started again"
+
+
+@pytest.mark.parametrize(
+    ("task", "restarts", "is_made_anew"),
+    [("ps-0", 0, False), ("ps-0", 1, True), ("worker-0", 1, False), ("worker-0", 2, True)],
+)
+def test_a_pod_that_the_kubelet_lets_wait_is_made_anew(task, restarts, is_made_anew):
+    waiting = pod(task, died(), restarts=restarts, is_running=False, is_backing_off=True)
+    decision = decide(PLAN, see(group(**{task.replace("-", "_"): waiting})), running())
+    assert decision.deletions == ((Deletion(waiting.name, waiting.uid),) if is_made_anew else ())
+    assert not decision.is_recorded
+
+
+def test_a_launcher_that_gave_up_and_a_pod_that_goes_anyway_are_left_alone():
+    given_up = pod("ps-0", end(), died(), restarts=2, is_running=False, is_backing_off=True)
+    going = pod("worker-0", died(), restarts=3, is_running=False, is_backing_off=True, gone_by=NOW + 9)
+    assert decide(PLAN, see(group(ps_0=given_up, worker_0=going)), running()).deletions == ()
+
+
+def test_a_pod_that_was_evicted_is_an_incident_but_no_failure():
+    going = pod("worker-0", gone_by=NOW + 30, problem=Problem("evicted", "The node was low on memory"))
+    state = decide(PLAN, see(group(worker_0=going)), running()).state
+    (incident,) = state.incidents
+    assert (state.phase, incident.cause, incident.pod) == (RUNNING, "evicted", "exp1-mnist-worker-0")
+    assert decide(PLAN, see(group(worker_0=going), now=NOW + 1), state).state.incidents == (incident,)
+
+
+# --- nodes -------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_of_a_lost_node_is_replaced_only_if_the_values_say_so():
+    lost = pod("ps-0", gone_by=NOW, problem=NODE_LOST)
+    seen = see(group(ps_0=lost), now=NOW + LOST_SECONDS)
+    told = decide(PLAN, seen, running())
+    assert told.deletions == ()
+    assert "waiting" in told.state.incidents[0].action
+    assert [(each.subject, each.cause) for each in told.state.problems] == [("exp1-mnist-ps-0", "node-lost")]
+    bold = PLAN._replace(force_delete_lost=True)
+    assert decide(bold, seen, running()).deletions == (Deletion(lost.name, lost.uid, is_forced=True),)
+    early = decide(bold, seen._replace(now=NOW + LOST_SECONDS - 1), running())
+    assert (early.deletions, early.wake_at) == ((), NOW + LOST_SECONDS)
+
+
+def test_a_run_ends_though_a_lost_node_keeps_a_pod():
+    stopping = decide(PLAN, see(group(chief_0=pod("chief-0", end()))), running()).state
+    lost = pod("worker-1", gone_by=NOW, node="node-2")
+    waiting = decide(PLAN, see([lost], zero(), NOW + 1), stopping)
+    assert waiting.state.phase == STOPPING
+    assert waiting.wake_at is not None
+    assert waiting.wake_at <= NOW + LOST_SECONDS
+    over = decide(PLAN, see([lost], zero(), NOW + LOST_SECONDS), stopping)
+    assert (over.state.phase, over.exit_code) == (SUCCEEDED, 0)
+    assert "exp1-mnist-worker-1 on node-2" in over.notices[-1].message
+
+
+def test_two_attempts_never_overlap_even_on_a_lost_node():
+    restarting = decide(PLAN, upgraded(see(group()), "ps"), running()).state
+    lost = pod("worker-1", gone_by=NOW, problem=NODE_LOST)
+    assert decide(PLAN, see([lost], zero(), NOW + 9999), restarting).state.phase == RESTARTING
+
+
+def test_a_training_that_waits_for_a_pod_too_long_is_ended():
+    first = decide(PLAN, see(group(ps_0=None)), running())
+    assert (first.state.missing_since, first.wake_at, first.wants_events) == (NOW, NOW + 1800, True)
+    back = decide(PLAN, see(group(), now=NOW + 9), first.state)
+    assert back.state.missing_since is None
+    verdict = decide(PLAN, see(group(ps_0=None), now=NOW + 1800), first.state).state.verdict
+    assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "start-deadline", "exp1-mnist-ps-0")
+
+
+def test_parameter_server_training_goes_on_without_a_worker_but_not_multi_worker_mirrored():
+    assert decide(PLAN, see(group(worker_0=None), now=NOW + 9999), running()).state.missing_since is None
+    mwms = make_plan(MULTI_WORKER_MIRRORED, worker=2)
+    seen = see(group(mwms, worker_1=None), plan=mwms)
+    assert decide(mwms, seen, running(mwms)).state.missing_since == NOW
+
+
+# --- deadlines and progress --------------------------------------------------------------------------------------
+
+
+def test_a_run_may_take_only_so_long():
+    plan = PLAN._replace(active_deadline_seconds=3600.0)
+    state = running(plan)
+    assert decide(plan, see(group(), now=NOW + 3599), state).wake_at == NOW + 3600
+    decision = decide(plan, see(group(), now=NOW + 3600), state)
+    assert (decision.state.verdict.result, decision.state.verdict.cause) == (FAILED, "active-deadline")
+    assert decision.scales == CHIEF_FIRST, "a program that is well gets the time to save"
+
+
+def report(attempt, step, **more):
+    return LeaderReport(attempt, step=step, **more)
+
+
+def test_a_leader_that_starts_again_and_again_and_comes_no_further_is_given_up():
+    state = running()
+    for attempt in range(1, FRUITLESS_RESTARTS + 2):
+        seen = see(group(), now=NOW + attempt)._replace(report=report(attempt, 400, cause="peer-lost"))
+        decision = decide(PLAN, seen, state)
+        state = decision.state
+        assert state.phase == RUNNING
+    assert [incident.cause for incident in state.incidents] == ["peer-lost"] * FRUITLESS_RESTARTS
+    further = see(group(), now=NOW + 50)._replace(report=report(attempt + 1, 401))
+    assert decide(PLAN, further, state).state.progress.fruitless_restarts == 0
+    seen = see(group(), now=NOW + 50)._replace(report=report(attempt + 1, 400, cause="peer-lost"))
+    verdict = decide(PLAN, seen, state).state.verdict
+    assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "no-progress", "exp1-mnist-chief-0")
+
+
+def test_the_step_is_recorded_now_and_then():
+    first = decide(PLAN, see(group())._replace(report=report(1, 10)), running())
+    state = first.state
+    soon = decide(PLAN, see(group(), now=NOW + 20)._replace(report=report(1, 20)), state)
+    assert (soon.is_recorded, soon.wake_at) == (True, NOW + 30)
+    later = decide(PLAN, see(group(), now=NOW + 30)._replace(report=report(1, 30)), state)
+    assert (later.is_recorded, later.state.progress.step) == (False, 30)
+
+
+def test_logs_are_kept_when_the_verdict_is_made_and_only_then():
+    first = decide(PLAN, see(group(chief_0=pod("chief-0", end()))), running())
+    assert first.keeps_logs
+    assert not decide(PLAN, see([pod("ps-0", gone_by=NOW + 9)], zero()), first.state).keeps_logs
+
+
+def test_a_set_that_is_gone_is_left_alone():
+    assert decide(PLAN, see(group(), {"exp1-mnist-chief": 1}), running()).scales == ()
+    assert SetView(0).revision == ""

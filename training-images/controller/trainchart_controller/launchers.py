@@ -1,0 +1,86 @@
+"""What the launchers in the training pods say over HTTP: the leading task's state while it trains, and last lines.
+
+Not the API server's business: a pod that does not answer is no trouble, and nobody waits long for it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import queue
+import threading
+import time
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from trainchart_runtime.cluster import Cluster, Task, deciding_tasks
+from trainchart_runtime.run_observation import LeaderReport, parse_report
+
+POLL_SECONDS = 10.0
+_ANSWER_SECONDS = 2.0
+_LOG_SECONDS = 1.0
+"""GPUs are held while the last lines are fetched, so whoever is slow is left out."""
+_ANSWER_LIMIT = 100_000
+_LOG_LIMIT = 40_000
+"""Bytes kept of one pod's lines: a record of many roles must stay below a ConfigMap's megabyte."""
+_LOGS_KEPT = 8
+
+
+class LeaderPoll:
+    """Asks the leading task's launcher for its state, for ever, and hands it over in a queue."""
+
+    def __init__(self, cluster: Cluster, sightings: "queue.Queue[Any]") -> None:
+        self._address = cluster.address(deciding_tasks(cluster)[0], cluster.status_port)
+        self._sightings = sightings
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="leader-poll", daemon=True).start()
+
+    def _run(self) -> None:
+        last: Optional[LeaderReport] = None
+        while True:
+            body = _fetch(self._address, "/status", _ANSWER_SECONDS)
+            report = parse_report(_parse(body)) if body else None
+            if report is not None and report != last:
+                self._sightings.put(report)
+                last = report
+            time.sleep(POLL_SECONDS)
+
+
+def fetch_logs(cluster: Cluster, others: Sequence[Task] = ()) -> Dict[str, Mapping[str, Any]]:
+    """Return pod name → {"at", "lines"} of the first pod of each role, and of `others`; who is silent is left out."""
+    tasks: List[Task] = [cluster.tasks(role)[0] for role in cluster.roles if cluster.tasks(role)]
+    tasks += [task for task in others if task not in tasks]
+    found: Dict[str, Mapping[str, Any]] = {}
+
+    def fetch(task: Task) -> None:
+        body = _fetch(cluster.address(task, cluster.status_port), "/log?lines=200", _LOG_SECONDS)
+        if body:
+            lines = body[-_LOG_LIMIT:].decode("utf-8", "replace").splitlines()
+            found[cluster.pod_name(task)] = {"at": round(time.time(), 3), "lines": lines}
+
+    threads = [threading.Thread(target=fetch, args=(task,), daemon=True) for task in tasks[:_LOGS_KEPT]]
+    until = time.monotonic() + _LOG_SECONDS
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return dict(found)
+
+
+def _fetch(address: str, path: str, timeout_seconds: float) -> bytes:
+    connection = http.client.HTTPConnection(address, timeout=timeout_seconds)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.read(_ANSWER_LIMIT) if response.status == 200 else b""
+    except (OSError, http.client.HTTPException):
+        return b""
+    finally:
+        connection.close()
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None

@@ -1,0 +1,78 @@
+"""NamedTuples as JSON objects and back: run_id is "runId", sequences are lists, what is missing has its default.
+
+One reader for all, driven by the annotations, so that a record has one definition and everything else is refused
+with the name of what is wrong.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import typing
+from typing import Any, Dict, Mapping, Type, TypeVar, Union
+
+from trainchart_runtime.progress import parse_number
+
+Record = TypeVar("Record")
+
+
+class RecordError(ValueError):
+    """A document is not the record that it should be; the message names the first thing that is wrong."""
+
+
+def dump_record(record: Any) -> Dict[str, Any]:
+    """Return a NamedTuple as what json.dumps can write."""
+    return {_key(field): _dump(value) for field, value in record._asdict().items()}
+
+
+def parse_record(kind: Type[Record], document: Any, where: str) -> Record:
+    """Read a NamedTuple from parsed JSON; keys that it does not know are left out. Raises RecordError."""
+    if not isinstance(document, dict):
+        raise RecordError(f"{where} is {document!r:.80}, not a JSON object")
+    hints = typing.get_type_hints(kind)
+    defaults: Mapping[str, Any] = kind._field_defaults  # type: ignore[attr-defined]
+    values = {}
+    for field, hint in hints.items():
+        key = _key(field)
+        if key in document:
+            values[field] = _parse(hint, document[key], f"{key!r} of {where}")
+        elif field not in defaults:
+            raise RecordError(f"{where} has no {key!r}")
+    return kind(**values)
+
+
+def _key(field: str) -> str:
+    first, *others = field.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _dump(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return dump_record(value)
+    if isinstance(value, collections.abc.Mapping):
+        return {key: _dump(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_dump(each) for each in value]
+    return value
+
+
+def _parse(hint: Any, value: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Union:
+        return None if value is None else _parse(arguments[0], value, where)
+    if origin is collections.abc.Sequence and isinstance(value, list):
+        return tuple(_parse(arguments[0], each, f"an entry of {where}") for each in value)
+    if origin is collections.abc.Mapping and isinstance(value, dict):
+        return {key: _parse(arguments[1], each, f"{key!r} in {where}") for key, each in value.items()}
+    if isinstance(hint, type) and hasattr(hint, "_fields"):
+        return parse_record(hint, value, where)
+    if hint is float and parse_number(value) is not None:
+        return float(value)
+    # bool is an int in Python.
+    if hint in (str, int) and isinstance(value, hint) and not isinstance(value, bool):
+        return value
+    raise RecordError(f"{where} is {value!r:.80}, not {_name(hint, origin)}")
+
+
+def _name(hint: Any, origin: Any) -> str:
+    names: Mapping[Any, str] = {float: "a number", int: "a whole number", str: "a text"}
+    return names.get(hint) or ("a list" if origin is collections.abc.Sequence else "a JSON object")

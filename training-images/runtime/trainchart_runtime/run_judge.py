@@ -1,0 +1,123 @@
+"""When a run is judged: successes, failures and deadlines, as the verdict that they call for.
+
+Pure; part of run_rules.py's decision. What a verdict says is in run_verdict.py.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Optional, Sequence, Set
+
+from trainchart_runtime.cluster import EVALUATOR, Cluster, Task, deciding_tasks
+from trainchart_runtime.run_observation import PodView
+from trainchart_runtime.run_plan import RunPlan, is_dispensable
+from trainchart_runtime.run_state import FAILED, FINISHING, RUNNING, STARTING, STOPPING, RunState, Verdict, enter_phase
+from trainchart_runtime.run_troubles import find_missing
+from trainchart_runtime.run_verdict import (
+    explain_deadline,
+    explain_failure,
+    explain_fruitless,
+    explain_late_start,
+    explain_success,
+    find_failures,
+)
+from trainchart_runtime.termination import Termination
+
+SETTLE_SECONDS = 2.0
+"""Tasks fail within tenths of a second of each other, but kubelets report every second: the first failure is
+looked for among those that have come by then."""
+FRUITLESS_RESTARTS = 5
+"""So many starts of the leading task's program without a new highest step, and the run is given up."""
+
+
+def judge(plan: RunPlan, group: Cluster, own: Sequence[PodView], state: RunState, now: float) -> RunState:
+    """Return `state` after the successes, failures and deadlines that are due."""
+    deciding = deciding_tasks(group)
+    evaluators = group.tasks(EVALUATOR)
+    state = _note_successes(state, own, {*deciding, *evaluators})
+    failures = find_failures(own, plan.run_id, plan.max_restarts, state.deaths)
+    if state.phase != FINISHING:
+        leader = deciding[0]
+        if str(leader) not in state.succeeded:
+            return _judge_unfinished(plan, group, own, failures, state, now)
+        success = explain_success([pod for pod in own if pod.task == leader], now)
+        state = enter_phase(state._replace(pending_verdict=success), FINISHING, now, f"{leader} succeeded")
+    late = [task for task in deciding if str(task) not in state.succeeded]
+    # The leader is done: only a failure of a task whose own work is needed, and not its end's echo, still counts.
+    own_faults = {pod.name: failures[pod.name] for pod in own if pod.task in late and pod.name in failures}
+    verdict = explain_failure(own, own_faults, now, only_origins=True)
+    if verdict is not None:
+        return conclude(state, verdict, now)
+    ended = {pod.task for pod in own if pod.name in failures}
+    late += [task for task in evaluators if str(task) not in state.succeeded]
+    late = [task for task in late if task not in ended]
+    if late and now < state.since + plan.evaluator_grace_seconds:
+        return state
+    return conclude(state, state.pending_verdict, now, late)
+
+
+def _judge_unfinished(
+    plan: RunPlan,
+    group: Cluster,
+    own: Sequence[PodView],
+    failures: Dict[str, Termination],
+    state: RunState,
+    now: float,
+) -> RunState:
+    if failures:
+        seen_at = now if state.failure_seen_at is None else state.failure_seen_at
+        if now < seen_at + SETTLE_SECONDS:
+            return state._replace(failure_seen_at=seen_at)
+        return conclude(state, explain_failure(own, failures, now), now)
+    state = state._replace(failure_seen_at=None)
+    leader = group.pod_name(deciding_tasks(group)[0])
+    if state.progress and state.progress.fruitless_restarts > FRUITLESS_RESTARTS:
+        return conclude(state, explain_fruitless(leader, own, state.progress, now), now)
+    if plan.active_deadline_seconds and now >= state.active_since + plan.active_deadline_seconds:
+        return conclude(state, explain_deadline(leader, plan.active_deadline_seconds, state.progress, now), now)
+    return _follow_start(plan, group, own, state, now)
+
+
+def _note_successes(state: RunState, own: Sequence[PodView], awaited: Set[Task]) -> RunState:
+    known = set(state.succeeded)
+    new = {
+        str(pod.task)
+        for pod in own
+        if pod.task in awaited and any(end.succeeded and _is_of_run(end.termination, state.run_id) for end in pod.ends)
+    }
+    return state._replace(succeeded=(*state.succeeded, *sorted(new - known))) if new - known else state
+
+
+def _is_of_run(words: Optional[Termination], run_id: str) -> bool:
+    return words is None or words.run_id == run_id
+
+
+def _follow_start(plan: RunPlan, group: Cluster, own: Sequence[PodView], state: RunState, now: float) -> RunState:
+    missing = find_missing(group, own)
+    if state.phase == STARTING:
+        if not missing:
+            return enter_phase(state, RUNNING, now, "every pod is running")
+        since: Optional[float] = state.since
+    else:
+        missing = [task for task in missing if not is_dispensable(group, task)]
+        since = (state.missing_since or now) if missing else None
+        state = state._replace(missing_since=since)
+    if since is None or now < since + plan.start_deadline_seconds:
+        return state
+    return conclude(state, explain_late_start(group, own, missing, state.problems, now), now)
+
+
+def conclude(state: RunState, verdict: Optional[Verdict], now: float, late: Sequence[Task] = ()) -> RunState:
+    """Return `state` with its verdict, in the phase in which the pods go."""
+    assert verdict is not None
+    verdict = verdict._replace(at=now)
+    words = verdict.result
+    if late:
+        words += f"; not waited for any longer: {list_names([str(task) for task in late])}"
+    if verdict.result == FAILED:
+        words += f": {verdict.cause}, {verdict.pod or 'no pod'}: {verdict.error or verdict.sentence}"
+    return enter_phase(state._replace(verdict=verdict, pending_verdict=None), STOPPING, now, words)
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,80 @@
+"""Which sets get how many pods, in which order they go, and which pods must be made anew.
+
+Pure; run_rules.py has decided the phase before.
+"""
+
+from __future__ import annotations
+
+from typing import List, Sequence, Tuple
+
+from trainchart_runtime import causes
+from trainchart_runtime.cluster import Cluster
+from trainchart_runtime.run_observation import Observation, PodView
+from trainchart_runtime.run_plan import Deletion, RunPlan, Scale, is_dispensable, saving_roles
+from trainchart_runtime.run_state import (
+    FINISHING,
+    RESTARTING,
+    RUNNING,
+    STARTING,
+    STATE_LOST,
+    STOPPING,
+    SUSPENDED,
+    VERDICTS,
+    RunState,
+)
+from trainchart_runtime.run_troubles import is_given_up
+
+_CUT_SHORT = (causes.STOPPED.name, causes.ACTIVE_DEADLINE.name)
+"""Verdicts about programs that are well and would go on: they get the time to save."""
+_BACK_OFF_DEATHS = 2
+"""The kubelet starts a container again at once after its first death, after 10 s and 20 s later on."""
+_LONG_BACK_OFF_DEATHS = 3
+"""A worker made anew has another address, which a living chief looks up only after 30 s."""
+
+
+def is_down(state: RunState, has_strangers: bool) -> bool:
+    """Say whether no pod of this run may be: the run is over or held, or pods of another run must go first."""
+    return state.phase in (RESTARTING, SUSPENDED, STOPPING, *VERDICTS) or (state.phase == STARTING and has_strangers)
+
+
+def resolve_scales(group: Cluster, seen: Observation, state: RunState, has_strangers: bool) -> Tuple[Scale, ...]:
+    """Return the sets whose replicas are not what they must be now, those that write checkpoints first."""
+    if state.phase == STATE_LOST:
+        return ()
+    down, savers = is_down(state, has_strangers), saving_roles(group)
+    # A program that has come to its end writes nothing more: then nobody waits for anybody.
+    waits = down and (state.verdict is None or state.verdict.cause in _CUT_SHORT)
+    is_saving = waits and any(pod.task.task_type in savers and not pod.is_lost(seen.now) for pod in seen.pods)
+    scales: List[Scale] = []
+    for task_type in sorted(group.roles, key=lambda role: role not in savers):
+        role = group.roles[task_type]
+        if role.name not in seen.sets or (is_saving and task_type not in savers):
+            continue
+        wanted = 0 if down else role.replicas
+        if seen.sets[role.name].replicas != wanted:
+            scales.append(Scale(role.name, wanted))
+    return tuple(scales)
+
+
+def resolve_deletions(
+    plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState
+) -> Tuple[Deletion, ...]:
+    """Return the pods that must be made anew: those that the kubelet lets wait, and those of lost nodes."""
+    deletions = []
+    for pod in own:
+        is_live = state.phase in (STARTING, RUNNING, FINISHING)
+        if is_live and not pod.is_deleting and _waits_too_long(plan, group, pod, state):
+            deletions.append(Deletion(pod.name, pod.uid))
+        is_on_lost_node = pod.problem is not None and pod.problem.cause == causes.NODE_LOST.name
+        if plan.force_delete_lost and is_on_lost_node and pod.is_lost(seen.now):
+            deletions.append(Deletion(pod.name, pod.uid, is_forced=True))
+    return tuple(deletions)
+
+
+def _waits_too_long(plan: RunPlan, group: Cluster, pod: PodView, state: RunState) -> bool:
+    known = state.deaths.get(str(pod.task))
+    # With last words the launcher has given up: a new pod would forget that, and try again.
+    if not pod.is_backing_off or not pod.ends or pod.ends[0].termination or known is None:
+        return False
+    deaths = _LONG_BACK_OFF_DEATHS if is_dispensable(group, pod.task) else _BACK_OFF_DEATHS
+    return known.total >= deaths and not is_given_up(plan.max_restarts, pod, known.total)

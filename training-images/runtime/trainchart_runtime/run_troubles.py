@@ -1,0 +1,170 @@
+"""What pods go through, as the record keeps it: deaths, incidents, what keeps them from running, and progress.
+
+Pure. None of this ends a run by itself: run_rules.py judges by it, people read it.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from trainchart_runtime import causes
+from trainchart_runtime.cluster import Cluster, Task
+from trainchart_runtime.pod_problems import Problem, find_pod_event, find_set_problem
+from trainchart_runtime.run_observation import ContainerEnd, LeaderReport, Observation, PodView
+from trainchart_runtime.run_plan import RunPlan
+from trainchart_runtime.run_state import (
+    INCIDENTS_KEPT,
+    PROBLEMS_KEPT,
+    Deaths,
+    Incident,
+    PodProblem,
+    RunProgress,
+    RunState,
+)
+
+OOM_RESTARTS = 2
+"""A program that ran out of memory so often does so again."""
+_NOT_STARTABLE = ("StartError", "ContainerCannotRun")
+_BY_KUBELET = "the container is started again"
+_BY_LAUNCHER = "the launcher starts the program again in its pod"
+_BY_SET = "the StatefulSet makes the pod anew"
+
+
+def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: float) -> RunState:
+    """Return `state` with the deaths of containers that left no last words, also of pods that were made anew."""
+    deaths: Dict[str, Deaths] = dict(state.deaths)
+    incidents: List[Incident] = []
+    for pod in own:
+        known = deaths.get(str(pod.task))
+        if known is not None and known.uid != pod.uid:
+            known = deaths[str(pod.task)] = Deaths(pod.uid, known.total, 0)
+        count = count_deaths(pod)
+        if count > (known.current if known else 0):
+            total = Deaths(pod.uid, known.earlier if known else 0, count)
+            deaths[str(pod.task)] = total
+            incidents.append(_word_death(plan, pod, total.total, now))
+    return _add_incidents(state._replace(deaths=deaths), incidents)
+
+
+def note_disruptions(own: Sequence[PodView], state: RunState, now: float) -> RunState:
+    """Return `state` with the pods that somebody else takes away: evicted, preempted, deleted, or on a lost node."""
+    known = {incident.uid for incident in state.incidents}
+    incidents = []
+    for pod in own:
+        if not pod.is_deleting or pod.uid in known:
+            continue
+        problem = pod.problem or Problem(causes.POD_DELETED.name, "")
+        cause = causes.CAUSES.get(problem.cause)
+        if cause is None or cause.restart != causes.POD_DELETED.restart:
+            problem = Problem(causes.POD_DELETED.name, "")
+        is_lost = problem.cause == causes.NODE_LOST.name
+        action = "waiting: Kubernetes replaces no pod of a node that does not answer" if is_lost else _BY_SET
+        incidents.append(Incident(now, pod.name, pod.node, problem.cause, action, error=problem.message, uid=pod.uid))
+    return _add_incidents(state, incidents)
+
+
+def note_report(leader: Optional[PodView], report: Optional[LeaderReport], state: RunState, now: float) -> RunState:
+    """Return `state` with what the leading task's launcher says: its step, and its restarts in place."""
+    if report is None:
+        return state
+    last = state.progress
+    best, fruitless = (last.best_step, last.fruitless_restarts) if last else (None, 0)
+    if last and report.attempt != last.attempt:
+        fruitless += max(1, report.attempt - last.attempt)
+    if report.step is not None and (best is None or report.step > best):
+        best, fruitless = report.step, 0
+    progress = RunProgress(
+        now, report.attempt, report.step, report.examples_per_second, report.metrics, best, fruitless
+    )
+    if last and progress == last._replace(at=now):
+        return state
+    state = state._replace(progress=progress)
+    if leader and report.cause and report.attempt > (last.attempt if last else 1):
+        incident = Incident(now, leader.name, leader.node, report.cause, _BY_LAUNCHER, error=report.error)
+        state = _add_incidents(state, [incident])
+    return state
+
+
+def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
+    """Return `state` with what keeps pods from running now."""
+    since = {(problem.subject, problem.cause): problem.since for problem in state.problems}
+    found = []
+    for task, problem in find_problems(group, seen, own):
+        name = group.pod_name(task)
+        node = next((pod.node for pod in own if pod.task == task), "")
+        begin = since.get((name, problem.cause), seen.now)
+        found.append(PodProblem(name, node, problem.cause, problem.message, begin))
+    return state._replace(problems=tuple(found[:PROBLEMS_KEPT]))
+
+
+def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> List[Tuple[Task, Problem]]:
+    """Return what keeps tasks of the group from running, as far as it is known."""
+    pods = {pod.task: pod for pod in own}
+    found = []
+    for task_type, role in group.roles.items():
+        is_wanted = role.name in seen.sets and seen.sets[role.name].replicas > 0
+        refusal = find_set_problem(role.name, seen.events)
+        for task in group.tasks(task_type):
+            pod = pods.get(task)
+            if pod is not None:
+                problem = pod.problem
+                if problem is None or problem.cause == causes.VOLUME_ERROR.name:
+                    problem = (None if pod.is_running else find_pod_event(pod.name, seen.events)) or problem
+            else:
+                problem = refusal if is_wanted else None
+            if problem is not None:
+                found.append((task, problem))
+    return found
+
+
+def find_missing(group: Cluster, own: Sequence[PodView]) -> List[Task]:
+    """Return the tasks that have no pod which runs or has run."""
+    started = {pod.task for pod in own if not pod.is_deleting and (pod.is_running or pod.ends)}
+    return [task for task_type in group.roles for task in group.tasks(task_type) if task not in started]
+
+
+def name_death(end: ContainerEnd) -> causes.Cause:
+    """Return the cause of a container's end about which no launcher left a word."""
+    if end.reason == "OOMKilled":
+        return causes.OUT_OF_MEMORY
+    if end.reason in _NOT_STARTABLE:
+        return causes.PROGRAM_MISSING
+    return causes.KILLED if end.exit_code > 128 else causes.CONTAINER_DIED
+
+
+def is_given_up(max_restarts: int, pod: PodView, deaths: int) -> bool:
+    """Say whether a container has died too often to be started again."""
+    limit = max_restarts
+    if pod.ends and name_death(pod.ends[0]) is causes.OUT_OF_MEMORY:
+        limit = min(limit, OOM_RESTARTS)
+    return deaths > limit
+
+
+def count_deaths(pod: PodView) -> int:
+    """Return how often the container has died without last words; 0 where its newest end has some."""
+    if not pod.ends or pod.ends[0].termination is not None or pod.ends[0].succeeded:
+        return 0
+    return pod.deaths - sum(end.termination is not None or end.succeeded for end in pod.ends)
+
+
+def _word_death(plan: RunPlan, pod: PodView, total: int, now: float) -> Incident:
+    end = pod.ends[0]
+    return Incident(
+        at=end.finished_at or now,
+        pod=pod.name,
+        node=pod.node,
+        cause=name_death(end).name,
+        action="given up" if is_given_up(plan.max_restarts, pod, total) else _BY_KUBELET,
+        exit_code=end.exit_code,
+        error=end.detail or end.reason,
+        uid=pod.uid,
+    )
+
+
+def _add_incidents(state: RunState, new: Sequence[Incident]) -> RunState:
+    if not new:
+        return state
+    incidents = [*state.incidents, *new]
+    if len(incidents) > INCIDENTS_KEPT:
+        incidents = [incidents[0], *incidents[1 - INCIDENTS_KEPT :]]
+    return state._replace(incidents=tuple(incidents))
