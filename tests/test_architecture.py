@@ -22,6 +22,7 @@ PURE_FILES = {
     "local/plan.py",
     "rendering.py",
     "errors.py",
+    "cluster/control.py",
     "cluster/diagnosis.py",
     "cluster/gpus.py",
     "cluster/helm_record.py",
@@ -36,7 +37,7 @@ PURE_FILES = {
 ACTING_FOLDERS = {"cluster", "host", "local"}
 OWNERS = {
     "helm_python": {"host/helm_sdk.py"},
-    "http": {"trainchart_controller/api.py"},
+    "http": {"trainchart_controller/api.py", "trainchart_controller/launchers.py"},
     "httpx2": {"cluster/kubernetes_api.py"},
     "jinja2": {"render/chart.py"},
     "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py", "render/misfits.py"},

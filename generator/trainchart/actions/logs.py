@@ -43,6 +43,11 @@ def read_logs(request: LogsRequest) -> Iterator[LogLine]:
     return wanted
 
 
+def has_local_run(runs_folder: Path, release: str) -> bool:
+    """Return whether a local run of that name is kept in `runs_folder`."""
+    return _is_run(runs_folder / release)
+
+
 def _find_release(request: LogsRequest) -> Path:
     if request.release:
         folder = request.runs_folder / request.release

@@ -13,7 +13,9 @@ from trainchart.cluster.report import UNKNOWN, Report
 from trainchart.cluster.text import describe_seconds, headline
 from trainchart.errors import ClusterError, Forbidden, NotFound, NotInTime, Unauthorized, Unreachable
 
-POLL_SECONDS = 3.0
+POLL_SECONDS = 4.0
+PODS_PER_SECOND = 100
+"""A release with a thousand pods is megabytes to list: it is asked for less often."""
 PATIENCE_SECONDS = 600.0
 """So long an API server may be away, once it has answered: a restart or an upgrade takes minutes."""
 REFUSAL_PATIENCE_SECONDS = 60.0
@@ -62,13 +64,10 @@ def wait_for_end(request: WaitRequest, tell: Callable[[str], None]) -> Report:
                 f"not over within {describe_seconds(request.timeout_seconds)}: {headline(report)}",
                 hint=f"the run goes on; see: trainchart status {request.release} -n {namespace}",
             )
-        time.sleep(_until_next(request, start))
-
-
-def _until_next(request: WaitRequest, start: float) -> float:
-    if request.timeout_seconds is None:
-        return POLL_SECONDS
-    return min(POLL_SECONDS, max(0.0, start + request.timeout_seconds - time.monotonic()))
+        pause = POLL_SECONDS + len(report.pods or ()) / PODS_PER_SECOND
+        if request.timeout_seconds is not None:
+            pause = min(pause, max(0.0, start + request.timeout_seconds - time.monotonic()))
+        time.sleep(pause)
 
 
 def _patience(error: ClusterError) -> float:

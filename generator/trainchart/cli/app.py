@@ -29,12 +29,13 @@ COMMAND_MODULES = (
     "status",
     "why",
     "wait",
+    "control",
     "package",
     "plan",
     "explain",
     "schema",
 )
-"""Each is trainchart.cli.<name> with a function `register(app)`, in the order --help shows them."""
+"""Each is trainchart.cli.<name> with a function `register(app)`, in the order --help shows their commands."""
 
 app = typer.Typer(
     name="trainchart",

@@ -78,4 +78,4 @@ def _redraw(reports: Iterator[Report]) -> None:
 
     with Live(console=Console(), auto_refresh=False, vertical_overflow="crop") as live:
         for report in reports:
-            live.update(Text("\n".join(status_lines(report)), overflow="crop", no_wrap=True), refresh=True)
+            live.update(Text("\n".join(status_lines(report))), refresh=True)

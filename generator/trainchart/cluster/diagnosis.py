@@ -19,11 +19,9 @@ from trainchart.cluster.objects import (
 )
 from trainchart.cluster.record import Record, read_record
 from trainchart.cluster.report import (
-    ENDED_PHASES,
     FROM_PODS,
     FROM_RECORD,
     NOT_RUNNING,
-    RESULTS,
     UNKNOWN,
     Change,
     Incident,
@@ -35,16 +33,20 @@ from trainchart.cluster.report import (
     Trouble,
 )
 from trainchart.cluster.sighting import (
+    Object,
     Sighting,
     TrainingKey,
     Unseen,
     is_training_pod,
     listed,
+    name_of,
+    section,
 )
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
 from trainchart_runtime.pod_problems import parse_event
 from trainchart_runtime.run_observation import PodView
-from trainchart_runtime.run_state import RUNNING, STARTING, STOPPING, RunState, Verdict
+from trainchart_runtime.run_state import ENDED_PHASES, RUNNING, STARTING, STOPPING, VERDICTS, RunState, Verdict
+from trainchart_runtime.run_troubles import name_death
 from trainchart_runtime.run_verdict import explain_failure, explain_success, find_failures
 
 _NO_CONTROLLER = "none"
@@ -52,7 +54,7 @@ _NO_CONTROLLER = "none"
 
 def diagnose(key: TrainingKey, seen: Sighting) -> Report:
     """Return what is known about the training `key`, of which `seen` shows nothing but its own."""
-    events = [parse_event(event) for event in listed(seen.events)]
+    events = [parse_event(event) for event in _current_events(seen)]
     sets = sorted((parse_set(each, events) for each in listed(seen.sets)), key=lambda each: _rank(each.role))
     cluster = as_cluster(sets)
     found = (parse_training_pod(cluster, pod, events) for pod in listed(seen.pods) if is_training_pod(pod))
@@ -60,10 +62,22 @@ def diagnose(key: TrainingKey, seen: Sighting) -> Report:
     record = read_record(seen.records)
     controller = _find_controller(seen, record, find_controller(listed(seen.jobs), listed(seen.pods), events))
     if record.state is not None:
-        report = _from_record(key, seen.now, record, record.state)
+        report = _from_record(key, seen.now, record.state)
     else:
         report = _from_pods(key, seen, sets, cluster, pods)
     return _complete(report, seen, record, sets, pods, controller)
+
+
+def _current_events(seen: Sighting) -> list[Object]:
+    """Return the events without those of pods that had the same name before."""
+    present = {name_of(pod): section(pod, "metadata").get("uid") for pod in listed(seen.pods)}
+
+    def is_current(event: Object) -> bool:
+        about = section(event, "involvedObject")
+        known, uid = present.get(str(about.get("name"))), about.get("uid")
+        return about.get("kind") != "Pod" or not known or not uid or known == uid
+
+    return [event for event in listed(seen.events) if is_current(event)]
 
 
 def _rank(role: str) -> tuple[bool, bool, str]:
@@ -79,9 +93,9 @@ def _find_controller(seen: Sighting, record: Record, controller: Controller) -> 
     return controller if record.name else Controller(_NO_CONTROLLER)
 
 
-def _from_record(key: TrainingKey, now: float, record: Record, state: RunState) -> Report:
-    verdict = state.verdict or state.pending_verdict
-    progress = record.progress
+def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
+    verdict, told = state.verdict or state.pending_verdict, state.progress
+    progress = Progress(told.step, told.examples_per_second, told.metrics, told.at) if told else Progress()
     if progress.step is None and verdict is not None:
         progress = Progress(verdict.step, None, verdict.metrics, verdict.at)
     return Report(
@@ -98,8 +112,13 @@ def _from_record(key: TrainingKey, now: float, record: Record, state: RunState) 
             RoleReport(role, numbers.wanted, numbers.running, numbers.failures)
             for role, numbers in sorted(state.roles.items(), key=lambda item: _rank(item[0]))
         ),
-        troubles=record.troubles,
-        incidents=record.incidents,
+        troubles=tuple(
+            Trouble(each.subject, each.cause, each.message, each.node, each.since) for each in state.problems
+        ),
+        incidents=tuple(
+            Incident(each.at, each.pod, each.cause, each.node, each.exit_code, each.error, each.action)
+            for each in state.incidents
+        ),
         history=tuple(Change(entry.at, entry.phase, entry.message) for entry in state.history),
     )
 
@@ -126,7 +145,7 @@ def _from_pods(
     running = [pod for pod in pods if pod.view.is_running and not pod.view.is_deleting]
     is_whole = len(running) == sum(each.wanted for each in sets)
     times = [pod.started for pod in running] if is_whole else [pod.created for pod in pods]
-    since = (max if is_whole else min)(times, default=0.0)
+    since = (max if is_whole else min)(times, default=min(each.created for each in sets))
     return replace(report, phase=RUNNING if is_whole else STARTING, since=since)
 
 
@@ -169,7 +188,7 @@ def _complete(
             troubles = () if report.phase in ENDED_PHASES else _find_troubles(sets, pods)
             report = replace(report, roles=roles, troubles=troubles)
     elif not report.roles:
-        report = replace(report, roles=tuple(RoleReport(each.role, each.wanted, None) for each in sets))
+        report = replace(report, roles=tuple(RoleReport(each.role, each.wanted, None, 0, each.name) for each in sets))
     return replace(report, remarks=tuple(_remark(report, seen, record, sets, controller)))
 
 
@@ -179,7 +198,7 @@ def _count(role: RoleSet, pods: Sequence[PodSight], known: Sequence[RoleReport])
     # A pod made anew has forgotten its failures; the record has not.
     recorded = max((each.failures for each in known if each.role == role.role), default=0)
     failures = sum(max(0, view.deaths - sum(end.succeeded for end in view.ends)) for view in own)
-    return RoleReport(role.role, role.wanted, running, max(recorded, failures))
+    return RoleReport(role.role, role.wanted, running, max(recorded, failures), role.name)
 
 
 def _find_troubles(sets: Sequence[RoleSet], pods: Sequence[PodSight]) -> tuple[Trouble, ...]:
@@ -208,7 +227,7 @@ def _find_incidents(pods: Sequence[PodSight]) -> tuple[Incident, ...]:
         Incident(
             at=end.termination.finished_at if end.termination else end.finished_at,
             pod=pod.view.name,
-            cause=end.termination.cause if end.termination else end.reason,
+            cause=end.termination.cause if end.termination else name_death(end).name,
             node=pod.view.node,
             exit_code=end.exit_code,
             error=end.termination.error if end.termination else end.detail,
@@ -223,7 +242,13 @@ def _find_incidents(pods: Sequence[PodSight]) -> tuple[Incident, ...]:
 def _as_report(pod: PodSight) -> PodReport:
     view = pod.view
     last = view.ends[0] if view.ends else None
-    words = "" if last is None else f"{last.termination.cause if last.termination else last.reason} ({last.exit_code})"
+    words = (
+        ""
+        if last is None
+        else "succeeded"
+        if last.succeeded
+        else f"{last.termination.cause if last.termination else name_death(last).name} ({last.exit_code})"
+    )
     return PodReport(
         name=view.name,
         label=str(view.task),
@@ -259,7 +284,7 @@ def _remark(
         remarks.append(f"its run controller has given up, and nobody ends this run: {controller.problem}")
     elif controller.state == "starting" and controller.problem:
         remarks.append(f"its run controller does not run: {controller.problem}")
-    if report.phase in RESULTS and report.source == FROM_PODS:
+    if report.phase in VERDICTS and controller.state == _NO_CONTROLLER:
         remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")

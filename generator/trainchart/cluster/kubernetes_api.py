@@ -163,8 +163,9 @@ def _converted(what: str, server: str) -> Iterator[None]:
             f"cannot {what}: {_shorten(str(error))}", hint="try the same context with kubectl"
         ) from error
     except FileNotFoundError as error:
+        missing = error.filename or "a file or program that the kubeconfig names"
         raise ClusterError(
-            f"cannot {what}: {error.filename} is not there", hint="the kubeconfig names this file or program"
+            f"cannot {what}: {missing} is not there", hint="try the same context with kubectl"
         ) from error
     except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
         # Certificates that do not load, fields of a wrong type, a credential plug-in that prints no token.

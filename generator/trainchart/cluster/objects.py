@@ -128,8 +128,8 @@ def parse_training_pod(cluster: Cluster, pod: Object, events: Sequence[Event]) -
         started=_started(status),
         placed=_condition_time(status, "PodScheduled") if view.node else 0.0,
         gpus=count_gpus(section(pod, "spec")),
-        # An event outlives its reason: a container that runs had what it needed.
-        problem=find_pod_problem(pod, () if view.is_running else events),
+        # An event outlives its reason: a container that runs, or has run, had what it needed.
+        problem=find_pod_problem(pod, () if view.is_running or view.ends else events),
     )
 
 
@@ -147,17 +147,12 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
         return Controller("finished")
     if "Failed" in conditions:
         return Controller("failed", str(conditions["Failed"].get("message") or ""))
-    own = [pod for pod in pods if is_controllers(pod)]
-    if any(_is_running(pod) for pod in own):
+    if _whole(section(jobs[-1], "status").get("ready")):
         return Controller("running")
+    own = [pod for pod in pods if is_controllers(pod)]
     problems = [problem for pod in own if (problem := find_pod_problem(pod, events))]
     words = f"{problems[0].cause}: {problems[0].message}" if problems else ""
     return Controller("starting", words)
-
-
-def _is_running(pod: Object) -> bool:
-    statuses = section(pod, "status").get("containerStatuses") or ()
-    return any("running" in section(status, "state") for status in statuses)
 
 
 def _started(status: Object) -> float:

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.cluster.report import NOT_REPORTED, Incident, Progress, Trouble
 from trainchart.cluster.sighting import Object, Objects, Unseen, name_of, section
 from trainchart_runtime.contract import STATE_KEY
-from trainchart_runtime.progress import parse_metrics, parse_number
+from trainchart_runtime.progress import parse_number
 from trainchart_runtime.run_state import VERSION, RunState, StateError, parse_state
 
 LOGS_KEY = "logs.json"
@@ -37,10 +36,6 @@ class Record:
     """The ConfigMap's; empty where there is none."""
     trouble: str = ""
     """Why there is no state although there should be one."""
-    troubles: tuple[Trouble, ...] = ()
-    """What keeps pods from running, as the controller saw it last."""
-    incidents: tuple[Incident, ...] = ()
-    progress: Progress = NOT_REPORTED
     logs: tuple[KeptLog, ...] = ()
     logs_trouble: str = ""
 
@@ -72,62 +67,7 @@ def _parse(config_map: Object) -> Record:
             else f"is damaged: {error}"
         )
         return Record(name=name, trouble=f"the record {name} {what}", logs=logs, logs_trouble=logs_trouble)
-    document = json.loads(str(text))
-    return Record(
-        state=state,
-        name=name,
-        troubles=tuple(map(_parse_trouble, _mappings(document.get("problems")))),
-        incidents=tuple(map(_parse_incident, _mappings(document.get("incidents")))),
-        progress=_parse_progress(section(document, "progress")),
-        logs=logs,
-        logs_trouble=logs_trouble,
-    )
-
-
-def _parse_trouble(found: Object) -> Trouble:
-    return Trouble(
-        subject=_text(found, "subject"),
-        node=_text(found, "node"),
-        cause=_text(found, "cause"),
-        message=_text(found, "message"),
-        since=_number(found, "since") or 0.0,
-    )
-
-
-def _parse_incident(found: Object) -> Incident:
-    exit_code = _number(found, "exitCode")
-    return Incident(
-        at=_number(found, "at") or 0.0,
-        pod=_text(found, "pod"),
-        node=_text(found, "node"),
-        cause=_text(found, "cause"),
-        exit_code=None if exit_code is None else int(exit_code),
-        error=_text(found, "error"),
-        action=_text(found, "action"),
-    )
-
-
-def _parse_progress(found: Object) -> Progress:
-    step = _number(found, "step")
-    return Progress(
-        step=None if step is None else int(step),
-        examples_per_second=_number(found, "examplesPerSecond"),
-        metrics=parse_metrics(found.get("metrics")),
-        at=_number(found, "at") or 0.0,
-    )
-
-
-def _mappings(found: Any) -> list[Object]:
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
-
-
-def _text(found: Object, key: str) -> str:
-    value = found.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _number(found: Object, key: str) -> float | None:
-    return parse_number(found.get(key))
+    return Record(state=state, name=name, logs=logs, logs_trouble=logs_trouble)
 
 
 def _version(text: str) -> float:
@@ -148,7 +88,7 @@ def _parse_logs(text: Any) -> tuple[tuple[KeptLog, ...], str]:
     if not isinstance(document, Mapping):
         return (), "the kept logs are damaged: not a JSON object"
     return tuple(
-        KeptLog(str(pod), _number(section(document, pod), "at") or 0.0, _lines(kept)) for pod, kept in document.items()
+        KeptLog(str(pod), parse_number(section(kept).get("at")) or 0.0, _lines(kept)) for pod, kept in document.items()
     ), ""
 
 

@@ -14,6 +14,7 @@ from trainchart.cluster.sighting import (
     COMPONENT_LABEL,
     CONTROLLER,
     INSTANCE_LABEL,
+    TRAINING_LABEL,
     Objects,
     Sighting,
     TrainingKey,
@@ -22,10 +23,8 @@ from trainchart.cluster.sighting import (
     listed,
 )
 from trainchart.errors import ClusterError, Forbidden, NotFound
-from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER
 
-_RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_ROLES = ",".join((CHIEF, WORKER, PS, EVALUATOR))
+_RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
 _NAMES_SHOWN = 8
 
 
@@ -34,15 +33,11 @@ def look_at_all(api: KubernetesApi, namespace: str) -> Sighting:
 
     :raises Forbidden: where the user may not even see which trainings there are.
     """
-    sets = _list_sets(api, namespace)
-    owned = f"{COMPONENT_LABEL}={CONTROLLER}"
+    owned = f"{COMPONENT_LABEL}={CONTROLLER},{INSTANCE_LABEL}"
     return Sighting(
         now=time.time(),
-        sets=sets,
-        # Both the training pods and the controllers', whose labels differ.
-        pods=_list(
-            api, kubernetes_api.PODS, namespace, f"{COMPONENT_LABEL} in ({_ROLES},{CONTROLLER}),{INSTANCE_LABEL}"
-        ),
+        sets=_list_sets(api, namespace),
+        pods=_list(api, kubernetes_api.PODS, namespace, f"{TRAINING_LABEL}=true"),
         records=_list(api, kubernetes_api.CONFIG_MAPS, namespace, owned),
         jobs=_list(api, kubernetes_api.JOBS, namespace, owned),
     )
@@ -116,7 +111,7 @@ def _find_alike(api: KubernetesApi, namespace: str, name: str) -> str:
 
 
 def _list_sets(api: KubernetesApi, namespace: str) -> Objects:
-    return api.list_objects(kubernetes_api.STATEFUL_SETS, namespace, labels=f"{COMPONENT_LABEL} in ({_ROLES})")
+    return api.list_objects(kubernetes_api.STATEFUL_SETS, namespace, labels=f"{COMPONENT_LABEL},{INSTANCE_LABEL}")
 
 
 def _list(api: KubernetesApi, kind: Kind, namespace: str, labels: str, fields: str = "") -> Objects:

@@ -18,10 +18,6 @@ NOT_RUNNING = "NotRunning"
 """No pod is there or asked for, and nobody has recorded why."""
 UNKNOWN = "Unknown"
 """What would tell could not be read."""
-STOPPED = "Stopped"
-SUSPENDED = "Suspended"
-RESULTS = (run_state.SUCCEEDED, run_state.FAILED, STOPPED)
-ENDED_PHASES = (*RESULTS, run_state.STATE_LOST)
 
 FROM_RECORD = "record"
 FROM_PODS = "pods"
@@ -101,6 +97,8 @@ class RoleReport:
     running: int | None
     """None where it is not known."""
     failures: int = 0
+    set_name: str = ""
+    """Of its StatefulSet, which starts the names of its pods; empty where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,7 @@ class Report:
 
     @property
     def is_over(self) -> bool:
-        return self.phase in ENDED_PHASES
+        return self.phase in run_state.ENDED_PHASES
 
     @property
     def gpus(self) -> dict[str, int] | None:

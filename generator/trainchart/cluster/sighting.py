@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from trainchart_runtime.contract import STATE_KEY
+
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 CHART_LABEL = "app.kubernetes.io/name"
 COMPONENT_LABEL = "app.kubernetes.io/component"
@@ -66,7 +68,8 @@ def find_trainings(seen: Sighting) -> dict[TrainingKey, Sighting]:
     ours = {
         *(_key(each) for each in listed(seen.sets) if is_training_set(each)),
         *(_key(each) for each in listed(seen.pods) if is_training_pod(each)),
-        *(_key(each) for each in listed(seen.records) if is_record(each)),
+        # Alone, a ConfigMap of that name may be anybody's unless a run controller has written it.
+        *(_key(each) for each in listed(seen.records) if is_record(each) and STATE_KEY in section(each, "data")),
     }
     return {key: _select(seen, key) for key in sorted(ours)}
 

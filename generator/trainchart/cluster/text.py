@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from trainchart.cluster.gpus import describe_gpus
@@ -13,6 +13,8 @@ from trainchart.cluster.report import FROM_PODS, PodReport, Report, Trouble
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
 _NAMES_SHOWN = 4
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+"""Terminal sequences and control characters, which a program's error line may hold."""
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -45,6 +47,11 @@ def describe_time(at: float) -> str:
         return "?"
 
 
+def clean_lines(lines: Iterable[str]) -> list[str]:
+    """Return lines that a terminal can show as they are."""
+    return [_CONTROL.sub(" ", line) for line in lines]
+
+
 def make_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return lines with the columns below each other."""
     widths = [max(len(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
@@ -54,8 +61,8 @@ def make_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
 
 def list_lines(reports: Sequence[Report]) -> list[str]:
     """Return the table of several trainings: who holds what, since when, doing what."""
-    headings = ("NAMESPACE", "RELEASE", "CHART", "PHASE", "FOR", "GPUS HELD", "HELD FOR", "STEP", "REMARK")
-    return make_table(headings, [_list_row(report) for report in reports])
+    headings = ("NAMESPACE", "RELEASE", "CHART", "PHASE", "FOR", "PODS", "GPUS HELD", "HELD FOR", "STEP", "REMARK")
+    return clean_lines(make_table(headings, [_list_row(report) for report in reports]))
 
 
 def _list_row(report: Report) -> tuple[str, ...]:
@@ -73,6 +80,7 @@ def _list_row(report: Report) -> tuple[str, ...]:
         report.chart or report.key.chart,
         report.phase,
         describe_seconds(report.now - report.since) if report.since else "?",
+        _count_pods(report),
         "?" if gpus is None else describe_gpus(gpus),
         describe_seconds(report.now - held) if held else "-",
         "-" if report.progress.step is None else str(report.progress.step),
@@ -90,7 +98,7 @@ def status_lines(report: Report) -> list[str]:
         lines += [*_pod_lines(report.pods, report.now), ""]
     lines += trouble_lines(report.troubles)
     lines += [f"note: {remark}" for remark in (*report.remarks, *report.gaps)]
-    return lines[:-1] if lines[-1] == "" else lines
+    return clean_lines(lines[:-1] if lines[-1] == "" else lines)
 
 
 def headline(report: Report) -> str:
@@ -157,6 +165,13 @@ def trouble_lines(troubles: Sequence[Trouble]) -> list[str]:
         if group[0].hint:
             lines.append(f"  next: {group[0].hint}")
     return lines
+
+
+def _count_pods(report: Report) -> str:
+    """Return how many pods run of how many that the chart asks for."""
+    running = [role.running for role in report.roles]
+    known = str(sum(number or 0 for number in running)) if running and None not in running else "?"
+    return f"{known}/{sum(role.wanted for role in report.roles)}"
 
 
 def _known(number: int | None) -> str:

@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from trainchart.cluster.report import (
     FROM_PODS,
     NOT_RUNNING,
-    STOPPED,
-    SUSPENDED,
     UNKNOWN,
     Incident,
     Outcome,
     Report,
 )
-from trainchart.cluster.text import describe_seconds, describe_time, headline, trouble_lines
+from trainchart.cluster.text import clean_lines, describe_seconds, describe_time, headline, trouble_lines
 from trainchart_runtime.causes import CAUSES
-from trainchart_runtime.run_state import FAILED, STATE_LOST, SUCCEEDED
+from trainchart_runtime.run_state import FAILED, STATE_LOST, STOPPED, SUCCEEDED, SUSPENDED
 
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
@@ -38,7 +36,7 @@ def why_lines(report: Report) -> list[str]:
     lines += _next(report)
     lines += _last_words(outcome)
     lines += [f"note: {remark}" for remark in (*report.remarks, *report.gaps)]
-    return lines
+    return clean_lines(lines)
 
 
 def _first_failure(report: Report, outcome: Outcome) -> Iterator[str]:

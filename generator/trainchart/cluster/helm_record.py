@@ -1,0 +1,123 @@
+"""Reads what Helm itself keeps of a release, in Secrets or ConfigMaps: the chart as installed, and its values. Pure.
+
+With the chart taken from there, a value of a release can be changed where nobody has the chart at hand.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from trainchart.cluster.sighting import Object, label, name_of, section
+from trainchart.kubernetes_yaml import dump_mapping
+
+_GZIP = b"\x1f\x8b\x08"
+_LARGEST = 100 * 1024 * 1024
+"""Bytes of an unpacked record; Kubernetes allows 1 MiB packed."""
+DEPLOYED = "deployed"
+
+
+class HelmRecordError(ValueError):
+    """What is kept is not what Helm 3 and 4 keep."""
+
+
+@dataclass(frozen=True)
+class HelmRelease:
+    """One revision of a release."""
+
+    name: str
+    revision: int
+    chart_name: str
+    values: Mapping[str, Any]
+    """What the chart's values and the user's come to."""
+    files: Mapping[str, bytes]
+    """The chart's files by their path in it."""
+    dependencies: tuple[str, ...] = ()
+    """Charts that it consists of; Helm does not keep them."""
+
+
+def choose_record(records: Sequence[Object]) -> Object | None:
+    """Return the record of the revision that is installed; None where Helm knows none.
+
+    :raises HelmRecordError: while another helm command is changing the release.
+    """
+    newest = max(records, key=_revision, default=None)
+    if newest is None:
+        return None
+    status = label(newest, "status")
+    if status.startswith("pending-") or status == "uninstalling":
+        raise HelmRecordError(f"helm says that it is {status}: another helm command runs, or one was interrupted")
+    deployed = [record for record in records if label(record, "status") == DEPLOYED]
+    return max(deployed, key=_revision, default=newest)
+
+
+def parse_release(record: Object) -> HelmRelease:
+    """Parse Helm's record of a release.
+
+    :raises HelmRecordError: where it is something else.
+    """
+    try:
+        document = json.loads(_unpack(record))
+        chart = document["chart"]
+        metadata = chart["metadata"]
+        files = {
+            "Chart.yaml": dump_mapping(metadata).encode(),
+            "values.yaml": dump_mapping(chart.get("values") or {}).encode(),
+        }
+        if chart.get("schema"):
+            files["values.schema.json"] = base64.b64decode(chart["schema"])
+        for file in [*(chart.get("templates") or ()), *(chart.get("files") or ())]:
+            files[_checked(file["name"])] = base64.b64decode(file.get("data") or "")
+        return HelmRelease(
+            name=str(document["name"]),
+            revision=int(document["version"]),
+            chart_name=str(metadata["name"]),
+            values=_merge(chart.get("values") or {}, document.get("config") or {}),
+            files=files,
+            dependencies=tuple(str(each.get("name")) for each in metadata.get("dependencies") or ()),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, zlib.error, EOFError, OSError) as error:
+        raise HelmRecordError(f"{name_of(record)} is not what Helm writes: {error!r:.200}") from error
+
+
+def _revision(record: Object) -> int:
+    text = label(record, "version")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _unpack(record: Object) -> bytes:
+    text = str(section(record, "data").get("release") or "")
+    # The API packs a Secret's data once more; a ConfigMap's it does not.
+    body = base64.b64decode(text, validate=True)
+    if not body.startswith(_GZIP):
+        try:
+            body = base64.b64decode(body, validate=True)
+        except binascii.Error:
+            return body
+    if not body.startswith(_GZIP):
+        return body
+    unpacked = zlib.decompressobj(wbits=31).decompress(body, _LARGEST)
+    if len(unpacked) == _LARGEST:
+        raise HelmRecordError("it is too large")
+    return unpacked
+
+
+def _checked(name: str) -> str:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise HelmRecordError(f"a file of the chart is called {name!r}")
+    return str(path)
+
+
+def _merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in overlay.items():
+        old = merged.get(key)
+        merged[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged

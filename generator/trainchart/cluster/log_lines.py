@@ -1,0 +1,89 @@
+"""Lines of pods' logs as the Kubernetes API gives them: their times, their order, and what was kept of them. Pure."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from trainchart.cluster.record import KeptLog
+from trainchart.cluster.report import Report
+from trainchart_runtime.run_state import FAILED
+
+LEAD_SECONDS = 2.0
+"""A program prints its error some time before it ends."""
+_VERDICT_LEAD_SECONDS = 15.0
+"""A verdict comes some seconds after the failure, which may have been recorded nowhere else."""
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
+
+
+@dataclass(frozen=True, order=True)
+class LogLine:
+    """One line of one pod."""
+
+    at: str
+    """UTC in ISO 8601 with nanoseconds, so that it sorts as text; empty where it is not known."""
+    label: str
+    text: str
+
+
+def parse_line(label: str, raw: str) -> LogLine:
+    """Parse a line that the API has put a time before; nodes may write it in their own time zone."""
+    stamp, _, text = raw.partition(" ")
+    match = _STAMP.fullmatch(stamp)
+    if match is None:
+        return LogLine("", label, raw)
+    seconds, fraction, zone = match.groups()
+    if zone != "Z":
+        local = datetime.fromisoformat(seconds)
+        hours, minutes = int(zone[1:3]), int(zone[4:6])
+        offset = timedelta(hours=hours, minutes=minutes) * (-1 if zone[0] == "-" else 1)
+        seconds = (local - offset).isoformat()
+    return LogLine(f"{seconds}.{(fraction or '')[:9]:0<9}Z", label, text)
+
+
+def stamp_of(seconds: float) -> str:
+    """Return a time in Unix seconds as lines carry it."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}000Z"
+
+
+def merge_logs(logs: Iterable[Sequence[LogLine]]) -> Iterator[LogLine]:
+    """Yield the lines of several pods by time; the lines of one stay in their order."""
+    return heapq.merge(*logs, key=lambda line: line.at)
+
+
+def find_failure_time(report: Report) -> float | None:
+    """Return from when on logs show the failure that `why` explains; None where there was none."""
+    outcome = report.outcome
+    if outcome is not None and outcome.result == FAILED:
+        deaths = [each.at for each in report.incidents if each.pod == outcome.pod and 0 < each.at <= outcome.at]
+        return max(deaths) - LEAD_SECONDS if deaths else outcome.at - _VERDICT_LEAD_SECONDS
+    deaths = [each.at for each in report.incidents if each.at > 0]
+    return max(deaths) - LEAD_SECONDS if deaths else None
+
+
+def add_last_words(lines: Iterable[LogLine], report: Report) -> Iterator[LogLine]:
+    """Yield the failing program's last lines first, where its log does not hold them any more.
+
+    Kubernetes keeps the logs of two containers a pod; the launcher's last words outlive them.
+    """
+    outcome = report.outcome
+    present = list(lines)
+    if outcome is not None and outcome.result == FAILED and outcome.lines:
+        labels = {pod.name: pod.label for pod in report.pods or ()}
+        label = labels.get(outcome.pod, outcome.pod)
+        if not any(line.label == label and line.text == outcome.lines[-1] for line in present):
+            yield from (LogLine("", label, line) for line in outcome.lines)
+    yield from present
+
+
+def find_kept_lines(kept: Sequence[KeptLog], report: Report, labels: Mapping[str, str]) -> list[LogLine]:
+    """Return what the record kept of the logs of pods that are gone, pod by pod; `labels` are their short names."""
+    logs = list(kept)
+    outcome = report.outcome
+    # The container that failed may have been gone when the others' lines were fetched; its launcher's words were not.
+    if outcome is not None and outcome.lines and outcome.pod not in {log.pod for log in kept}:
+        logs.insert(0, KeptLog(outcome.pod, outcome.at, outcome.lines))
+    return [LogLine("", labels.get(log.pod, log.pod), line) for log in logs for line in log.lines]

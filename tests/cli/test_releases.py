@@ -1,0 +1,296 @@
+"""`trainchart list`, `status`, `why`, `wait` and `logs` against a small API server: exit codes, stdout, stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_objects import (
+    NAMESPACE,
+    NOW,
+    make_end,
+    make_job,
+    make_pod,
+    make_pods,
+    make_record,
+    make_set,
+    make_sets,
+    make_state,
+    make_verdict,
+    stamp,
+    unschedulable,
+)
+from small_api import SmallApi, serve_small_api
+from trainchart_runtime import causes
+
+LOGS = json.dumps({"exp1-mnist-worker-1": {"at": NOW, "lines": ["step 1", "ValueError: no data today"]}})
+
+
+@pytest.fixture
+def api() -> Iterator[SmallApi]:
+    """A cluster with exp1, which runs and has no controller."""
+    with serve_small_api() as server:
+        server.objects = {"statefulsets": make_sets(), "pods": make_pods()}
+        yield server
+
+
+def run_to(api: SmallApi, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trainchart", *arguments],
+        cwd=folder,
+        env=make_environment(api, folder, **environment),
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+
+
+def make_environment(api: SmallApi, folder: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return {**kept, "KUBECONFIG": str(api.write_kubeconfig(folder / "kubeconfig")), **more}
+
+
+def end_run(api: SmallApi, result: str = "Failed", **verdict: Any) -> None:
+    state = make_state(result, verdict=make_verdict(result, **verdict))
+    api.objects = {
+        "statefulsets": make_sets(0),
+        "pods": [],
+        "jobs": [make_job("Complete" if result == "Succeeded" else "Failed")],
+        "configmaps": [make_record(state, logs=LOGS)],
+    }
+
+
+def test_list_says_who_holds_gpus_and_those_first(api: SmallApi, tmp_path: Path) -> None:
+    api.objects["statefulsets"] += [make_set("worker", 1, release="a-waiting")]
+    api.objects["pods"] += [make_pod("worker-0", node="", release="a-waiting", conditions=[unschedulable()])]
+    api.page_size = 2
+    done = run_to(api, tmp_path, "list", "-A")
+    heading, first, second = done.stdout.splitlines()
+    assert heading.split()[:4] == ["NAMESPACE", "RELEASE", "CHART", "PHASE"]
+    assert first.split()[:4] == [NAMESPACE, "exp1", "mnist-0.1.0", "Running"]
+    assert "2 nvidia.com/gpu" in first
+    assert "a-waiting" in second
+    assert "unschedulable" in second
+    assert (done.returncode, done.stderr) == (0, "")
+    (exp1, waiting) = json.loads(run_to(api, tmp_path, "list", "--format", "json").stdout)
+    assert (exp1["gpus"], waiting["gpus"]) == ({"nvidia.com/gpu": 2}, {})
+
+
+def test_an_empty_list_is_no_error(api: SmallApi, tmp_path: Path) -> None:
+    api.objects = {}
+    done = run_to(api, tmp_path, "list")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "no trainings in this namespace" in done.stderr
+    assert json.loads(run_to(api, tmp_path, "list", "--format=json").stdout) == []
+
+
+def test_status_shows_roles_and_pods(api: SmallApi, tmp_path: Path) -> None:
+    done = run_to(api, tmp_path, "status", "exp1")
+    assert done.stdout.startswith("exp1 (team-a, mnist-0.1.0): Running for ")
+    assert [line.split()[0] for line in done.stdout.splitlines() if "-0 " in line or "-1 " in line] == [
+        "chief-0",
+        "worker-0",
+        "worker-1",
+        "ps-0",
+    ]
+    assert "\x1b" not in done.stdout
+    assert json.loads(run_to(api, tmp_path, "status", "exp1", "--format", "json").stdout)["phase"] == "Running"
+
+
+def test_status_watches_until_the_run_is_over(api: SmallApi, tmp_path: Path) -> None:
+    end_run(api)
+    done = run_to(api, tmp_path, "status", "exp1", "--watch", "--format", "json")
+    assert [json.loads(line)["phase"] for line in done.stdout.splitlines()] == ["Failed"]
+
+
+def test_why_names_the_first_failure_and_what_to_do(api: SmallApi, tmp_path: Path) -> None:
+    end_run(api)
+    done = run_to(api, tmp_path, "why", "exp1")
+    assert "What failed first: exp1-mnist-worker-1 on node2" in done.stdout
+    assert "exit code  1" in done.stdout
+    assert "error      ValueError: no data today" in done.stdout
+    assert "Then: trainchart rerun exp1 -n team-a" in done.stdout
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(("result", "code"), [("Succeeded", 0), ("Failed", 10), ("Stopped", 10)])
+def test_wait_returns_how_the_run_ended(api: SmallApi, tmp_path: Path, result: str, code: int) -> None:
+    end_run(api, result)
+    done = run_to(api, tmp_path, "wait", "exp1")
+    assert done.returncode == code
+    assert f": {result} for " in done.stdout
+    assert ("trainchart why exp1 -n team-a" in done.stderr) == (code == 10)
+
+
+def test_wait_sees_the_end_come_through_an_api_server_that_was_away(api: SmallApi, tmp_path: Path) -> None:
+    waiting = subprocess.Popen(
+        [sys.executable, "-m", "trainchart", "wait", "exp1"],
+        env=make_environment(api, tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert waiting.stderr is not None
+    assert "Running" in waiting.stderr.readline()
+    api.refused = dict.fromkeys(("statefulsets", "pods", "configmaps", "jobs", "events"), 503)
+    assert "trying again" in waiting.stderr.readline()
+    end_run(api, "Succeeded")
+    api.refused = {}
+    assert waiting.wait(timeout=30) == 0
+
+
+def test_wait_gives_up_with_a_code_of_its_own(api: SmallApi, tmp_path: Path) -> None:
+    done = run_to(api, tmp_path, "wait", "exp1", "--timeout", "0", "--format", "json")
+    assert done.returncode == 11
+    told = done.stderr[done.stderr.index("{") :]
+    assert json.loads(told)["error"] == "NotInTime"
+    assert run_to(api, tmp_path, "wait", "exp1", "--timeout", "soon").returncode == 2
+
+
+def test_wait_says_when_the_release_goes_away(api: SmallApi, tmp_path: Path) -> None:
+    waiting = subprocess.Popen(
+        [sys.executable, "-m", "trainchart", "wait", "exp1"],
+        env=make_environment(api, tmp_path),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert waiting.stderr is not None
+    waiting.stderr.readline()
+    api.objects = {}
+    assert "exp1 was there and is gone" in waiting.stderr.read()
+    assert waiting.wait(timeout=30) == 9
+
+
+@pytest.mark.parametrize("command", [["wait"], ["status", "--watch"], ["logs", "--follow", "-n", NAMESPACE]])
+def test_control_c_is_quiet(api: SmallApi, tmp_path: Path, command: list[str]) -> None:
+    api.logs = dict.fromkeys([f"exp1-mnist-{task}" for task in ("chief-0", "worker-0", "worker-1", "ps-0")], "")
+    api.logs["exp1-mnist-chief-0"] = f"{stamp(NOW)} hello\n"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "trainchart", command[0], "exp1", *command[1:]],
+        env=make_environment(api, tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    stream = process.stderr if command[0] == "wait" else process.stdout
+    assert stream is not None
+    stream.readline()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"objects": {}}, "NotFound", "there is no training 'exp1' in namespace team-a"),
+        ({"refused": {"statefulsets": 403, "pods": 403}}, "Forbidden", "could not find out whether"),
+        ({"refused": {"statefulsets": 401}}, "Unauthorized", "cannot list statefulsets"),
+        ({"refused": {"statefulsets": 503}}, "Unreachable", "HTTP 503"),
+        ({"raw": (200, "text/html", b"<h1>Log in</h1>")}, "ClusterError", "does not answer like a Kubernetes API"),
+        ({"raw": (500, "", b"")}, "Unreachable", "HTTP 500"),
+        ({"raw": (403, "text/html", b"<h1>proxy says no</h1>")}, "Forbidden", "proxy says no"),
+        ({"port": 1}, "Unreachable", "onnection refused"),
+    ],
+)
+def test_kinds_of_trouble_are_told_apart(
+    api: SmallApi, tmp_path: Path, change: dict[str, Any], error: str, words: str
+) -> None:
+    if error == "Forbidden" and "refused" in change:
+        api.objects = {}
+    for name, value in change.items():
+        setattr(api, name, value)
+    done = run_to(api, tmp_path, "wait", "exp1", "--format", "json")
+    told = json.loads(done.stderr)
+    assert (done.returncode, told["error"]) == (9, error)
+    assert words in told["message"]
+    assert "secret-token" not in done.stderr
+
+
+def test_what_is_hidden_is_said_and_the_rest_is_shown(api: SmallApi, tmp_path: Path) -> None:
+    api.refused = {"configmaps": 403, "events": 403}
+    done = run_to(api, tmp_path, "status", "exp1")
+    assert done.returncode == 0
+    assert "note: could not find out configmaps (forbidden)" in done.stdout
+    assert "chief-0" in done.stdout
+
+
+def test_a_release_of_something_else_is_not_looked_at(api: SmallApi, tmp_path: Path) -> None:
+    del api.objects["statefulsets"][0]["metadata"]["annotations"]
+    api.objects = {"statefulsets": api.objects["statefulsets"][:1]}
+    done = run_to(api, tmp_path, "status", "exp1")
+    assert (done.returncode, done.stdout) == (9, "")
+    assert "is not a training of trainchart" in done.stderr
+
+
+def test_a_release_elsewhere_is_pointed_at(api: SmallApi, tmp_path: Path) -> None:
+    done = run_to(api, tmp_path, "status", "exp1", "-n", "team-b")
+    assert "there is one in: team-a (name it with -n)" in done.stderr
+    assert "trainings there: exp1" in run_to(api, tmp_path, "status", "exp2").stderr
+
+
+def test_logs_of_all_pods_by_time_with_prefixes(api: SmallApi, tmp_path: Path) -> None:
+    api.logs = {
+        "exp1-mnist-chief-0": "2026-11-21T10:00:01.5Z first\n2026-11-21T10:00:03Z fourth\n",
+        # This node writes its own time zone.
+        "exp1-mnist-worker-0": "2026-11-21T12:00:01.600000000+02:00 second\n",
+        "exp1-mnist-ps-0": "2026-11-21T10:00:02Z third\n",
+    }
+    done = run_to(api, tmp_path, "logs", "exp1")
+    assert done.stdout.splitlines() == ["[chief-0] first", "[worker-0] second", "[ps-0] third", "[chief-0] fourth"]
+    assert "no local run exp1" in done.stderr
+    assert "container of exp1-mnist-worker-1 is waiting to start" in done.stderr
+    last = run_to(api, tmp_path, "logs", "exp1", "-n", NAMESPACE, "--role", "chief", "--tail", "1")
+    assert last.stdout == "[chief-0] fourth\n"
+
+
+def test_logs_since_the_failure_have_the_programs_last_words(api: SmallApi, tmp_path: Path) -> None:
+    words = make_end(causes.PROGRAM_ERROR, 1, error="ValueError: no", lines=["step 1", "ValueError: no"])
+    api.objects["pods"] = make_pods(worker_0=make_pod("worker-0", last=words, restarts=3))
+    api.logs = {
+        "exp1-mnist-chief-0": f"{stamp(NOW - 600)} too early\n{stamp(NOW - 61)} peer lost\n",
+        "exp1-mnist-worker-0": f"{stamp(NOW - 5)} gave up before\n",
+    }
+    done = run_to(api, tmp_path, "logs", "exp1", "--since-failure")
+    assert done.stdout.splitlines() == [
+        "[worker-0] step 1",
+        "[worker-0] ValueError: no",
+        "[chief-0] peer lost",
+        "[worker-0] gave up before",
+    ]
+
+
+def test_logs_after_the_end_are_what_was_kept(api: SmallApi, tmp_path: Path) -> None:
+    end_run(api)
+    done = run_to(api, tmp_path, "logs", "exp1")
+    assert done.stdout.splitlines() == ["[worker-1] step 1", "[worker-1] ValueError: no data today"]
+    assert "the pods are gone" in done.stderr
+    kept = {"exp1-mnist-ps-0": {"at": NOW, "lines": ["served"]}, "odd": 5}
+    api.objects["configmaps"][0]["data"]["logs.json"] = json.dumps(kept)
+    done = run_to(api, tmp_path, "logs", "exp1")
+    assert done.stdout.splitlines() == ["[worker-1] starting", "[worker-1] ValueError: no data today", "[ps-0] served"]
+    api.objects["configmaps"][0]["data"]["logs.json"] = "{"
+    done = run_to(api, tmp_path, "logs", "exp1")
+    assert done.stdout.splitlines() == ["[worker-1] starting", "[worker-1] ValueError: no data today"]
+    assert "the kept logs are damaged" in done.stderr
+
+
+def test_logs_that_may_not_be_read(api: SmallApi, tmp_path: Path) -> None:
+    api.refused = {"logs": 403}
+    done = run_to(api, tmp_path, "logs", "exp1", "-n", NAMESPACE)
+    assert (done.returncode, done.stdout) == (9, "")
+    assert "pods/log is forbidden" in done.stderr
+
+
+def test_the_program_starts_without_the_kubernetes_client() -> None:
+    code = "import sys, trainchart.cli.app; print([m for m in ('lightkube', 'httpx2', 'msgspec') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

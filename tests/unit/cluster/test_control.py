@@ -1,0 +1,130 @@
+"""What suspend, resume, stop and rerun set, what they refuse, and what Helm keeps of a release."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster_objects import NOW
+from trainchart.cluster.control import Verb, decide_change
+from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_record, parse_release
+from trainchart.cluster.report import FROM_PODS, FROM_RECORD, Report
+from trainchart.cluster.sighting import TrainingKey
+
+KEY = TrainingKey("team-a", "exp1", "mnist")
+
+
+def installed(**changes: Any) -> HelmRelease:
+    run = {"desiredState": "running", "controller": {"enabled": True}, **changes.pop("run", {})}
+    fields = {"chart_name": "mnist", "values": {"run": run}, "files": {}, **changes}
+    return HelmRelease(name="exp1", revision=2, **fields)
+
+
+def report(phase: str, source: str = FROM_RECORD) -> Report:
+    return Report(KEY, NOW, phase, source)
+
+
+SUSPENDED = {"desiredState": "suspended"}
+
+
+@pytest.mark.parametrize(
+    ("verb", "phase", "run", "sets"),
+    [
+        (Verb.suspend, "Running", {}, {"run.desiredState": "suspended"}),
+        (Verb.suspend, "Starting", {}, {"run.desiredState": "suspended"}),
+        (Verb.suspend, "Suspended", SUSPENDED, {}),
+        (Verb.resume, "Suspended", SUSPENDED, {"run.desiredState": "running"}),
+        # Asked to suspend, but it has not come to that yet.
+        (Verb.resume, "Running", SUSPENDED, {"run.desiredState": "running"}),
+        (Verb.resume, "Running", {}, {}),
+        (Verb.stop, "Running", {}, {"run.desiredState": "stopped"}),
+        (Verb.stop, "Suspended", SUSPENDED, {"run.desiredState": "stopped"}),
+        (Verb.stop, "Stopping", {}, {}),
+        (Verb.stop, "Failed", {}, {}),
+        (Verb.rerun, "Failed", {}, {"run.id": "2027-01-15-080000", "run.desiredState": "running"}),
+        (Verb.rerun, "StateLost", {}, {"run.id": "2027-01-15-080000", "run.desiredState": "running"}),
+    ],
+)
+def test_what_is_set(verb: Verb, phase: str, run: dict[str, Any], sets: dict[str, str]) -> None:
+    change = decide_change(verb, report(phase), installed(run=run))
+    assert (change.refusal, dict(change.sets), bool(change.done)) == ("", sets, not sets)
+
+
+@pytest.mark.parametrize(
+    ("verb", "seen", "release", "words"),
+    [
+        (Verb.rerun, report("Running"), installed(), "the run is not over"),
+        (Verb.suspend, report("Failed"), installed(), "the run is over: Failed"),
+        (Verb.resume, report("Stopping"), installed(), "the run is over: Stopping"),
+        (Verb.stop, report("Running", FROM_PODS), installed(), "the state of the run is not known"),
+        (Verb.stop, report("Running"), installed(values={"run": {"id": ""}}), "is older than this command"),
+        (Verb.stop, report("Running"), installed(run={"controller": {"enabled": False}}), "has no run controller"),
+        (Verb.stop, report("Running"), installed(chart_name="umbrella"), "as a part of the chart umbrella"),
+        (Verb.stop, report("Running"), installed(dependencies=("other",)), "as a part of the chart mnist"),
+    ],
+)
+def test_what_is_refused(verb: Verb, seen: Report, release: HelmRelease, words: str) -> None:
+    change = decide_change(verb, seen, release)
+    assert words in change.refusal
+    assert change.hint
+    assert not change.sets
+
+
+def make_record(version: int, status: str = "deployed", *, is_secret: bool = True, **chart: Any) -> dict[str, Any]:
+    document = {
+        "name": "exp1",
+        "version": version,
+        "config": {"run": {"desiredState": "suspended"}},
+        "chart": {
+            "metadata": {"name": "mnist", "version": "0.1.0", "apiVersion": "v2"},
+            "values": {"run": {"desiredState": "running", "id": ""}},
+            "schema": base64.b64encode(b"{}").decode(),
+            "templates": [{"name": "templates/a.yaml", "data": base64.b64encode(b"kind: A").decode()}],
+            "files": [{"name": "README.md", "data": ""}],
+            **chart,
+        },
+    }
+    body = base64.b64encode(gzip.compress(json.dumps(document).encode()))
+    data = base64.b64encode(body) if is_secret else body
+    labels = {"version": str(version), "status": status, "owner": "helm", "name": "exp1"}
+    metadata = {"name": f"sh.helm.release.v1.exp1.v{version}", "labels": labels}
+    return {"metadata": metadata, "data": {"release": data.decode()}}
+
+
+@pytest.mark.parametrize("is_secret", [True, False])
+def test_the_chart_and_the_values_come_from_what_helm_keeps(is_secret: bool) -> None:
+    release = parse_release(make_record(3, is_secret=is_secret))
+    assert (release.name, release.revision, release.chart_name) == ("exp1", 3, "mnist")
+    assert release.values == {"run": {"desiredState": "suspended", "id": ""}}
+    assert sorted(release.files) == ["Chart.yaml", "README.md", "templates/a.yaml", "values.schema.json", "values.yaml"]
+    assert release.files["templates/a.yaml"] == b"kind: A"
+    assert b"version: 0.1.0" in release.files["Chart.yaml"]
+
+
+def test_the_revision_that_is_installed_counts() -> None:
+    records = [make_record(9, "superseded"), make_record(10), make_record(11, "failed")]
+    chosen = choose_record(records)
+    assert chosen is not None
+    assert parse_release(chosen).revision == 10
+    assert choose_record([]) is None
+    with pytest.raises(HelmRecordError, match="another helm command"):
+        choose_record([*records, make_record(12, "pending-upgrade")])
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../x", "a/../../x", ""])
+def test_no_file_of_a_chart_leaves_its_folder(name: str) -> None:
+    with pytest.raises(HelmRecordError, match="is called"):
+        parse_release(make_record(1, files=[{"name": name, "data": ""}]))
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.text(max_size=40) | st.binary(max_size=60).map(lambda raw: base64.b64encode(raw).decode()))
+def test_junk_is_no_record(data: str) -> None:
+    with pytest.raises(HelmRecordError):
+        parse_release({"metadata": {"name": "x"}, "data": {"release": data}})

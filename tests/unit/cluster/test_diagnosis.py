@@ -1,0 +1,274 @@
+"""What is concluded from one look at a release: with a record, without one, with things hidden, and from junk."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster_objects import (
+    GPU,
+    NAMESPACE,
+    NOW,
+    make_controller_pod,
+    make_end,
+    make_event,
+    make_job,
+    make_pod,
+    make_pods,
+    make_record,
+    make_set,
+    make_sets,
+    make_state,
+    make_verdict,
+    unschedulable,
+)
+from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.report import Report, describe_report
+from trainchart.cluster.sighting import Sighting, TrainingKey, Unseen, find_trainings
+from trainchart.cluster.text import list_lines, status_lines
+from trainchart.cluster.why import why_lines
+from trainchart_runtime import causes
+
+KEY = TrainingKey(NAMESPACE, "exp1", "mnist")
+PODS_HIDDEN = Unseen("pods", "forbidden", "User may not")
+CONTROLLED: dict[str, Any] = {"jobs": (make_job(),), "records": (make_record(make_state("Running")),)}
+
+
+def look(**seen: Any) -> Report:
+    """Diagnose exp1: four pods that run, without a controller, unless told otherwise."""
+    seen = {"sets": make_sets(), "pods": make_pods(), **seen}
+    tuples = {key: value if isinstance(value, Unseen) else tuple(value) for key, value in seen.items()}
+    sighting = Sighting(now=NOW, **tuples)
+    assert not listed_strangers(sighting)
+    return diagnose(KEY, find_trainings(sighting).get(KEY, sighting))
+
+
+def listed_strangers(seen: Sighting) -> list[TrainingKey]:
+    return [key for key in find_trainings(seen) if key != KEY]
+
+
+def test_a_running_training_holds_its_gpus_since_they_were_given() -> None:
+    report = look()
+    assert (report.phase, report.source, report.controller) == ("Running", "pods", "none")
+    assert report.since == NOW - 300
+    assert (report.gpus, report.gpus_since) == ({GPU: 2}, NOW - 500)
+    assert [(role.role, role.running, role.wanted) for role in report.roles] == [
+        ("chief", 1, 1),
+        ("worker", 2, 2),
+        ("ps", 1, 1),
+    ]
+    assert not report.remarks
+    assert not report.gaps
+
+
+def test_a_record_says_phase_attempt_and_progress() -> None:
+    progress = {"at": NOW - 5, "attempt": 1, "step": 700, "examplesPerSecond": 12.5, "metrics": {"loss": 0.5}}
+    state = make_state("Running", attempt=3, progress=progress)
+    report = look(records=[make_record(state)], jobs=[make_job()], pods=[*make_pods(), make_controller_pod()])
+    assert (report.phase, report.source, report.attempt, report.controller) == ("Running", "record", 3, "running")
+    assert (report.progress.step, report.progress.examples_per_second) == (700, 12.5)
+    assert not report.remarks
+
+
+def test_the_day_after_the_record_tells_everything() -> None:
+    incidents = [
+        {
+            "at": NOW - 200,
+            "pod": "exp1-mnist-ps-0",
+            "node": "node1",
+            "cause": "killed",
+            "action": "started again",
+            "exitCode": 137,
+            "error": "",
+        }
+    ]
+    state = make_state("Failed", verdict=make_verdict(), incidents=incidents)
+    report = look(sets=make_sets(0), pods=[], records=[make_record(state)], jobs=[make_job("Failed")])
+    assert report.outcome is not None
+    assert (report.outcome.pod, report.outcome.node, report.outcome.exit_code) == ("exp1-mnist-worker-1", "node2", 1)
+    assert report.gpus == {}
+    assert not report.remarks
+    text = "\n".join(why_lines(report))
+    for words in ("exp1-mnist-worker-1 on node2", "ValueError: no data today", "at step 1200", "started again",
+                  "trainchart rerun exp1 -n team-a", "| starting"):  # fmt: skip
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("replaced", "pod", "cause", "error"),
+    [
+        (  # The worker's failure is an echo of the parameter server's, although it was said first.
+            {
+                "worker_0": make_pod(
+                    "worker-0", ended=make_end(causes.PEER_LOST, 75, at=NOW - 61, error="UNAVAILABLE"), restarts=1
+                ),
+                "ps_0": make_pod(
+                    "ps-0", ended=make_end(causes.PROGRAM_ERROR, 1, error="ValueError: no"), restarts=1
+                ),
+            },
+            "exp1-mnist-ps-0",
+            "program-error",
+            "ValueError: no",
+        ),
+        (  # A container without last words counts once it died more often than run.maxRestarts allows.
+            {"worker_1": make_pod("worker-1", ended=make_end(None, 137, reason="OOMKilled"), restarts=2)},
+            "exp1-mnist-worker-1",
+            "out-of-memory",
+            "OOMKilled",
+        ),
+    ],
+)  # fmt: skip
+def test_without_a_controller_the_first_failure_is_found(replaced: Any, pod: str, cause: str, error: str) -> None:
+    report = look(pods=make_pods(**replaced))
+    assert report.phase == "Failed"
+    assert report.outcome is not None
+    assert (report.outcome.pod, report.outcome.cause, report.outcome.error) == (pod, cause, error)
+    assert report.outcome.at == NOW - 60
+    assert any("helm uninstall" in remark for remark in report.remarks)
+
+
+def test_what_a_program_printed_cannot_write_on_the_terminal() -> None:
+    state = make_state("Failed", verdict=make_verdict(error="\x1b[2JValueError: \x07no", lines=["a\rb\x9b1m"]))
+    report = look(sets=make_sets(0), pods=[], records=[make_record(state)], jobs=[make_job("Failed")])
+    text = "\n".join([*why_lines(report), *status_lines(report), *list_lines([report])])
+    assert "ValueError:  no" in text
+    assert not set(text) & {"\x1b", "\x07", "\r", "\x9b"}
+
+
+def test_one_death_without_words_is_no_failure_yet() -> None:
+    died = make_pod("worker-1", last=make_end(None, 137, reason="OOMKilled"), restarts=1)
+    report = look(pods=make_pods(worker_1=died))
+    assert report.phase == "Running"
+    assert [(each.pod, each.cause, each.exit_code) for each in report.incidents] == [
+        ("exp1-mnist-worker-1", "out-of-memory", 137)
+    ]
+
+
+def test_without_a_controller_a_parked_chief_has_succeeded() -> None:
+    parked = make_pod("chief-0", last=make_end(causes.SUCCEEDED, 0, reason="Completed", step=300), restarts=1)
+    report = look(pods=make_pods(chief_0=parked))
+    assert (report.phase, report.progress.step) == ("Succeeded", 300)
+    assert report.gpus == {GPU: 2}
+    assert any("keep what they hold" in remark for remark in report.remarks)
+
+
+def test_a_pod_without_a_node_is_explained_and_holds_nothing() -> None:
+    waits = make_pod("worker-1", node="", conditions=[unschedulable()])
+    report = look(pods=make_pods(worker_1=waits))
+    assert (report.phase, report.gpus) == ("Starting", {GPU: 1})
+    (trouble,) = report.troubles
+    assert (trouble.subject, trouble.cause) == ("exp1-mnist-worker-1", "unschedulable")
+    assert "Insufficient nvidia.com/gpu" in trouble.message
+
+
+def test_a_refused_pod_shows_by_the_event_of_its_set_and_only_while_it_is_missing() -> None:
+    events = [make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", "exceeded quota: tests, requested: …")]
+    missing = [pod for pod in make_pods() if not pod["metadata"]["name"].endswith("worker-1")]
+    report = look(pods=missing, events=events)
+    assert [(trouble.subject, trouble.cause) for trouble in report.troubles] == [
+        ("exp1-mnist-worker", "quota-exceeded")
+    ]
+    assert not look(events=events).troubles
+
+
+def test_events_of_an_earlier_pod_of_that_name_do_not_count() -> None:
+    pod = make_pod("worker-1", node="")
+    pod["metadata"]["uid"] = "second"
+    event = make_event("Pod", "exp1-mnist-worker-1", "FailedMount", "no such claim")
+    for uid, troubles in (("first", []), ("second", ["volume-error"]), (None, ["volume-error"])):
+        event["involvedObject"]["uid"] = uid
+        report = look(pods=make_pods(worker_1=pod), events=[event])
+        assert [trouble.cause for trouble in report.troubles] == troubles
+
+
+@pytest.mark.parametrize(
+    ("seen", "phase", "words"),
+    [
+        ({"records": [make_record("{not json")], "jobs": [make_job()]}, "Running", "is damaged: it is not JSON"),
+        ({"records": [make_record(make_state("Odd"))], "jobs": [make_job()]}, "Running", "is damaged"),
+        ({"records": [make_record({"version": 2})], "jobs": [make_job()]}, "Running", "newer version of trainchart"),
+        ({"records": [make_record(None)], "jobs": [make_job()]}, "Running", "is empty"),
+        ({"records": CONTROLLED["records"]}, "Running", "its run controller is gone"),
+        ({**CONTROLLED, "jobs": [make_job("Failed")]}, "Running", "its run controller has given up"),
+        ({**CONTROLLED, "sets": []}, "Running", "its StatefulSets are gone: the release is half deleted"),
+        (
+            {
+                "records": [make_record(make_state("Succeeded", verdict=make_verdict("Succeeded")))],
+                "jobs": [make_job()],
+            },
+            "Succeeded",
+            "the record says Succeeded, but 4 of its pods are still there",
+        ),
+        ({"sets": make_sets(0), "pods": []}, "NotRunning", ""),
+    ],
+)
+def test_what_does_not_fit_together_is_said(seen: dict[str, Any], phase: str, words: str) -> None:
+    report = look(**seen)
+    assert report.phase == phase
+    assert words in "; ".join(report.remarks)
+
+
+def test_a_controller_whose_image_is_missing_is_named() -> None:
+    waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
+    seen = {**CONTROLLED, "jobs": [make_job(ready=0)], "pods": [*make_pods(), make_controller_pod(waiting)]}
+    report = look(**seen)
+    assert report.remarks == ("its run controller does not run: image-pull: no such image",)
+
+
+@pytest.mark.parametrize("hidden", ["sets", "pods", "records", "jobs", "events"])
+def test_what_may_not_be_read_is_a_gap_and_nothing_is_made_of_it(hidden: str) -> None:
+    seen = {**CONTROLLED, "pods": [*make_pods(), make_controller_pod()], hidden: Unseen(hidden, "forbidden")}
+    report = look(**seen)
+    assert report.gaps == (f"could not find out {hidden} (forbidden)",)
+    assert report.phase == "Running"
+    assert not report.remarks
+
+
+def test_without_pods_and_record_nothing_is_claimed() -> None:
+    report = look(pods=PODS_HIDDEN)
+    assert (report.phase, report.gpus, report.pods) == ("Unknown", None, None)
+    assert report.roles[0].running is None
+    assert describe_report(report)["gpus"] is None
+
+
+def test_a_release_may_hold_several_trainings_and_other_things() -> None:
+    other = make_set("worker", release="exp1")
+    other["metadata"]["labels"]["app.kubernetes.io/name"] = "digits"
+    database = {"metadata": {"name": "db", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/instance": "exp1"}}}
+    unwritten = make_record(None)
+    unwritten["metadata"]["labels"]["app.kubernetes.io/name"] = "somebody-elses"
+    seen = Sighting(now=NOW, sets=(*make_sets(), other, database), records=(unwritten,))
+    assert [str(key) for key in find_trainings(seen)] == ["exp1/digits", "exp1/mnist"]
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(record=JUNK, logs=st.text(max_size=20), phase=JUNK, verdict=JUNK, problems=JUNK, incidents=JUNK, progress=JUNK)
+def test_no_record_that_people_have_edited_ends_in_a_traceback(
+    record: Any, logs: str, phase: Any, verdict: Any, problems: Any, incidents: Any, progress: Any
+) -> None:
+    edited = make_state("Running", problems=problems, incidents=incidents, progress=progress)
+    for state in (record, {**edited, "phase": phase}, {**edited, "phase": "Failed", "verdict": verdict}, edited):
+        data = make_record(json.dumps(state), logs=logs)
+        report = look(records=[data], jobs=[make_job()])
+        json.dumps(describe_report(report))
+        assert status_lines(report)
+        assert why_lines(report)
+        assert len(list_lines([report])) == 2
+
+
+def test_reports_are_values() -> None:
+    report = look()
+    assert dataclasses.replace(report, phase="Failed").phase == "Failed"
+    assert report == look()

@@ -1,0 +1,110 @@
+"""The door to the API: pages, and every way to get no answer as an error of the right kind, with secrets kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_objects import NAMESPACE, make_pods
+from small_api import SmallApi, serve_small_api
+from trainchart.cluster.kubeconfig import Entry
+from trainchart.cluster.kubernetes_api import PODS, KubernetesApi, connect
+from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallApi]:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with serve_small_api() as server:
+        server.objects = {"pods": make_pods()}
+        yield server
+
+
+def open_door(api: SmallApi, **user: Any) -> KubernetesApi:
+    return connect(Entry("small", NAMESPACE, {"server": f"http://127.0.0.1:{api.port}"}, user))
+
+
+def test_all_pages_are_read(api: SmallApi) -> None:
+    api.page_size = 3
+    assert len(open_door(api).list_objects(PODS, "")) == 4
+    assert len(api.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, ClusterError), (401, Unauthorized), (403, Forbidden), (404, NotFound), (409, Conflict), (410, Conflict),
+     (429, Unreachable), (500, Unreachable), (503, Unreachable), (418, ClusterError)],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/json", b'{"kind":"Status","message":"not for you"}'),
+        ("application/json; charset=utf-8", b'{"message": 5}'),
+        ("text/html", b"<html>" + b"not for you " * 9999),
+        ("", b"\xff\xfe"),
+        ("application/json", b""),
+    ],
+)
+def test_an_answer_is_an_error_of_its_kind(
+    api: SmallApi, status: int, kind: type[ClusterError], content_type: str, body: bytes
+) -> None:
+    api.raw = (status, content_type, body)
+    with pytest.raises(ClusterError) as caught:
+        open_door(api).list_objects(PODS, NAMESPACE)
+    assert type(caught.value) is kind
+    assert caught.value.message.startswith("cannot list pods in namespace team-a: ")
+    assert len(caught.value.message) < 450
+
+
+@pytest.mark.parametrize("body", [b"<h1>Log in</h1>", b"[]", b'"text"', b""])
+def test_an_answer_that_is_none_of_an_api(api: SmallApi, body: bytes) -> None:
+    api.raw = (200, "application/json", body)
+    with pytest.raises(ClusterError, match="does not answer like a Kubernetes API"):
+        open_door(api).list_objects(PODS, "")
+
+
+@pytest.mark.parametrize("items", [b"{}", b'{"items": null}', b'{"items": 5}', b'{"items": [1, null]}'])
+def test_a_list_without_objects_is_empty(api: SmallApi, items: bytes) -> None:
+    api.raw = (200, "application/json", items)
+    assert open_door(api).list_objects(PODS, "") == ()
+
+
+def test_nobody_there_is_unreachable_and_chained() -> None:
+    with pytest.raises(Unreachable, match="refused") as caught:
+        connect(Entry("a", "b", {"server": "http://127.0.0.1:1"}, {"token": "hush"})).list_objects(PODS, "")
+    assert caught.value.__cause__ is not None
+    assert "hush" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("user", "words"),
+    [
+        ({"client-certificate": "/nowhere", "client-key": "/nowhere"}, "that the kubeconfig names is not there"),
+        ({"client-certificate-data": "!", "client-key-data": "!"}, "cannot use the context"),
+        ({"token": 5}, "cannot use the context"),
+        ({"auth-provider": {"name": "gcp"}}, "auth-provider not supported"),
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/nowhere"}}, "/nowhere is not there"),
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}}, "returned 1"),
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "true"}}, "JSONDecodeError"),
+        ({"exec": {"apiVersion": "odd/v7", "command": "true"}}, "odd/v7"),
+    ],
+)
+def test_credentials_that_do_not_work_are_said(api: SmallApi, user: dict[str, Any], words: str) -> None:
+    with pytest.raises(ClusterError, match=words):
+        open_door(api, **user).list_objects(PODS, "")
+
+
+def test_a_credential_plug_in_is_told_the_version_that_it_speaks(api: SmallApi, tmp_path: Path) -> None:
+    script = tmp_path / "plugin.py"
+    script.write_text(
+        "import json, os\n"
+        "asked = json.loads(os.environ['KUBERNETES_EXEC_INFO'])\n"
+        "print(json.dumps({'status': {'token': asked['apiVersion'].replace('/', '-')}}))\n"
+    )
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(script)]}
+    assert len(open_door(api, exec=plugin).list_objects(PODS, "")) == 4

@@ -1,0 +1,79 @@
+"""Durations, tables, and what a page shows of a release with a thousand workers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from cluster_objects import NOW
+from trainchart.cluster.report import PodReport, Report, Trouble
+from trainchart.cluster.sighting import TrainingKey
+from trainchart.cluster.text import (
+    describe_seconds,
+    describe_time,
+    list_lines,
+    make_table,
+    parse_seconds,
+    status_lines,
+    trouble_lines,
+)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-5, "0 s"), (0, "0 s"), (59.9, "59 s"), (60, "1 min"), (119, "1 min"), (3599, "59 min"), (3600, "1 h"),
+     (3660, "1 h 1 min"), (86399, "23 h 59 min"), (90000, "1 d 1 h"), (86400 * 3 + 60, "3 d 1 min")],
+)  # fmt: skip
+def test_a_duration_in_its_largest_units(seconds: float, text: str) -> None:
+    assert describe_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("30m", 1800), ("1h30m", 5400), ("2d", 172800), ("0", 0), ("", None), ("h", None),
+     ("1.5h", None), ("-1", None), ("30m1h", None), ("1e3", None)],
+)  # fmt: skip
+def test_a_duration_is_read(text: str, seconds: float | None) -> None:
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("at", [0.0, -1.0, 1e300, float("nan")])
+def test_a_time_that_makes_no_sense_is_a_question_mark(at: float) -> None:
+    assert describe_time(at) == "?"
+
+
+def test_columns_are_below_each_other() -> None:
+    assert make_table(("A", "B"), [("long one", "x"), ("y", "z")]) == ["A         B", "long one  x", "y         z"]
+
+
+def make_pod(number: int, state: str = "Running", restarts: int = 0) -> PodReport:
+    return PodReport(
+        f"exp1-worker-{number}", f"worker-{number}", "worker", state, "node1", restarts, NOW - 60, {}, False
+    )
+
+
+def test_of_a_thousand_pods_those_are_shown_that_need_a_look() -> None:
+    pods = [make_pod(number) for number in range(1000)]
+    pods[500] = make_pod(500, "Pending")
+    pods[700] = make_pod(700, restarts=3)
+    report = Report(TrainingKey("team-a", "exp1", "mnist"), NOW, "Running", "record", pods=tuple(pods))
+    lines = status_lines(report)
+    shown = [line.split()[0] for line in lines if line.startswith("worker-")]
+    assert shown == ["worker-0", "worker-1", "worker-500", "worker-700"]
+    assert "and 996 more" in lines
+    assert len(status_lines(dataclasses.replace(report, pods=tuple(pods[:20])))) > 20
+
+
+def test_the_same_trouble_of_many_pods_is_said_once() -> None:
+    troubles = [Trouble(f"worker-{number}", "unschedulable", "no room") for number in range(9)]
+    lines = trouble_lines([*troubles, Trouble("ps-0", "odd-cause", "?")])
+    assert lines[0].startswith("problem: worker-0, worker-1, worker-2, worker-3 and 5 more: No node")
+    assert len(lines) == 5
+
+
+def test_a_list_shows_what_is_not_known_as_such() -> None:
+    report = Report(TrainingKey("team-a", "exp1", "mnist"), NOW, "Unknown", "pods", gaps=("could not find out pods",))
+    row = list_lines([report])[1]
+    assert row.split()[:9] == ["team-a", "exp1", "mnist", "Unknown", "?", "?/0", "?", "-", "-"]
+    assert row.endswith("could not find out pods")
