@@ -239,8 +239,10 @@ def test_a_program_stands_still_while_the_storage_does_not_answer(make_twin, way
     process, program = start(pod)
     mend = block(pod, way)
     pod.wait(lambda: psutil.Process(program).status() == psutil.STATUS_STOPPED, "the program is paused")
+    assert pod.wait_for_status(lambda status: status["state"] == "paused")
     mend()
     pod.wait(lambda: psutil.Process(program).status() != psutil.STATUS_STOPPED, "the program goes on")
+    assert pod.wait_for_status(lambda status: status["state"] == "running")
     (pod.folder / "go").touch()
     code, stderr = end(process)
     assert code == 0 and pod.message.attempt == 1
@@ -265,6 +267,19 @@ def test_storage_that_stays_away_ends_the_program_and_says_so(make_twin):
     assert code == contract.EXIT_STORAGE_LOST and not pod.is_alive(program)
     assert (pod.message.cause, pod.message.own_failures) == ("storage-lost", 1)
     assert pod.message.error.endswith("exp-worker-1.owner for more than 3 s: Is a directory")
+
+
+def test_every_start_waits_for_the_storage_anew(make_twin):
+    pod = make_twin(**{contract.FENCE_SECONDS: "0.02", contract.MAX_RESTARTS: "1"})
+    pod.owner_file.parent.mkdir(parents=True)
+    os.mkfifo(pod.owner_file)
+    process = pod.start(TRAIN)
+    began = pod.wait_for_status(lambda status: status["state"] == "waiting")["since"]
+    assert end(process)[0] == contract.EXIT_STORAGE_LOST
+    assert (pod.message.cause, pod.message.own_failures, pod.message.attempt) == ("storage-lost", 2, 0)
+    # Sixty looks once more, not only the wait before a restart.
+    assert pod.message.finished_at - began >= 1.2
+    assert pod.attempts() == 0
 
 
 @pytest.mark.parametrize("moment", ["before the start", "while paused"])

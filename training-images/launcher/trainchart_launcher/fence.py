@@ -22,7 +22,7 @@ from trainchart_launcher.signals import Signals
 from trainchart_launcher.state import read_owner_id, write_owner_id
 
 _FILE_LIMIT = 4096
-_CHECKS_UNTIL_FROZEN = 2
+_CHECKS_UNTIL_PAUSED = 2
 _CHECKS_UNTIL_LOST = 60
 """Storage may fail over for minutes; a program that waits longer holds its GPUs for nothing."""
 _RELEASE_SECONDS = 0.5
@@ -36,8 +36,8 @@ class Fence:
         """Who has taken over; "" while nobody has."""
         self.lost_storage = ""
         """Why the program had to end because nobody knew any more who owns its task."""
-        self.is_waiting = False
-        """A former owner has to notice first."""
+        self.is_paused = False
+        """The program stands still, because nobody knows who owns its task."""
         self._path = path
         self._settings = settings
         self._signals = signals
@@ -52,10 +52,10 @@ class Fence:
         )
         self._seen_at = time.monotonic()
         """When the last look began that left no doubt."""
+        self._patient_since = self._seen_at
         self._trouble = "no answer"
         self._is_held = False
         self._is_off = False
-        self._is_frozen = False
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True, name="fence")
         self._thread.start()
@@ -64,35 +64,40 @@ class Fence:
 
     def may_start(self) -> bool:
         """Return whether a program may start now."""
-        return self._is_off or (self._is_held and not self.rival and not self._is_silent(_CHECKS_UNTIL_FROZEN))
+        return self._is_off or (self._is_held and not self.rival and not self._is_silent())
 
     def pause_seconds(self) -> float:
         """Return how long the main thread may sleep before it has to ask again."""
         if self._is_off:
             return 3600.0
-        if self._is_frozen or self.rival:
+        if self.is_paused or self.rival:
             return self._check_seconds
-        doubtful_at = self._seen_at + _CHECKS_UNTIL_FROZEN * self._check_seconds
-        return max(doubtful_at - time.monotonic(), 0.0) + 0.01
+        remaining = self._seen_at + _CHECKS_UNTIL_PAUSED * self._check_seconds - time.monotonic()
+        return remaining + 0.01 if remaining > 0 else self._check_seconds
 
-    def begin(self) -> bool:
+    def begin(self) -> None:
+        """Prepare for the next start: the storage has its whole time again."""
+        self.is_paused = False
+        self.lost_storage = ""
+        self._patient_since = time.monotonic()
+
+    def is_decided(self) -> bool:
         """Return whether the wait for a start is over: a program may start now, or never."""
-        self._is_frozen = False
         self.lost_storage = self._explain_lost_storage()
         return self.may_start() or bool(self.rival or self.lost_storage)
 
     def must_end(self) -> bool:
-        """Freeze the program while nobody knows who owns its task; return whether it has to end."""
+        """Pause the program while nobody knows who owns its task; return whether it has to end."""
         if self.rival:
             return True
-        if self._is_off or not self._is_silent(_CHECKS_UNTIL_FROZEN):
-            if self._is_frozen:
-                self._is_frozen = False
+        if self._is_off or not self._is_silent():
+            if self.is_paused:
+                self.is_paused = False
                 self._signals.send_group(signal.SIGCONT)
                 print_line("the checkpoint storage answers again: the program goes on")
             return False
-        if not self._is_frozen:
-            self._is_frozen = True
+        if not self.is_paused:
+            self.is_paused = True
             self._signals.send_group(signal.SIGSTOP)
             print_line(f"cannot read {self._path} ({self._trouble}): the program is paused, lest two pods write")
         self.lost_storage = self._explain_lost_storage()
@@ -104,13 +109,13 @@ class Fence:
         self._thread.join(_RELEASE_SECONDS)
 
     def _explain_lost_storage(self) -> str:
-        if self._is_off or not self._is_silent(_CHECKS_UNTIL_LOST):
-            return ""
         limit = _CHECKS_UNTIL_LOST * self._check_seconds
+        if self._is_off or time.monotonic() - max(self._seen_at, self._patient_since) <= limit:
+            return ""
         return f"cannot read {self._path} for more than {limit:.0f} s: {self._trouble}"
 
-    def _is_silent(self, checks: int) -> bool:
-        return time.monotonic() - self._seen_at > checks * self._check_seconds
+    def _is_silent(self) -> bool:
+        return time.monotonic() - self._seen_at > _CHECKS_UNTIL_PAUSED * self._check_seconds
 
     # --- done by the thread ------------------------------------------------------------------------------
 
@@ -162,17 +167,15 @@ class Fence:
             f"{former} owns the checkpoints of this task and has not released them: if it still lives it is a zombie; "
             f"waiting {wait_seconds:.1f} s until it must have stopped"
         )
-        self.is_waiting = True
         self._signals.wake()
         until = time.monotonic() + wait_seconds
-        while time.monotonic() < until or self._is_silent(_CHECKS_UNTIL_FROZEN):
+        while time.monotonic() < until or self._is_silent():
             remaining = until - time.monotonic()
             if self._ending.wait(min(self._check_seconds, remaining) if remaining > 0 else self._check_seconds):
                 return False
             self._look()
             if self.rival:
                 return False
-        self.is_waiting = False
         return True
 
     def _look(self) -> None:

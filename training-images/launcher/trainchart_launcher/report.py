@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from trainchart_launcher.peers import PeerWatch
 from trainchart_launcher.pump import Tail
@@ -14,14 +14,18 @@ from trainchart_launcher.state import read_progress
 from trainchart_launcher.status import Status, dump_status, render_log, render_metrics
 from trainchart_runtime.cluster import needed_peers
 
+if TYPE_CHECKING:
+    from trainchart_launcher.fence import Fence
+
 
 class Report:
     """The pod's status, kept by the supervisor and read by the status page's threads."""
 
-    def __init__(self, settings: Settings, signals: Signals, log: Tail) -> None:
+    def __init__(self, settings: Settings, signals: Signals, log: Tail, fence: Optional[Fence]) -> None:
         self._settings = settings
         self._signals = signals
         self._log = log
+        self._fence = fence
         task = settings.task
         self._status = Status(task.task_type, task.task_index, settings.run_id, since=time.time())
         self._peers: Optional[PeerWatch] = None
@@ -65,4 +69,6 @@ class Report:
         peers, status = self._peers, self._status
         if self._signals.stop_signal:
             status = status._replace(state="stopping")
+        elif self._fence and self._fence.is_paused:
+            status = status._replace(state="paused")
         return str(render(status, read_progress(self._settings), peers.waiting() if peers else []))

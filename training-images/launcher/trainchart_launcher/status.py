@@ -12,8 +12,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from trainchart_runtime.contract import LOG_LINES_LIMIT
 from trainchart_runtime.progress import Progress
 
-STATES = ("starting", "running", "waiting", "stopping", "parked")
-"""waiting: the program has failed and will be started again; parked: it has succeeded."""
+STATES = ("starting", "running", "paused", "waiting", "stopping", "parked")
+"""paused: the checkpoint storage does not answer (docs/fencing.md); waiting: the program has failed and will be started
+again; parked: it has succeeded."""
 _LOG_LINE_LIMIT = 2000
 """Characters: one endless line must not make the answer as long as it is."""
 

@@ -79,11 +79,15 @@ class Supervisor:
 
     def _await_claim(self) -> Optional[AttemptEnd]:
         """Wait until this pod owns its task; return how the attempt ended if it cannot even start."""
-        fence = self._fence
-        while fence and not self._signals.stop_signal and not fence.begin():
-            if fence.is_waiting:
+        fence, has_waited = self._fence, False
+        if fence:
+            fence.begin()
+        while fence and not self._signals.stop_signal and not fence.is_decided():
+            if has_waited:
+                # It takes longer than a look at a file: somebody may want to know why.
                 self._reporting().serve()
             self._signals.wait(fence.pause_seconds())
+            has_waited = True
             reap()
         now = time.time()
         end = AttemptEnd(None, None, now, now, 0.0)
@@ -146,6 +150,7 @@ class Supervisor:
             last_cause=diagnosis.cause.name,
             last_error=diagnosis.error,
         )
+        self._reporting().serve()
         self._rest(time.monotonic() + wait_seconds)
         return None
 
@@ -204,7 +209,7 @@ class Supervisor:
         if self._report is None:
             from trainchart_launcher.report import Report
 
-            self._report = Report(self._settings, self._signals, self._log)
+            self._report = Report(self._settings, self._signals, self._log, self._fence)
         return self._report
 
 
