@@ -19,7 +19,6 @@ ROOT = Path(__file__).parent.parent.parent
 CHARTS = sorted([*Path(__file__).parent.glob("*/chart"), *(ROOT / "charts").glob("*")])
 each_chart = pytest.mark.parametrize("chart", CHARTS, ids=lambda path: f"{path.parent.name}-{path.name}")
 MNIST = ROOT / "charts" / "mnist"
-ON = "run.controller.enabled=true"
 
 
 @cache
@@ -44,14 +43,14 @@ def environment(rendering: Rendering) -> Mapping[str, Any]:
 @each_chart
 def test_the_number_of_pods_belongs_to_the_controller(chart: Path) -> None:
     """Helm 3 would silently start a finished run anew with every upgrade, and Helm 4 would refuse the upgrade."""
-    for stateful_set in of_kind(render(chart, ON), "StatefulSet"):
+    for stateful_set in of_kind(render(chart), "StatefulSet"):
         assert "replicas" not in stateful_set.document["spec"]
         assert int(stateful_set.document["metadata"]["annotations"]["trainchart/replicas"]) >= 1
 
 
 @each_chart
 def test_the_state_holds_nothing_that_an_upgrade_could_overwrite(chart: Path) -> None:
-    rendering = render(chart, ON)
+    rendering = render(chart)
 
     (state,) = [m for m in of_kind(rendering, "ConfigMap") if m.name == environment(rendering)["TRAINCHART_STATE_NAME"]]
     assert not {"data", "binaryData", "immutable"} & set(state.document)
@@ -59,7 +58,7 @@ def test_the_state_holds_nothing_that_an_upgrade_could_overwrite(chart: Path) ->
 
 @each_chart
 def test_the_controller_reads_the_cluster_of_the_pods(chart: Path) -> None:
-    rendering = render(chart, ON)
+    rendering = render(chart)
     (volume,) = (v for v in job(rendering).document["spec"]["template"]["spec"]["volumes"] if v["name"] == "config")
     (config,) = (m for m in of_kind(rendering, "ConfigMap") if m.name == volume["configMap"]["name"])
     roles = json.loads(config.document["data"]["cluster.json"])["roles"]
@@ -69,7 +68,7 @@ def test_the_controller_reads_the_cluster_of_the_pods(chart: Path) -> None:
 
 @each_chart
 def test_the_role_names_exactly_the_sets_and_the_state(chart: Path) -> None:
-    rendering = render(chart, ON)
+    rendering = render(chart)
     (role,) = of_kind(rendering, "Role")
     rules = {
         (resource, verb): rule.get("resourceNames")
@@ -106,16 +105,38 @@ def test_an_unchanged_run_keeps_its_job_and_a_new_run_gets_another(tmp_path: Pat
     (newer / "Chart.yaml").write_text(text.replace("version: 0.1.0", "version: 0.2.0", 1))
     assert "0.2.0" in (newer / "Chart.yaml").read_text()
 
-    name = job(render(MNIST, ON)).name
-    assert job(render(newer, ON)).name == name
-    assert job(render(MNIST, ON, "commonLabels.team=research")).name == name
-    assert job(render(MNIST, ON, "run.id=second")).name != name
-    assert job(render(MNIST, ON, "roles.worker.replicas=3")).name != name
+    name = job(render(MNIST)).name
+    assert job(render(newer)).name == name
+    assert job(render(MNIST, "commonLabels.team=research")).name == name
+    assert job(render(MNIST, "run.id=second")).name != name
+    assert job(render(MNIST, "roles.worker.replicas=3")).name != name
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["hyperparameters.maxSteps=7", "image.tag=2.0.0", "roles.ps.memory=3Gi", "run.desiredState=suspended", "env.A=b"],
+)
+def test_whatever_the_run_depends_on_is_another_plan_for_another_controller(change: str) -> None:
+    before, after = render(MNIST), render(MNIST, change)
+
+    assert job(before).name != job(after).name
+    for rendering in (before, after):
+        (state,) = [m for m in of_kind(rendering, "ConfigMap") if m.name.endswith("-state")]
+        plan = environment(rendering)["TRAINCHART_PLAN_ID"]
+        assert state.document["metadata"]["annotations"]["trainchart/plan"] == plan
+    assert environment(before)["TRAINCHART_PLAN_ID"] != environment(after)["TRAINCHART_PLAN_ID"]
+
+
+@pytest.mark.parametrize("desired", ["suspended", "stopped"])
+def test_a_release_that_is_not_to_run_is_installed_without_pods(desired: str) -> None:
+    rendering = render(MNIST, f"run.desiredState={desired}")
+
+    assert {m.document["spec"]["replicas"] for m in of_kind(rendering, "StatefulSet")} == {0}
 
 
 @pytest.mark.parametrize("length", [1, 30, 53])
 def test_the_jobs_name_fits_into_its_pods_labels(length: int) -> None:
-    rendering = render(MNIST, ON, release="r" * length)
+    rendering = render(MNIST, release="r" * length)
 
     assert len(job(rendering).name) <= 63
     assert len(environment(rendering)["TRAINCHART_STATE_NAME"]) <= 63
@@ -123,9 +144,9 @@ def test_the_jobs_name_fits_into_its_pods_labels(length: int) -> None:
 
 def test_without_rights_to_give_the_user_names_an_account() -> None:
     with pytest.raises(RenderError) as refused:
-        render(MNIST, ON, "rbac.create=false")
+        render(MNIST, "rbac.create=false")
     assert "name a ServiceAccount with the run controller's rights" in str(refused.value.problems)
-    rendering = render(MNIST, ON, "rbac.create=false", "run.controller.serviceAccountName=runs")
+    rendering = render(MNIST, "rbac.create=false", "run.controller.serviceAccountName=runs")
 
     assert not of_kind(rendering, "Role")
     assert not of_kind(rendering, "RoleBinding")
@@ -134,14 +155,14 @@ def test_without_rights_to_give_the_user_names_an_account() -> None:
 
 
 def test_a_role_without_pods_gets_none_before_the_controller_looks() -> None:
-    sets = {m.name: m.document["spec"] for m in of_kind(render(MNIST, ON, "roles.evaluator.replicas=0"), "StatefulSet")}
+    sets = {m.name: m.document["spec"] for m in of_kind(render(MNIST, "roles.evaluator.replicas=0"), "StatefulSet")}
 
     assert sets["exp-7-mnist-evaluator"]["replicas"] == 0
     assert "replicas" not in sets["exp-7-mnist-worker"]
 
 
 def test_without_the_controller_the_chart_says_how_many_pods() -> None:
-    rendering = render(MNIST)
+    rendering = render(MNIST, "run.controller.enabled=false")
 
     assert not {"Job", "Role", "RoleBinding"} & {manifest.kind for manifest in rendering.manifests}
     assert {m.document["spec"]["replicas"] for m in of_kind(rendering, "StatefulSet")} == {1, 2}

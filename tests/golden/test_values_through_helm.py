@@ -223,7 +223,8 @@ def test_an_umbrella_chart_installs_two_aliased_copies(engine: HelmEngine, tmp_p
     rendering = engine.render(umbrella, release="exp", overrides=ValueOverrides(sets=("large.image.tag=2.0.0",)))
     names = [(m.kind, m.name) for m in rendering.manifests]
     assert len(names) == len(set(names))
-    replicas = {m.name: m.document["spec"]["replicas"] for m in rendering.manifests if m.kind == "StatefulSet"}
-    assert replicas["exp-small-worker"] == 2
-    assert replicas["exp-large-worker"] == 5
+    sets = [m for m in rendering.manifests if m.kind == "StatefulSet"]
+    replicas = {m.name: m.document["metadata"]["annotations"]["trainchart/replicas"] for m in sets}
+    assert replicas["exp-small-worker"] == "2"
+    assert replicas["exp-large-worker"] == "5"
     assert not any("off" in name for name in replicas)

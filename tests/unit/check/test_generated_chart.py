@@ -62,7 +62,9 @@ def parse(text: str) -> Rendering:
 
 @functools.cache
 def golden_text() -> str:
-    return (GOLDEN / "manifests.yaml").read_text()
+    """Return the golden rendering without the run controller's Job, so that the first pod is one that trains."""
+    parts = (GOLDEN / "manifests.yaml").read_text().split("---\n")
+    return "---\n".join(part for part in parts if "\nkind: Job\n" not in part)
 
 
 def given(rendering: Rendering | None = None, **files: str) -> CheckInput:
