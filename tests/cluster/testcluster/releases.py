@@ -29,8 +29,9 @@ TRAINING_SECONDS = 180
 
 
 def make_values(model: str, roles: tuple[str, ...], **hyperparameters: Any) -> dict[str, Any]:
-    """Make values of an example model: images of the tests' registry, shared storage, small pods."""
+    """Make values of an example model: images of the tests' registry, shared storage, small pods, no run controller."""
     return {
+        "run": {"controller": {"enabled": False}},
         "image": {"repository": f"{REGISTRY_HOST}/ml/{model}"},
         "hyperparameters": hyperparameters,
         "volumes": {"checkpoints": {"storageClass": "shared", "size": "1Gi"}},
