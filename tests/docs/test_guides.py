@@ -53,14 +53,8 @@ INSTEAD = {
         "helm template exp1 charts/mnist --set image.repository=registry.trainchart.test/ml/mnist"
     ),
     # Done for real by tests/cluster/test_run_controller.py.
-    "helm install exp-7 charts/mnist --set run.controller.enabled=true": (
-        "helm template exp-7 charts/mnist --set run.controller.enabled=true"
-    ),
-    "helm install exp-8 charts/mnist --set run.controller.enabled=true": (
-        "helm template exp-8 charts/mnist --set run.controller.enabled=true"
-    ),
     "kubectl get configmap exp-7-mnist-state -o 'jsonpath={.data.state\\.json}'": (
-        "helm template exp-7 charts/mnist --set run.controller.enabled=true | grep 'name: exp-7-mnist-state'"
+        "helm template exp-7 charts/mnist | grep 'name: exp-7-mnist-state'"
     ),
     # Trained for real by tutorial-first-model.md.
     "trainchart init first && trainchart run first": "trainchart init first && trainchart run first --dry-run",
@@ -223,7 +217,7 @@ def test_the_schema_comment_is_the_one_that_init_writes(
 def test_only_what_must_be_is_replaced() -> None:
     said = [item.text for items in GUIDES.values() for item in items if isinstance(item, blocks.Command)]
     assert set(INSTEAD) <= set(said), "an exception that no guide needs any more"
-    assert len(INSTEAD) == 29, "an exception more or less: think twice, then change this number"
+    assert len(INSTEAD) == 27, "an exception more or less: think twice, then change this number"
 
 
 def test_links_lead_somewhere() -> None:
