@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import importlib
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -90,5 +91,7 @@ def main() -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG):
             raise
         print_error(ToolError(f"{error.filename or 'the output'}: {(error.strerror or '').lower()}"))
+        # What could not be written is still in the buffer: Python would try again at its end, and exit with 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ToolError.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
