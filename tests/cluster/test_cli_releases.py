@@ -1,6 +1,6 @@
 """The program's commands against a real cluster: what they say of a run at every stage, and what they change.
 
-One release goes through these tests in their order: it runs, is suspended and resumed, fails, is damaged, runs again.
+One release goes through these tests in their order: it runs, fails, is damaged, runs again, is suspended and resumed.
 """
 
 from __future__ import annotations
@@ -128,18 +128,6 @@ def test_not_found_forbidden_and_unreachable_are_told_apart(controlled: Release,
     assert json.loads(lost)["error"] == "Unreachable"
 
 
-def test_suspend_frees_everything_and_resume_goes_on(controlled: Release) -> None:
-    access, namespace = controlled.access, controlled.namespace
-    assert "the run is not over" in trainchart(access, namespace, "rerun", "exp1", code=9)
-    assert "run.desiredState=suspended" in trainchart(access, namespace, "suspend", "exp1")
-    status = wait_for_phase(controlled, "Suspended", pods=[])
-    assert status["gpus"] == {}
-    assert "nothing was changed" in trainchart(access, namespace, "suspend", "exp1")
-    assert "not over within" in trainchart(access, namespace, "wait", "exp1", "--timeout=0", code=11)
-    trainchart(access, namespace, "resume", "exp1")
-    wait_for_phase(controlled, "Running")
-
-
 def test_a_failure_is_explained_and_waited_for(controlled: Release) -> None:
     access, namespace = controlled.access, controlled.namespace
     waiting = subprocess.Popen(
@@ -182,3 +170,15 @@ def test_rerun_starts_a_new_run(controlled: Release) -> None:
     status = wait_for_phase(controlled, "Running")
     assert status["runId"] not in ("", before)
     assert status["outcome"] is None
+
+
+def test_suspend_frees_everything_and_resume_goes_on(controlled: Release) -> None:
+    access, namespace = controlled.access, controlled.namespace
+    assert "the run is not over" in trainchart(access, namespace, "rerun", "exp1", code=9)
+    assert "run.desiredState=suspended" in trainchart(access, namespace, "suspend", "exp1")
+    status = wait_for_phase(controlled, "Suspended", pods=[])
+    assert status["gpus"] == {}
+    assert "nothing was changed" in trainchart(access, namespace, "suspend", "exp1")
+    assert "not over within" in trainchart(access, namespace, "wait", "exp1", "--timeout=0", code=11)
+    trainchart(access, namespace, "resume", "exp1")
+    wait_for_phase(controlled, "Running")
