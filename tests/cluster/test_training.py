@@ -18,7 +18,7 @@ from lightkube.core.client import Client
 from lightkube.models.core_v1 import NodeSpec
 from lightkube.resources.core_v1 import ConfigMap, Node, Pod, ResourceQuota, ServiceAccount
 
-from testcluster.access import Access
+from testcluster.access import Access, CommandFailed
 from testcluster.notes import find_commands, forward_port, paste
 from testcluster.releases import PROJECT, TRAINING_SECONDS, Release, list_objects, merge_values, mnist_values
 from trainchart_runtime.termination import Termination
@@ -214,6 +214,9 @@ def test_a_release_installed_again_goes_on_from_the_checkpoints_it_left(
     """By helm 3 this time: it takes over the claim of the same release, whichever helm made it."""
     changes = {"hyperparameters": {"maxSteps": 400}, "tensorboard": {"enabled": False}}
     again = dataclasses.replace(release, helm=helm3, values=merge_values(release.values, changes))
+    with pytest.raises(CommandFailed, match="an earlier release has left claim exp1-mnist-checkpoints: say resume"):
+        again.install()
+    again = dataclasses.replace(again, values=merge_values(again.values, {"run": {"keptClaims": "resume"}}))
 
     again.install()
 

@@ -89,6 +89,9 @@ class Run(Section):
     """How long all pods may take to start before the run controller gives up (30m, 1h30m, or seconds)."""
     evaluator_grace: Duration
     """How long the evaluator may go on after the training has succeeded (10m, or seconds)."""
+    kept_claims: Literal["refuse", "resume"]
+    """What an installation does where an earlier release of this name has left a kept claim: refuse, or resume from the
+    checkpoints that it holds. To begin anew, delete the claim."""
     desired_state: Literal["running", "suspended", "stopped"]
     """What the run controller brings the run to. suspended: the program saves and frees everything, and goes on when
     this is running again. stopped: the same, for good."""
