@@ -51,6 +51,14 @@ def test_a_pod_that_the_kubelet_lets_wait_is_deleted_once(api, start, run_to_pha
     assert (incident["pod"], incident["cause"], incident["exitCode"]) == (f"{PS}-0", "killed", 137)
 
 
+def test_a_run_of_which_no_pod_was_ever_made_ends(api, start):
+    for role in (CHIEF, WORKER, PS):
+        api.remove_pod(f"{role}-0")
+    controller = start(settings={**SETTINGS, "startDeadlineSeconds": 1})
+    assert controller.wait() == 42
+    assert api.state()["phase"] == "Failed" and set(api.replicas.values()) == {0}
+
+
 def test_a_pod_of_a_lost_node_is_deleted_by_force_where_the_values_allow_it(api, start, run_to_phase):
     start(settings={**SETTINGS, "forceDeleteLostPods": True})
     run_to_phase("Running")

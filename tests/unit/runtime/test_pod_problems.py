@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from trainchart_runtime import causes
 from trainchart_runtime.pod_problems import (
     Event,
+    find_pod_event,
     find_pod_problem,
     find_set_problem,
     parse_event,
@@ -130,6 +131,15 @@ def test_the_provisioner_says_more_about_a_claim_than_the_scheduler() -> None:
 
     assert problem is not None
     assert problem.message == "claim exp1-mnist-checkpoints: no class cephfs"
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"), [(SCHEDULER, "unschedulable"), (UNBOUND, "volume-error"), (PORTS, "port-in-use")]
+)
+def test_an_event_of_the_scheduler_is_read_like_the_pods_condition(message: str, cause: str) -> None:
+    problem = find_pod_event("ps-0", [event("Pod", "ps-0", "FailedScheduling", message)])
+    assert problem is not None
+    assert problem.cause == cause
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 
 from run_scenes import NOW, PLAN, end, group, make_plan, pod, running, see, settle, wanted, zero
 from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED
-from trainchart_runtime.pod_problems import Problem
+from trainchart_runtime.pod_problems import Event, Problem
+from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run_judge import FRUITLESS_RESTARTS
 from trainchart_runtime.run_observation import LOST_SECONDS, ContainerEnd, LeaderReport, SetView
 from trainchart_runtime.run_plan import Deletion, Scale
@@ -251,6 +252,7 @@ def test_a_run_may_take_only_so_long():
     assert decide(plan, see(group(), now=NOW + 3599), state).wake_at == NOW + 3600
     decision = decide(plan, see(group(), now=NOW + 3600), state)
     assert (decision.state.verdict.result, decision.state.verdict.cause) == (FAILED, "active-deadline")
+    assert decision.state.verdict.node == "node-1"
     assert decision.scales == CHIEF_FIRST, "a program that is well gets the time to save"
 
 
@@ -271,6 +273,39 @@ def test_a_leader_that_starts_again_and_again_and_comes_no_further_is_given_up()
     seen = see(group(), now=NOW + 50)._replace(report=report(attempt + 1, 400, cause="peer-lost"))
     verdict = decide(PLAN, seen, state).state.verdict
     assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "no-progress", "exp1-mnist-chief-0")
+
+
+def test_a_leader_that_fails_by_itself_again_and_again_is_explained_by_its_own_words():
+    words = "socket.gaierror: no such name"
+    seen = see(group())._replace(report=report(3, None, cause="peer-unresolvable", error=words))
+    state = decide(PLAN, seen, running()).state
+    assert state.progress.fruitless_restarts == 2, "those before the first look count as well"
+    last = report(FRUITLESS_RESTARTS + 2, None, cause="peer-unresolvable", error=words)
+    verdict = decide(PLAN, see(group(), now=NOW + 9)._replace(report=last), state).state.verdict
+    assert (verdict.cause, verdict.pod, verdict.node) == ("peer-unresolvable", "exp1-mnist-chief-0", "node-1")
+    assert verdict.error == f"{words} ({FRUITLESS_RESTARTS + 1} restarts without a step)"
+
+
+def test_a_leader_that_tells_no_steps_and_works_for_long_between_its_restarts_is_not_given_up():
+    state = running()
+    for attempt in range(1, 3 * FRUITLESS_RESTARTS):
+        seen = see(group(), now=NOW + attempt * STEADY_SECONDS)._replace(report=report(attempt, None))
+        state = decide(PLAN, seen, state).state
+    assert (state.phase, state.progress.fruitless_restarts) == (RUNNING, 1)
+
+
+def test_a_claim_that_cannot_be_provided_is_explained_by_its_provisioner():
+    unbound = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+    waiting = pod("ps-0", is_running=False, problem=Problem("volume-error", unbound), claims=("exp1-mnist-data",))
+    scheduler = Event("Pod", "exp1-mnist-ps-0", "FailedScheduling", unbound, NOW)
+    provisioner = Event("PersistentVolumeClaim", "exp1-mnist-data", "ProvisioningFailed", "no class fast", NOW)
+
+    def explain(*events):
+        (problem,) = decide(PLAN, see(group(ps_0=waiting))._replace(events=events), running()).state.problems
+        return problem.cause, problem.message
+
+    assert explain(scheduler) == ("volume-error", unbound)
+    assert explain(scheduler, provisioner) == ("volume-error", "claim exp1-mnist-data: no class fast")
 
 
 def test_the_step_is_recorded_now_and_then():

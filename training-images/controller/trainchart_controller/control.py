@@ -153,6 +153,9 @@ class Controller:
             self._event_trouble.fail(err)
 
     def _resolve_wait(self, decision: Optional[Decision]) -> float:
+        if decision is not None and decision.scales:
+            # Where a set had no pod, no pod's end will say that the next thing is due.
+            return 0.0
         wait = min(self._sets_due, self._events_due or self._sets_due) - time.monotonic()
         if decision is not None and decision.wake_at is not None:
             wait = min(wait, decision.wake_at - time.time())

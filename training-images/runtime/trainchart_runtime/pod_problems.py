@@ -70,6 +70,20 @@ def find_pod_event(name: str, events: Sequence[Event]) -> Optional[Problem]:
     return _find_newest("Pod", name, events, _POD_EVENTS)
 
 
+def find_claim_problem(claims: Sequence[str], events: Sequence[Event]) -> Optional[Problem]:
+    """Return what the provisioner says about claims of a pod: the scheduler only says that it waits for one."""
+    told = [event for event in events if event.kind == "PersistentVolumeClaim" and event.name in claims]
+    newest = max(told, key=lambda event: event.at, default=None)
+    return _problem(causes.VOLUME_ERROR, f"claim {newest.name}: {newest.message}") if newest else None
+
+
+def find_claims(pod: Mapping[str, Any]) -> Tuple[str, ...]:
+    """Return the names of the claims that a pod object of the API mounts."""
+    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    claims = ((volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes)
+    return tuple(claim for claim in claims if claim)
+
+
 def find_set_problem(name: str, events: Sequence[Event]) -> Optional[Problem]:
     """Return why the pods of StatefulSet `name` are not created: only Events tell."""
     return _find_newest("StatefulSet", name, events, _SET_EVENTS)
@@ -111,6 +125,10 @@ _WAITING_REASONS = {
     "RunContainerError": causes.PROGRAM_MISSING,
 }
 """Reasons of a container that waits. CrashLoopBackOff is none: the container's end says more."""
+_VOLUME_WORDS = re.compile(
+    r"persistentvolumeclaim|PersistentVolumeClaim|volume node affinity|volume zone|bind to PVs?|CSI"
+)
+_PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
 _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     (
         "FailedMount|FailedMapVolume",
@@ -119,6 +137,8 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", "", causes.VOLUME_ERROR),
     ("FailedCreatePodSandBox|NetworkNotReady", "", causes.SANDBOX_ERROR),
+    ("FailedScheduling", _VOLUME_WORDS.pattern, causes.VOLUME_ERROR),
+    ("FailedScheduling", _PORT_WORDS.pattern, causes.PORT_IN_USE),
     ("FailedScheduling", "", causes.UNSCHEDULABLE),
     ("Evicted", "", causes.EVICTED),
     ("Preempted", "", causes.PREEMPTED),
@@ -128,10 +148,6 @@ _SET_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ("FailedCreate", r"already exists|AlreadyExists", causes.NAME_CONFLICT),
     ("FailedCreate", "", causes.ADMISSION_REFUSED),
 )
-_VOLUME_WORDS = re.compile(
-    r"persistentvolumeclaim|PersistentVolumeClaim|volume node affinity|volume zone|bind to PVs?|CSI"
-)
-_PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
 
 
 def _find_disruption(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optional[Problem]:
@@ -160,19 +176,10 @@ def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             message = condition.get("message") or condition.get("reason") or ""
             if _VOLUME_WORDS.search(message):
-                return _problem(causes.VOLUME_ERROR, _explain_claims(pod, events) or message)
+                return find_claim_problem(find_claims(pod), events) or _problem(causes.VOLUME_ERROR, message)
             cause = causes.PORT_IN_USE if _PORT_WORDS.search(message) else causes.UNSCHEDULABLE
             return _problem(cause, message)
     return None
-
-
-def _explain_claims(pod: Mapping[str, Any], events: Sequence[Event]) -> str:
-    """Return what the provisioner says about a claim of the pod: the scheduler only says that it waits for one."""
-    volumes = (pod.get("spec") or {}).get("volumes") or ()
-    claims = {(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes}
-    told = [event for event in events if event.kind == "PersistentVolumeClaim" and event.name in claims]
-    newest = max(told, key=lambda event: event.at, default=None)
-    return f"claim {newest.name}: {newest.message}" if newest else ""
 
 
 def _find_silent_node(status: Mapping[str, Any]) -> Optional[Problem]:

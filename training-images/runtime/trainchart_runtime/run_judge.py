@@ -69,11 +69,13 @@ def _judge_unfinished(
             return state._replace(failure_seen_at=seen_at)
         return conclude(state, explain_failure(own, failures, now), now)
     state = state._replace(failure_seen_at=None)
-    leader = group.pod_name(deciding_tasks(group)[0])
+    task = deciding_tasks(group)[0]
+    leader, name = next((pod for pod in own if pod.task == task), None), group.pod_name(task)
     if state.progress and state.progress.fruitless_restarts > FRUITLESS_RESTARTS:
-        return conclude(state, explain_fruitless(leader, own, state.progress, now), now)
+        return conclude(state, explain_fruitless(leader, name, state, now), now)
     if plan.active_deadline_seconds and now >= state.active_since + plan.active_deadline_seconds:
-        return conclude(state, explain_deadline(leader, plan.active_deadline_seconds, state.progress, now), now)
+        late = explain_deadline(leader, name, plan.active_deadline_seconds, state.progress, now)
+        return conclude(state, late, now)
     return _follow_start(plan, group, own, state, now)
 
 

@@ -9,7 +9,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import RUN_ID, TRAINING_CONTAINER
-from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_pod_problem, parse_time
+from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_claims, find_pod_problem, parse_time
 from trainchart_runtime.progress import parse_metrics, parse_number
 from trainchart_runtime.termination import Termination, parse_termination
 
@@ -55,6 +55,8 @@ class PodView(NamedTuple):
     """Of its StatefulSet's template."""
     problem: Optional[Problem] = None
     """What keeps it from running, as far as its status tells."""
+    claims: Sequence[str] = ()
+    """Names of the claims that it mounts."""
     restarts: int = 0
     ends: Sequence[ContainerEnd] = ()
     """The ends that Kubernetes still remembers, newest first; never more than two."""
@@ -142,6 +144,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         gone_by=parse_time(metadata.get("deletionTimestamp")),
         revision=(metadata.get("labels") or {}).get(_REVISION_LABEL) or "",
         problem=find_pod_problem(pod),
+        claims=find_claims(pod),
         restarts=container.get("restartCount") or 0,
         ends=tuple(ends),
     )

@@ -9,7 +9,8 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import Cluster, Task
-from trainchart_runtime.pod_problems import Problem, find_pod_event, find_set_problem
+from trainchart_runtime.pod_problems import Problem, find_claim_problem, find_pod_event, find_set_problem
+from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run_observation import ContainerEnd, LeaderReport, Observation, PodView
 from trainchart_runtime.run_plan import RunPlan
 from trainchart_runtime.run_state import (
@@ -68,9 +69,11 @@ def note_report(leader: Optional[PodView], report: Optional[LeaderReport], state
     if report is None:
         return state
     last = state.progress
-    best, fruitless = (last.best_step, last.fruitless_restarts) if last else (None, 0)
+    best, fruitless = (last.best_step, last.fruitless_restarts) if last else (None, report.attempt - 1)
     if last and report.attempt != last.attempt:
-        fruitless += max(1, report.attempt - last.attempt)
+        # A program that tells no steps is judged by how long it ran.
+        is_steady = best is None and now - last.at >= STEADY_SECONDS
+        fruitless = (0 if is_steady else fruitless) + max(1, report.attempt - last.attempt)
     if report.step is not None and (best is None or report.step > best):
         best, fruitless = report.step, 0
     progress = RunProgress(
@@ -109,7 +112,8 @@ def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> 
             if pod is not None:
                 problem = pod.problem
                 if problem is None or problem.cause == causes.VOLUME_ERROR.name:
-                    problem = (None if pod.is_running else find_pod_event(pod.name, seen.events)) or problem
+                    told = find_claim_problem(pod.claims, seen.events) or find_pod_event(pod.name, seen.events)
+                    problem = (None if pod.is_running else told) or problem
             else:
                 problem = refusal if is_wanted else None
             if problem is not None:

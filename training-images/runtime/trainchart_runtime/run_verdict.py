@@ -9,10 +9,17 @@ from typing import Dict, Mapping, Optional, Sequence
 
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import Cluster, Task
+from trainchart_runtime.restart import RESTART_IN_PLACE
 from trainchart_runtime.run_observation import ContainerEnd, PodView
-from trainchart_runtime.run_state import FAILED, STOPPED, SUCCEEDED, Deaths, PodProblem, RunProgress, Verdict
+from trainchart_runtime.run_state import FAILED, STOPPED, SUCCEEDED, Deaths, PodProblem, RunProgress, RunState, Verdict
 from trainchart_runtime.run_troubles import count_deaths, is_given_up, name_death
 from trainchart_runtime.termination import LINE_LIMIT, LINES_KEPT, Termination, find_first_failure, follows_a_peer
+
+_OWN_FAULTS = {
+    causes.PEER_UNRESOLVABLE.name,
+    *(cause.name for cause in causes.CAUSES.values() if cause.restart == RESTART_IN_PLACE),
+}
+"""Causes of a program's end that say more than that it came no further."""
 
 
 def find_failures(
@@ -113,17 +120,29 @@ def explain_late_start(
     )
 
 
-def explain_fruitless(leader: str, pods: Sequence[PodView], progress: RunProgress, now: float) -> Verdict:
-    """Return the verdict of a run that starts again and again and comes no further."""
-    node = next((pod.node for pod in pods if pod.name == leader), "")
-    error = f"{progress.fruitless_restarts} restarts since step {progress.best_step} was reached"
-    return _verdict(causes.NO_PROGRESS, now, progress)._replace(pod=leader, node=node, error=error)
+def explain_fruitless(leader: Optional[PodView], name: str, state: RunState, now: float) -> Verdict:
+    """Return the verdict of a run whose leading task starts again and again and comes no further.
+
+    Its cause is what ended the program last; NO_PROGRESS where that was another task's end.
+    """
+    progress = state.progress
+    assert progress is not None
+    reached = "without a step" if progress.best_step is None else f"since step {progress.best_step} was reached"
+    error = f"{progress.fruitless_restarts} restarts {reached}"
+    ends = [incident for incident in state.incidents if incident.pod == name and incident.cause in _OWN_FAULTS]
+    cause = causes.CAUSES[ends[-1].cause] if ends else causes.NO_PROGRESS
+    if ends:
+        error = f"{ends[-1].error} ({error})"
+    return _verdict(cause, now, progress)._replace(pod=name, node=leader.node if leader else "", error=error)
 
 
-def explain_deadline(leader: str, seconds: float, progress: Optional[RunProgress], now: float) -> Verdict:
+def explain_deadline(
+    leader: Optional[PodView], name: str, seconds: float, progress: Optional[RunProgress], now: float
+) -> Verdict:
     """Return the verdict of a run that took longer than it may."""
     verdict = _verdict(causes.ACTIVE_DEADLINE, now, progress)
-    return verdict._replace(pod=leader, error=f"not finished after {seconds:.0f} s")
+    node = leader.node if leader else ""
+    return verdict._replace(pod=name, node=node, error=f"not finished after {seconds:.0f} s")
 
 
 def explain_stop(progress: Optional[RunProgress], now: float) -> Verdict:
