@@ -55,6 +55,8 @@ template:
     labels:
       {{- include "in-graph.selectorLabels" (dict "context" . "component" "controller") | nindent 6 }}
       app.kubernetes.io/part-of: "in-graph"
+      # Belongs to a training, so that it is looked at like the training pods, and is none of them.
+      trainchart/training: "false"
   spec:
     restartPolicy: Never
     serviceAccountName: {{ include "in-graph.controllerAccount" . | quote }}
@@ -120,8 +122,13 @@ template:
             value: {{ include "in-graph.planId" . | quote }}
           - name: TRAINCHART_RUN_SETTINGS
             value: {{ include "in-graph.runSettings" . | quote }}
+          - name: TRAINCHART_METRICS_ADDRESS
+            value: ":{{ int64 .Values.service.statusPort }}"
           - name: NVIDIA_VISIBLE_DEVICES
             value: void
+        ports:
+          - name: status
+            containerPort: {{ int64 .Values.service.statusPort }}
         resources:
           {{- include "in-graph.resources" (dict "settings" .Values.run.controller) | nindent 10 }}
         terminationMessagePolicy: FallbackToLogsOnError
