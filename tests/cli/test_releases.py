@@ -229,7 +229,8 @@ def test_a_release_of_something_else_is_not_looked_at(api: SmallApi, tmp_path: P
     api.objects = {"statefulsets": api.objects["statefulsets"][:1]}
     done = run_to(api, tmp_path, "status", "exp1")
     assert (done.returncode, done.stdout) == (9, "")
-    assert "is not a training of trainchart" in done.stderr
+    assert "is a training of trainchart" in done.stderr
+    assert "another kind of release, or half deleted" in done.stderr
 
 
 def test_a_release_elsewhere_is_pointed_at(api: SmallApi, tmp_path: Path) -> None:

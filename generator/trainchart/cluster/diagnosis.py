@@ -274,6 +274,9 @@ def _remark(
 ) -> list[str]:
     """Return what does not fit together, worst first."""
     remarks = [record.trouble] if record.trouble else []
+    has_job = controller.state not in ("", "missing", _NO_CONTROLLER)
+    if has_job and not record.name and not record.trouble and not isinstance(seen.records, Unseen):
+        remarks.append("its record is gone: somebody deleted it; the next helm upgrade brings an empty one")
     if not sets and not isinstance(seen.sets, Unseen):
         remarks.append("its StatefulSets are gone: the release is half deleted; helm uninstall removes the rest")
     if any(each.is_deleting for each in sets):

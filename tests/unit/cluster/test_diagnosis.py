@@ -193,6 +193,7 @@ def test_events_of_an_earlier_pod_of_that_name_do_not_count() -> None:
         ({"records": [make_record(make_state("Odd"))], "jobs": [make_job()]}, "Running", "is damaged"),
         ({"records": [make_record({"version": 2})], "jobs": [make_job()]}, "Running", "newer version of trainchart"),
         ({"records": [make_record(None)], "jobs": [make_job()]}, "Running", "is empty"),
+        ({"jobs": [make_job()]}, "Running", "its record is gone"),
         ({"records": CONTROLLED["records"]}, "Running", "its run controller is gone"),
         ({**CONTROLLED, "jobs": [make_job("Failed")]}, "Running", "its run controller has given up"),
         ({**CONTROLLED, "sets": []}, "Running", "its StatefulSets are gone: the release is half deleted"),
