@@ -155,6 +155,17 @@ def test_wait_gives_up_with_a_code_of_its_own(api: SmallApi, tmp_path: Path) -> 
     assert run_to(api, tmp_path, "wait", "exp1", "--timeout", "soon").returncode == 2
 
 
+def test_wait_does_not_wait_for_what_nobody_can_see(api: SmallApi, tmp_path: Path) -> None:
+    api.refused = {"pods": 403}
+    hidden = run_to(api, tmp_path, "wait", "exp1", "--format", "json")
+    assert json.loads(hidden.stderr)["error"] == "Forbidden"
+    api.refused = {}
+    del api.objects["statefulsets"]
+    half = run_to(api, tmp_path, "wait", "exp1", "--format", "json")
+    assert json.loads(half.stderr)["error"] == "ClusterError"
+    assert "half deleted" in half.stderr
+
+
 def test_wait_says_when_the_release_goes_away(api: SmallApi, tmp_path: Path) -> None:
     waiting = subprocess.Popen(
         [sys.executable, "-m", "trainchart", "wait", "exp1"],

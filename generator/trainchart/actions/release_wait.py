@@ -57,7 +57,8 @@ def wait_for_end(request: WaitRequest, tell: Callable[[str], None]) -> Report:
             if report.is_over:
                 return report
             if report.phase == UNKNOWN:
-                raise Forbidden(f"cannot wait for {request.release}: {'; '.join((*report.remarks, *report.gaps))}")
+                kind = Forbidden if report.gaps else ClusterError
+                raise kind(f"cannot wait for {request.release}: {'; '.join((*report.remarks, *report.gaps))}")
             teller.tell_about(report)
         if request.timeout_seconds is not None and time.monotonic() - start >= request.timeout_seconds:
             raise NotInTime(
