@@ -14,6 +14,7 @@ from trainchart_controller.api import Api, ApiError
 from trainchart_controller.backoff import Backoff
 from trainchart_controller.console import TroubleLog, print_line
 from trainchart_controller.launchers import LeaderPoll, fetch_logs
+from trainchart_controller.metrics_page import MetricsPage
 from trainchart_controller.pod_watch import PodList, PodWatch, Sighting, WatchTimes
 from trainchart_controller.release import Release, Superseded
 from trainchart_controller.settings import Settings
@@ -47,6 +48,7 @@ class Controller:
         plan = settings.plan
         self._watch = PodWatch(connect(), plan.cluster, settings.namespace, settings.selector, times)
         self._leader = LeaderPoll(plan.cluster, self._watch.sightings)
+        self._metrics = MetricsPage(settings.release, settings.metrics_address)
         self._backoff = Backoff((times or WatchTimes()).first_retry)
         self._trouble = TroubleLog("controlling the run")
         self._event_trouble = TroubleLog("creating Events")
@@ -108,6 +110,7 @@ class Controller:
         if not decision.is_recorded:
             self._release.write_state(decision.state, self._fetch_logs(decision))
             self._state = decision.state
+        self._metrics.show(decision.state)
         self._act(decision)
         return decision
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping, NamedTuple, Sequence
+import re
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import ClusterDescriptionError, deciding_tasks, parse_cluster
@@ -30,6 +31,8 @@ class Settings(NamedTuple):
     host: str
     port: int
     service_account_dir: str
+    metrics_address: Optional[Tuple[str, int]] = None
+    """Host, "" for every address, and port of GET /metrics."""
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -66,6 +69,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         host=_required(environ, "KUBERNETES_SERVICE_HOST"),
         port=int(_required(environ, "KUBERNETES_SERVICE_PORT")),
         service_account_dir=environ.get(contract.SERVICE_ACCOUNT_DIR) or _MOUNT,
+        metrics_address=_read_address(environ, contract.METRICS_ADDRESS),
     )
 
 
@@ -74,6 +78,16 @@ def _required(environ: Mapping[str, str], name: str) -> str:
     if not value:
         raise ContractError(f"the variable {name} is not set")
     return value
+
+
+def _read_address(environ: Mapping[str, str], name: str) -> Optional[Tuple[str, int]]:
+    text = environ.get(name, "")
+    if not text:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
+        raise ContractError(f"the variable {name} must be HOST:PORT or :PORT, not {text!r}")
+    return host, int(port)
 
 
 def _parse_run_settings(text: str) -> Mapping[str, Any]:
