@@ -130,6 +130,12 @@ def test_with_finish_first_the_attempt_goes_on_until_a_pod_comes_back_another():
     mixed = decide(PATIENT, upgraded(see(group(**pods)), "worker"), running())
     assert mixed.state.phase == RESTARTING
     assert "exp1-mnist-worker-0 came back" in mixed.notices[-1].message
+    newcomer = (Deletion("exp1-mnist-worker-0", "uid-worker-0"),)
+    assert mixed.deletions == newcomer, "it must not train beside those that still save"
+    again = decide(PATIENT, see(list(pods.values()), wanted(chief=0)), mixed.state)
+    assert again.deletions == newcomer, "its StatefulSet has made it anew meanwhile"
+    pods["worker_0"] = pods["worker_0"]._replace(gone_by=NOW + 15)
+    assert decide(PATIENT, see(list(pods.values()), wanted(chief=0)), mixed.state).deletions == ()
 
 
 def test_another_number_of_workers_is_another_attempt():

@@ -59,16 +59,23 @@ def resolve_scales(group: Cluster, seen: Observation, state: RunState, has_stran
 def resolve_deletions(
     plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState
 ) -> Tuple[Deletion, ...]:
-    """Return the pods that must be made anew: those that the kubelet lets wait, and those of lost nodes."""
+    """Return the pods that must be made anew: those that the kubelet lets wait, those of lost nodes, and newcomers."""
     deletions = []
     for pod in own:
         is_live = state.phase in (STARTING, RUNNING, FINISHING)
-        if is_live and not pod.is_deleting and _waits_too_long(plan, group, pod, state):
+        is_useless = _waits_too_long(plan, group, pod, state) if is_live else _is_newcomer(group, pod, state)
+        if is_useless and not pod.is_deleting:
             deletions.append(Deletion(pod.name, pod.uid))
         is_on_lost_node = pod.problem is not None and pod.problem.cause == causes.NODE_LOST.name
         if plan.force_delete_lost and is_on_lost_node and pod.is_lost(seen.now):
             deletions.append(Deletion(pod.name, pod.uid, is_forced=True))
     return tuple(deletions)
+
+
+def _is_newcomer(group: Cluster, pod: PodView, state: RunState) -> bool:
+    """Say whether a pod is as an upgrade wants it while pods of before it still save: it must not train beside them."""
+    first = state.revisions.get(group.roles[pod.task.task_type].name)
+    return bool(first and pod.revision and pod.revision != first)
 
 
 def _waits_too_long(plan: RunPlan, group: Cluster, pod: PodView, state: RunState) -> bool:
