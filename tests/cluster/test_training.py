@@ -172,13 +172,13 @@ def test_the_other_commands_of_the_notes_work_when_pasted(
         "Pods",
         "Log",
         "Status",
-        "Smoke test",
+        "Test",
         "TensorBoard",
     ]
     assert all(pod in paste(admin, notes["Pods"]) for pod in pods)
     status = json.loads(paste(admin, notes["Status"]))
     assert (status["taskType"], status["state"], status["step"]) == ("chief", "parked", 300)
-    assert "Succeeded" in paste(admin, notes["Smoke test"])
+    assert "Succeeded" in paste(admin, notes["Test"])
 
 
 @pytest.mark.parametrize("options", [[], ["--server-side"]], ids=["client", "server"])

@@ -58,6 +58,8 @@ ALLOWED = (
     Allowed("*.environment.HOSTNAME", Side.POD, _KUBELET),
     Allowed("*.environment.KUBERNETES_*", Side.POD, _KUBELET),
     Allowed("*.environment.A_NODE", Side.BOTH, _FIELD, pod="[a-z0-9.-]+", here="localhost"),
+    Allowed("*.environment.TRAINCHART_NODE_NAME", Side.BOTH, _FIELD, pod="[a-z0-9.-]+", here="localhost"),
+    Allowed("*.environment.TRAINCHART_POD_UID", Side.BOTH, _FIELD, pod="[0-9a-f-]{36}", here="local-.+"),
     Allowed("*.environment.AN_ADDRESS", Side.BOTH, _FIELD, pod=r"[0-9a-f.:]+", here=r"127\.0\.0\.1"),
     Allowed("*.environment.A_UID", Side.BOTH, _FIELD, pod="[0-9a-f-]{36}", here="local-.+"),
     Allowed("*.environment.A_LIMIT", Side.POD, "there are no limits here; the run's notes say that it stays unset"),

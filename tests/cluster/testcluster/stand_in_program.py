@@ -90,8 +90,9 @@ def _leave_name(checkpoints: str) -> None:
 
 
 def _list_checkpoints() -> list[str]:
+    """List what programs have left; the launcher's own folder is hidden."""
     folder = os.environ.get("TRAINCHART_CHECKPOINTS_DIR", "")
-    return sorted(path.name for path in Path(folder).iterdir()) if folder else []
+    return sorted(path.name for path in Path(folder).iterdir() if path.name[0] != ".") if folder else []
 
 
 def _print_line(key: str, value: dict[str, Any]) -> None:
