@@ -94,6 +94,14 @@ class Access:
 
 def describe(client: Client, namespace: str) -> str:
     """Describe what goes on in a namespace: pods with states, last events, last lines of every container."""
+    try:
+        return _describe(client, namespace)
+    # Of any library below: a test that fails while it keeps the API server down must not take the others with it.
+    except Exception as error:
+        return f"the cluster cannot be asked: {type(error).__name__}: {error}"
+
+
+def _describe(client: Client, namespace: str) -> str:
     lines = []
     for pod in client.list(Pod, namespace=namespace):
         assert pod.metadata is not None
