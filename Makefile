@@ -23,8 +23,8 @@ test: check tools ## Run everything that can be tested on this machine
 fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a run or makes another one
 	pytest tests/property --cases 400 --hypothesis-seed $(SEED)
 
-bench: tools ## Measure speed and memory beside their peers, and write docs/benchmarks.md
-	python -m benchmarks
+bench: tools ## Measure speed and memory beside their peers into docs/benchmarks.md; SECTIONS="lifecycle scale" for some
+	python -m benchmarks $(SECTIONS)
 
 check: $(VENV)/.dev ## Formatting, lint, types, YAML, and whether charts/ is up to date
 	ruff format --check .

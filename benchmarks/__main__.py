@@ -1,87 +1,125 @@
-"""Run every benchmark once and write docs/benchmarks.md."""
+"""Run benchmarks, all of them or the named sections, and write what they measured into docs/benchmarks.md."""
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import importlib.metadata
 import os
 import platform
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.generator import ROOT, measure_hundred, measure_one_chart, measure_start
 from benchmarks.launcher import measure_launcher
+from benchmarks.lifecycle import measure_lifecycle
 from benchmarks.measure import Row
+from benchmarks.page import dump_section, replace_sections
 from benchmarks.peers import measure_peers
+from benchmarks.scale import measure_scale
+from testcluster.machine import find_obstacle
 from testcluster.programs import find_program
 from testcluster.versions import GO_PROGRAMS
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-REASONS = {
-    "Generate one chart": (
+HEAD = """\
+# Benchmarks
+
+Written by `make bench`; `python -m benchmarks SECTION…` renews the named sections alone. Contenders take turns;
+times are medians of at least five rounds after one that does not count, unless a line says otherwise, and the sums over
+a hundred charts are taken once. Ratios and differences say more than times: the machine may be busy with other things.
+"""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What one section of the page is made from."""
+
+    title: str
+    measure: Callable[[int], list[Row]]
+    """From the number of rounds, for the benchmarks that take long."""
+    reason: str = ""
+    """Why a mark is missed, printed only where one is."""
+    needs_cluster: bool = False
+
+
+BENCHES = {
+    "start": Bench(
+        "Start",
+        lambda _: measure_start(),
+        "Every command's module is imported and its options are declared before help is printed.",
+    ),
+    "chart": Bench(
+        "Generate one chart",
+        lambda _: measure_one_chart(find_program("helm-4")),
         "A process of trainchart spends its time before the first chart: Python with pydantic's models, ruamel.yaml, "
         "Jinja's compiler and jsonschema are imported and built anew, and helm is one compiled program. "
-        "Inside a process that runs already, the same chart takes a fraction of `helm template`."
+        "Inside a process that runs already, the same chart takes a fraction of `helm template`.",
     ),
-    "Start": "Every command's module is imported and its options are declared before help is printed.",
-    "A hundred charts": (
+    "hundred": Bench(
+        "A hundred charts",
+        lambda _: measure_hundred(),
         "Of generating, reading the spec with the position of every key (ruamel.yaml, pure Python) takes the largest "
-        "part. A check renders a chart several times in Helm, and yamllint reads every output in pure Python."
+        "part. A check renders a chart several times in Helm, and yamllint reads every output in pure Python.",
     ),
-    "Launcher": "The launcher is a second Python interpreter beside the program's own.",
+    "launcher": Bench(
+        "Launcher",
+        lambda _: measure_launcher(),
+        "The launcher is a second Python interpreter beside the program's own.",
+    ),
+    "peers": Bench("Beside others", lambda _: measure_peers(find_program("helm-4"))),
+    "lifecycle": Bench("The life of a run", measure_lifecycle, needs_cluster=True),
+    "scale": Bench("Scale", measure_scale, needs_cluster=True),
 }
-"""Why a mark is missed, for the sections where one may be; printed only where one is."""
 
 
 def main() -> None:
-    helm = find_program("helm-4")
-    sections = {
-        "Start": measure_start(),
-        "Generate one chart": measure_one_chart(helm),
-        "A hundred charts": measure_hundred(),
-        "Launcher": measure_launcher(),
-        "Beside others": measure_peers(helm),
-    }
-    lines = [*_head(), *(line for title, rows in sections.items() for line in _section(title, rows))]
-    PAGE.write_text("\n".join(lines) + "\n")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(BENCHES)}; all if none is named")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of the benchmarks on a cluster")
+    parser.add_argument("--page", type=Path, default=PAGE, help="page to renew, docs/benchmarks.md unless named")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.sections if name not in BENCHES]
+    if unknown:
+        parser.error(f"no such section: {', '.join(unknown)}; there are {', '.join(BENCHES)}")
+    # What was started ends in `finally` blocks.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for name in _choose(arguments.sections):
+        bench = BENCHES[name]
+        rows = bench.measure(arguments.rounds)
+        section = dump_section(bench.title, _describe_surroundings(), rows, bench.reason)
+        _renew(arguments.page, bench.title, section)
+        print(f"{section}wrote {arguments.page}", flush=True)
 
 
-def _head() -> list[str]:
+def _choose(named: Iterable[str]) -> list[str]:
+    """Return the benchmarks to run, and say why others are left out."""
+    chosen = list(named) or list(BENCHES)
+    obstacle = find_obstacle()
+    left_out = [name for name in chosen if BENCHES[name].needs_cluster] if obstacle else []
+    if left_out:
+        print(f"left out: {', '.join(left_out)}: {obstacle.partition(';')[0]}", file=sys.stderr)
+    return [name for name in chosen if name not in left_out]
+
+
+def _renew(page: Path, title: str, section: str) -> None:
+    text = page.read_text() if page.exists() else ""
+    page.write_text(replace_sections(text, HEAD, {title: section}, [bench.title for bench in BENCHES.values()]))
+
+
+def _describe_surroundings() -> str:
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("trainchart", "pydantic", "typer"))
-    load = os.getloadavg()[0]
-    return [
-        "# Benchmarks",
-        "",
-        "Written by `make bench`, from one run. Contenders take turns; times are medians of at least five rounds after",
-        "one that does not count, and only the sums over a hundred charts are taken once. Ratios say more than times:",
-        "the machine may be busy with other things.",
-        "",
-        f"- {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, {_processor()}, {os.cpu_count()} cores,"
-        f" load {load:.1f} at the end",
-        f"- Python {platform.python_version()}, {versions}, helm {GO_PROGRAMS['helm-4'].version}",
-    ]
+    return (
+        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}, {_read_processor()}, {os.cpu_count()} cores,"
+        f" load {os.getloadavg()[0]:.1f} at the end; Python {platform.python_version()}, {versions},"
+        f" helm {GO_PROGRAMS['helm-4'].version}"
+    )
 
 
-def _section(title: str, rows: list[Row]) -> list[str]:
-    lines = ["", f"## {title}", "", "| what | measured | mark | |", "|---|---|---|---|"]
-    notes = []
-    for row in rows:
-        if row.what:
-            mark = "" if row.mark is None else f"{'≥' if row.lowest else '≤'} {row.mark:g} {row.unit}"
-            verdict = "" if row.mark is None else "**missed**" if row.is_missed else "met"
-            lines.append(f"| {row.what} | {_shown(row.value)} {row.unit} | {mark} | {verdict or row.note} |")
-        else:
-            notes.append(row.note)
-    if any(row.is_missed for row in rows):
-        notes.append(REASONS[title])
-    return [*lines, *(line for note in notes for line in ("", note))]
-
-
-def _shown(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _processor() -> str:
+def _read_processor() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

@@ -1,0 +1,149 @@
+"""Many pods of one release, and many releases: pods on simulated nodes, everything else real."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lightkube.core.client import Client
+from lightkube.resources.apps_v1 import StatefulSet
+from lightkube.resources.core_v1 import Pod
+
+from benchmarks.fake_pods import FAKE_VALUES, end_program
+from benchmarks.generator import ROOT
+from benchmarks.loops import measure_loops
+from benchmarks.measure import Row
+from benchmarks.own_cluster import RequestCount, controller_memory, make_namespace, own_cluster, wait_for
+from testcluster.fake_nodes import fake_nodes
+from testcluster.faults import Site
+from testcluster.ingredients import tell
+from testcluster.pods import dump_objects
+from testcluster.releases import Release, merge_values
+from testcluster.runs import ROLES, read_replicas, wait_for_phase
+from trainchart.kubernetes_yaml import parse_documents
+
+WORKERS = 1000
+RELEASES = 20
+FAKE_NODES = 16
+_RUNNING_SECONDS = 300
+_QUIET_SECONDS = 60.0
+
+
+def measure_scale(rounds: int) -> list[Row]:
+    """Measure on a cluster that is started for it: some two minutes a round, and five more."""
+    with own_cluster() as site, fake_nodes(site.cluster, site.access, count=FAKE_NODES):
+        return [*_measure_large_release(site, rounds), *_measure_controllers(site), *measure_loops(site)]
+
+
+def _measure_large_release(site: Site, rounds: int) -> list[Row]:
+    """Measure a release of 1,000 workers beside its bare StatefulSets, by turns."""
+    namespace = make_namespace(site, "large")
+    where = FAKE_VALUES["roles"]["worker"]
+    roles = {role: {**where, "replicas": 0 if role == "evaluator" else 1} for role in ROLES}
+    values = merge_values(FAKE_VALUES, {"roles": merge_values(roles, {"worker": {"replicas": WORKERS}})})
+    release = Release(site.access, namespace, "large", ROOT / "charts" / "mnist", values)
+    uncontrolled = merge_values(values, {"run": {"controller": {"enabled": False}}})
+    rendered = parse_documents(Release(site.access, namespace, "bare", release.chart, uncontrolled).template())
+    sets = [document for document in rendered if document["kind"] in ("StatefulSet", "ServiceAccount")]
+    bare, released, freed, memory = [], [], [], []
+    tell(f"{WORKERS} workers as bare sets, not counted ...")
+    _time_bare_sets(site, namespace, sets)
+    for number in range(1, rounds + 1):
+        tell(f"round {number} of {rounds}: {WORKERS} workers, as bare sets and as a release ...")
+        bare.append(_time_bare_sets(site, namespace, sets))
+        released.append(_time_release(site, release))
+        memory.append(controller_memory(site, release))
+        freed.append(_time_success(release))
+        release.uninstall()
+        _wait_until_empty(site, namespace)
+    taken = {"bare": statistics.median(bare), "release": statistics.median(released)}
+    return [
+        Row(f"bare StatefulSets of {WORKERS:,} workers, a chief and a ps: all Running", taken["bare"], "s"),
+        Row("a release of the same size, from `helm install` on", taken["release"], "s"),
+        Row("ratio", taken["release"] / taken["bare"], "×", mark=1.2),
+        Row("its chief's success → every set at 0 and every pod gone", statistics.median(freed), "s"),
+        Row("its run controller: resident memory, at most", max(memory), "MiB", mark=64),
+        Row("", 0, "", note=f"These are medians of {rounds} rounds; what follows is measured once."),
+    ]
+
+
+def _time_bare_sets(site: Site, namespace: str, sets: Iterable[Mapping[str, Any]]) -> float:
+    text = dump_objects(*sets)
+    begun = time.monotonic()
+    site.access.kubectl("create", f"--namespace={namespace}", "-f", "-", text=text)
+    _wait_until_ready(site, namespace)
+    taken = time.monotonic() - begun
+    site.access.kubectl("delete", f"--namespace={namespace}", "--wait=false", "-f", "-", text=text)
+    _wait_until_empty(site, namespace)
+    return taken
+
+
+def _time_release(site: Site, release: Release) -> float:
+    begun = time.monotonic()
+    release.install()
+    _wait_until_ready(site, release.namespace)
+    return time.monotonic() - begun
+
+
+def _time_success(release: Release) -> float:
+    wait_for_phase(release, "Running")
+    client = release.access.client()
+    begun = time.monotonic()
+    end_program(client, release.namespace, f"{release.name}-mnist-chief-0")
+    training = {**release.selector, "trainchart/training": "true"}
+    wait_for(
+        lambda: not any(read_replicas(release, client).values()) and _is_empty(client, release.namespace, training),
+        "a run that has freed everything",
+        _RUNNING_SECONDS,
+    )
+    return time.monotonic() - begun
+
+
+def _wait_until_ready(site: Site, namespace: str) -> None:
+    client = site.access.client()
+
+    def is_ready() -> bool:
+        sets = list(client.list(StatefulSet, namespace=namespace))
+        return sum((each.status.readyReplicas or 0) if each.status else 0 for each in sets) == WORKERS + 2
+
+    wait_for(is_ready, f"{WORKERS + 2} pods Running", _RUNNING_SECONDS)
+
+
+def _wait_until_empty(site: Site, namespace: str) -> None:
+    client = site.access.client()
+    wait_for(lambda: _is_empty(client, namespace, {}), "the end of every pod", _RUNNING_SECONDS)
+
+
+def _is_empty(client: Client, namespace: str, labels: dict[str, Any]) -> bool:
+    """Say whether there are no such pods; a thousand of them are not fetched for that."""
+    return next(iter(client.list(Pod, namespace=namespace, labels=labels, chunk_size=1)), None) is None
+
+
+def _measure_controllers(site: Site) -> list[Row]:
+    """Measure the pods of twenty run controllers while their trainings go on."""
+    tell(f"{RELEASES} releases ...")
+    namespace = make_namespace(site, "many")
+    releases = [
+        Release(site.access, namespace, f"exp{number}", ROOT / "charts" / "digits", FAKE_VALUES)
+        for number in range(RELEASES)
+    ]
+    for release in releases:
+        release.install()
+    for release in releases:
+        wait_for_phase(release, "Running", deadline_seconds=_RUNNING_SECONDS)
+    requests = RequestCount(site.access)
+    requests.begin(namespace)
+    per_minute = requests.per_minute(_QUIET_SECONDS)
+    memory = [controller_memory(site, release) for release in releases]
+    for release in releases:
+        release.uninstall()
+    _wait_until_empty(site, namespace)
+    return [
+        Row(
+            f"{RELEASES} run controllers of small releases: resident memory of the largest", max(memory), "MiB", mark=64
+        ),
+        Row("of all together", sum(memory), "MiB"),
+        Row("API requests of one of them while nothing happens", per_minute / RELEASES, "a minute", mark=10),
+    ]
