@@ -174,7 +174,7 @@ class Scene:
             port = self._ports[release] = self._processes.free_port()
             self.targets.add(release, "worker", port)
             # The same pod's other port, which is no place to ask.
-            self.targets.add(release, "worker", port, port_name="tensorflow")
+            self.targets.add(release, "worker", self._processes.free_port(), port_name="tensorflow")
         return self._processes.start_launcher(release, self._ports[release], program, max_restarts)
 
 
@@ -266,14 +266,14 @@ def test_an_alert_names_the_cause(watched, alert: str, release: str, words: str)
 
 
 def test_exactly_the_pods_of_trainings_that_have_not_ended_are_asked(watched) -> None:
-    active = {
+    active = sorted(
         (target["labels"]["release"], target["labels"]["component"])
         for target in watched.ask("targets")["activeTargets"]
         if target["scrapePool"] == "trainchart"
-    }
+    )
     controlled = {(release, "controller") for release in ("good", "failed", "waiting", "stuck", "cut")}
     launched = {(release, "worker") for release in ("good", "stuck-alone", "restarting", "parked", "cut")}
-    assert active == controlled | launched
+    assert active == sorted(controlled | launched)
 
 
 def test_the_rules_are_well_formed(promtool: str) -> None:
