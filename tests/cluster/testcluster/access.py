@@ -118,8 +118,9 @@ def _describe(client: Client, namespace: str) -> str:
 def _read_log(client: Client, pod: str, namespace: str) -> list[str]:
     try:
         return [line.rstrip("\n")[:300] for line in client.log(pod, namespace=namespace, tail_lines=15)]
-    except ApiError as error:
-        return [f"no log: {error}"]
+    # A node that does not answer says nothing for ten seconds, and then the client raises an error of its own.
+    except Exception as error:
+        return [f"no log: {type(error).__name__}: {error}"]
 
 
 def _read(client: Client, read: Callable[[Client], Value | None]) -> Value | None:

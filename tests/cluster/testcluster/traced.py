@@ -70,10 +70,10 @@ class Traces:
     access: Access
     namespace: str
 
-    def prepare(self) -> None:
-        """Make the claim and the pod that reads it, and wait until it does."""
+    def prepare(self, node: str | None = None) -> None:
+        """Make the claim and the pod that reads it, on a node if one is named, and wait until it does."""
         spec = {"securityContext": {**_SECURITY, "fsGroup": _TRAINING_GROUP}}
-        pod = ScheduledPod(_READER, claim=_CLAIM, spec=spec)
+        pod = ScheduledPod(_READER, node=node, claim=_CLAIM, spec=spec)
         objects = dump_objects(plan_claim(_CLAIM, "shared", "ReadWriteMany"), pod.manifest())
         self.access.kubectl("apply", "-n", self.namespace, "-f", "-", text=objects)
         self.access.kubectl("wait", f"pod/{_READER}", "-n", self.namespace, "--for=condition=Ready", "--timeout=60s")

@@ -174,6 +174,13 @@ def test_every_death_is_an_incident_and_the_first_is_never_forgotten():
     assert state.incidents[0].action == "the container is started again"
 
 
+def test_what_a_pod_dies_of_while_it_is_deleted_is_not_its_own_fault():
+    going = pod("ps-0", died(), restarts=1, is_running=False, gone_by=NOW + 9)
+    state = decide(PLAN, see(group(ps_0=going)), running()).state
+    assert state.deaths == {}
+    assert [incident.cause for incident in state.incidents] == ["pod-deleted"]
+
+
 @pytest.mark.parametrize(
     ("task", "restarts", "is_made_anew"),
     [("ps-0", 0, False), ("ps-0", 1, True), ("worker-0", 1, False), ("worker-0", 2, True)],

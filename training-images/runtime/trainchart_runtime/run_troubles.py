@@ -32,10 +32,15 @@ _BY_SET = "the StatefulSet makes the pod anew"
 
 
 def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: float) -> RunState:
-    """Return `state` with the deaths of containers that left no last words, also of pods that were made anew."""
+    """Return `state` with the deaths of containers that left no last words, also of pods that were made anew.
+
+    A pod that is being deleted dies of that: the kubelet kills what does not end in time, and counts one more.
+    """
     deaths: Dict[str, Deaths] = dict(state.deaths)
     incidents: List[Incident] = []
     for pod in own:
+        if pod.is_deleting:
+            continue
         known = deaths.get(str(pod.task))
         if known is not None and known.uid != pod.uid:
             known = deaths[str(pod.task)] = Deaths(pod.uid, known.total, 0)

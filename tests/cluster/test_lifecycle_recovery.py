@@ -1,0 +1,226 @@
+"""What a run survives: deaths of containers, evictions, its controller, the API server, kubelets, and whole nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from lightkube.core.client import Client
+from lightkube.resources.core_v1 import Pod
+
+from testcluster.access import Access
+from testcluster.components import VOLUMES
+from testcluster.faults import Faults, daemons, network, nodes
+from testcluster.faults.fault import Change, Fault, Kubectl
+from testcluster.faults.processes import Container, Victim, kill_process
+from testcluster.releases import Release, merge_values
+from testcluster.runs import read_state, training_pods, wait_for_job, wait_for_phase
+from testcluster.traced import Line, Traces
+
+pytestmark = pytest.mark.cluster
+
+ON_NODE2 = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 100,
+                "preference": {
+                    "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node2"]}]
+                },
+            }
+        ]
+    }
+}
+"""On node2 as long as there is one."""
+PHASES = ("Starting", "Running", "Finishing", "Stopping")
+GATE = "trainchart-test/gate"
+SMALL_GROUP = {"roles": {"worker": {"replicas": 1}}}
+
+
+@pytest.fixture(scope="module")
+def traces(admin: Access, module_namespace: str) -> Traces:
+    traces = Traces(admin, module_namespace)
+    # The one that is never lost.
+    traces.prepare("node1")
+    return traces
+
+
+def on_node(name: str) -> dict[str, Any]:
+    return {"nodeSelector": {"kubernetes.io/hostname": name}}
+
+
+def uids(pods: Mapping[str, Pod]) -> dict[str, str]:
+    return {name: str(pod.metadata.uid) for name, pod in pods.items() if pod.metadata}
+
+
+def wait_until_trained_by(traces: Traces, release: Release, name: str, not_by: str) -> str:
+    """Wait until a pod trains that is not the one with uid `not_by`, and return its uid."""
+
+    def read(client: Client) -> str | None:
+        pod = training_pods(release, client).get(name)
+        uid = str(pod.metadata.uid) if pod and pod.metadata else not_by
+        trains = any(line.uid == uid and line.what == "trains" for line in traces.read(release))
+        return uid if trains and uid != not_by else None
+
+    what = f"another {name} trains"
+    return release.access.wait_for(read, what, namespace=release.namespace, deadline_seconds=150)
+
+
+def wait_until_trained_again(traces: Traces, release: Release, pod: str) -> None:
+    """Wait until the program of a pod is started once more, and trains."""
+    count = len([line for line in traces.read(release) if line.pod == pod and line.what == "started"])
+
+    def read(_: Client) -> bool:
+        lines = [line for line in traces.read(release) if line.pod == pod]
+        return [line.what for line in lines].count("started") > count and lines[-1].what == "trains"
+
+    release.access.wait_for(read, f"{pod} trains again", namespace=release.namespace)
+
+
+def test_killed_containers_and_evicted_pods_come_back(traces: Traces, faults: Faults) -> None:
+    release = traces.plan("hurt", {"run": {"maxRestarts": 5}})
+    access, namespace = release.access, release.namespace
+    release.install()
+    wait_for_phase(release, "Running")
+    before = uids(training_pods(release, access.client()))
+    ps = Container(namespace, "hurt-mnist-ps-0", "training")
+
+    kill_process(faults.site, ps, Victim.LAUNCHER)
+    wait_until_trained_again(traces, release, ps.pod)
+    kill_process(faults.site, ps, Victim.LAUNCHER)
+    # The kubelet would wait for ten seconds now.
+    after = wait_until_trained_by(traces, release, ps.pod, before[ps.pod])
+    faults.inflict(nodes.evict_pod(namespace, "hurt-mnist-worker-1"))
+    wait_until_trained_by(traces, release, "hurt-mnist-worker-1", before["hurt-mnist-worker-1"])
+
+    now = uids(training_pods(release, access.client()))
+    assert {name for name, uid in now.items() if uid == before[name]} == {"hurt-mnist-chief-0", "hurt-mnist-worker-0"}
+    state = read_state(release, access.client())
+    assert state is not None
+    assert (state["phase"], state["attempt"]) == ("Running", 1)
+    assert state["deaths"]["ps-0"] == {"uid": after, "earlier": 2, "current": 0}
+    told = [(incident["pod"], incident["cause"]) for incident in state["incidents"]]
+    assert told == [(ps.pod, "killed"), (ps.pod, "killed"), ("hurt-mnist-worker-1", "evicted")]
+    traces.end(release)
+    assert wait_for_phase(release, "Succeeded")["roles"]["ps"]["failures"] == 2
+
+
+def test_a_controller_that_is_killed_in_any_phase_is_followed_by_one_that_goes_on(
+    traces: Traces, faults: Faults
+) -> None:
+    leaves_slowly = {"roles": {"worker": {"preStopSleepSeconds": 8}}}
+    evaluated = {"roles": {"worker": {"replicas": 1}, "evaluator": {"replicas": 1, "cpu": "10m", "memory": "64Mi"}}}
+    releases = {
+        "Starting": traces.plan("starting", {"roles": {"worker": {"nodeSelector": {GATE: "open"}}}}, "digits"),
+        "Running": traces.plan("running", {}, "digits"),
+        "Finishing": traces.plan("finishing", evaluated),
+        "Stopping": traces.plan("stopping", leaves_slowly, "digits"),
+    }
+    for release in releases.values():
+        release.install()
+    for phase in PHASES[1:]:
+        wait_for_phase(releases[phase], "Running")
+    for phase in ("Finishing", "Stopping"):
+        traces.end(releases[phase])
+    killed = {}
+    for phase, release in releases.items():
+        wait_for_phase(release, phase)
+        (killed[phase],) = release.pods(release.access.client(), "controller")
+        kill_process(faults.site, Container(release.namespace, killed[phase]), Victim.LAUNCHER)
+    open_gate = Kubectl(("label", "node", "node1", f"{GATE}=open"))
+    faults.inflict(Fault("gate open", (Change(open_gate, (Kubectl(("label", "node", "node1", f"{GATE}-")),)),)))
+    for phase, release in releases.items():
+        release.access.wait_for(
+            lambda client, release=release, phase=phase: set(release.pods(client, "controller")) - {killed[phase]},
+            f"another controller of {release.name}",
+            namespace=release.namespace,
+        )
+
+    wait_for_phase(releases["Starting"], "Running")
+    for phase in ("Starting", "Running"):
+        traces.end(releases[phase])
+    traces.end(releases["Finishing"], "end-evaluator")
+
+    for release in releases.values():
+        state = wait_for_phase(release, "Succeeded")
+        assert [entry["phase"] for entry in state["history"]] == [*PHASES, "Succeeded"]
+        assert not training_pods(release, release.access.client())
+        wait_for_job(release, "Complete")
+
+
+def test_kubelets_and_the_api_server_restart_while_a_run_trains_and_as_it_ends(traces: Traces, faults: Faults) -> None:
+    release = traces.plan("calm", SMALL_GROUP)
+    access = release.access
+    release.install()
+    wait_for_phase(release, "Running")
+    before = uids(training_pods(release, access.client()))
+
+    kubelets = [faults.inflict(daemons.stop_kubelet(node)) for node in ("node1", "node2")]
+    for stopped in kubelets:
+        faults.undo(stopped)
+    faults.inflict(daemons.restart_api_server())
+    assert uids(training_pods(release, access.client())) == before
+    down = faults.inflict(daemons.stop_api_server())
+    stopped_at = time.time()
+    end = f"cd {VOLUMES}/*/calm && touch end && timeout 60 sh -c 'until grep -q done trace; do sleep 0.1; done'"
+    faults.site.cluster.run_inside(["sh", "-c", end])
+    started_at = time.time()
+    faults.undo(down)
+
+    state = wait_for_phase(release, "Succeeded", deadline_seconds=150)
+    assert state["verdict"]["pod"] == "calm-mnist-chief-0"
+    assert state["attempt"] == 1
+    lines = traces.read(release)
+    assert {line.uid for line in lines} == set(before.values())
+    (done,) = [line for line in lines if line.what == "done"]
+    assert stopped_at < done.at < started_at
+
+
+def test_what_was_on_a_lost_node_is_named_and_goes_on_elsewhere(traces: Traces, faults: Faults) -> None:
+    moving = {
+        "run": {"lostNodeTimeout": "1s", "forceDeleteLostPods": True},
+        **on_node("node1"),
+        "roles": {
+            "worker": {"nodeSelector": {"kubernetes.io/os": "linux"}, "affinity": ON_NODE2, "stopGraceSeconds": 2}
+        },
+    }
+    moved = traces.plan("moved", moving, "digits")
+    waiting = traces.plan("waiting", merge_values(moving, {"run": {"forceDeleteLostPods": False}}), "digits")
+    access, namespace = traces.access, traces.namespace
+    for release in (moved, waiting):
+        release.install()
+    for release in (moved, waiting):
+        wait_for_phase(release, "Running")
+    (lost,) = uids(training_pods(moved, access.client())).values()
+
+    faults.inflict(nodes.cordon_node("node2"))
+    cut = faults.inflict(network.partition_node("node2"))
+
+    def read_incident(client: Client) -> dict[str, Any] | None:
+        state = read_state(waiting, client)
+        return next(iter(state["incidents"]), None) if state else None
+
+    incident = access.wait_for(read_incident, "an incident", namespace=namespace, deadline_seconds=90)
+    assert (incident["pod"], incident["node"], incident["cause"]) == ("waiting-digits-worker-0", "node2", "node-lost")
+    wait_until_trained_by(traces, moved, "moved-digits-worker-0", lost)
+    assert_one_after_the_other(traces.read(moved))
+    traces.end(moved)
+    state = wait_for_phase(moved, "Succeeded")
+    assert (state["verdict"]["node"], state["incidents"][0]["cause"]) == ("node1", "node-lost")
+
+    state = read_state(waiting, access.client())
+    assert state is not None
+    assert state["phase"] == "Running"
+    assert [problem["cause"] for problem in state["problems"]] == ["node-lost"]
+    faults.undo(cut)
+    traces.end(waiting)
+    wait_for_phase(waiting, "Succeeded", deadline_seconds=150)
+
+
+def assert_one_after_the_other(lines: list[Line]) -> None:
+    """Assert that no pod began before the one before it had written its last."""
+    order = list(dict.fromkeys(line.uid for line in lines))
+    assert [line.uid for line in lines] == [uid for uid in order for line in lines if line.uid == uid]
+    assert {line.node for line in lines if line.uid == order[0]} == {"node2"}
