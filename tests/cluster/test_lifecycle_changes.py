@@ -52,8 +52,7 @@ def scene(admin: Access, module_namespace: str) -> Scene:
         paused=traces.plan("paused", {}),
         restarted=traces.plan("restarted", RATE),
         patient=traces.plan("patient", merge_values(RATE, {"run": {"onChange": "finish-first"}})),
-        # With an id: kubectl sends an empty variable of a Job anew each time.
-        applied=traces.plan("applied", {"run": {"id": "first"}}),
+        applied=traces.plan("applied", {}),
         leaving=(
             traces.plan("leaves-running", own_claim, "digits"),
             traces.plan("leaves-suspended", merge_values(own_claim, HELD), "digits"),

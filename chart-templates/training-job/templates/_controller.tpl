@@ -74,7 +74,7 @@ template:
     {{- end }}
 <% endfor %>
     tolerations:
-      # Soon elsewhere when its node is lost; the training does not notice.
+      # Given up soon by a node that does not answer; what becomes of the run then is in docs/lifecycle.md.
       - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 10}
       - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 10}
       {{- with .Values.tolerations }}
@@ -99,7 +99,9 @@ template:
           - name: TRAINCHART_POD_NAME
             valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}
           - name: TRAINCHART_RUN_ID
-            value: {{ .Values.run.id | quote }}
+            {{- with include "<%= name %>.text" .Values.run.id }}
+            value: {{ . | quote }}
+            {{- end }}
           - name: TRAINCHART_STATE_NAME
             value: {{ include "<%= name %>.stateName" . }}
           - name: TRAINCHART_CLUSTER_FILE

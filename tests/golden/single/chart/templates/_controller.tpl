@@ -88,7 +88,7 @@ template:
       {{- toYaml . | nindent 6 }}
     {{- end }}
     tolerations:
-      # Soon elsewhere when its node is lost; the training does not notice.
+      # Given up soon by a node that does not answer; what becomes of the run then is in docs/lifecycle.md.
       - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 10}
       - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 10}
       {{- with .Values.tolerations }}
@@ -113,7 +113,9 @@ template:
           - name: TRAINCHART_POD_NAME
             valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}
           - name: TRAINCHART_RUN_ID
-            value: {{ .Values.run.id | quote }}
+            {{- with include "single.text" .Values.run.id }}
+            value: {{ . | quote }}
+            {{- end }}
           - name: TRAINCHART_STATE_NAME
             value: {{ include "single.stateName" . }}
           - name: TRAINCHART_CLUSTER_FILE
