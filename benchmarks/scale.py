@@ -27,7 +27,7 @@ from trainchart.kubernetes_yaml import parse_documents
 WORKERS = 1000
 RELEASES = 20
 FAKE_NODES = 16
-_RUNNING_SECONDS = 300
+_RUNNING_SECONDS = 600
 _QUIET_SECONDS = 60.0
 
 
