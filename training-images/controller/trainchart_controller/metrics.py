@@ -5,13 +5,10 @@ Pure rendering; metrics_page.py answers the requests. docs/monitoring.md lists t
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence
 
+from trainchart_runtime.metrics_text import Family, Samples, dump_families
 from trainchart_runtime.run_state import PHASES, Incident, RunState
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-_Samples = Sequence[Tuple[Mapping[str, str], float]]
 
 
 class RunView(NamedTuple):
@@ -35,18 +32,20 @@ def render_metrics(release: str, view: RunView) -> str:
     """Return the run in Prometheus' text format."""
     state = view.state
     common = {"release": release, "run_id": state.run_id}
-    families: List[Tuple[str, str, str, _Samples]] = [
-        ("trainchart_run_phase", "gauge", "1 for the present phase.", _phases(state)),
-        ("trainchart_run_phase_since_seconds", "gauge", "Unix time of the last change of phase.", [({}, state.since)]),
-        ("trainchart_run_attempt", "gauge", "How often the pods were started together.", [({}, state.attempt)]),
-        ("trainchart_run_pods", "gauge", "Pods of a role: wanted, and running.", _pods(state)),
-        (
+    families = [
+        Family("trainchart_run_phase", "gauge", "1 for the present phase.", _phases(state)),
+        Family(
+            "trainchart_run_phase_since_seconds", "gauge", "Unix time of the last change of phase.", [({}, state.since)]
+        ),
+        Family("trainchart_run_attempt", "gauge", "How often the pods were started together.", [({}, state.attempt)]),
+        Family("trainchart_run_pods", "gauge", "Pods of a role: wanted, and running.", _pods(state)),
+        Family(
             "trainchart_run_failures_total",
             "counter",
             "Ends of the role's containers without last words.",
             [({"role": name}, role.failures) for name, role in state.roles.items()],
         ),
-        (
+        Family(
             "trainchart_run_problem",
             "gauge",
             "What keeps a pod from running.",
@@ -55,7 +54,7 @@ def render_metrics(release: str, view: RunView) -> str:
                 for pod, cause in sorted({(p.subject, p.cause) for p in state.problems})
             ],
         ),
-        (
+        Family(
             "trainchart_run_incidents_total",
             "counter",
             "What pods did not survive, since this controller looks.",
@@ -63,23 +62,20 @@ def render_metrics(release: str, view: RunView) -> str:
         ),
     ]
     if state.progress is not None and state.progress.step is not None:
-        families.append(("trainchart_run_step", "gauge", "Leading task's last step.", [({}, state.progress.step)]))
+        families.append(
+            Family("trainchart_run_step", "gauge", "Leading task's last step.", [({}, state.progress.step)])
+        )
     if state.verdict is not None:
         verdict = {"result": state.verdict.result, "cause": state.verdict.cause}
-        families.append(("trainchart_run_verdict", "gauge", "How the run has ended.", [(verdict, 1)]))
-    lines = []
-    for name, kind, text, samples in families:
-        if samples:
-            lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-            lines += [f"{name}{_labels({**common, **labels})} {float(value)!r}" for labels, value in samples]
-    return "\n".join(lines) + "\n"
+        families.append(Family("trainchart_run_verdict", "gauge", "How the run has ended.", [(verdict, 1)]))
+    return dump_families(families, common)
 
 
-def _phases(state: RunState) -> _Samples:
+def _phases(state: RunState) -> Samples:
     return [({"phase": phase}, phase == state.phase) for phase in PHASES]
 
 
-def _pods(state: RunState) -> _Samples:
+def _pods(state: RunState) -> Samples:
     return [
         ({"role": name, "state": kind}, number)
         for name, role in state.roles.items()
@@ -92,11 +88,3 @@ def _count(numbers: Mapping[str, int], incidents: Sequence[Incident]) -> Dict[st
     for incident in incidents:
         counted[incident.cause] = counted.get(incident.cause, 0) + 1
     return counted
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items()) + "}"
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

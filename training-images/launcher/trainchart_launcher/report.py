@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Optional
 
+from trainchart_launcher.console import print_line
 from trainchart_launcher.peers import PeerWatch
 from trainchart_launcher.pump import Tail
-from trainchart_launcher.server import start_server
 from trainchart_launcher.settings import Settings
 from trainchart_launcher.signals import Signals
 from trainchart_launcher.state import read_progress
 from trainchart_launcher.status import Status, dump_status, render_log, render_metrics
 from trainchart_runtime.cluster import needed_peers
+from trainchart_runtime.metrics_text import CONTENT_TYPE
+from trainchart_runtime.pages import serve_pages
 
 if TYPE_CHECKING:
     from trainchart_launcher.fence import Fence
@@ -47,10 +49,13 @@ class Report:
         host, _, port = self._settings.addresses.get(own, f":{cluster.status_port}").rpartition(":")
         pages = {
             "/status": ("application/json", lambda query: self._render(dump_status)),
-            "/metrics": ("text/plain; version=0.0.4", lambda query: self._render(render_metrics)),
+            "/metrics": (CONTENT_TYPE, lambda query: self._render(render_metrics)),
             "/log": ("text/plain", lambda query: render_log(self._log.lines(), query)),
         }
-        start_server(host.strip("[]"), int(port), pages)
+        try:
+            serve_pages(host.strip("[]"), int(port), pages)
+        except OSError as err:
+            print_line(f"no status page, port {port} cannot be used: {err}")
 
     def watch_peers(self) -> None:
         """Look for the peers of a new attempt."""

@@ -1,15 +1,16 @@
 """What a launcher says about its pod over HTTP: one snapshot as JSON and as Prometheus text, and the log's end.
 
-Pure rendering; server.py answers the requests.
+Pure rendering; report.py serves it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.contract import LOG_LINES_LIMIT
+from trainchart_runtime.metrics_text import Family, dump_families
 from trainchart_runtime.progress import Progress
 
 STATES = ("starting", "running", "paused", "waiting", "stopping", "parked")
@@ -71,44 +72,40 @@ def render_metrics(status: Status, progress: Progress, peers: Sequence[WaitingPe
     """Return the snapshot in Prometheus' text format, version 0.0.4."""
     task = {"task_type": status.task_type, "task_index": str(status.task_index), "run_id": status.run_id}
     failures = [({"reason": "own"}, status.own_failures), ({"reason": "peer"}, status.peer_failures)]
-    families: List[Tuple[str, str, str, Sequence[Tuple[Mapping[str, str], float]]]] = [
-        (
+    families = [
+        Family(
             "trainchart_state",
             "gauge",
             "1 for the present state.",
             [({"state": s}, s == status.state) for s in STATES],
         ),
-        (
+        Family(
             "trainchart_state_since_seconds",
             "gauge",
             "Unix time of the last change of state.",
             [({}, status.since)],
         ),
-        ("trainchart_attempt", "gauge", "Start of the program in this pod, from 1.", [({}, status.attempt)]),
-        (
+        Family("trainchart_attempt", "gauge", "Start of the program in this pod, from 1.", [({}, status.attempt)]),
+        Family(
             "trainchart_failures_total",
             "counter",
             "Ends of the program by its own fault or a peer's.",
             failures,
         ),
-        ("trainchart_peers_waiting", "gauge", "Peers that have not answered yet.", [({}, len(peers))]),
+        Family("trainchart_peers_waiting", "gauge", "Peers that have not answered yet.", [({}, len(peers))]),
     ]
     if status.last_cause:
         sample = [({"cause": status.last_cause}, 1)]
-        families.append(("trainchart_last_failure", "gauge", "Cause of the last failure in this pod.", sample))
+        families.append(Family("trainchart_last_failure", "gauge", "Cause of the last failure in this pod.", sample))
     if progress.step is not None:
-        families.append(("trainchart_step", "gauge", "Last reported training step.", [({}, progress.step)]))
+        families.append(Family("trainchart_step", "gauge", "Last reported training step.", [({}, progress.step)]))
     if progress.examples_per_second is not None:
         speed = progress.examples_per_second
-        families.append(("trainchart_examples_per_second", "gauge", "Last reported speed.", [({}, speed)]))
+        families.append(Family("trainchart_examples_per_second", "gauge", "Last reported speed.", [({}, speed)]))
     if progress.metrics:
         numbers = [({"name": name}, number) for name, number in progress.metrics.items()]
-        families.append(("trainchart_metric", "gauge", "The program's own numbers.", numbers))
-    lines = []
-    for name, kind, text, samples in families:
-        lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-        lines += [f"{name}{_labels({**task, **labels})} {float(value)!r}" for labels, value in samples]
-    return "\n".join(lines) + "\n"
+        families.append(Family("trainchart_metric", "gauge", "The program's own numbers.", numbers))
+    return dump_families(families, task)
 
 
 def render_log(lines: Sequence[str], query: str) -> Optional[str]:
@@ -125,11 +122,3 @@ def render_log(lines: Sequence[str], query: str) -> Optional[str]:
 
 def _cut(line: str) -> str:
     return line if len(line) <= _LOG_LINE_LIMIT else line[: _LOG_LINE_LIMIT - 1] + "…"
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items()) + "}"
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

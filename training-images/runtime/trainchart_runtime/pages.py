@@ -1,7 +1,7 @@
-"""Answer GET /status, /metrics and /log, read-only and within bounds: few threads, small requests, short waits.
+"""Answer GET requests for a few pages, read-only and within bounds: few threads, small requests, short waits.
 
-Not http.server: importing it costs 30 ms and 7 MB in every training pod, and it has no limit on the time of a
-whole request.
+The one acting module here, since launcher and run controller both have such pages. Not http.server: importing it costs
+30 ms and 7 MB in every pod, and it has no limit on the time of a whole request.
 """
 
 from __future__ import annotations
@@ -11,28 +11,19 @@ import threading
 import time
 from typing import Callable, Mapping, Optional, Tuple
 
-from trainchart_launcher.console import print_line
-
 Page = Tuple[str, Callable[[str], Optional[str]]]
 """Content type, and what renders the body from the query; None where the query makes no sense."""
 
-_THREADS = 2
 _REQUEST_SECONDS = 2.0
 _REQUEST_BYTES = 8192
 _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
 
 
-def start_server(host: str, port: int, pages: Mapping[str, Page]) -> bool:
-    """Serve `pages` by path in the background; "" as host means every address. False if that fails."""
-    try:
-        listener = _listen(host, port)
-    except OSError as err:
-        print_line(f"no status page, port {port} cannot be used: {err}")
-        return False
-    for number in range(_THREADS):
-        arguments = (listener, pages)
-        threading.Thread(target=_serve, args=arguments, daemon=True, name=f"status-{number}").start()
-    return True
+def serve_pages(host: str, port: int, pages: Mapping[str, Page], threads: int = 2) -> None:
+    """Serve `pages` by path in the background; "" as host means every address. Raises OSError for a taken port."""
+    listener = _listen(host, port)
+    for number in range(threads):
+        threading.Thread(target=_serve, args=(listener, pages), daemon=True, name=f"pages-{number}").start()
 
 
 def _listen(host: str, port: int) -> socket.socket:
