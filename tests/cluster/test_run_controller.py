@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lightkube.core.client import Client
-from lightkube.resources.apps_v1 import StatefulSet
 from lightkube.resources.batch_v1 import Job
-from lightkube.resources.core_v1 import ConfigMap, ResourceQuota
+from lightkube.resources.core_v1 import ResourceQuota
 
 from testcluster.access import Access
 from testcluster.config import GPU_RESOURCE
 from testcluster.images.plan import RUNTIME_IMAGE
 from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
+from testcluster.runs import (
+    ENDED,
+    find_jobs,
+    read_replicas,
+    read_state,
+    training_pods,
+    wait_for_job,
+    wait_for_phase,
+)
 
 pytestmark = pytest.mark.cluster
 
 CONTROLLED = {"run": {"controller": {"enabled": True}}}
-ENDED = ("Succeeded", "Failed")
 WAITS_FOR_A_FILE = """
 import os, time
 while os.environ["TASK_TYPE"] != "chief" or not os.path.exists("/checkpoints/end"):
@@ -31,44 +36,8 @@ while os.environ["TASK_TYPE"] != "chief" or not os.path.exists("/checkpoints/end
 """Stands in for a training that ends when a test says so; like the real ones, only its chief ends."""
 
 
-def read_state(release: Release, client: Client) -> dict[str, Any] | None:
-    found = client.get(ConfigMap, f"{release.name}-{release.chart.name}-state", namespace=release.namespace)
-    state = json.loads((found.data or {}).get("state.json", "null"))
-    assert state is None or isinstance(state, dict)
-    return state
-
-
-def wait_until_ended(release: Release, run_id: str = "", deadline_seconds: float = 180) -> dict[str, Any]:
-    def read(client: Client) -> dict[str, Any] | None:
-        state = read_state(release, client)
-        return state if state and state["runId"] == run_id and state["phase"] in ENDED else None
-
-    what = f"the end of run {run_id!r}"
-    return release.access.wait_for(read, what, namespace=release.namespace, deadline_seconds=deadline_seconds)
-
-
-def find_jobs(release: Release, client: Client) -> dict[str, Job]:
-    jobs = client.list(Job, namespace=release.namespace, labels=release.selector)  # type: ignore[arg-type]
-    return {str(job.metadata.name): job for job in jobs if job.metadata}
-
-
-def wait_for_job(release: Release, condition: str) -> None:
-    def read(client: Client) -> bool:
-        (job,) = find_jobs(release, client).values()
-        conditions = (job.status and job.status.conditions) or []
-        return any(each.type == condition and each.status == "True" for each in conditions)
-
-    release.access.wait_for(read, f"a Job that is {condition}", namespace=release.namespace)
-
-
-def read_replicas(release: Release, client: Client) -> dict[str, int]:
-    """Return how many pods every StatefulSet of the release is told to have."""
-    sets = client.list(StatefulSet, namespace=release.namespace, labels=release.selector)  # type: ignore[arg-type]
-    return {str(each.metadata.name): each.spec.replicas or 0 for each in sets if each.metadata and each.spec}
-
-
-def training_pods(release: Release, client: Client) -> set[str]:
-    return {name for role in ("chief", "worker", "ps", "evaluator") for name in release.pods(client, role)}
+def wait_until_ended(release: Release, run_id: str = "") -> dict[str, Any]:
+    return wait_for_phase(release, *ENDED, deadline_seconds=180, runId=run_id)
 
 
 @pytest.fixture(scope="module")
@@ -165,8 +134,11 @@ def test_the_controllers_token_can_do_nothing_else(digits: Release) -> None:
 
     assert may("list", "pods")
     assert may("patch", "statefulsets/exp1-digits-worker", "--subresource=scale")
+    assert may("get", "statefulsets/exp1-digits-worker")
+    assert may("delete", "pods/exp1-digits-worker-0")
     assert may("patch", "configmaps/exp1-digits-state")
     for question in (
+        ("delete", "pods/exp1-digits-tensorboard"),
         ("patch", "statefulsets/exp1-digits-worker"),
         ("patch", "statefulsets/another", "--subresource=scale"),
         ("delete", "pods"),
