@@ -17,7 +17,8 @@ demo: $(VENV)/.demo ## Generate the chart of models/mnist.yaml, check it, and tr
 	trainchart run charts/mnist
 
 test: check tools ## Run everything that can be tested on this machine
-	cd tests/cluster/go && test -z "$$(gofmt -l .)" && CGO_ENABLED=0 go test -trimpath ./storage ./networkpolicy/...
+	cd tests/cluster/go && unformatted=$$("$$(go env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted"
+	cd tests/cluster/go && CGO_ENABLED=0 go test -trimpath ./storage ./networkpolicy/...
 	pytest
 
 fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a run or makes another one
