@@ -184,8 +184,10 @@ def test_wait_says_when_the_release_goes_away(api: SmallApi, tmp_path: Path) -> 
 def test_control_c_is_quiet(api: SmallApi, tmp_path: Path, command: list[str]) -> None:
     api.logs = dict.fromkeys([f"exp1-mnist-{task}" for task in ("chief-0", "worker-0", "worker-1", "ps-0")], "")
     api.logs["exp1-mnist-chief-0"] = f"{stamp(NOW)} hello\n"
+    # A test run in the background of a shell ignores the signal, and so would what it starts.
+    heeding = ["env", "--default-signal=INT"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "trainchart", command[0], "exp1", *command[1:]],
+        [*heeding, sys.executable, "-m", "trainchart", command[0], "exp1", *command[1:]],
         env=make_environment(api, tmp_path),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -136,7 +136,7 @@ def test_pods_that_are_not_let_in(admin: Access, namespace: str, faults: Faults)
         faults.undo(fault)
     await_pod(admin, namespace, "homeless", lambda status: bool(status.ready), "running")
 
-    tainted = faults.inflict(nodes.taint_node("node1", "spot=ending:NoExecute"))
+    tainted = faults.inflict(nodes.taint_node("node1", "spot=ending:NoSchedule"))
     run_pods(admin, namespace, ScheduledPod("picky", node="node1"), wait=False)
     message = admin.wait_for(
         lambda client: read_unschedulable(client, namespace, "picky"), "unschedulable", namespace=namespace
