@@ -147,6 +147,9 @@ def test_tensorboard_shows_the_run_through_its_service(
     admin: Access, release: Release, notes: dict[str, str], trained: dict[str, Termination]
 ) -> None:
     accuracies: list[float] = []
+    # kubectl gives a forward up for good when the pod does not listen yet.
+    deployment = "deployment/exp1-mnist-tensorboard"
+    admin.kubectl("rollout", "status", deployment, f"--namespace={release.namespace}", "--timeout=100s")
     with forward_port(admin, notes["TensorBoard"]) as port:
         scalars = f"http://127.0.0.1:{port}/data/plugin/scalars"
 
