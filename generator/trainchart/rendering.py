@@ -62,3 +62,12 @@ class LintMessage:
     severity: str
     path: str
     message: str
+
+
+def merge_maps(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with `overlay` laid over it: maps are merged, all else is replaced, null included."""
+    merged = dict(base)
+    for key, value in overlay.items():
+        old = merged.get(key)
+        merged[key] = merge_maps(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged

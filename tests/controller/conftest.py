@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_api import NAMESPACE, STATE_NAME, FakeApi, make_pod
+from fake_api import NAMESPACE, RUN_SETTINGS, STATE_NAME, FakeApi, make_pod
 from trainchart_launcher.bundle import build_controller
 
 SOURCES = Path(__file__).parents[2] / "training-images"
@@ -70,19 +70,8 @@ def start(api, controller_pyz: Path, tmp_path: Path):
     roles = {role: {"name": f"exp1-mnist-{role}", "replicas": number} for role, number in ROLES.items()}
     cluster = {"strategy": "parameter-server", "service": "exp1", "port": 2222, "statusPort": 2223, "roles": roles}
     (tmp_path / "cluster.json").write_text(json.dumps(cluster))
-    selector = {"app.kubernetes.io/instance": "exp1", "app.kubernetes.io/name": "mnist"}
-    settings = {
-        "maxRestarts": 3,
-        "startDeadlineSeconds": 1800,
-        "evaluatorGraceSeconds": 600,
-        "activeDeadlineSeconds": 0,
-        "desiredState": "running",
-        "onChange": "restart-group",
-        "forceDeleteLostPods": False,
-        "selector": selector,
-    }
 
-    def start(python=sys.executable, flags=(), patient=False, wrapper=(), settings=settings, **variables):
+    def start(python=sys.executable, flags=(), patient=False, wrapper=(), settings=RUN_SETTINGS, **variables):
         environ = {
             "PATH": os.environ["PATH"],
             "KUBERNETES_SERVICE_HOST": "127.0.0.1",

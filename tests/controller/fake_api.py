@@ -36,6 +36,18 @@ PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SETS_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 EVENTS_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
 
+RUN_SETTINGS: dict[str, Any] = {
+    "maxRestarts": 3,
+    "startDeadlineSeconds": 1800,
+    "evaluatorGraceSeconds": 600,
+    "activeDeadlineSeconds": 0,
+    "desiredState": "running",
+    "onChange": "restart-group",
+    "forceDeleteLostPods": False,
+    "selector": {"app.kubernetes.io/instance": "exp1", "app.kubernetes.io/name": "mnist"},
+}
+"""What a chart tells its controller in TRAINCHART_RUN_SETTINGS."""
+
 
 def make_pod(task: str, cause: Cause | None = None, *, run_id: str = "run-1", **fields: Any) -> dict[str, Any]:
     """A running pod of release exp1; with a cause, its launcher has ended before with these words."""

@@ -8,22 +8,12 @@ from threading import Thread
 
 import pytest
 
-from fake_api import make_pod
+from fake_api import RUN_SETTINGS, make_pod
 from trainchart_controller.launchers import fetch_logs
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role, Task
 
 CHIEF, WORKER, PS = "exp1-mnist-chief", "exp1-mnist-worker", "exp1-mnist-ps"
-SETTINGS = {
-    "maxRestarts": 3,
-    "startDeadlineSeconds": 1800,
-    "evaluatorGraceSeconds": 600,
-    "activeDeadlineSeconds": 0,
-    "desiredState": "running",
-    "onChange": "restart-group",
-    "forceDeleteLostPods": False,
-    "selector": {"app.kubernetes.io/instance": "exp1"},
-}
 
 
 def make_waiting(task, restarts):
@@ -54,13 +44,13 @@ def test_a_pod_that_the_kubelet_lets_wait_is_deleted_once(api, start, run_to_pha
 def test_a_run_of_which_no_pod_was_ever_made_ends(api, start):
     for role in (CHIEF, WORKER, PS):
         api.remove_pod(f"{role}-0")
-    controller = start(settings={**SETTINGS, "startDeadlineSeconds": 1})
+    controller = start(settings={**RUN_SETTINGS, "startDeadlineSeconds": 1})
     assert controller.wait() == 42
     assert api.state()["phase"] == "Failed" and set(api.replicas.values()) == {0}
 
 
 def test_a_pod_of_a_lost_node_is_deleted_by_force_where_the_values_allow_it(api, start, run_to_phase):
-    start(settings={**SETTINGS, "forceDeleteLostPods": True})
+    start(settings={**RUN_SETTINGS, "forceDeleteLostPods": True})
     run_to_phase("Running")
     lost = make_pod("ps-0")
     lost["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -86,7 +76,7 @@ def test_a_run_is_held_and_goes_on(api, start, run_to_phase):
     start()
     run_to_phase("Running")
     api.put_plan("held")
-    start(settings={**SETTINGS, "desiredState": "suspended"}, TRAINCHART_PLAN_ID="held")
+    start(settings={**RUN_SETTINGS, "desiredState": "suspended"}, TRAINCHART_PLAN_ID="held")
     api.wait_for(lambda: set(api.replicas.values()) == {0}, "everything freed")
     assert api.state()["phase"] == "Suspended"
     api.put_plan("again")
@@ -103,7 +93,7 @@ def test_why_a_pod_was_not_created_is_asked_of_the_events(api, start):
             "lastTimestamp": "2026-01-01T00:00:00Z",
         }
     ]
-    controller = start(settings={**SETTINGS, "startDeadlineSeconds": 5})
+    controller = start(settings={**RUN_SETTINGS, "startDeadlineSeconds": 5})
     assert controller.wait() == 42
     verdict = api.state()["verdict"]
     assert (verdict["cause"], verdict["pod"]) == ("quota-exceeded", f"{WORKER}-1")

@@ -7,21 +7,12 @@ import signal
 
 import pytest
 
-from fake_api import make_pod
+from fake_api import RUN_SETTINGS, make_pod
 from trainchart_runtime import causes
 
 CHIEF, WORKER, PS = "exp1-mnist-chief", "exp1-mnist-worker", "exp1-mnist-ps"
 
-SETTINGS = {
-    "maxRestarts": 3,
-    "startDeadlineSeconds": 1800,
-    "evaluatorGraceSeconds": 600,
-    "activeDeadlineSeconds": 0,
-    "desiredState": "running",
-    "onChange": "restart-group",
-    "selector": {"app.kubernetes.io/instance": "exp1"},
-}
-UNSELECTIVE = json.dumps({**SETTINGS, "selector": {}})
+UNSELECTIVE = json.dumps({**RUN_SETTINGS, "selector": {}})
 
 
 def writes(api):
@@ -188,7 +179,7 @@ def test_sigterm_ends_it_at_once_and_changes_nothing(api, start, run_to_phase):
         ("TRAINCHART_RUN_SETTINGS", UNSELECTIVE, "needs 'selector' as an object of labels"),
         (
             "TRAINCHART_RUN_SETTINGS",
-            json.dumps({**SETTINGS, "desiredState": "paused"}),
+            json.dumps({**RUN_SETTINGS, "desiredState": "paused"}),
             "needs 'desiredState' as one of running, suspended, stopped, not 'paused'",
         ),
     ],

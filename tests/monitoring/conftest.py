@@ -23,22 +23,12 @@ from typing import Any
 import psutil
 import pytest
 
-from fake_api import NAMESPACE, STATE_NAME, FakeApi
+from fake_api import NAMESPACE, RUN_SETTINGS, STATE_NAME, FakeApi
 from trainchart_launcher.bundle import build_controller, build_installed_launcher
 from trainchart_runtime import contract
 
 SOURCES = Path(__file__).parents[2] / "training-images"
 ROLES = {"chief": 1, "worker": 2, "ps": 1}
-RUN_SETTINGS = {
-    "maxRestarts": 3,
-    "startDeadlineSeconds": 1800,
-    "evaluatorGraceSeconds": 600,
-    "activeDeadlineSeconds": 0,
-    "desiredState": "running",
-    "onChange": "restart-group",
-    "forceDeleteLostPods": False,
-    "selector": {"app.kubernetes.io/instance": "exp1"},
-}
 DEADLINE_SECONDS = 60.0
 """Of every wait for a condition; only a failing test waits so long."""
 

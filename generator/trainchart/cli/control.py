@@ -2,70 +2,52 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json
 from trainchart.cli.place import ContextOption, NamespaceOption, ReleaseArgument
 
-
-def register(app: typer.Typer) -> None:
-    """Add the four commands to `app`."""
-    for command in (suspend, resume, stop, rerun):
-        app.command(command.__name__)(command)
-
-
-def suspend(
-    release: ReleaseArgument,
-    namespace: NamespaceOption = "",
-    context: ContextOption = "",
-    output: FormatOption = Format.text,
-) -> None:
-    """Suspend a run: its programs save and end, and everything they hold becomes free until it is resumed.
+_HELP = {
+    "suspend": """Suspend a run: its programs save and end, and everything they hold becomes free until it is resumed.
 
     Sets run.desiredState=suspended, by helm upgrade with the chart and the values that are installed.
 
     Example: trainchart suspend exp-7 -n team-a
-    """
-    _control("suspend", release, namespace, context, output)
-
-
-def resume(
-    release: ReleaseArgument,
-    namespace: NamespaceOption = "",
-    context: ContextOption = "",
-    output: FormatOption = Format.text,
-) -> None:
-    """Resume a suspended run from its last checkpoint.
+    """,
+    "resume": """Resume a suspended run from its last checkpoint.
 
     Example: trainchart resume exp-7 -n team-a
-    """
-    _control("resume", release, namespace, context, output)
-
-
-def stop(
-    release: ReleaseArgument,
-    namespace: NamespaceOption = "",
-    context: ContextOption = "",
-    output: FormatOption = Format.text,
-) -> None:
-    """Stop a run for good: its programs save and end, and the record says Stopped.
+    """,
+    "stop": """Stop a run for good: its programs save and end, and the record says Stopped.
 
     Example: trainchart stop exp-7 -n team-a
-    """
-    _control("stop", release, namespace, context, output)
-
-
-def rerun(
-    release: ReleaseArgument,
-    namespace: NamespaceOption = "",
-    context: ContextOption = "",
-    output: FormatOption = Format.text,
-) -> None:
-    """Start a new run of a release whose run is over, from the last checkpoint where there is one.
+    """,
+    "rerun": """Start a new run of a release whose run is over, from the last checkpoint where there is one.
 
     Example: trainchart rerun exp-7 -n team-a
-    """
-    _control("rerun", release, namespace, context, output)
+    """,
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the four commands to `app`."""
+    for verb, text in _HELP.items():
+        app.command(verb, help=inspect.cleandoc(text))(_make_command(verb))
+
+
+def _make_command(verb: str) -> Callable[..., None]:
+    def command(
+        release: ReleaseArgument,
+        namespace: NamespaceOption = "",
+        context: ContextOption = "",
+        output: FormatOption = Format.text,
+    ) -> None:
+        _control(verb, release, namespace, context, output)
+
+    return command
 
 
 def _control(verb: str, release: str, namespace: str, context: str, output: Format) -> None:

@@ -23,9 +23,6 @@ from trainchart.cluster.report import (
     FROM_RECORD,
     NOT_RUNNING,
     UNKNOWN,
-    Change,
-    Incident,
-    Outcome,
     PodReport,
     Progress,
     Report,
@@ -45,7 +42,16 @@ from trainchart.cluster.sighting import (
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
 from trainchart_runtime.pod_problems import parse_event
 from trainchart_runtime.run_observation import PodView
-from trainchart_runtime.run_state import ENDED_PHASES, RUNNING, STARTING, STOPPING, VERDICTS, RunState, Verdict
+from trainchart_runtime.run_state import (
+    ENDED_PHASES,
+    RUNNING,
+    STARTING,
+    STOPPING,
+    VERDICTS,
+    Incident,
+    RunState,
+    Verdict,
+)
 from trainchart_runtime.run_troubles import name_death
 from trainchart_runtime.run_verdict import explain_failure, explain_success, find_failures
 
@@ -107,7 +113,7 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
         run_id=state.run_id,
         attempt=state.attempt,
         progress=progress,
-        outcome=_as_outcome(state.verdict) if state.verdict else None,
+        outcome=state.verdict,
         roles=tuple(
             RoleReport(role, numbers.wanted, numbers.running, numbers.failures)
             for role, numbers in sorted(state.roles.items(), key=lambda item: _rank(item[0]))
@@ -115,11 +121,8 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
         troubles=tuple(
             Trouble(each.subject, each.cause, each.message, each.node, each.since) for each in state.problems
         ),
-        incidents=tuple(
-            Incident(each.at, each.pod, each.cause, each.node, each.exit_code, each.error, each.action)
-            for each in state.incidents
-        ),
-        history=tuple(Change(entry.at, entry.phase, entry.message) for entry in state.history),
+        incidents=tuple(state.incidents),
+        history=tuple(state.history),
     )
 
 
@@ -133,13 +136,13 @@ def _from_pods(
     deciding = deciding_tasks(cluster)
     leaders = [view for view in views if view.task in deciding]
     if deciding and len(leaders) == len(deciding) and all(map(_has_succeeded, leaders)):
-        outcome = _as_outcome(explain_success(leaders, seen.now))
+        outcome = explain_success(leaders, seen.now)
         ends = [end.finished_at for view in leaders for end in view.ends if end.succeeded]
         return _ended(report, outcome, max(ends))
     failures = find_failures(views, report.run_id, max(each.max_restarts for each in sets))
     verdict = explain_failure(views, failures, seen.now)
     if verdict is not None:
-        return _ended(report, _as_outcome(verdict), failures[verdict.pod].finished_at)
+        return _ended(report, verdict, failures[verdict.pod].finished_at)
     if not pods and not any(each.told for each in sets):
         return replace(report, phase=NOT_RUNNING)
     running = [pod for pod in pods if pod.view.is_running and not pod.view.is_deleting]
@@ -157,13 +160,9 @@ def _run_id(sets: Sequence[RoleSet]) -> str:
     return next((each.run_id for each in sets if each.run_id), "")
 
 
-def _ended(report: Report, outcome: Outcome, at: float) -> Report:
+def _ended(report: Report, outcome: Verdict, at: float) -> Report:
     progress = Progress(outcome.step, None, outcome.metrics, at)
-    return replace(report, phase=outcome.result, outcome=replace(outcome, at=at), since=at, progress=progress)
-
-
-def _as_outcome(verdict: Verdict) -> Outcome:
-    return Outcome(**{**verdict._asdict(), "lines": tuple(verdict.lines)})
+    return replace(report, phase=outcome.result, outcome=outcome._replace(at=at), since=at, progress=progress)
 
 
 def _complete(
@@ -229,6 +228,7 @@ def _find_incidents(pods: Sequence[PodSight]) -> tuple[Incident, ...]:
             pod=pod.view.name,
             cause=end.termination.cause if end.termination else name_death(end).name,
             node=pod.view.node,
+            action="",
             exit_code=end.exit_code,
             error=end.termination.error if end.termination else end.detail,
         )

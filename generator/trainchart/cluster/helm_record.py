@@ -16,6 +16,7 @@ from typing import Any
 
 from trainchart.cluster.sighting import Object, label, name_of, section
 from trainchart.kubernetes_yaml import dump_mapping
+from trainchart.rendering import merge_maps
 
 _GZIP = b"\x1f\x8b\x08"
 _LARGEST = 100 * 1024 * 1024
@@ -78,7 +79,7 @@ def parse_release(record: Object) -> HelmRelease:
             name=str(document["name"]),
             revision=int(document["version"]),
             chart_name=str(metadata["name"]),
-            values=_merge(chart.get("values") or {}, document.get("config") or {}),
+            values=merge_maps(chart.get("values") or {}, document.get("config") or {}),
             files=files,
             dependencies=tuple(str(each.get("name")) for each in metadata.get("dependencies") or ()),
         )
@@ -113,11 +114,3 @@ def _checked(name: str) -> str:
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise HelmRecordError(f"a file of the chart is called {name!r}")
     return str(path)
-
-
-def _merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in overlay.items():
-        old = merged.get(key)
-        merged[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return merged

@@ -85,5 +85,5 @@ def find_kept_lines(kept: Sequence[KeptLog], report: Report, labels: Mapping[str
     outcome = report.outcome
     # The container that failed may have been gone when the others' lines were fetched; its launcher's words were not.
     if outcome is not None and outcome.lines and outcome.pod not in {log.pod for log in kept}:
-        logs.insert(0, KeptLog(outcome.pod, outcome.at, outcome.lines))
+        logs.insert(0, KeptLog(outcome.pod, outcome.at, tuple(outcome.lines)))
     return [LogLine("", labels.get(log.pod, log.pod), line) for log in logs for line in log.lines]

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.cluster.sighting import Object, Objects, Unseen, name_of, section
-from trainchart_runtime.contract import STATE_KEY
+from trainchart_runtime.contract import LOGS_KEY, STATE_KEY
 from trainchart_runtime.progress import parse_number
 from trainchart_runtime.run_state import VERSION, RunState, StateError, parse_state
-
-LOGS_KEY = "logs.json"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What is known about one training on a cluster, as `list`, `status`, `why` and `wait` say it; and as JSON.
 
-Types and their JSON; diagnosis.py fills them, text.py and why.py put them into words.
+Types and their JSON, those of the run's record where it has them; diagnosis.py fills them, text.py and why.py put them
+into words.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 
 from trainchart.cluster.gpus import add_gpus
 from trainchart.cluster.sighting import TrainingKey
-from trainchart_runtime import run_state
 from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.records import dump_record
+from trainchart_runtime.run_state import ENDED_PHASES, HistoryEntry, Incident, Verdict
 
 NOT_RUNNING = "NotRunning"
 """No pod is there or asked for, and nobody has recorded why."""
@@ -44,19 +46,6 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class Incident:
-    """The death of a container or pod, and what was done about it."""
-
-    at: float
-    pod: str
-    cause: str
-    node: str = ""
-    exit_code: int | None = None
-    error: str = ""
-    action: str = ""
-
-
-@dataclass(frozen=True)
 class Progress:
     """How far the training is, as its leading task reported it last."""
 
@@ -67,25 +56,6 @@ class Progress:
 
 
 NOT_REPORTED = Progress()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How the run ended, or for a run without a controller: how it will not go on."""
-
-    result: str
-    """Succeeded, Failed or Stopped."""
-    at: float
-    cause: str = ""
-    sentence: str = ""
-    hint: str = ""
-    pod: str = ""
-    node: str = ""
-    exit_code: int | None = None
-    error: str = ""
-    step: int | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,15 +90,6 @@ class PodReport:
 
 
 @dataclass(frozen=True)
-class Change:
-    """A change of phase."""
-
-    at: float
-    phase: str
-    message: str
-
-
-@dataclass(frozen=True)
 class Report:
     """Everything that is known about one training."""
 
@@ -143,13 +104,14 @@ class Report:
     run_id: str = ""
     attempt: int | None = None
     progress: Progress = NOT_REPORTED
-    outcome: Outcome | None = None
+    outcome: Verdict | None = None
+    """How the run ended, or for a run without a controller: how it will not go on."""
     roles: tuple[RoleReport, ...] = ()
     pods: tuple[PodReport, ...] | None = None
     """None where they could not be read."""
     troubles: tuple[Trouble, ...] = ()
     incidents: tuple[Incident, ...] = ()
-    history: tuple[Change, ...] = ()
+    history: tuple[HistoryEntry, ...] = ()
     controller: str = ""
     """running, starting, finished, failed, missing; none: the release has no controller; empty: not known."""
     remarks: tuple[str, ...] = ()
@@ -159,7 +121,7 @@ class Report:
 
     @property
     def is_over(self) -> bool:
-        return self.phase in run_state.ENDED_PHASES
+        return self.phase in ENDED_PHASES
 
     @property
     def gpus(self) -> dict[str, int] | None:
@@ -175,7 +137,6 @@ class Report:
 
 def describe_report(report: Report) -> dict[str, Any]:
     """Return the report as a JSON document; what is not known is null, times are Unix seconds."""
-    outcome = report.outcome
     return {
         "namespace": report.key.namespace,
         "release": report.key.release,
@@ -195,34 +156,17 @@ def describe_report(report: Report) -> dict[str, Any]:
         },
         "gpus": report.gpus,
         "gpusSince": report.gpus_since or None,
-        "outcome": None if outcome is None else _describe_outcome(outcome),
+        "outcome": None if report.outcome is None else dump_record(report.outcome),
         "roles": [
             {"role": role.role, "wanted": role.wanted, "running": role.running, "failures": role.failures}
             for role in report.roles
         ],
         "pods": None if report.pods is None else [_describe_pod(pod) for pod in report.pods],
         "problems": [_describe_trouble(trouble) for trouble in report.troubles],
-        "incidents": [_describe_incident(incident) for incident in report.incidents],
-        "history": [{"at": each.at, "phase": each.phase, "message": each.message} for each in report.history],
+        "incidents": [dump_record(incident) for incident in report.incidents],
+        "history": [dump_record(entry) for entry in report.history],
         "remarks": list(report.remarks),
         "notFoundOut": list(report.gaps),
-    }
-
-
-def _describe_outcome(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "result": outcome.result,
-        "at": outcome.at,
-        "cause": outcome.cause,
-        "sentence": outcome.sentence,
-        "hint": outcome.hint,
-        "pod": outcome.pod,
-        "node": outcome.node,
-        "exitCode": outcome.exit_code,
-        "error": outcome.error,
-        "step": outcome.step,
-        "metrics": dict(outcome.metrics),
-        "lines": list(outcome.lines),
     }
 
 
@@ -250,16 +194,4 @@ def _describe_trouble(trouble: Trouble) -> dict[str, Any]:
         "sentence": trouble.sentence,
         "hint": trouble.hint,
         "since": trouble.since or None,
-    }
-
-
-def _describe_incident(incident: Incident) -> dict[str, Any]:
-    return {
-        "at": incident.at,
-        "pod": incident.pod,
-        "node": incident.node,
-        "cause": incident.cause,
-        "exitCode": incident.exit_code,
-        "error": incident.error,
-        "action": incident.action,
     }

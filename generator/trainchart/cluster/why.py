@@ -8,13 +8,11 @@ from trainchart.cluster.report import (
     FROM_PODS,
     NOT_RUNNING,
     UNKNOWN,
-    Incident,
-    Outcome,
     Report,
 )
 from trainchart.cluster.text import clean_lines, describe_seconds, describe_time, headline, trouble_lines
 from trainchart_runtime.causes import CAUSES
-from trainchart_runtime.run_state import FAILED, STATE_LOST, STOPPED, SUCCEEDED, SUSPENDED
+from trainchart_runtime.run_state import FAILED, STATE_LOST, STOPPED, SUCCEEDED, SUSPENDED, Incident, Verdict
 
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
@@ -39,7 +37,7 @@ def why_lines(report: Report) -> list[str]:
     return clean_lines(lines)
 
 
-def _first_failure(report: Report, outcome: Outcome) -> Iterator[str]:
+def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
     where = f"{outcome.pod or 'no pod'}{f' on {outcome.node}' if outcome.node else ''}"
     yield f"What failed first: {where}"
     yield f"  cause      {outcome.cause}: {outcome.sentence}".rstrip(": ")
@@ -104,7 +102,7 @@ def _advise(report: Report) -> str:
     return f"{hint} Then: {again}".strip()
 
 
-def _last_words(outcome: Outcome | None) -> Iterator[str]:
+def _last_words(outcome: Verdict | None) -> Iterator[str]:
     if outcome is not None and outcome.lines and outcome.result == FAILED:
         yield ""
         yield f"The last lines of {outcome.pod}:"

@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,22 +94,32 @@ class BinaryEngine:
     def _run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
         # HELM_DEBUG, HELM_NAMESPACE and the like would change the result behind the caller's back.
         environment = {key: value for key, value in os.environ.items() if not key.startswith("HELM_")}
-        try:
-            return subprocess.run(
-                [str(self.path), *argv],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=TIMEOUT_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ToolError(f"{self.path} {argv[0]} did not end within {TIMEOUT_SECONDS:.0f} seconds") from error
-        except (OSError, ValueError) as error:
-            raise ToolError(f"cannot run {self.path}: {error}", hint="is this a helm 3 or 4 program?") from error
+        return run_helm(self.path, argv, environment, TIMEOUT_SECONDS)
+
+
+def run_helm(
+    program: Path, argv: Sequence[str], environment: Mapping[str, str], timeout_seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a helm program to its end, whatever its exit code.
+
+    :raises ToolError: where it cannot be started, or does not end in time.
+    """
+    try:
+        return subprocess.run(
+            [str(program), *argv],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout_seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(f"{program} {argv[0]} did not end within {timeout_seconds:.0f} seconds") from error
+    except (OSError, ValueError) as error:
+        raise ToolError(f"cannot run {program}: {error}", hint="is this a helm 3 or 4 program?") from error
 
 
 @contextmanager

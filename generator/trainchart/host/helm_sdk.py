@@ -24,8 +24,8 @@ from trainchart.host.helm import HelmEngine
 from trainchart.host.helm_errors import clean_lint_message, render_error
 from trainchart.host.helm_input import chart_label, require_chart, require_release_name
 from trainchart.host.helm_manifests import parse_manifests
-from trainchart.host.helm_values import SetParser, merge_maps, merge_set
-from trainchart.rendering import LintMessage, Rendering, ValueOverrides
+from trainchart.host.helm_values import SetParser, merge_set
+from trainchart.rendering import LintMessage, Rendering, ValueOverrides, merge_maps
 
 try:
     import helm_python

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.errors import ToolError
+from trainchart.host.helm_binary import run_helm
 
 TIMEOUT_SECONDS = 300.0
 _WORDS_KEPT = 1500
@@ -44,30 +44,13 @@ def run_upgrade(upgrade: HelmUpgrade) -> None:
             path = Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        argv = [program, "upgrade", upgrade.release, folder, f"--namespace={upgrade.namespace}", "--reuse-values"]
+        argv = ["upgrade", upgrade.release, folder, f"--namespace={upgrade.namespace}", "--reuse-values"]
         argv += [f"--kube-context={upgrade.context}"] if upgrade.context else []
         argv += [f"--description={upgrade.description}"]
         # Texts: an id such as 20261121 must not become a number.
         argv += [f"--set-string={key}={value}" for key, value in upgrade.sets.items()]
-        _run(argv)
-
-
-def _run(argv: list[str]) -> None:
-    try:
-        done = subprocess.run(
-            argv,
-            env=dict(os.environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ToolError(f"helm upgrade did not end within {TIMEOUT_SECONDS:.0f} seconds") from error
-    except OSError as error:
-        raise ToolError(f"cannot run {argv[0]}: {error}") from error
+        # With the user's HELM_ variables, which may say where Helm keeps its releases.
+        done = run_helm(Path(program), argv, os.environ, TIMEOUT_SECONDS)
     if done.returncode != 0:
         words = done.stderr.strip()[-_WORDS_KEPT:]
         raise ToolError(

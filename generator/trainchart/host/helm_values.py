@@ -10,17 +10,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from trainchart.rendering import merge_maps
+
 SetParser = Callable[[str], dict[str, Any]]
 """Parses one --set, --set-string or --set-json expression into nested values."""
-
-
-def merge_maps(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with `overlay` laid over it: maps are merged, all else is replaced, null included."""
-    merged = dict(base)
-    for key, value in overlay.items():
-        old = merged.get(key)
-        merged[key] = merge_maps(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return merged
 
 
 def merge_set(base: Mapping[str, Any], expression: str, parse: SetParser, *, is_json: bool = False) -> dict[str, Any]:

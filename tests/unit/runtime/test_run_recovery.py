@@ -144,7 +144,7 @@ def test_another_number_of_workers_is_another_attempt():
     assert (patient.state.phase, patient.scales) == (RUNNING, ())
     assert patient.state.roles["worker"].wanted == 2
     started = decide(more, see([], zero()), decide(more, upgraded(see(group()), "worker"), running()).state)
-    assert (started.state.attempt, started.state.replicas["worker"]) == (2, 3)
+    assert (started.state.attempt, started.state.roles["worker"].wanted) == (2, 3)
     assert Scale("exp1-mnist-worker", 3) in started.scales
 
 

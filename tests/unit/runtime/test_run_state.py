@@ -40,7 +40,6 @@ STATE = RunState(
     succeeded=("worker-1",),
     verdict=VERDICT._replace(metrics={"accuracy": 0.96}, lines=("step 799", "OSError: \udcff")),
     roles={"worker": RoleState(2, 1, 3)},
-    replicas={"worker": 2},
     revisions={"exp1-worker": "exp1-worker-5d8f"},
     failure_seen_at=7.0,
     deaths={"worker-1": Deaths("u2", 1, 2)},
@@ -78,7 +77,6 @@ def test_the_schema():
         "roles": {"worker": {"wanted": 2, "running": 1, "failures": 3}},
         "history": [{"at": 7.25, "phase": "Stopping", "message": "disk full"}],
         "activeSince": 0.0,
-        "replicas": {"worker": 2},
         "revisions": {"exp1-worker": "exp1-worker-5d8f"},
         "failureSeenAt": 7.0,
         "missingSince": None,
@@ -118,7 +116,7 @@ def test_the_schema():
 
 def test_a_record_of_an_earlier_version_lacks_what_came_later():
     document = json.loads(dump_state(STATE))
-    for key in ("deaths", "incidents", "problems", "progress", "replicas", "revisions", "activeSince"):
+    for key in ("deaths", "incidents", "problems", "progress", "revisions", "activeSince"):
         del document[key]
     assert parse_state(json.dumps(document)).verdict == STATE.verdict
     assert parse_state(json.dumps({**json.loads(dump_state(STATE)), "later": 1})) == STATE

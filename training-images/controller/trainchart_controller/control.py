@@ -142,7 +142,7 @@ class Controller:
     def _fetch_logs(self, decision: Decision) -> Mapping[str, Any]:
         if not decision.keeps_logs:
             return {}
-        cluster = resolve_group(self._settings.plan.cluster, decision.state.replicas)
+        cluster = resolve_group(self._settings.plan.cluster, decision.state.roles)
         verdict = decision.state.verdict
         task = find_task(cluster, verdict.pod) if verdict else None
         return fetch_logs(cluster, [task] if task else [])

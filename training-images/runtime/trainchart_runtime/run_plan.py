@@ -13,8 +13,9 @@ from trainchart_runtime.cluster import (
     Cluster,
     Role,
     Task,
+    deciding_tasks,
 )
-from trainchart_runtime.run_state import RunState
+from trainchart_runtime.run_state import RoleState, RunState
 
 DESIRED_RUNNING = "running"
 DESIRED_SUSPENDED = "suspended"
@@ -87,10 +88,10 @@ class Decision(NamedTuple):
     exit_code: Optional[int] = None
 
 
-def resolve_group(cluster: Cluster, replicas: Mapping[str, int]) -> Cluster:
-    """Return the cluster with the replicas of an attempt, which an upgrade may have changed since."""
+def resolve_group(cluster: Cluster, known: Mapping[str, RoleState]) -> Cluster:
+    """Return the cluster with the pods of the present attempt, where it is `known`: an upgrade may ask for others."""
     roles: Dict[str, Role] = {
-        task_type: role._replace(replicas=replicas.get(task_type, role.replicas))
+        task_type: role._replace(replicas=known[task_type].wanted) if task_type in known else role
         for task_type, role in cluster.roles.items()
     }
     return cluster._replace(roles=roles)
@@ -106,10 +107,7 @@ def saving_roles(cluster: Cluster) -> Sequence[str]:
 
 def is_dispensable(cluster: Cluster, task: Task) -> bool:
     """Say whether the training goes on while `task` is away."""
-    if task.task_type == EVALUATOR:
-        return True
-    return (
-        task.task_type == WORKER
-        and cluster.strategy in (PARAMETER_SERVER, BETWEEN_GRAPH_ASYNC)
-        and (cluster.strategy == PARAMETER_SERVER or task.task_index > 0)
-    )
+    if task in deciding_tasks(cluster):
+        return False
+    loses_workers = cluster.strategy in (PARAMETER_SERVER, BETWEEN_GRAPH_ASYNC)
+    return task.task_type == EVALUATOR or (task.task_type == WORKER and loses_workers)

@@ -52,6 +52,7 @@ from trainchart_runtime.run_verdict import (
     explain_stop,
 )
 
+_EXIT_CODES = {FAILED: EXIT_TRAINING_FAILED, STOPPED: EXIT_TRAINING_FAILED}
 REPORT_SECONDS = 10.0
 """Counts of pods alone are recorded so often at most: a start of a thousand pods is not a thousand writes."""
 PROGRESS_SECONDS = 30.0
@@ -61,7 +62,7 @@ PROGRESS_SECONDS = 30.0
 def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> Decision:
     """Return what follows from one look at the release."""
     state = recorded if recorded and recorded.run_id == plan.run_id else _begin(plan, seen, recorded)
-    group = resolve_group(plan.cluster, state.replicas)
+    group = resolve_group(plan.cluster, state.roles)
     own = [pod for pod in seen.pods if pod.run_id in (None, plan.run_id)]
     has_strangers = len(own) < len(seen.pods)
     state = _note(plan, group, seen, own, state)
@@ -69,7 +70,7 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
         state = judge(plan, group, own, state, seen.now)
     state = _follow_wishes(plan, seen, own, state)
     state = _leave_pods_behind(plan, seen, state)
-    group = resolve_group(plan.cluster, state.replicas)
+    group = resolve_group(plan.cluster, state.roles)
     state = state._replace(roles=_count_roles(group, own, state))
     scales = resolve_scales(group, seen, state, has_strangers)
     deletions = resolve_deletions(plan, group, seen, own, state)
@@ -86,14 +87,13 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
         wants_events=_wants_events(group, own, state),
         keeps_logs=state.phase == STOPPING and (recorded is None or recorded.phase != STOPPING),
         wake_at=wake_at,
-        exit_code=None if not is_over else EXIT_TRAINING_FAILED if state.phase in (FAILED, STOPPED) else 0,
+        exit_code=_EXIT_CODES.get(state.phase, 0) if is_over else None,
     )
 
 
 def _begin(plan: RunPlan, seen: Observation, earlier: Optional[RunState]) -> RunState:
     """Return the first state of a run, or STATE_LOST where a run has ended that nobody remembers."""
     state = RunState(plan.run_id, STARTING, since=seen.now, updated=seen.now, active_since=seen.now)
-    state = state._replace(replicas=_replicas(plan.cluster))
     if earlier is not None:
         return enter_phase(state, STARTING, seen.now, f"follows run {earlier.run_id!r} ({earlier.phase})")
     is_stopped = bool(seen.sets) and not any(view.replicas for view in seen.sets.values())
@@ -156,7 +156,7 @@ def _leave_pods_behind(plan: RunPlan, seen: Observation, state: RunState) -> Run
     if state.phase == RESTARTING and not seen.pods:
         state = state._replace(
             attempt=state.attempt + 1,
-            replicas=_replicas(plan.cluster),
+            roles={},
             revisions={},
             missing_since=None,
             failure_seen_at=None,
@@ -173,10 +173,6 @@ def _leave_pods_behind(plan: RunPlan, seen: Observation, state: RunState) -> Run
 def _are_gone(seen: Observation) -> bool:
     """Say whether no pod is left but those that a lost node keeps from going."""
     return all(pod.is_lost(seen.now) for pod in seen.pods)
-
-
-def _replicas(cluster: Cluster) -> Dict[str, int]:
-    return {task_type: role.replicas for task_type, role in cluster.roles.items()}
 
 
 def _count_roles(group: Cluster, own: Sequence[PodView], state: RunState) -> Dict[str, RoleState]:

@@ -32,7 +32,7 @@ _LONG_BACK_OFF_DEATHS = 3
 """A worker made anew has another address, which a living chief looks up only after 30 s."""
 
 
-def is_down(state: RunState, has_strangers: bool) -> bool:
+def _is_down(state: RunState, has_strangers: bool) -> bool:
     """Say whether no pod of this run may be: the run is over or held, or pods of another run must go first."""
     return state.phase in (RESTARTING, SUSPENDED, STOPPING, *VERDICTS) or (state.phase == STARTING and has_strangers)
 
@@ -41,7 +41,7 @@ def resolve_scales(group: Cluster, seen: Observation, state: RunState, has_stran
     """Return the sets whose replicas are not what they must be now, those that write checkpoints first."""
     if state.phase == STATE_LOST:
         return ()
-    down, savers = is_down(state, has_strangers), saving_roles(group)
+    down, savers = _is_down(state, has_strangers), saving_roles(group)
     # A program that has come to its end writes nothing more: then nobody waits for anybody.
     waits = down and (state.verdict is None or state.verdict.cause in _CUT_SHORT)
     is_saving = waits and any(pod.task.task_type in savers and not pod.is_lost(seen.now) for pod in seen.pods)

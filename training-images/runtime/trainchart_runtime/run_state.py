@@ -69,6 +69,7 @@ class RoleState(NamedTuple):
     """The pods of one role in numbers."""
 
     wanted: int
+    """In the present attempt, whatever an upgrade asks for since."""
     running: int = 0
     failures: int = 0
     """Ends of containers of the pods that exist now, successes left out."""
@@ -155,8 +156,6 @@ class RunState(NamedTuple):
     history: Sequence[HistoryEntry] = ()
     active_since: float = 0.0
     """Unix time from which the active deadline counts: the begin of the run, or when it was resumed last."""
-    replicas: Mapping[str, int] = {}
-    """Pods of each role in the present attempt; empty before the first one."""
     revisions: Mapping[str, str] = {}
     """StatefulSet → revision of its pods in the present attempt."""
     failure_seen_at: Optional[float] = None
