@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Callable, List, NamedTuple, Optional, Sequence
 
 from trainchart_launcher.child import end_group, reap, start_child
 from trainchart_launcher.environment import Invocation
-from trainchart_launcher.pump import LineFeed, Pump, Tail
+from trainchart_launcher.pump import LineFeed, Pump, Sink, Tail
 from trainchart_launcher.settings import Settings
 from trainchart_launcher.signals import Signals
 
@@ -50,8 +50,8 @@ class Surroundings(NamedTuple):
 
     settings: Settings
     signals: Signals
-    log: Tail
-    """The end of the pod's log, over all attempts."""
+    logs: Sequence[Sink]
+    """Where the pod's output is kept, over all attempts."""
     fence: Optional[Fence]
     """Set where another pod may take over the task."""
 
@@ -93,7 +93,7 @@ def run_attempt(
     on_start: Callable[[], None],
 ) -> AttemptEnd:
     """Run the program once. `on_start` is called when it runs: for all that must not delay its start."""
-    settings, signals, log, fence = surroundings
+    settings, signals, logs, fence = surroundings
     started_at, began = time.time(), time.monotonic()
     try:
         child = start_child(invocation.command, invocation.environ)
@@ -101,7 +101,7 @@ def run_attempt(
         return _describe_refused_start(invocation.command[0], err, started_at)
     signals.attach(child.pid)
     everything, stdout, stderr = Tail(), Tail(), Tail()
-    feeds = [LineFeed([log, everything]), LineFeed([log, everything])]
+    feeds = [LineFeed([*logs, everything]), LineFeed([*logs, everything])]
     pumps = [Pump(child.stdout, 1, [feeds[0], stdout]), Pump(child.stderr, 2, [feeds[1], stderr])]
     for pump in pumps:
         pump.start()

@@ -12,7 +12,7 @@ import re
 import select
 import threading
 import time
-from typing import Deque, List, Sequence, Union
+from typing import Deque, List, Protocol, Sequence
 
 _READ_BYTES = 1 << 18
 TAIL_BYTES = 1 << 16
@@ -24,6 +24,12 @@ _SMALL_BYTES = 4096
 _NAP_SECONDS = 0.005
 """After a small piece, so that a program that prints line by line wakes the launcher 200 times a second only."""
 _ESCAPES = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
+
+
+class Sink(Protocol):
+    """Takes in pieces of output, from several threads, without making them wait."""
+
+    def add(self, chunk: bytes) -> None: ...
 
 
 class Tail:
@@ -64,10 +70,10 @@ class Tail:
 
 
 class LineFeed:
-    """Fills tails that several streams share with whole lines, so that no stream cuts another's in two."""
+    """Fills sinks that several streams share with whole lines, so that no stream cuts another's in two."""
 
-    def __init__(self, tails: Sequence[Tail]) -> None:
-        self._tails = tails
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self._sinks = sinks
         self._rest = b""
 
     def add(self, chunk: bytes) -> None:
@@ -76,8 +82,8 @@ class LineFeed:
             self._rest = (self._rest + chunk)[-TAIL_BYTES:]
             return
         lines, self._rest = self._rest + chunk[:end], chunk[end:]
-        for tail in self._tails:
-            tail.add(lines)
+        for sink in self._sinks:
+            sink.add(lines)
 
     def end(self) -> None:
         """Pass on a last line without newline, as a line: the next stream or program begins another."""
@@ -88,11 +94,11 @@ class LineFeed:
 class Pump(threading.Thread):
     """Copy one pipe to one file descriptor until the last writer is gone."""
 
-    def __init__(self, source: int, target: int, tails: Sequence[Union[Tail, LineFeed]]) -> None:
+    def __init__(self, source: int, target: int, sinks: Sequence[Sink]) -> None:
         super().__init__(daemon=True, name=f"pump-{target}")
         self._source = source
         self._target = target
-        self._tails = tails
+        self._sinks = sinks
         self._is_busy = True
 
     def run(self) -> None:
@@ -102,8 +108,8 @@ class Pump(threading.Thread):
             self._is_busy = True
             if not chunk:
                 break
-            for tail in self._tails:
-                tail.add(chunk)
+            for sink in self._sinks:
+                sink.add(chunk)
             _write_all(self._target, chunk)
             if len(chunk) < _SMALL_BYTES:
                 time.sleep(_NAP_SECONDS)

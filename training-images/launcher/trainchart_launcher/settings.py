@@ -34,12 +34,15 @@ class Settings(NamedTuple):
 
     cluster: Cluster
     task: Task
+    pod_name: str
     pod_uid: str
     node_name: str
     run_id: str
     state_dir: str
     termination_file: str
     checkpoints_dir: str
+    logs_dir: str
+    """Folder of the volume `logs`; empty where the model has none."""
     max_restarts: int
     stop_grace_seconds: float
     no_progress_seconds: float
@@ -60,11 +63,13 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     return Settings(
         cluster=cluster,
         task=task,
+        pod_name=_find_pod_name(environ),
         pod_uid=environ.get(contract.POD_UID, ""),
         node_name=environ.get(contract.NODE_NAME, ""),
         run_id=environ.get(contract.RUN_ID, ""),
         state_dir=_required(environ, contract.STATE_DIR),
         termination_file=find_termination_file(environ),
+        logs_dir=environ.get(contract.LOGS_DIR, ""),
         checkpoints_dir=environ.get(contract.CHECKPOINTS_DIR, ""),
         max_restarts=int(_number(environ, contract.MAX_RESTARTS, 0)),
         stop_grace_seconds=_number(environ, contract.STOP_GRACE_SECONDS, DEFAULT_STOP_GRACE_SECONDS),
@@ -104,11 +109,15 @@ def _read_ordinal(environ: Mapping[str, str]) -> int:
         if not re.fullmatch("[0-9]+", text):
             raise ContractError(f"the variable {contract.ORDINAL} must be a number, not {text!r}")
         return int(text)
-    pod_name = environ.get(contract.POD_NAME) or os.uname().nodename
+    pod_name = _find_pod_name(environ)
     suffix = re.search("-([0-9]+)$", pod_name.split(".")[0])
     if not suffix:
         raise ContractError(f"neither {contract.ORDINAL} nor the pod name {pod_name!r} holds an ordinal")
     return int(suffix.group(1))
+
+
+def _find_pod_name(environ: Mapping[str, str]) -> str:
+    return environ.get(contract.POD_NAME) or os.uname().nodename
 
 
 def _read_hyperparameters(path: str) -> Mapping[str, Any]:

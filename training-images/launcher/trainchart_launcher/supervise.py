@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import TYPE_CHECKING, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence
 
 from trainchart_launcher import state
 from trainchart_launcher.attempt import AttemptEnd, Surroundings, Watchdog, run_attempt
 from trainchart_launcher.child import reap
 from trainchart_launcher.console import copy_lines, print_line
 from trainchart_launcher.environment import resolve_invocation
-from trainchart_launcher.pump import LOG_BYTES, Tail
+from trainchart_launcher.pump import LOG_BYTES, Sink, Tail
 from trainchart_launcher.settings import ContractError, Settings, read_settings
 from trainchart_launcher.signals import Signals
 from trainchart_runtime import contract
@@ -24,8 +24,12 @@ from trainchart_runtime.cluster import ClusterDescriptionError
 if TYPE_CHECKING:
     from trainchart_launcher.cgroup import MemoryKills
     from trainchart_launcher.fence import Fence
+    from trainchart_launcher.log_file import LogFile
     from trainchart_launcher.report import Report
     from trainchart_runtime.classify import Diagnosis
+
+_LAST_LINES_SECONDS = 2.0
+"""How long a slow volume may keep the launcher from its end."""
 
 
 def launch(arguments: Sequence[str], environ: Mapping[str, str], signals: Signals) -> int:
@@ -51,6 +55,7 @@ class Supervisor:
         self._signals = signals
         self._log = Tail(LOG_BYTES)
         copy_lines(self._log.add)
+        self._log_file = self._open_log_file()
         self._progress_file = state.find_progress_file(settings)
         self._fence: Optional[Fence] = None
         self._report: Optional[Report] = None
@@ -61,6 +66,13 @@ class Supervisor:
 
     def run(self) -> int:
         """Return the launcher's exit code once the pod has nothing left to do."""
+        try:
+            return self._run()
+        finally:
+            if self._log_file:
+                self._log_file.drain(_LAST_LINES_SECONDS)
+
+    def _run(self) -> int:
         earlier = state.read_outcome(self._settings)
         if earlier is not None:
             return self._repeat(earlier)
@@ -69,6 +81,18 @@ class Supervisor:
         while code is None:
             code = self._conclude(self._await_claim() or self._run_program())
         return code
+
+    def _open_log_file(self) -> Optional[LogFile]:
+        settings = self._settings
+        if not settings.logs_dir.startswith("/"):
+            return None
+        from trainchart_launcher.log_file import LogFile
+
+        file = LogFile(settings.logs_dir, f"{settings.pod_name}.log")
+        start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        file.add(f"--- {start} {settings.pod_name} {settings.pod_uid} on {settings.node_name}\n".encode())
+        copy_lines(file.add)
+        return file
 
     def _raise_fence(self) -> None:
         path = state.find_owner_file(self._settings)
@@ -106,7 +130,8 @@ class Supervisor:
         state.write_memory(self._settings, self._attempts, program_is_running=True)
         watchdog = Watchdog(self._progress_file, self._settings.no_progress_seconds)
         try:
-            surroundings = Surroundings(self._settings, self._signals, self._log, self._fence)
+            logs: List[Sink] = [self._log, *([self._log_file] if self._log_file else [])]
+            surroundings = Surroundings(self._settings, self._signals, logs, self._fence)
             return run_attempt(surroundings, invocation, watchdog, self._announce_start)
         finally:
             state.write_memory(self._settings, self._attempts, program_is_running=False)

@@ -1,0 +1,77 @@
+"""The volume `logs` keeps the whole output of every pod, and never costs a training anything."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from trainchart_launcher import log_file
+from trainchart_runtime import contract
+
+
+@pytest.fixture
+def volume(tmp_path):
+    folder = tmp_path / "volume"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def pod(make_pod, volume):
+    return make_pod(variables={contract.LOGS_DIR: str(volume), contract.POD_UID: "uid-7", contract.MAX_RESTARTS: "1"})
+
+
+def test_everything_that_is_said_is_kept_also_over_several_containers(pod, volume):
+    pod.run("for number in range(5000): print('step', number)\nraise ValueError('no data')")
+    pod.run("print('again')")
+    lines = (volume / "output" / "exp-worker-1.log").read_text().splitlines()
+    assert [line for line in lines if line.startswith("step ")] == [f"step {number}" for number in range(5000)] * 2
+    assert lines.count("ValueError: no data") == 2
+    starts = [line for line in lines if line.startswith("--- ")]
+    assert len(starts) == 2 and all("Z exp-worker-1 uid-7 on " in line for line in starts)
+    assert any("attempt 2 of " in line for line in lines)
+
+
+def test_a_full_volume_is_told_once_and_costs_nothing_else(pod, volume):
+    (volume / "output").mkdir()
+    (volume / "output" / "exp-worker-1.log").symlink_to("/dev/full")
+    code, stdout, stderr = pod.run("for number in range(5000): print('step', number)")
+    assert (code, stdout.count("step")) == (0, 5000)
+    assert stderr.count("cannot keep the log in ") == 1 and "No space left on device" in stderr
+
+
+def test_a_volume_that_does_not_answer_keeps_nobody_waiting(pod, volume):
+    (volume / "output").mkdir()
+    # Nobody reads: whoever opens it for writing hangs.
+    os.mkfifo(volume / "output" / "exp-worker-1.log")
+    code, stdout, _ = pod.run("for number in range(200000): print('step', number)")
+    assert (code, stdout.count("step")) == (0, 200000)
+
+
+@pytest.mark.parametrize("folder", ["{tmp_path}/elsewhere", "gs://bucket/logs"])
+def test_a_pod_without_the_volume_keeps_nothing(pod, tmp_path, folder):
+    pod.variables[contract.LOGS_DIR] = folder.format(tmp_path=tmp_path)
+    code, _, stderr = pod.run("print('done')")
+    assert code == 0 and "cannot keep" not in stderr
+    assert not (tmp_path / "elsewhere").exists() and not (pod.folder / "gs:").exists()
+
+
+def test_what_a_slow_volume_has_no_room_for_is_left_out_and_counted(volume, monkeypatch):
+    (volume / "output").mkdir()
+    path = volume / "output" / "pod.log"
+    os.mkfifo(path)
+    monkeypatch.setattr(log_file, "_BACKLOG_BYTES", 10)
+    file = log_file.LogFile(str(volume), "pod.log")
+    file.add(b"12345678\n")
+    file.add(b"lost\n")
+    file.add(b"lost too\n")
+    with path.open("rb") as reader:
+        assert reader.readline() == b"12345678\n"
+        file.drain(10)
+        file.add(b"on\n")
+        assert [reader.readline() for _ in range(3)] == [
+            b"\n",
+            b"[14 bytes are missing: the volume was too slow]\n",
+            b"on\n",
+        ]
