@@ -6,7 +6,7 @@ SEED ?= 20261121
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONPATH := $(CURDIR)/tests/cluster
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz bench check format golden docs tools cluster-up cluster-shell cluster-down clean
+.PHONY: help demo test test-long fuzz bench check format golden docs tools cluster-up cluster-shell cluster-down clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ test: check tools ## Run everything that can be tested on this machine
 	cd tests/cluster/go && unformatted=$$("$$(go env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted"
 	cd tests/cluster/go && CGO_ENABLED=0 go test -trimpath ./storage ./networkpolicy/...
 	pytest
+
+test-long: tools ## Run the tests that take minutes each: trainings on the test cluster that are hurt again and again
+	pytest -m long
 
 fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a run or makes another one
 	pytest tests/property --cases 400 --hypothesis-seed $(SEED)

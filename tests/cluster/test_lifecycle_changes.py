@@ -37,7 +37,7 @@ class Scene:
     patient: Release
     applied: Release
     leaving: tuple[Release, ...]
-    """To be uninstalled while they run, are suspended, have failed."""
+    """To be uninstalled in the phase that is the end of their names."""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,8 @@ def scene(admin: Access, module_namespace: str) -> Scene:
     traces = Traces(admin, module_namespace)
     traces.prepare()
     own_claim = {"volumes": {"checkpoints": {"existingClaim": ""}}}
+    nowhere = {"roles": {"worker": {"nodeSelector": {"kubernetes.io/os": "plan9"}}}}
+    slow_end = {"roles": {"worker": {"preStopSleepSeconds": 6}}}
     failing = {"command": ["python3", "-c", "raise ValueError"], "run": {"maxRestarts": 0}}
     scene = Scene(
         traces,
@@ -54,8 +56,10 @@ def scene(admin: Access, module_namespace: str) -> Scene:
         patient=traces.plan("patient", merge_values(RATE, {"run": {"onChange": "finish-first"}})),
         applied=traces.plan("applied", {}),
         leaving=(
+            traces.plan("leaves-starting", merge_values(own_claim, nowhere), "digits"),
             traces.plan("leaves-running", own_claim, "digits"),
             traces.plan("leaves-suspended", merge_values(own_claim, HELD), "digits"),
+            traces.plan("leaves-stopping", merge_values(own_claim, slow_end), "digits"),
             traces.plan("leaves-failed", merge_values(own_claim, failing), "digits"),
         ),
     )
@@ -203,10 +207,14 @@ def test_manifests_that_are_applied_twice_change_nothing(scene: Scene) -> None:
     assert set(read_replicas(release, access.client()).values()) == {0}
 
 
-@pytest.mark.parametrize("name", ["leaves-running", "leaves-suspended", "leaves-failed"])
-def test_an_uninstallation_leaves_the_claim_alone(scene: Scene, name: str) -> None:
+@pytest.mark.parametrize("phase", ["Starting", "Running", "Suspended", "Stopping", "Failed"])
+def test_an_uninstallation_leaves_the_claim_alone(scene: Scene, phase: str) -> None:
+    name = f"leaves-{phase.lower()}"
     release = next(release for release in scene.leaving if release.name == name)
-    wait_for_phase(release, name.removeprefix("leaves-").capitalize())
+    if phase == "Stopping":
+        wait_for_phase(release, "Running")
+        release = upgrade(release, {"run": {"desiredState": "stopped"}})
+    wait_for_phase(release, phase)
 
     release.uninstall()
 

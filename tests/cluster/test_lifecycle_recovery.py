@@ -12,11 +12,14 @@ from lightkube.resources.core_v1 import Pod
 
 from testcluster.access import Access
 from testcluster.components import VOLUMES
+from testcluster.config import GPU_RESOURCE
 from testcluster.faults import Faults, daemons, network, nodes
 from testcluster.faults.fault import Change, Fault, Kubectl
 from testcluster.faults.processes import Container, Victim, kill_process
+from testcluster.pods import dump_objects
 from testcluster.releases import Release, merge_values
 from testcluster.runs import read_state, training_pods, wait_for_job, wait_for_phase
+from testcluster.scheduled_pods import ScheduledPod
 from testcluster.traced import Line, Traces
 
 pytestmark = pytest.mark.cluster
@@ -189,10 +192,13 @@ def test_what_was_on_a_lost_node_is_named_and_goes_on_elsewhere(traces: Traces, 
     moved = traces.plan("moved", moving, "digits")
     waiting = traces.plan("waiting", merge_values(moving, {"run": {"forceDeleteLostPods": False}}), "digits")
     access, namespace = traces.access, traces.namespace
-    for release in (moved, waiting):
+    headless = traces.plan("headless", {"affinity": ON_NODE2, "roles": {"worker": on_node("node1")}}, "digits")
+    for release in (moved, waiting, headless):
         release.install()
-    for release in (moved, waiting):
+    for release in (moved, waiting, headless):
         wait_for_phase(release, "Running")
+    controllers = headless.pods(access.client(), "controller")
+    assert [pod.spec.nodeName for pod in controllers.values() if pod.spec] == ["node2"]
     (lost,) = uids(training_pods(moved, access.client())).values()
 
     faults.inflict(nodes.cordon_node("node2"))
@@ -214,9 +220,51 @@ def test_what_was_on_a_lost_node_is_named_and_goes_on_elsewhere(traces: Traces, 
     assert state is not None
     assert state["phase"] == "Running"
     assert [problem["cause"] for problem in state["problems"]] == ["node-lost"]
+
+    def has_successor(client: Client) -> bool:
+        pods = headless.pods(client, "controller")
+        return any(pod.spec and pod.spec.nodeName == "node1" for name, pod in pods.items() if name not in controllers)
+
+    access.wait_for(has_successor, "another controller", namespace=namespace, deadline_seconds=90)
+    traces.end(headless)
+    assert [entry["phase"] for entry in wait_for_phase(headless, "Succeeded")["history"]].count("Starting") == 1
     faults.undo(cut)
+    wait_for_job(headless, "Complete")
     traces.end(waiting)
     wait_for_phase(waiting, "Succeeded", deadline_seconds=150)
+
+
+def test_a_pod_that_makes_room_for_a_more_urgent_one_comes_back(traces: Traces, faults: Faults) -> None:
+    access, namespace = traces.access, traces.namespace
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
+    priority["metadata"] = {"name": f"{namespace}-urgent"}
+    make = Kubectl(("apply", "-f", "-"), text=dump_objects(priority))
+    drop = Kubectl(("delete", "priorityclass", f"{namespace}-urgent"))
+    faults.inflict(Fault("a class of priority", (Change(make, (drop,)),)))
+    release = traces.plan("outbid", {"roles": {"worker": {"gpus": 4, **on_node("node1")}}}, "digits")
+    release.install()
+    wait_for_phase(release, "Running")
+    (before,) = uids(training_pods(release, access.client())).values()
+
+    urgent = ScheduledPod("urgent", node="node1", spec={"priorityClassName": f"{namespace}-urgent"}).manifest()
+    urgent["spec"]["containers"][0]["resources"]["limits"][GPU_RESOURCE] = "1"
+    access.kubectl("apply", "-n", namespace, "-f", "-", text=dump_objects(urgent))
+    access.kubectl("wait", "pod/urgent", "-n", namespace, "--for=condition=Ready", "--timeout=60s")
+
+    def is_told(client: Client) -> bool:
+        state = read_state(release, client)
+        return bool(state and state["problems"])
+
+    access.wait_for(is_told, "a problem in the record", namespace=namespace)
+    access.kubectl("delete", "pod/urgent", "-n", namespace)
+    wait_until_trained_by(traces, release, "outbid-digits-worker-0", before)
+    state = read_state(release, access.client())
+    assert state is not None
+    assert [(incident["pod"], incident["cause"]) for incident in state["incidents"]] == [
+        ("outbid-digits-worker-0", "preempted")
+    ]
+    traces.end(release)
+    wait_for_phase(release, "Succeeded")
 
 
 def assert_one_after_the_other(lines: list[Line]) -> None:

@@ -15,6 +15,7 @@ from testcluster.access import Access
 from testcluster.config import GPU_RESOURCE
 from testcluster.images.plan import RUNTIME_IMAGE
 from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
+from testcluster.runs import CONTROLLED as RUNTIME_CONTROLLED
 from testcluster.runs import (
     ENDED,
     find_jobs,
@@ -24,6 +25,7 @@ from testcluster.runs import (
     wait_for_job,
     wait_for_phase,
 )
+from testcluster.users import make_user
 
 pytestmark = pytest.mark.cluster
 
@@ -137,6 +139,8 @@ def test_the_controllers_token_can_do_nothing_else(digits: Release) -> None:
     assert may("get", "statefulsets/exp1-digits-worker")
     assert may("delete", "pods/exp1-digits-worker-0")
     assert may("patch", "configmaps/exp1-digits-state")
+    (job,) = find_jobs(digits, digits.access.client())
+    assert may("patch", f"jobs/{job}")
     for question in (
         ("delete", "pods/exp1-digits-tensorboard"),
         ("patch", "statefulsets/exp1-digits-worker"),
@@ -148,10 +152,32 @@ def test_the_controllers_token_can_do_nothing_else(digits: Release) -> None:
         ("get", "secrets"),
         ("list", "configmaps"),
         ("patch", "configmaps/another"),
+        ("patch", "jobs/another"),
+        ("create", "jobs"),
         ("get", "nodes"),
         ("list", "pods", "--all-namespaces"),
     ):
         assert not may(*question), question
+
+
+def test_rights_that_somebody_else_has_given_are_enough(admin: Access, namespace: str, tmp_path: Path) -> None:
+    """A user who may not make roles installs, after an administrator has applied the rights that the chart prints."""
+    user = make_user(admin, namespace, "engineer", "edit", tmp_path)
+    account = "exp3-digits-controller"
+    fails = {
+        "command": ["python3", "-c", "raise ValueError('no data today')"],
+        "run": {"maxRestarts": 0, "controller": {"serviceAccountName": account}},
+        "rbac": {"create": False},
+    }
+    values = merge_values(merge_values(digits_values(), RUNTIME_CONTROLLED), fails)
+    release = Release(user, namespace, "exp3", PROJECT / "charts" / "digits", values)
+    rights = dataclasses.replace(release, values=merge_values(values, {"rbac": {"create": True}}))
+    admin.kubectl(
+        "apply", "-n", namespace, "-f", "-", text=rights.template("--show-only=templates/controller-rights.yaml")
+    )
+    release.install()
+    assert wait_for_phase(release, "Failed")["verdict"]["error"] == "ValueError: no data today"
+    wait_for_job(release, "Failed")
 
 
 def test_a_controller_that_is_killed_is_followed_by_one_that_goes_on(steered: Release) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_api import NAMESPACE, RUN_SETTINGS, STATE_NAME, FakeApi, make_pod
+from fake_api import JOB_NAME, NAMESPACE, RUN_SETTINGS, STATE_NAME, FakeApi, make_pod
 from trainchart_launcher.bundle import build_controller
 
 SOURCES = Path(__file__).parents[2] / "training-images"
@@ -80,6 +80,7 @@ def start(api, controller_pyz: Path, tmp_path: Path):
             "TRAINCHART_RELEASE": "exp1",
             "TRAINCHART_NAMESPACE": NAMESPACE,
             "TRAINCHART_POD_NAME": "exp1-mnist-controller-x7k2p",
+            "TRAINCHART_JOB_NAME": JOB_NAME,
             "TRAINCHART_RUN_ID": "run-1",
             "TRAINCHART_PLAN_ID": "plan-1",
             "TRAINCHART_STATE_NAME": STATE_NAME,

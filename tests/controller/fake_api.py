@@ -1,6 +1,6 @@
 """A small API server for the run controller's tests: the objects of one release, watches, and every kind of trouble.
 
-It speaks TLS on 127.0.0.1 and holds pods, the scale of StatefulSets, one ConfigMap and Events. There is no
+It speaks TLS on 127.0.0.1 and holds pods, the scale of StatefulSets, one ConfigMap, one Job and Events. There is no
 controller behind it: pods come and go as the test says, except that a set scaled down loses its pods if asked to.
 """
 
@@ -34,6 +34,8 @@ STATE_NAME = "exp1-mnist-state"
 STATE_PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{STATE_NAME}"
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SETS_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
+JOB_NAME = "exp1-mnist-controller-0a1b2c3d"
+JOB_PATH = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{JOB_NAME}"
 EVENTS_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
 
 RUN_SETTINGS: dict[str, Any] = {
@@ -94,6 +96,10 @@ class FakeApi:
         """Events that others have made."""
         self.revisions: dict[str, str] = {}
         """Set → revision of the pods that it would make now."""
+        self.backoff_limits: list[int] = []
+        """What the controller's Job was told, the last one last."""
+        self.failed_controllers = 0
+        """Pods of the controller's Job that have failed."""
         self.faults: list[Fault] = []
         self.is_mute = False
         """Watches stay open and say nothing."""
@@ -224,6 +230,12 @@ class FakeApi:
             return 200, self._state
         if (method, where.path) == ("PATCH", STATE_PATH):
             return self._patch_state(body)
+        if (method, where.path) == ("PATCH", JOB_PATH):
+            self.backoff_limits.append(body["spec"]["backoffLimit"])
+            return 200, {
+                "kind": "Job",
+                "status": {"failed": self.failed_controllers} if self.failed_controllers else {},
+            }
         if (method, where.path) == ("POST", EVENTS_PATH):
             self.events.append(body)
             return 201, body

@@ -16,7 +16,9 @@ UNSELECTIVE = json.dumps({**RUN_SETTINGS, "selector": {}})
 
 
 def writes(api):
-    return [path.rpartition("statefulsets/")[2] for method, path in api.requests if method == "PATCH"]
+    """Return what was written to the record and the sets, in this order."""
+    paths = [path for method, path in api.requests if method == "PATCH" and "/jobs/" not in path]
+    return [path.rpartition("statefulsets/")[2] for path in paths]
 
 
 def test_a_run_from_start_to_success(api, start, run_to_phase):
@@ -101,6 +103,33 @@ def test_a_finished_run_stays_finished_through_an_upgrade(api, start, cause):
     api.put_pod(make_pod("worker-0"))
     assert start().wait() == code == (0 if cause is causes.SUCCEEDED else 42)
     assert api.replicas[WORKER] == 0 and api.state()["verdict"] == verdict
+
+
+def test_a_controller_may_crash_often_and_its_job_fails_with_the_run(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    assert api.backoff_limits == [1000]
+    api.failed_controllers = 3
+    api.put_pod(make_pod("chief-0", causes.SYNTAX_ERROR))
+    assert controller.wait() == 42
+    # One failure more than there were, and not fewer: that would end the Job before this controller has ended.
+    assert api.backoff_limits[-1] == 3
+
+
+def test_the_job_of_a_run_that_succeeds_keeps_its_patience(api, start):
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert start().wait() == 0
+    assert api.backoff_limits == [1000]
+
+
+@pytest.mark.parametrize("variables", [{}, {"TRAINCHART_JOB_NAME": ""}], ids=["forbidden", "not named by the chart"])
+def test_a_controller_that_cannot_change_its_job_does_everything_else(api, start, variables):
+    api.fail("PATCH", "/jobs/", 403, times=99)
+    api.put_pod(make_pod("chief-0", causes.SYNTAX_ERROR))
+    controller = start(**variables)
+    assert controller.wait() == 42
+    assert api.state()["phase"] == "Failed" and api.backoff_limits == []
+    assert ("changing the controller's Job" in controller.log) is (not variables)
 
 
 def test_a_new_run_id_starts_a_new_run(api, start):

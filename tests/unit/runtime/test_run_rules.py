@@ -179,6 +179,12 @@ def test_the_evaluator_may_catch_up(evaluator):
     assert [scale.set_name.rpartition("-")[2] for scale in decision.scales] == ["chief", "worker", "ps", "evaluator"]
 
 
+def test_the_verdict_tells_what_the_evaluator_measured_last():
+    ended = pod("evaluator-0", end(metrics={"accuracy": 0.97}))
+    decision = decide(WITH_EVALUATOR, see(group(WITH_EVALUATOR, evaluator_0=ended), plan=WITH_EVALUATOR), finishing())
+    assert decision.state.verdict.metrics == {"evaluator/accuracy": 0.97}
+
+
 def test_the_evaluator_is_waited_for_only_so_long():
     pods = group(WITH_EVALUATOR)
     assert decide(WITH_EVALUATOR, see(pods, now=NOW + 599, plan=WITH_EVALUATOR), finishing()).state.phase == FINISHING

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import time
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from trainchart_controller.api import Api, ApiError
 from trainchart_controller.backoff import Backoff
@@ -52,11 +52,13 @@ class Controller:
         self._backoff = Backoff((times or WatchTimes()).first_retry)
         self._trouble = TroubleLog("controlling the run")
         self._event_trouble = TroubleLog("creating Events")
+        self._job_trouble = TroubleLog("changing the controller's Job")
         self._untold: List[Notice] = []
         self._pods: Optional[Dict[str, PodView]] = None
         """None until the first list has come."""
         self._state: Optional[RunState] = None
         self._is_state_read = False
+        self._is_job_asked = False
         self._sets: Dict[str, SetView] = {}
         self._sets_due = 0.0
         """time.monotonic() at which the sets must be read again."""
@@ -88,6 +90,8 @@ class Controller:
                 self._look(self._backoff.fail(err), is_pause=True)
                 continue
             if decision is not None and decision.exit_code is not None:
+                if decision.exit_code:
+                    self._change_job(self._release.fail_job)
                 print_line(f"the run is over: {decision.state.phase}")
                 return decision.exit_code
             self._look(self._resolve_wait(decision))
@@ -97,6 +101,9 @@ class Controller:
         if not self._is_state_read:
             self._state = self._release.read_state()
             self._is_state_read = True
+        if not self._is_job_asked:
+            self._is_job_asked = True
+            self._change_job(self._release.tolerate_crashes)
         if time.monotonic() >= self._sets_due:
             self._read_sets()
         if self._pods is None:
@@ -154,6 +161,15 @@ class Controller:
             self._event_trouble.succeed()
         except ApiError as err:
             self._event_trouble.fail(err)
+
+    def _change_job(self, change: Callable[[], object]) -> None:
+        """Change the controller's Job if that is possible: else it fails later, after some more controllers."""
+        if not self._settings.job_name:
+            return
+        try:
+            change()
+        except ApiError as err:
+            self._job_trouble.fail(err)
 
     def _resolve_wait(self, decision: Optional[Decision]) -> float:
         if decision is not None and decision.scales:

@@ -1,4 +1,7 @@
-"""The release's objects that the controller reads and writes: its record, its sets, pods that must go, and Events."""
+"""The release's objects that the controller reads and writes.
+
+They are its record, its sets, pods that must go, Events, and the controller's own Job.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from trainchart_runtime.run_state import RunState, StateError, dump_state, parse
 _COMPONENT = "trainchart-controller"
 _CLAIM = "PersistentVolumeClaim"
 """Claims have names of any kind: which of them are this release's, its pods say."""
+_CRASHES = 1000
+"""Pods of the controller that may fail: a crash of it costs nothing but time."""
 _EVENT_PAGES = 4
 """Pages of 500 Events that are read at most: more of them say nothing new."""
 
@@ -126,6 +131,20 @@ class Release:
             "count": 1,
         }
         self._api.request("POST", self._events_path, body)
+
+    def tolerate_crashes(self) -> int:
+        """Let the controller's Job replace the controller however often it ends; return how often it did."""
+        return self._limit_crashes(_CRASHES)
+
+    def fail_job(self) -> None:
+        """Let the controller's next failure be the failure of its Job."""
+        # Not 0: a Job that has had more failures than that would fail at once, and take this pod and its log away.
+        self._limit_crashes(self.tolerate_crashes())
+
+    def _limit_crashes(self, limit: int) -> int:
+        path = f"/apis/batch/v1/namespaces/{self._settings.namespace}/jobs/{self._settings.job_name}"
+        job = self._api.request("PATCH", path, {"spec": {"backoffLimit": limit}})
+        return int((job.get("status") or {}).get("failed") or 0)
 
     def _remember(self, record: Mapping[str, Any]) -> None:
         metadata = record.get("metadata") or {}

@@ -25,6 +25,8 @@ class Settings(NamedTuple):
     release: str
     namespace: str
     pod_name: str
+    job_name: str
+    """Empty where the chart does not name the controller's Job."""
     state_name: str
     selector: str
     """Label selector of the training pods."""
@@ -64,6 +66,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         release=_required(environ, contract.RELEASE),
         namespace=_required(environ, contract.NAMESPACE),
         pod_name=_required(environ, contract.POD_NAME),
+        job_name=environ.get(contract.JOB_NAME, ""),
         state_name=_required(environ, contract.STATE_NAME),
         selector=_dump_selector(document),
         host=_required(environ, "KUBERNETES_SERVICE_HOST"),

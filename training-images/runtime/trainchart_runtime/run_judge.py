@@ -13,6 +13,7 @@ from trainchart_runtime.run_plan import RunPlan, is_dispensable
 from trainchart_runtime.run_state import FAILED, FINISHING, RUNNING, STARTING, STOPPING, RunState, Verdict, enter_phase
 from trainchart_runtime.run_troubles import find_missing
 from trainchart_runtime.run_verdict import (
+    add_evaluation,
     explain_deadline,
     explain_failure,
     explain_fruitless,
@@ -52,7 +53,9 @@ def judge(plan: RunPlan, group: Cluster, own: Sequence[PodView], state: RunState
     late = [task for task in late if task not in ended]
     if late and now < state.since + plan.evaluator_grace_seconds:
         return state
-    return conclude(state, state.pending_verdict, now, late)
+    assert state.pending_verdict is not None
+    verdict = add_evaluation(state.pending_verdict, [pod for pod in own if pod.task in evaluators])
+    return conclude(state, verdict, now, late)
 
 
 def _judge_unfinished(

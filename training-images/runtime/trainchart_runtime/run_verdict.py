@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Dict, Mapping, Optional, Sequence
 
 from trainchart_runtime import causes
-from trainchart_runtime.cluster import Cluster, Task
+from trainchart_runtime.cluster import EVALUATOR, Cluster, Task
 from trainchart_runtime.restart import RESTART_IN_PLACE
 from trainchart_runtime.run_observation import ContainerEnd, PodView
 from trainchart_runtime.run_state import FAILED, STOPPED, SUCCEEDED, Deaths, PodProblem, RunProgress, RunState, Verdict
@@ -87,6 +87,13 @@ def explain_success(leaders: Sequence[PodView], now: float) -> Verdict:
                 words = end.termination
                 return verdict._replace(step=words.step, metrics=words.metrics, lines=tuple(words.lines[-LINES_KEPT:]))
     return verdict
+
+
+def add_evaluation(verdict: Verdict, evaluators: Sequence[PodView]) -> Verdict:
+    """Return `verdict` with what the evaluators have measured last, as `evaluator/NAME`."""
+    said = [end.termination for pod in evaluators for end in pod.ends if end.succeeded and end.termination]
+    found = {f"{EVALUATOR}/{name}": number for words in said for name, number in words.metrics.items()}
+    return verdict._replace(metrics={**verdict.metrics, **found})
 
 
 def explain_late_start(

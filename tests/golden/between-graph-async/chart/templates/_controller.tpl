@@ -38,18 +38,15 @@ a new controller follows a new plan, and stands in the record's ConfigMap, so th
 {{- join "\n" $parts | sha256sum | trunc 16 -}}
 {{- end -}}
 
-{{- /* The controller's Job. Its name holds the hash of this text: a Job cannot be changed, only replaced. */}}
+{{- /* The name holds the hash of the Job's text: a Job cannot be changed, only replaced. */}}
+{{- define "bg-async.jobName" -}}
+{{- printf "%s-%s" (include "bg-async.partName" (dict "context" . "part" "controller")) (include "bg-async.controllerSpec" . | sha256sum | trunc 8) -}}
+{{- end -}}
+
+{{- /* The controller's Job. */}}
 {{- define "bg-async.controllerSpec" -}}
-# A crash of the controller costs nothing but time, so it may crash often.
-backoffLimit: 1000
-podReplacementPolicy: Failed
-podFailurePolicy:
-  rules:
-    # 42: the training has failed. 78: chart and controller do not fit together, which another try would not change.
-    - action: FailJob
-      onExitCodes: {containerName: controller, operator: In, values: [42, 78]}
-    - action: Ignore
-      onPodConditions: [{type: DisruptionTarget, status: "True"}]
+# No podFailurePolicy, with which a controller on a lost node would not be replaced. The controller itself sets backoffLimit:
+# high at its start, so that it may crash, and low when the run has failed, so that the Job fails.
 template:
   metadata:
     labels:
@@ -112,6 +109,8 @@ template:
             valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}}
           - name: TRAINCHART_POD_NAME
             valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}
+          - name: TRAINCHART_JOB_NAME
+            valueFrom: {fieldRef: {apiVersion: v1, fieldPath: "metadata.labels['batch.kubernetes.io/job-name']"}}
           - name: TRAINCHART_RUN_ID
             {{- with include "bg-async.text" .Values.run.id }}
             value: {{ . | quote }}

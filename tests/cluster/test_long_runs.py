@@ -1,0 +1,147 @@
+"""Trainings with TensorFlow that are hurt again and again, and end with what they were to learn all the same."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import pytest
+from lightkube.core.client import Client
+
+from testcluster.access import Access
+from testcluster.faults import Faults
+from testcluster.faults.processes import Container, ProcessNotFound, Victim, find_processes, kill_process
+from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
+from testcluster.runs import CONTROLLED, read_state, training_pods, wait_for_phase
+from testcluster.traced import Traces
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1500)]
+
+SHARED = {"volumes": {"checkpoints": {"existingClaim": "shared"}}}
+KILLS = 10
+LAST_STEP = 20000
+IN_STEP = """
+import json, os, time
+import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+folder = os.environ["TRAINCHART_CHECKPOINTS_DIR"]
+with strategy.scope():
+    # As much as there were steps: a mean of ones is added at each.
+    learnt = tf.Variable(0.0, aggregation=tf.VariableAggregation.MEAN)
+checkpoint = tf.train.Checkpoint(learnt=learnt)
+manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
+checkpoint.restore(manager.latest_checkpoint)
+step = int(learnt.numpy())
+is_first = os.environ["TASK_INDEX"] == "0"
+print("restored", step, flush=True)
+@tf.function
+def train(is_last):
+    def replica(is_last):
+        learnt.assign_add(1.0)
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, is_last)
+    return strategy.experimental_local_results(strategy.run(replica, args=(is_last,)))[0]
+while True:
+    asked = train(tf.constant(1.0 if os.path.exists(folder + "/end") else 0.0))
+    step += 1
+    assert step == int(learnt.numpy())
+    is_last = float(asked) > 0
+    if is_first and (step % 20 == 0 or is_last):
+        manager.save(checkpoint_number=step)
+    with open(os.environ["TRAINCHART_PROGRESS_FILE"] + ".new", "w") as file:
+        json.dump({"step": step}, file)
+    os.rename(file.name, os.environ["TRAINCHART_PROGRESS_FILE"])
+    if is_last:
+        break
+    time.sleep(0.05)
+if is_first:
+    open(folder + "/learnt", "w").write(str(step))
+print("done at", step, flush=True)
+"""
+"""Two workers in step; whoever loses its peer fails, and all go on from the last checkpoint."""
+
+
+def read_file(release: Release, name: str) -> str:
+    """Read a file among the checkpoints."""
+    return release.access.kubectl("exec", "shared", "-n", release.namespace, "--", "cat", f"/volume/{name}")
+
+
+def wait_for_step(release: Release, above: int) -> int:
+    """Wait until the leading task reports a step above `above`, and return it."""
+
+    def read(client: Client) -> int:
+        state: dict[str, Any] = read_state(release, client) or {}
+        step = (state.get("progress") or {}).get("step") or 0
+        return step if step > above else 0
+
+    what = f"a step above {above}"
+    return release.access.wait_for(read, what, namespace=release.namespace, deadline_seconds=180)
+
+
+def test_workers_in_step_start_again_together_in_place(admin: Access, namespace: str, faults: Faults) -> None:
+    traces = Traces(admin, namespace)
+    traces.prepare()
+    worker = {"replicas": 2, "gpus": 0, "cpu": "100m", "cpuLimit": "2", "memory": "1Gi"}
+    changes = {
+        "command": ["python3", "-c", IN_STEP],
+        "run": {"maxRestarts": 10, "noProgressTimeout": "30s"},
+        "roles": {"worker": worker, "evaluator": {"replicas": 0}},
+    }
+    values = merge_values(merge_values(digits_values(), CONTROLLED), merge_values(SHARED, changes))
+    chart = PROJECT / "tests" / "golden" / "multi-worker-mirrored" / "chart"
+    values = {**values, "hyperparameters": {}, "image": {**values["image"], "tag": "1.0.0"}}
+    release = Release(admin, namespace, "in-step", chart, values)
+    release.install()
+    pods = [f"in-step-multi-worker-mirrored-worker-{index}" for index in range(2)]
+    step = wait_for_step(release, 0)
+    before = {name: pod.metadata and pod.metadata.uid for name, pod in training_pods(release, admin.client()).items()}
+    assert set(before) == set(pods)
+
+    for victim in (pods[1], pods[0], pods[1]):
+        kill_process(faults.site, Container(namespace, victim))
+        step = wait_for_step(release, step)
+    (hung,) = find_processes(faults.site, Container(namespace, pods[1]), Victim.TRAINING)
+    hung.suspend()
+    step = wait_for_step(release, step + 40)
+
+    after = {name: pod.metadata and pod.metadata.uid for name, pod in training_pods(release, admin.client()).items()}
+    assert after == before, "all of it in place"
+    traces.access.kubectl("exec", "shared", "-n", namespace, "--", "touch", "/volume/end")
+    state = wait_for_phase(release, "Succeeded", deadline_seconds=180)
+    assert state["attempt"] == 1
+    assert state["verdict"]["step"] == int(read_file(release, "learnt")) > step
+    logs = state["verdict"]["lines"]
+    assert any(line.startswith("done at ") for line in logs), logs
+
+
+def test_ten_kills_at_random_times_cost_no_step_and_no_accuracy(
+    admin: Access, namespace: str, faults: Faults, request: pytest.FixtureRequest
+) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    traces = Traces(admin, namespace)
+    traces.prepare()
+    values = mnist_values(maxSteps=LAST_STEP, checkpointSteps=100)
+    changes = {**SHARED, "run": {"maxRestarts": 2 * KILLS}}
+    values = merge_values(merge_values(values, CONTROLLED), changes)
+    release = Release(admin, namespace, "hurt", PROJECT / "charts" / "mnist", values)
+    release.install()
+    wait_for_step(release, 0)
+    killed = []
+    while len(killed) < KILLS:
+        time.sleep(chance.uniform(5, 25))
+        task = chance.choice(["chief-0", "worker-0", "worker-1", "ps-0"])
+        victim = chance.choice([Victim.TRAINING, Victim.LAUNCHER])
+        try:
+            kill_process(faults.site, Container(namespace, f"hurt-mnist-{task}"), victim)
+        except ProcessNotFound:
+            # It has not come back from the last time.
+            continue
+        killed.append((task, victim.value))
+        print(f"killed {killed[-1]}")
+    state = wait_for_phase(release, "Succeeded", deadline_seconds=900)
+    assert state["verdict"]["step"] == LAST_STEP
+    assert f'model_checkpoint_path: "ckpt-{LAST_STEP}"' in read_file(release, "checkpoint")
+    assert state["attempt"] == 1
+    assert state["verdict"]["metrics"]["evaluator/accuracy"] >= 0.95
