@@ -34,6 +34,12 @@ def waiting(reason: str, message: str = "") -> dict[str, Any]:
     )
 
 
+def init_container(last: dict[str, Any] | None = None, **state: Any) -> dict[str, Any]:
+    init = {"name": "fetch", "state": state, "lastState": {"terminated": last} if last else {}}
+    training = {"name": "training", "state": {"waiting": {"reason": "PodInitializing"}}}
+    return pod_of(phase="Pending", initContainerStatuses=[init], containerStatuses=[training])
+
+
 def condition(kind: str, status: str, reason: str = "", message: str = "") -> dict[str, Any]:
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "then"}
 
@@ -53,6 +59,12 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
         (waiting("InvalidImageName", "couldn't parse image name"), "image-pull", "parse"),
         (waiting("CreateContainerConfigError", 'secret "keys" not found'), "config-missing", "keys"),
         (waiting("RunContainerError", "exec: no such file"), "program-missing", "exec"),
+        (init_container(terminated={"exitCode": 1, "reason": "Error"}), "init-failed", "fetch ended with exit code 1"),
+        (
+            init_container(last={"exitCode": 3, "message": "no bucket"}, waiting={"reason": "CrashLoopBackOff"}),
+            "init-failed",
+            "fetch ended with exit code 3: no bucket",
+        ),
         (
             pod_of(phase="Failed", reason="Evicted", message="The node was low on resource: memory."),
             "evicted",

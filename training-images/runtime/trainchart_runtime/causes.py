@@ -196,6 +196,12 @@ PORT_IN_USE = Cause(
     "Let one process only listen on it, or choose another port (service.port, hostPort).",
     RESTART_IN_PLACE,
 )
+INIT_FAILED = Cause(
+    "init-failed",
+    "An init container of the pod fails, so the program is not started.",
+    "Correct the init container in the values; its output: kubectl logs POD -c CONTAINER, while the pod is there.",
+    RESTART_WAITED_FOR,
+)
 SANDBOX_ERROR = Cause(
     "sandbox-error",
     "The node cannot make the pod's network or sandbox.",

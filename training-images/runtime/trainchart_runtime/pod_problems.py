@@ -59,6 +59,7 @@ def find_pod_problem(pod: Mapping[str, Any], events: Sequence[Event] = ()) -> Op
     return (
         _find_disruption(pod, status)
         or _find_waiting(status)
+        or _find_failed_init(status)
         or _find_unscheduled(pod, status, events)
         or _find_silent_node(status)
         or find_pod_event((pod.get("metadata") or {}).get("name") or "", events)
@@ -168,6 +169,18 @@ def _find_waiting(status: Mapping[str, Any]) -> Optional[Problem]:
             cause = _WAITING_REASONS.get(waiting.get("reason") or "")
             if cause:
                 return _problem(cause, waiting.get("message") or waiting["reason"])
+    return None
+
+
+def _find_failed_init(status: Mapping[str, Any]) -> Optional[Problem]:
+    for container in status.get("initContainerStatuses") or ():
+        current, last = container.get("state") or {}, container.get("lastState") or {}
+        # One that is running once more may yet succeed.
+        ended = current.get("terminated") or ("waiting" in current and last.get("terminated")) or {}
+        if ended.get("exitCode"):
+            words = ended.get("message") or ended.get("reason") or ""
+            name, code = container.get("name"), ended["exitCode"]
+            return _problem(causes.INIT_FAILED, f"init container {name} ended with exit code {code}: {words}")
     return None
 
 
