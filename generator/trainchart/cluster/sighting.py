@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trainchart_runtime.contract import STATE_KEY
+from trainchart_runtime.contract import PLAN_ANNOTATION, STATE_KEY
 
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 CHART_LABEL = "app.kubernetes.io/name"
@@ -88,8 +88,12 @@ def is_training_pod(each: Object) -> bool:
 
 
 def is_record(each: Object) -> bool:
-    """Return whether a ConfigMap is the one a run controller keeps its state in; the chart gives it no other mark."""
-    return label(each, COMPONENT_LABEL) == CONTROLLER and name_of(each).endswith(STATE_SUFFIX)
+    """Return whether a ConfigMap is the one a run controller keeps its state in.
+
+    A long release's is named by a hash, and known by the chart's annotation, which earlier charts have not.
+    """
+    is_marked = PLAN_ANNOTATION in section(each, "metadata", "annotations")
+    return label(each, COMPONENT_LABEL) == CONTROLLER and (is_marked or name_of(each).endswith(STATE_SUFFIX))
 
 
 def is_controllers(each: Object) -> bool:

@@ -75,6 +75,16 @@ def test_a_record_says_phase_attempt_and_progress() -> None:
     assert not report.remarks
 
 
+def test_the_record_of_a_release_with_a_long_name_is_named_by_a_hash() -> None:
+    record = make_record(make_state("Running"))
+    record["metadata"] |= {
+        "name": "exp1-of-a-team-with-a-name-that-does-not-4098c9ba",
+        "annotations": {"trainchart/plan": "b3f6"},
+    }
+    report = look(records=[record], jobs=[make_job()])
+    assert (report.source, report.remarks) == ("record", ())
+
+
 def test_the_day_after_the_record_tells_everything() -> None:
     incidents = [
         {
