@@ -8,6 +8,7 @@ from run_scenes import NOW, PLAN, end, group, make_plan, pod, running, see, sett
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED, SINGLE
 from trainchart_runtime.pod_problems import Event, Problem
+from trainchart_runtime.run_judge import SETTLE_SECONDS
 from trainchart_runtime.run_observation import ContainerEnd
 from trainchart_runtime.run_plan import Scale
 from trainchart_runtime.run_rules import decide
@@ -75,6 +76,18 @@ def test_replicas_that_somebody_changed_are_put_right():
     decision = decide(PLAN, see(group(), wanted(worker=1)), running())
     assert decision.scales == (Scale("exp1-mnist-worker", 2),)
     assert not decision.is_recorded, "a record first: its precondition stops a controller that was replaced"
+
+
+def test_what_becomes_of_a_pod_that_somebody_elses_scaling_made_says_nothing():
+    state = running()
+    for gone_by in (0.0, NOW + 30):
+        extra = pod("worker-2", end(causes.CONTRACT_BROKEN, 78), is_running=False, gone_by=gone_by, revision="other")
+        for now in (NOW, NOW + SETTLE_SECONDS):
+            decision = decide(PLAN, see([*group(), extra], wanted(worker=3), now), state)
+            state = decision.state
+            assert decision.scales == (Scale("exp1-mnist-worker", 2),)
+            assert (state.phase, state.verdict, state.incidents) == (RUNNING, None, ())
+            assert state.roles["worker"].running == 2
 
 
 @pytest.mark.parametrize(

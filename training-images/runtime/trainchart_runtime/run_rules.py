@@ -63,8 +63,10 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
     """Return what follows from one look at the release."""
     state = recorded if recorded and recorded.run_id == plan.run_id else _begin(plan, seen, recorded)
     group = resolve_group(plan.cluster, state.roles)
-    own = [pod for pod in seen.pods if pod.run_id in (None, plan.run_id)]
-    has_strangers = len(own) < len(seen.pods)
+    of_run = [pod for pod in seen.pods if pod.run_id in (None, plan.run_id)]
+    has_strangers = len(of_run) < len(seen.pods)
+    # A pod that somebody else's scaling has made is of no task, and goes again: what becomes of it says nothing.
+    own = [pod for pod in of_run if pod.task.task_index < group.roles[pod.task.task_type].replicas]
     state = _note(plan, group, seen, own, state)
     if state.phase in (STARTING, RUNNING, FINISHING):
         state = judge(plan, group, own, state, seen.now)
@@ -73,7 +75,7 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
     group = resolve_group(plan.cluster, state.roles)
     state = state._replace(roles=_count_roles(group, own, state))
     scales = resolve_scales(group, seen, state, has_strangers)
-    deletions = resolve_deletions(plan, group, seen, own, state)
+    deletions = resolve_deletions(plan, group, seen, of_run, state)
     is_recorded, wake_at = _resolve_recording(plan, seen, state, recorded)
     if scales or deletions or not is_recorded:
         is_recorded, state = False, state._replace(updated=seen.now)
