@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from run_scenes import NOW, PLAN, end, group, make_plan, pod, running, see, settle, wanted, zero
+from trainchart_runtime import causes
 from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED
 from trainchart_runtime.pod_problems import Event, Problem
 from trainchart_runtime.restart import STEADY_SECONDS
-from trainchart_runtime.run_judge import FRUITLESS_RESTARTS
+from trainchart_runtime.run_judge import FRUITLESS_RESTARTS, SETTLE_SECONDS
 from trainchart_runtime.run_observation import LOST_SECONDS, ContainerEnd, LeaderReport, SetView
 from trainchart_runtime.run_plan import Deletion, Scale
 from trainchart_runtime.run_rules import decide
@@ -204,6 +205,30 @@ def test_a_pod_that_was_evicted_is_an_incident_but_no_failure():
     (incident,) = state.incidents
     assert (state.phase, incident.cause, incident.pod) == (RUNNING, "evicted", "exp1-mnist-worker-0")
     assert decide(PLAN, see(group(worker_0=going), now=NOW + 1), state).state.incidents == (incident,)
+
+
+def test_a_pod_that_was_killed_by_its_eviction_is_evicted_and_nobodys_fault():
+    plan = PLAN._replace(max_restarts=0)
+    problem = Problem("evicted", "The node was low on memory")
+    ended = group(worker_0=pod("worker-0", died(), is_running=False, problem=problem))
+    state = running()
+    for now in (NOW, NOW + SETTLE_SECONDS):
+        state = decide(plan, see(ended, now=now), state).state
+    assert (state.phase, state.deaths) == (RUNNING, {})
+    assert [incident.cause for incident in state.incidents] == ["evicted"]
+
+
+def test_a_container_that_is_told_to_stop_again_and_again_has_a_budget_like_any_other():
+    state = running()
+    for restarts in range(4):
+        stopped = end(causes.TERMINATED, 143)
+        waiting = pod("worker-0", stopped, *([stopped] if restarts else []), restarts=restarts, is_running=False)
+        for now in (NOW, NOW + SETTLE_SECONDS):
+            assert state.phase == RUNNING
+            state = decide(PLAN, see(group(worker_0=waiting), now=now), state).state
+    assert (state.verdict.cause, state.verdict.pod, state.verdict.exit_code) == ("killed", "exp1-mnist-worker-0", 143)
+    assert "probes" in state.verdict.error
+    assert [incident.action for incident in state.incidents][-2:] == ["the container is started again", "given up"]
 
 
 # --- nodes -------------------------------------------------------------------------------------------------------

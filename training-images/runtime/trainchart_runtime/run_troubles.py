@@ -34,12 +34,12 @@ _BY_SET = "the StatefulSet makes the pod anew"
 def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: float) -> RunState:
     """Return `state` with the deaths of containers that left no last words, also of pods that were made anew.
 
-    A pod that is being deleted dies of that: the kubelet kills what does not end in time, and counts one more.
+    A pod that the cluster takes away dies of that: the kubelet kills what does not end in time, and counts one more.
     """
     deaths: Dict[str, Deaths] = dict(state.deaths)
     incidents: List[Incident] = []
     for pod in own:
-        if pod.is_deleting:
+        if is_taken_away(pod):
             continue
         known = deaths.get(str(pod.task))
         if known is not None and known.uid != pod.uid:
@@ -57,7 +57,9 @@ def note_disruptions(own: Sequence[PodView], state: RunState, now: float) -> Run
     known = {incident.uid for incident in state.incidents}
     incidents = []
     for pod in own:
-        if not pod.is_deleting or pod.uid in known:
+        # An evicted pod has ended before anybody deletes it, and then it is gone at once.
+        is_going = pod.is_deleting or (is_taken_away(pod) and not pod.is_running)
+        if not is_going or pod.uid in known:
             continue
         problem = pod.problem or Problem(causes.POD_DELETED.name, "")
         cause = causes.CAUSES.get(problem.cause)
@@ -149,11 +151,30 @@ def is_given_up(max_restarts: int, pod: PodView, deaths: int) -> bool:
     return deaths > limit
 
 
+def is_taken_away(pod: PodView) -> bool:
+    """Say whether the cluster takes the pod away: then its end is nobody's fault."""
+    cause = causes.CAUSES.get(pod.problem.cause) if pod.problem else None
+    return pod.is_deleting or (cause is not None and cause.restart == causes.POD_DELETED.restart)
+
+
 def count_deaths(pod: PodView) -> int:
-    """Return how often the container has died without last words; 0 where its newest end has some."""
-    if not pod.ends or pod.ends[0].termination is not None or pod.ends[0].succeeded:
+    """Return how often the container has died and its launcher had not given up; 0 where its newest end is another."""
+    if not pod.ends or not _is_death(pod.ends[0]):
         return 0
-    return pod.deaths - sum(end.termination is not None or end.succeeded for end in pod.ends)
+    return pod.deaths - sum(not _is_death(end) for end in pod.ends)
+
+
+def word_death(end: ContainerEnd) -> str:
+    """Return what is known about a container's death."""
+    if end.termination:
+        return "Kubernetes has told the container to stop, but not its pod: look at its probes"
+    return end.detail or end.reason
+
+
+def _is_death(end: ContainerEnd) -> bool:
+    """Say whether a container died without a word, or was told to stop, as by the kubelet for a failed probe."""
+    words = end.termination
+    return not end.succeeded and (words is None or words.cause == causes.TERMINATED.name)
 
 
 def _word_death(plan: RunPlan, pod: PodView, total: int, now: float) -> Incident:
@@ -165,7 +186,7 @@ def _word_death(plan: RunPlan, pod: PodView, total: int, now: float) -> Incident
         cause=name_death(end).name,
         action="given up" if is_given_up(plan.max_restarts, pod, total) else _BY_KUBELET,
         exit_code=end.exit_code,
-        error=end.detail or end.reason,
+        error=word_death(end),
         uid=pod.uid,
     )
 

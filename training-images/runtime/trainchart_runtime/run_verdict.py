@@ -12,7 +12,7 @@ from trainchart_runtime.cluster import EVALUATOR, Cluster, Task
 from trainchart_runtime.restart import RESTART_IN_PLACE
 from trainchart_runtime.run_observation import ContainerEnd, PodView
 from trainchart_runtime.run_state import FAILED, STOPPED, SUCCEEDED, Deaths, PodProblem, RunProgress, RunState, Verdict
-from trainchart_runtime.run_troubles import count_deaths, is_given_up, name_death
+from trainchart_runtime.run_troubles import count_deaths, is_given_up, is_taken_away, name_death, word_death
 from trainchart_runtime.termination import LINE_LIMIT, LINES_KEPT, Termination, find_first_failure, follows_a_peer
 
 _OWN_FAULTS = {
@@ -27,19 +27,19 @@ def find_failures(
 ) -> Dict[str, Termination]:
     """Return pod name → failure that no restart will cure, for every such pod.
 
-    A launcher leaves words only when it gives up. A container that died without any (out of memory, killed) is
-    restarted by Kubernetes, or with its pod, more often than `max_restarts` to no avail. `deaths` remembers the pods
-    before these; without it, these count alone.
+    A launcher leaves words when it gives up. A container that died without any (out of memory, killed), or was told
+    to stop, is restarted by Kubernetes, or with its pod, more often than `max_restarts` to no avail. `deaths`
+    remembers the pods before these; without it, these count alone.
     """
     failures = {}
     for pod in pods:
         words = [end.termination for end in pod.ends if end.termination and end.termination.run_id == run_id]
         died = (deaths or {}).get(str(pod.task))
         total = died.total if died else 0 if deaths is not None else count_deaths(pod)
-        if words:
-            if not words[0].succeeded and words[0].cause != causes.TERMINATED.name:
+        if words and words[0].cause != causes.TERMINATED.name:
+            if not words[0].succeeded:
                 failures[pod.name] = words[0]
-        elif pod.ends and not pod.ends[0].succeeded and is_given_up(max_restarts, pod, total):
+        elif count_deaths(pod) and not is_taken_away(pod) and is_given_up(max_restarts, pod, total):
             failures[pod.name] = _word(pod, pod.ends[0], run_id)
     return failures
 
@@ -185,6 +185,6 @@ def _word(pod: PodView, end: ContainerEnd, run_id: str) -> Termination:
         task_type=pod.task.task_type,
         task_index=pod.task.task_index,
         run_id=run_id,
-        error=end.detail or end.reason,
+        error=word_death(end),
         finished_at=end.finished_at,
     )
