@@ -41,6 +41,7 @@ from trainchart.cluster.sighting import (
 )
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
 from trainchart_runtime.pod_problems import parse_event
+from trainchart_runtime.run_judge import list_names
 from trainchart_runtime.run_observation import PodView
 from trainchart_runtime.run_state import (
     ENDED_PHASES,
@@ -56,6 +57,8 @@ from trainchart_runtime.run_troubles import name_death
 from trainchart_runtime.run_verdict import explain_failure, explain_success, find_failures
 
 _NO_CONTROLLER = "none"
+_UNHEARD_SECONDS = 60.0
+"""A run controller that has not recorded a success for so long cannot."""
 
 
 def diagnose(key: TrainingKey, seen: Sighting) -> Report:
@@ -188,7 +191,7 @@ def _complete(
             report = replace(report, roles=roles, troubles=troubles)
     elif not report.roles:
         report = replace(report, roles=tuple(RoleReport(each.role, each.wanted, None, 0, each.name) for each in sets))
-    return replace(report, remarks=tuple(_remark(report, seen, record, sets, controller)))
+    return replace(report, remarks=tuple(_remark(report, seen, record, sets, pods, controller)))
 
 
 def _count(role: RoleSet, pods: Sequence[PodSight], known: Sequence[RoleReport]) -> RoleReport:
@@ -270,7 +273,12 @@ def _gaps(seen: Sighting) -> list[str]:
 
 
 def _remark(
-    report: Report, seen: Sighting, record: Record, sets: Sequence[RoleSet], controller: Controller
+    report: Report,
+    seen: Sighting,
+    record: Record,
+    sets: Sequence[RoleSet],
+    pods: Sequence[PodSight],
+    controller: Controller,
 ) -> list[str]:
     """Return what does not fit together, worst first."""
     remarks = [record.trouble] if record.trouble else []
@@ -287,8 +295,22 @@ def _remark(
         remarks.append(f"its run controller has given up, and nobody ends this run: {controller.problem}")
     elif controller.state == "starting" and controller.problem:
         remarks.append(f"its run controller does not run: {controller.problem}")
+    elif controller.state == "running" and report.source == FROM_RECORD and report.phase in (STARTING, RUNNING):
+        remarks += _find_unheard(report, sets, pods)
     if report.phase in VERDICTS and controller.state == _NO_CONTROLLER:
         remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
+    stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.problem is None]
+    if stuck:
+        remarks.append(f"should have gone long ago: {list_names(stuck)}: look at its finalizers, volumes and node")
     return remarks
+
+
+def _find_unheard(report: Report, sets: Sequence[RoleSet], pods: Sequence[PodSight]) -> list[str]:
+    """Return what the run controller should have recorded long ago, if it could."""
+    leader = deciding_tasks(as_cluster(sets))[:1]
+    ends = [end.finished_at for pod in pods if pod.view.task in leader for end in pod.view.ends if end.succeeded]
+    if not ends or report.now < max(ends) + _UNHEARD_SECONDS:
+        return []
+    return [f"{leader[0]} has succeeded, but the record does not say so: its run controller cannot act: read its log"]

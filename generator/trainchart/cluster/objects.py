@@ -23,7 +23,14 @@ from trainchart.cluster.sighting import (
 )
 from trainchart_runtime.cluster import SINGLE, TASK_TYPES_BY_STRATEGY, Cluster, Role
 from trainchart_runtime.contract import MAX_RESTARTS, RUN_ID, STATUS_PORT, TF_PORT, TRAINING_CONTAINER
-from trainchart_runtime.pod_problems import Event, Problem, find_pod_problem, find_set_problem, parse_time
+from trainchart_runtime.pod_problems import (
+    Event,
+    Problem,
+    find_job_problem,
+    find_pod_problem,
+    find_set_problem,
+    parse_time,
+)
 from trainchart_runtime.run_observation import PodView, parse_pod
 
 _ENDED_POD = ("Succeeded", "Failed")
@@ -151,6 +158,8 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
         return Controller("running")
     own = [pod for pod in pods if is_controllers(pod)]
     problems = [problem for pod in own if (problem := find_pod_problem(pod, events))]
+    refusal = None if own else find_job_problem(name_of(jobs[-1]), events)
+    problems += [refusal] if refusal else []
     words = f"{problems[0].cause}: {problems[0].message}" if problems else ""
     return Controller("starting", words)
 

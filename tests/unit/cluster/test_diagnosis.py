@@ -25,6 +25,7 @@ from cluster_objects import (
     make_sets,
     make_state,
     make_verdict,
+    stamp,
     unschedulable,
 )
 from trainchart.cluster.diagnosis import diagnose
@@ -229,6 +230,30 @@ def test_a_controller_whose_image_is_missing_is_named() -> None:
     seen = {**CONTROLLED, "jobs": [make_job(ready=0)], "pods": [*make_pods(), make_controller_pod(waiting)]}
     report = look(**seen)
     assert report.remarks == ("its run controller does not run: image-pull: no such image",)
+
+
+def test_a_controller_that_may_not_be_made_is_explained() -> None:
+    event = make_event("Job", "exp1-mnist-controller-1", "FailedCreate", "pods is forbidden: exceeded quota: tests")
+    report = look(**{**CONTROLLED, "jobs": [make_job(ready=0)], "events": [event]})
+    told = "its run controller does not run: quota-exceeded: pods is forbidden: exceeded quota: tests"
+    assert report.remarks == (told,)
+
+
+@pytest.mark.parametrize(("ago", "is_told"), [(30, False), (90, True)])
+def test_a_controller_that_does_not_hear_of_the_success_is_told_of(ago: float, is_told: bool) -> None:
+    parked = make_pod("chief-0", last=make_end(causes.SUCCEEDED, 0, at=NOW - ago), restarts=1)
+    report = look(**{**CONTROLLED, "pods": [*make_pods(chief_0=parked), make_controller_pod()]})
+    assert [remark[:21] for remark in report.remarks] == ["chief-0 has succeeded"] * is_told
+
+
+@pytest.mark.parametrize(("ago", "is_told"), [(10, False), (90, True)])
+def test_a_pod_that_does_not_go_is_named(ago: float, is_told: bool) -> None:
+    stuck = make_pod("worker-1")
+    stuck["metadata"]["deletionTimestamp"] = stamp(NOW - ago)
+    restarting = make_record(make_state("Restarting"))
+    seen = {**CONTROLLED, "records": [restarting], "pods": [*make_pods(worker_1=stuck), make_controller_pod()]}
+    told = "should have gone long ago: exp1-mnist-worker-1: look at its finalizers, volumes and node"
+    assert look(**seen).remarks == ((told,) if is_told else ())
 
 
 @pytest.mark.parametrize("hidden", ["sets", "pods", "records", "jobs", "events"])

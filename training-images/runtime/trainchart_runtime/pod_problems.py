@@ -90,6 +90,11 @@ def find_set_problem(name: str, events: Sequence[Event]) -> Optional[Problem]:
     return _find_newest("StatefulSet", name, events, _SET_EVENTS)
 
 
+def find_job_problem(name: str, events: Sequence[Event]) -> Optional[Problem]:
+    """Return why the pod of Job `name` is not created: only Events tell."""
+    return _find_newest("Job", name, events, _SET_EVENTS)
+
+
 def parse_time(text: Any) -> float:
     """Return the Unix seconds of a time of the Kubernetes API; 0 for anything else."""
     match = _TIME.fullmatch(text) if isinstance(text, str) else None
