@@ -298,6 +298,12 @@ def test_logs_after_the_end_are_what_was_kept(api: SmallApi, tmp_path: Path) -> 
     assert "the kept logs are damaged" in done.stderr
 
 
+def test_logs_since_a_failure_at_no_time_are_all_of_them(api: SmallApi, tmp_path: Path) -> None:
+    end_run(api, at=1e300)
+    done = run_to(api, tmp_path, "logs", "exp1", "-n", NAMESPACE, "--since-failure")
+    assert (done.returncode, "no data today" in done.stdout) == (0, True), done.stderr
+
+
 def test_logs_that_may_not_be_read(api: SmallApi, tmp_path: Path) -> None:
     api.refused = {"logs": 403}
     done = run_to(api, tmp_path, "logs", "exp1", "-n", NAMESPACE)

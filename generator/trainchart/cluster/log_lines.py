@@ -45,8 +45,11 @@ def parse_line(label: str, raw: str) -> LogLine:
 
 
 def stamp_of(seconds: float) -> str:
-    """Return a time in Unix seconds as lines carry it."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}000Z"
+    """Return a time in Unix seconds as lines carry it; empty, so before all others, for one that makes no sense."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}000Z"
+    except (OverflowError, OSError, ValueError):
+        return ""
 
 
 def merge_logs(logs: Iterable[Sequence[LogLine]]) -> Iterator[LogLine]:
