@@ -93,7 +93,7 @@ def test_without_a_controller_the_pods_tell_what_failed(uncontrolled: Release) -
     assert "exp2: Failed: program-error, exp2-digits-worker-0: ValueError: no data today" in told
     why = trainchart(access, namespace, "why", "exp2")
     assert "What failed first: exp2-digits-worker-0 on node" in why
-    assert "by its pods: there is no record" in why
+    assert "by its pods: no record could be read" in why
     assert "[worker-0] ValueError: no data today" in trainchart(access, namespace, "logs", "exp2", "--since-failure")
     assert "has no run controller" in trainchart(access, namespace, "stop", "exp2", code=9)
 

@@ -147,7 +147,8 @@ def _from_pods(
     if verdict is not None:
         return _ended(report, verdict, failures[verdict.pod].finished_at)
     if not pods and not any(each.told for each in sets):
-        return replace(report, phase=NOT_RUNNING)
+        # With a record, this is what every run that is over looks like.
+        return report if isinstance(seen.records, Unseen) else replace(report, phase=NOT_RUNNING)
     running = [pod for pod in pods if pod.view.is_running and not pod.view.is_deleting]
     is_whole = len(running) == sum(each.wanted for each in sets)
     times = [pod.started for pod in running] if is_whole else [pod.created for pod in pods]
@@ -291,7 +292,11 @@ def _remark(
         remarks.append("it is being deleted")
     if controller.state == "missing" and report.phase not in ENDED_PHASES:
         remarks.append("its run controller is gone: nobody ends or restarts this run until the next helm upgrade")
-    elif controller.state == "failed" and report.phase not in (*ENDED_PHASES, STOPPING):
+    elif (
+        controller.state == "failed"
+        and report.phase not in (*ENDED_PHASES, STOPPING)
+        and not isinstance(seen.records, Unseen)
+    ):
         remarks.append(f"its run controller has given up, and nobody ends this run: {controller.problem}")
     elif controller.state == "starting" and controller.problem:
         remarks.append(f"its run controller does not run: {controller.problem}")

@@ -111,7 +111,7 @@ def headline(report: Report) -> str:
     if report.run_id:
         words += f", run {report.run_id}"
     if report.source == FROM_PODS:
-        words += " (by its pods: there is no record)"
+        words += " (by its pods: no record could be read)"
     where = f"{report.key.namespace}, {report.chart or report.key.chart}"
     return f"{report.key.release} ({where}): {words}"
 

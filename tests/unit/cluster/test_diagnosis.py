@@ -304,6 +304,13 @@ def test_no_record_that_people_have_edited_ends_in_a_traceback(
         assert len(list_lines([report])) == 2
 
 
+def test_a_run_that_is_over_is_not_guessed_at_without_its_record() -> None:
+    hidden = Unseen("configmaps", "forbidden")
+    report = look(sets=make_sets(0), pods=[], jobs=[make_job("Failed")], records=hidden)
+    assert (report.phase, report.remarks) == ("Unknown", ())
+    assert report.gaps == ("could not find out configmaps (forbidden)",)
+
+
 def test_reports_are_values() -> None:
     report = look()
     assert dataclasses.replace(report, phase="Failed").phase == "Failed"
