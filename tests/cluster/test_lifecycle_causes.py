@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from testcluster.access import Access
+from testcluster.config import REGISTRY_HOST
 from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
 from testcluster.runs import CONTROLLED, TINY, read_replicas, training_pods, wait_for_job, wait_for_phase
 
@@ -167,6 +168,32 @@ CASES = {
         "config-missing",
         'secret "bucket" not found',
         values=worker(command=SLEEP, envFrom=[{"secretRef": {"name": "bucket"}}]),
+    ),
+    "init": Case(
+        "init-failed",
+        "init container fetch ended with exit code 3: ",
+        values=worker(
+            command=SLEEP,
+            initContainers=[
+                {
+                    "name": "fetch",
+                    "image": f"{REGISTRY_HOST}/ml/digits:1.0.0",
+                    "command": ["sh", "-c", "exit 3"],
+                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                    "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}},
+                }
+            ],
+        ),
+    ),
+    "probe": Case(
+        "killed",
+        "look at its probes",
+        "time.sleep(600)",
+        values=merge_values(
+            {"run": {"maxRestarts": 0}},
+            worker(livenessProbe={"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 2}),
+        ),
+        exit_code=143,
     ),
     "quota": Case(
         "quota-exceeded",

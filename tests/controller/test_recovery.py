@@ -60,6 +60,21 @@ def test_a_pod_of_a_lost_node_is_deleted_by_force_where_the_values_allow_it(api,
     api.wait_for(lambda: api.deleted == [(f"{PS}-0", 0)], "the pod deleted by force")
 
 
+def test_a_pod_that_is_gone_as_soon_as_it_is_evicted_is_told_all_the_same(api, start, run_to_phase):
+    controller = start()
+    run_to_phase("Running")
+    evicted = make_pod("worker-1")
+    evicted["status"] = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory"}
+    with api.lock:
+        api.put_pod(evicted)
+        api.remove_pod(f"{WORKER}-1")
+        api.put_pod({**make_pod("worker-1"), "metadata": {"name": f"{WORKER}-1", "uid": "another"}})
+    api.wait_for(lambda: api.state()["incidents"], "an incident")
+    (incident,) = api.state()["incidents"]
+    assert (incident["cause"], incident["pod"]) == ("evicted", f"{WORKER}-1")
+    assert controller.process.poll() is None
+
+
 def test_an_upgrade_that_changes_pods_is_another_attempt(api, start, run_to_phase):
     start()
     run_to_phase("Running")

@@ -38,6 +38,20 @@ def test_an_api_server_that_refuses_for_a_while_only_delays(api, start, run_to_p
     assert controller.log.count(f" {status} ") == 1 and "works again" in controller.log
 
 
+def test_a_controller_whose_token_is_refused_for_good_makes_room_for_one_with_another(api, start, run_to_phase):
+    first = start()
+    run_to_phase("Running")
+    old = api.token
+    with api.lock:
+        api.token = "of the new ServiceAccount"
+        api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert first.wait() == 77
+    assert "401" in first.log and api.state()["phase"] == "Running" and old != api.token
+    api.rotate_token(api.token)
+    assert start().wait() == 0
+    assert api.state()["phase"] == "Succeeded"
+
+
 def test_a_throttling_server_is_given_the_time_it_asks_for(api, start):
     api.fail("GET", "/configmaps/", 429, times=1, Retry_After="7")
     start()

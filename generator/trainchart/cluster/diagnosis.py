@@ -21,6 +21,7 @@ from trainchart.cluster.record import Record, read_record
 from trainchart.cluster.report import (
     FROM_PODS,
     FROM_RECORD,
+    NO_CONTROLLER,
     NOT_RUNNING,
     UNKNOWN,
     PodReport,
@@ -56,7 +57,6 @@ from trainchart_runtime.run_state import (
 from trainchart_runtime.run_troubles import name_death
 from trainchart_runtime.run_verdict import explain_failure, explain_success, find_failures
 
-_NO_CONTROLLER = "none"
 _UNHEARD_SECONDS = 60.0
 """A run controller that has not recorded a success for so long cannot."""
 
@@ -99,7 +99,7 @@ def _find_controller(seen: Sighting, record: Record, controller: Controller) -> 
         return controller
     if isinstance(seen.jobs, Unseen) or isinstance(seen.records, Unseen):
         return Controller("")
-    return controller if record.name else Controller(_NO_CONTROLLER)
+    return controller if record.name else Controller(NO_CONTROLLER)
 
 
 def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
@@ -283,7 +283,7 @@ def _remark(
 ) -> list[str]:
     """Return what does not fit together, worst first."""
     remarks = [record.trouble] if record.trouble else []
-    has_job = controller.state not in ("", "missing", _NO_CONTROLLER)
+    has_job = controller.state not in ("", "missing", NO_CONTROLLER)
     if has_job and not record.name and not record.trouble and not isinstance(seen.records, Unseen):
         remarks.append("its record is gone: somebody deleted it; the next helm upgrade brings an empty one")
     if not sets and not isinstance(seen.sets, Unseen):
@@ -302,7 +302,7 @@ def _remark(
         remarks.append(f"its run controller does not run: {controller.problem}")
     elif controller.state == "running" and report.source == FROM_RECORD and report.phase in (STARTING, RUNNING):
         remarks += _find_unheard(report, sets, pods)
-    if report.phase in VERDICTS and controller.state == _NO_CONTROLLER:
+    if report.phase in VERDICTS and controller.state == NO_CONTROLLER:
         remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")

@@ -17,6 +17,7 @@ from trainchart_runtime.records import dump_record
 from trainchart_runtime.run_state import ENDED_PHASES, HistoryEntry, Incident, Verdict
 
 NOT_RUNNING = "NotRunning"
+NO_CONTROLLER = "none"
 """No pod is there or asked for, and nobody has recorded why."""
 UNKNOWN = "Unknown"
 """What would tell could not be read."""
@@ -121,7 +122,8 @@ class Report:
 
     @property
     def is_over(self) -> bool:
-        return self.phase in ENDED_PHASES
+        """Whether nothing will happen any more: it has ended, or nothing runs and nobody would start it."""
+        return self.phase in ENDED_PHASES or (self.phase == NOT_RUNNING and self.controller == NO_CONTROLLER)
 
     @property
     def gpus(self) -> dict[str, int] | None:

@@ -12,7 +12,16 @@ from trainchart.cluster.report import (
 )
 from trainchart.cluster.text import clean_lines, describe_seconds, describe_time, headline, trouble_lines
 from trainchart_runtime.causes import CAUSES
-from trainchart_runtime.run_state import FAILED, STATE_LOST, STOPPED, SUCCEEDED, SUSPENDED, Incident, Verdict
+from trainchart_runtime.run_state import (
+    FAILED,
+    RESTARTING,
+    STATE_LOST,
+    STOPPED,
+    SUCCEEDED,
+    SUSPENDED,
+    Incident,
+    Verdict,
+)
 
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
@@ -125,6 +134,10 @@ def _explain_phase(report: Report) -> str:
         step = f" at step {outcome.step}" if outcome.step is not None else ""
         numbers = "".join(f", {name} {number:g}" for name, number in outcome.metrics.items())
         return f"{outcome.sentence or outcome.result} {outcome.pod}{step}{numbers}".strip()
+    if report.phase == RESTARTING:
+        return "Its pods save and go; the next attempt starts when the last one is gone."
+    if any(role.running is not None and role.running < role.wanted for role in report.roles):
+        return "Not every pod runs yet."
     if report.incidents:
         return "It goes on; what failed so far was dealt with."
     return "Nothing has failed."

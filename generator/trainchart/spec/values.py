@@ -86,7 +86,8 @@ class Run(Section):
     max_restarts: Count
     """How often a program may fail by its own fault, per pod, before it is given up."""
     start_deadline: Duration
-    """How long all pods may take to start before the run controller gives up (30m, 1h30m, or seconds)."""
+    """How long all pods may take to start before the run controller gives up (30m, 1h30m, or seconds); 0 means for
+    ever."""
     evaluator_grace: Duration
     """How long the evaluator may go on after the training has succeeded (10m, or seconds)."""
     kept_claims: Literal["refuse", "resume"]

@@ -37,6 +37,15 @@ from trainchart_runtime import causes
 
 KEY = TrainingKey(NAMESPACE, "exp1", "mnist")
 PODS_HIDDEN = Unseen("pods", "forbidden", "User may not")
+INCIDENT = {
+    "at": NOW - 200,
+    "pod": "exp1-mnist-ps-0",
+    "node": "node1",
+    "cause": "killed",
+    "action": "started again",
+    "exitCode": 137,
+    "error": "",
+}
 CONTROLLED: dict[str, Any] = {"jobs": (make_job(),), "records": (make_record(make_state("Running")),)}
 
 
@@ -87,18 +96,7 @@ def test_the_record_of_a_release_with_a_long_name_is_named_by_a_hash() -> None:
 
 
 def test_the_day_after_the_record_tells_everything() -> None:
-    incidents = [
-        {
-            "at": NOW - 200,
-            "pod": "exp1-mnist-ps-0",
-            "node": "node1",
-            "cause": "killed",
-            "action": "started again",
-            "exitCode": 137,
-            "error": "",
-        }
-    ]
-    state = make_state("Failed", verdict=make_verdict(), incidents=incidents)
+    state = make_state("Failed", verdict=make_verdict(), incidents=[INCIDENT])
     report = look(sets=make_sets(0), pods=[], records=[make_record(state)], jobs=[make_job("Failed")])
     assert report.outcome is not None
     assert (report.outcome.pod, report.outcome.node, report.outcome.exit_code) == ("exp1-mnist-worker-1", "node2", 1)
@@ -223,6 +221,18 @@ def test_what_does_not_fit_together_is_said(seen: dict[str, Any], phase: str, wo
     report = look(**seen)
     assert report.phase == phase
     assert words in "; ".join(report.remarks)
+
+
+def test_a_run_that_nobody_would_start_is_not_waited_for() -> None:
+    assert look(sets=make_sets(0), pods=[]).is_over
+    assert not look(sets=make_sets(0), pods=[], jobs=[make_job()], records=[make_record(None)]).is_over
+
+
+def test_pods_that_are_not_back_yet_are_not_called_dealt_with() -> None:
+    record = make_record(make_state("Restarting", incidents=[INCIDENT]))
+    text = "\n".join(why_lines(look(records=[record], jobs=[make_job()])))
+    assert "the next attempt starts when the last one is gone" in text
+    assert "dealt with" not in text
 
 
 def test_a_controller_whose_image_is_missing_is_named() -> None:

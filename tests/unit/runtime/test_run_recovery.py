@@ -265,6 +265,25 @@ def test_two_attempts_never_overlap_even_on_a_lost_node():
     assert decide(PLAN, see([lost], zero(), NOW + 9999), restarting).state.phase == RESTARTING
 
 
+def test_a_pod_that_does_not_go_is_named():
+    restarting = decide(PLAN, upgraded(see(group()), "ps"), running()).state
+    stuck = pod("worker-1", gone_by=NOW)
+    waiting = decide(PLAN, see([stuck], zero(), NOW + LOST_SECONDS - 1), restarting)
+    assert (waiting.state.problems, waiting.wake_at) == ((), NOW + LOST_SECONDS)
+    (problem,) = decide(PLAN, see([stuck], zero(), NOW + LOST_SECONDS), waiting.state).state.problems
+    assert (problem.subject, problem.cause) == ("exp1-mnist-worker-1", "pod-stuck")
+
+
+def test_without_a_start_deadline_pods_are_waited_for_for_ever():
+    plan = PLAN._replace(start_deadline_seconds=0.0)
+    first = decide(plan, see(group(ps_0=None), plan=plan), running(plan))
+    assert first.wake_at is None
+    assert decide(plan, see(group(ps_0=None), now=NOW + 1e6, plan=plan), first.state).state.phase == RUNNING
+    starting = decide(plan, see(plan=plan), None)
+    assert starting.wake_at is None
+    assert decide(plan, see(now=NOW + 1e6, plan=plan), starting.state).state.phase == STARTING
+
+
 def test_a_training_that_waits_for_a_pod_too_long_is_ended():
     first = decide(PLAN, see(group(ps_0=None)), running())
     assert (first.state.missing_since, first.wake_at, first.wants_events) == (NOW, NOW + 1800, True)
@@ -322,6 +341,12 @@ def test_a_leader_that_fails_by_itself_again_and_again_is_explained_by_its_own_w
     verdict = decide(PLAN, see(group(), now=NOW + 9)._replace(report=last), state).state.verdict
     assert (verdict.cause, verdict.pod, verdict.node) == ("peer-unresolvable", "exp1-mnist-chief-0", "node-1")
     assert verdict.error == f"{words} ({FRUITLESS_RESTARTS + 1} restarts without a step)"
+
+
+def test_restarts_before_the_first_look_alone_end_no_run():
+    late = decide(PLAN, see(group())._replace(report=report(40, None, cause="peer-lost")), None).state
+    assert late.verdict is None
+    assert 0 < late.progress.fruitless_restarts <= FRUITLESS_RESTARTS
 
 
 def test_a_leader_that_tells_no_steps_and_works_for_long_between_its_restarts_is_not_given_up():

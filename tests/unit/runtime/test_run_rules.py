@@ -21,6 +21,7 @@ from trainchart_runtime.run_state import (
     STOPPING,
     SUCCEEDED,
     RoleState,
+    StateError,
     dump_state,
     parse_state,
 )
@@ -190,6 +191,12 @@ def test_the_evaluator_may_catch_up(evaluator):
     assert (decision.state.verdict.result, decision.state.verdict.step) == (SUCCEEDED, 800)
     assert decision.state.verdict.at == NOW + 30 and decision.state.pending_verdict is None
     assert [scale.set_name.rpartition("-")[2] for scale in decision.scales] == ["chief", "worker", "ps", "evaluator"]
+
+
+def test_a_record_by_which_nobody_decides_is_unusable():
+    state = running()._replace(roles={"chief": RoleState(0), "worker": RoleState(0)})
+    with pytest.raises(StateError, match="neither a chief nor a worker"):
+        decide(PLAN, see(group()), state)
 
 
 def test_the_verdict_tells_what_the_evaluator_measured_last():

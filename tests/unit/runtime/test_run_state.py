@@ -148,6 +148,7 @@ def test_history_and_messages_are_bounded():
         ({"phase": FINISHING, "verdict": None}, "no pendingVerdict"),
         ({"verdict": {"result": "Maybe", "at": 1}}, "the result in its verdict is 'Maybe'"),
         ({"roles": {"worker": 3}}, "'worker' in 'roles' of the record is 3, not a JSON object"),
+        ({"roles": {"worker": {"wanted": -1}}}, "a negative number of pods of role 'worker'"),
         ({"history": ["started"]}, "an entry of 'history' of the record is 'started'"),
     ],
 )

@@ -6,6 +6,7 @@ http.client and ssl, because importing a client library takes a second or two be
     ApiError                every one may pass: try again later
     ├── Unreachable         no answer, or one that broke off
     └── Refused             an answer with an error status
+        ├── Unauthorized    401: the token is not accepted
         ├── Conflict        409: somebody else has written in the meantime
         ├── NotFound        404
         └── Gone            410: the resourceVersion is too old: list again
@@ -45,6 +46,10 @@ class Refused(ApiError):
         """Seconds that the server asks to wait; 0 where it does not."""
 
 
+class Unauthorized(Refused):
+    """401: the token is not accepted (any more)."""
+
+
 class Conflict(Refused):
     """409: the object has changed since it was read."""
 
@@ -57,7 +62,7 @@ class Gone(Refused):
     """410: the resourceVersion is too old for a watch, or a list's next page has expired."""
 
 
-_BY_STATUS = {404: NotFound, 409: Conflict, 410: Gone}
+_BY_STATUS = {401: Unauthorized, 404: NotFound, 409: Conflict, 410: Gone}
 
 
 class Api:

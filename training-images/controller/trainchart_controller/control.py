@@ -10,7 +10,7 @@ import queue
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from trainchart_controller.api import Api, ApiError
+from trainchart_controller.api import Api, ApiError, Unauthorized
 from trainchart_controller.backoff import Backoff
 from trainchart_controller.console import TroubleLog, print_line
 from trainchart_controller.launchers import LeaderPoll, fetch_logs
@@ -18,6 +18,7 @@ from trainchart_controller.metrics_page import MetricsPage
 from trainchart_controller.pod_watch import PodList, PodWatch, Sighting, WatchTimes
 from trainchart_controller.release import Release, Superseded
 from trainchart_controller.settings import Settings
+from trainchart_runtime.contract import EXIT_TOKEN_REFUSED
 from trainchart_runtime.pod_problems import Event
 from trainchart_runtime.run_observation import LeaderReport, Observation, PodView, SetView, find_task
 from trainchart_runtime.run_plan import Decision, Notice, resolve_group
@@ -49,13 +50,18 @@ class Controller:
         self._watch = PodWatch(connect(), plan.cluster, settings.namespace, settings.selector, times)
         self._leader = LeaderPoll(plan.cluster, self._watch.sightings)
         self._metrics = MetricsPage(settings.release, settings.metrics_address)
-        self._backoff = Backoff((times or WatchTimes()).first_retry)
+        self._times = times or WatchTimes()
+        self._backoff = Backoff(self._times.first_retry)
         self._trouble = TroubleLog("controlling the run")
         self._event_trouble = TroubleLog("creating Events")
         self._job_trouble = TroubleLog("changing the controller's Job")
+        self._refused_since: Optional[float] = None
+        """time.monotonic() of the first of those answers in a row that do not accept the token."""
         self._untold: List[Notice] = []
         self._pods: Optional[Dict[str, PodView]] = None
         """None until the first list has come."""
+        self._departed: List[PodView] = []
+        """Pods that have gone since the last decision."""
         self._state: Optional[RunState] = None
         self._is_state_read = False
         self._is_job_asked = False
@@ -77,10 +83,14 @@ class Controller:
                 decision = self._step()
                 self._backoff.succeed()
                 self._trouble.succeed()
+                self._refused_since = None
             except Superseded as err:
                 print_line(f"{err}: this controller has nothing left to do")
                 return 0
             except (ApiError, StateError) as err:
+                if self._is_refused_for_good(err):
+                    print_line("the token is refused for good: only another pod has another one")
+                    return EXIT_TOKEN_REFUSED
                 is_new = self._trouble.fail(err)
                 if is_new and isinstance(err, StateError):
                     self._tell(Notice("RunStateUnusable", str(err), is_warning=True))
@@ -95,6 +105,14 @@ class Controller:
                 print_line(f"the run is over: {decision.state.phase}")
                 return decision.exit_code
             self._look(self._resolve_wait(decision))
+
+    def _is_refused_for_good(self, err: Exception) -> bool:
+        """Say whether the token has been refused for so long that it will never be accepted again."""
+        if not isinstance(err, Unauthorized):
+            self._refused_since = None
+            return False
+        self._refused_since = self._refused_since or time.monotonic()
+        return time.monotonic() - self._refused_since >= self._times.refusal
 
     def _step(self) -> Optional[Decision]:
         """Do what follows from what is known; None while too little is."""
@@ -112,11 +130,13 @@ class Controller:
             self._events = self._release.read_events()
             self._events_due = time.monotonic() + _EVENTS_SECONDS
         pods = tuple(self._pods.values())
-        seen = Observation(time.time(), pods, dict(self._sets), self._events, self._report)
+        departed = tuple(self._departed)
+        seen = Observation(time.time(), pods, dict(self._sets), self._events, self._report, departed)
         decision = decide(self._settings.plan, seen, self._state)
         if not decision.is_recorded:
             self._release.write_state(decision.state, self._fetch_logs(decision))
             self._state = decision.state
+        self._departed.clear()
         self._metrics.show(decision.state)
         self._act(decision)
         return decision
@@ -204,8 +224,9 @@ class Controller:
             return
         if isinstance(sighting, PodList):
             self._pods = {pod.name: pod for pod in sighting.pods}
-        elif self._pods is not None and sighting.pod is not None:
-            self._pods[sighting.name] = sighting.pod
+        elif self._pods is not None and not sighting.is_gone:
+            self._pods[sighting.pod.name] = sighting.pod
         elif self._pods is not None:
-            self._pods.pop(sighting.name, None)
+            self._pods.pop(sighting.pod.name, None)
+            self._departed.append(sighting.pod)
         self._sets_due = min(self._sets_due, self._sets_read_at + REREAD_SECONDS)

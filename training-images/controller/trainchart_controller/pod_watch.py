@@ -28,10 +28,10 @@ class PodList(NamedTuple):
 
 
 class PodChange(NamedTuple):
-    """One pod as it is now; None where it is gone."""
+    """One pod as it is now, or as it was at last."""
 
-    name: str
-    pod: Optional[PodView]
+    pod: PodView
+    is_gone: bool = False
 
 
 Sighting = Union[PodList, PodChange, LeaderReport, Exception]
@@ -46,6 +46,8 @@ class WatchTimes(NamedTuple):
     silence: float = 100.0
     """After which a watch without a word is given up; servers send a bookmark every minute."""
     first_retry: float = FIRST_SECONDS
+    refusal: float = 60.0
+    """After which a token that is refused all the time will not be accepted any more."""
 
 
 class PodWatch:
@@ -125,5 +127,5 @@ class PodWatch:
                 continue
             view = parse_pod(self._cluster, item)
             if view:
-                self.sightings.put(PodChange(view.name, None if kind == "DELETED" else view))
+                self.sightings.put(PodChange(view, is_gone=kind == "DELETED"))
         return version

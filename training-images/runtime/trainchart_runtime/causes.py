@@ -202,6 +202,12 @@ INIT_FAILED = Cause(
     "Correct the init container in the values; its output: kubectl logs POD -c CONTAINER, while the pod is there.",
     RESTART_WAITED_FOR,
 )
+POD_STUCK = Cause(
+    "pod-stuck",
+    "A pod that was told to go is still there, so nothing can take its place.",
+    "Look at its finalizers, volumes and node: kubectl describe pod POD.",
+    RESTART_WAITED_FOR,
+)
 SANDBOX_ERROR = Cause(
     "sandbox-error",
     "The node cannot make the pod's network or sandbox.",

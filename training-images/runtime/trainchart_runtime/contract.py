@@ -119,6 +119,8 @@ EXIT_CONFIG = 78
 """EX_CONFIG. The chart and the launcher disagree: nothing was started."""
 
 # --- exit codes of the run controller --------------------------------------------------------------------
+EXIT_TOKEN_REFUSED = 77
+"""EX_NOPERM. The controller's token is not accepted any more: only another pod has another one."""
 EXIT_TRAINING_FAILED = 42
 """The training failed and its verdict is recorded: a new controller would change nothing. 0 is its success."""
 

@@ -117,7 +117,9 @@ _STATUS_REASONS = {
     "NodeShutdown": causes.EVICTED,
     "Terminated": causes.EVICTED,
     "UnexpectedAdmissionError": causes.ADMISSION_REFUSED,
+    "NodeAffinity": causes.ADMISSION_REFUSED,
 }
+"""Reasons of a pod's status; a kubelet that has no room for a pod after all says OutOf and what it lacks."""
 _WAITING_REASONS = {
     "ErrImagePull": causes.IMAGE_PULL,
     "ImagePullBackOff": causes.IMAGE_PULL,
@@ -162,6 +164,8 @@ def _find_disruption(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optio
             cause = _DISRUPTIONS.get(condition.get("reason") or "", causes.EVICTED)
             return _problem(cause, status.get("message") or condition.get("message") or condition.get("reason"))
     reason = status.get("reason") or ""
+    if reason.startswith("OutOf"):
+        return _problem(causes.ADMISSION_REFUSED, status.get("message") or reason)
     if reason in _STATUS_REASONS:
         return _problem(_STATUS_REASONS[reason], status.get("message") or reason)
     return None

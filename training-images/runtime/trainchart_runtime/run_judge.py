@@ -106,7 +106,7 @@ def _follow_start(plan: RunPlan, group: Cluster, own: Sequence[PodView], state: 
         missing = [task for task in missing if not is_dispensable(group, task)]
         since = (state.missing_since or now) if missing else None
         state = state._replace(missing_since=since)
-    if since is None or now < since + plan.start_deadline_seconds:
+    if since is None or not plan.start_deadline_seconds or now < since + plan.start_deadline_seconds:
         return state
     return conclude(state, explain_late_start(group, own, missing, state.problems, now), now)
 

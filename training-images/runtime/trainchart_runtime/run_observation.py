@@ -110,6 +110,8 @@ class Observation(NamedTuple):
     events: Sequence[Event] = ()
     """Warnings about the release's pods, sets and claims, where they were asked for."""
     report: Optional[LeaderReport] = None
+    departed: Sequence[PodView] = ()
+    """Pods that have gone since the last look, as they were at last: an evicted one is gone as soon as it has ended."""
 
 
 def find_task(cluster: Cluster, pod_name: str) -> Optional[Task]:

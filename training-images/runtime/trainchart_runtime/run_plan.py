@@ -15,7 +15,7 @@ from trainchart_runtime.cluster import (
     Task,
     deciding_tasks,
 )
-from trainchart_runtime.run_state import RoleState, RunState
+from trainchart_runtime.run_state import RoleState, RunState, StateError
 
 DESIRED_RUNNING = "running"
 DESIRED_SUSPENDED = "suspended"
@@ -36,6 +36,7 @@ class RunPlan(NamedTuple):
     cluster: Cluster
     max_restarts: int
     start_deadline_seconds: float
+    """0: the run may wait for its pods for ever."""
     evaluator_grace_seconds: float
     active_deadline_seconds: float = 0.0
     """0: the run may take as long as it wants."""
@@ -89,12 +90,18 @@ class Decision(NamedTuple):
 
 
 def resolve_group(cluster: Cluster, known: Mapping[str, RoleState]) -> Cluster:
-    """Return the cluster with the pods of the present attempt, where it is `known`: an upgrade may ask for others."""
+    """Return the cluster with the pods of the present attempt, where it is `known`: an upgrade may ask for others.
+
+    Raises StateError where nobody is left whose success could end the run.
+    """
     roles: Dict[str, Role] = {
         task_type: role._replace(replicas=known[task_type].wanted) if task_type in known else role
         for task_type, role in cluster.roles.items()
     }
-    return cluster._replace(roles=roles)
+    group = cluster._replace(roles=roles)
+    if not deciding_tasks(group):
+        raise StateError(f"by the record, there is neither a chief nor a worker: {dict(known)}")
+    return group
 
 
 def saving_roles(cluster: Cluster) -> Sequence[str]:

@@ -110,7 +110,8 @@ def _note(plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodVie
     """Return `state` with what has happened to the pods, and the revisions that the attempt began with."""
     if state.phase in (STARTING, RUNNING, FINISHING):
         state = note_deaths(plan, own, state, seen.now)
-        state = note_disruptions(own, state, seen.now)
+        gone = [pod for pod in seen.departed if pod.run_id in (None, plan.run_id)]
+        state = note_disruptions(own, gone, state, seen.now)
         leader = deciding_tasks(group)[0]
         state = note_report(next((pod for pod in own if pod.task == leader), None), seen.report, state, seen.now)
         seen_first = {name: view.revision for name, view in seen.sets.items() if view.revision}
@@ -215,7 +216,7 @@ def _resolve_recording(
 
 def _find_deadlines(plan: RunPlan, state: RunState) -> List[float]:
     deadlines = []
-    if state.phase == STARTING:
+    if state.phase == STARTING and plan.start_deadline_seconds:
         deadlines.append(state.since + plan.start_deadline_seconds)
     if state.phase == FINISHING:
         deadlines.append(state.since + plan.evaluator_grace_seconds)
@@ -224,7 +225,7 @@ def _find_deadlines(plan: RunPlan, state: RunState) -> List[float]:
             deadlines.append(state.active_since + plan.active_deadline_seconds)
         if state.failure_seen_at is not None:
             deadlines.append(state.failure_seen_at + SETTLE_SECONDS)
-        if state.missing_since is not None:
+        if state.missing_since is not None and plan.start_deadline_seconds:
             deadlines.append(state.missing_since + plan.start_deadline_seconds)
     return deadlines
 

@@ -203,4 +203,7 @@ def parse_state(text: str) -> RunState:
         raise StateError(f"its phase {state.phase!r} and its verdict do not fit together")
     if state.phase == FINISHING and state.pending_verdict is None:
         raise StateError(f"its phase is {state.phase!r}, but it has no pendingVerdict")
+    negative = [task_type for task_type, role in state.roles.items() if role.wanted < 0]
+    if negative:
+        raise StateError(f"it wants a negative number of pods of role {negative[0]!r}")
     return state

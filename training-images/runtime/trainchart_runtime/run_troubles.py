@@ -25,6 +25,7 @@ from trainchart_runtime.run_state import (
 
 OOM_RESTARTS = 2
 """A program that ran out of memory so often does so again."""
+_EARLIER_RESTARTS = 3
 _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
@@ -52,15 +53,16 @@ def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: flo
     return _add_incidents(state._replace(deaths=deaths), incidents)
 
 
-def note_disruptions(own: Sequence[PodView], state: RunState, now: float) -> RunState:
-    """Return `state` with the pods that somebody else takes away: evicted, preempted, deleted, or on a lost node."""
+def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: RunState, now: float) -> RunState:
+    """Return `state` with the pods that somebody else takes away, or has taken: evicted, preempted, on a lost node."""
     known = {incident.uid for incident in state.incidents}
     incidents = []
-    for pod in own:
-        # An evicted pod has ended before anybody deletes it, and then it is gone at once.
-        is_going = pod.is_deleting or (is_taken_away(pod) and not pod.is_running)
-        if not is_going or pod.uid in known:
+    # An evicted pod has ended before anybody deletes it, and then it is gone at once.
+    ended = [pod for pod in own if pod.is_deleting or (is_taken_away(pod) and not pod.is_running)]
+    for pod in (*gone, *ended):
+        if pod.uid in known:
             continue
+        known.add(pod.uid)
         problem = pod.problem or Problem(causes.POD_DELETED.name, "")
         cause = causes.CAUSES.get(problem.cause)
         if cause is None or cause.restart != causes.POD_DELETED.restart:
@@ -76,7 +78,7 @@ def note_report(leader: Optional[PodView], report: Optional[LeaderReport], state
     if report is None:
         return state
     last = state.progress
-    best, fruitless = (last.best_step, last.fruitless_restarts) if last else (None, report.attempt - 1)
+    best, fruitless = (last.best_step, last.fruitless_restarts) if last else (None, _count_earlier(report))
     if last and report.attempt != last.attempt:
         # A program that tells no steps is judged by how long it ran.
         is_steady = best is None and now - last.at >= STEADY_SECONDS
@@ -93,6 +95,11 @@ def note_report(leader: Optional[PodView], report: Optional[LeaderReport], state
         incident = Incident(now, leader.name, leader.node, report.cause, _BY_LAUNCHER, error=report.error)
         state = _add_incidents(state, [incident])
     return state
+
+
+def _count_earlier(report: LeaderReport) -> int:
+    """Return how many restarts before the first look count as fruitless: not all, they may lie days apart."""
+    return min(report.attempt - 1, _EARLIER_RESTARTS)
 
 
 def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
@@ -123,6 +130,8 @@ def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> 
                     problem = (None if pod.is_running else told) or problem
             else:
                 problem = refusal if is_wanted else None
+            if problem is None and pod is not None and pod.is_lost(seen.now):
+                problem = Problem(causes.POD_STUCK.name, "it was told to go long ago")
             if problem is not None:
                 found.append((task, problem))
     return found
