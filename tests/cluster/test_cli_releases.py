@@ -18,6 +18,7 @@ from testcluster.access import Access
 from testcluster.config import GPU_RESOURCE
 from testcluster.images.plan import RUNTIME_IMAGE
 from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
+from testcluster.runs import CONTROLLED, TINY
 from testcluster.users import make_user
 
 pytestmark = pytest.mark.cluster
@@ -96,6 +97,15 @@ def test_without_a_controller_the_pods_tell_what_failed(uncontrolled: Release) -
     assert "by its pods: no record could be read" in why
     assert "[worker-0] ValueError: no data today" in trainchart(access, namespace, "logs", "exp2", "--since-failure")
     assert "has no run controller" in trainchart(access, namespace, "stop", "exp2", code=9)
+
+
+def test_a_release_of_the_longest_name_is_known_by_its_record(admin: Access, module_namespace: str) -> None:
+    name = f"{'a-name-as-long-as-helm-allows-':x<53}"
+    changes = merge_values(CONTROLLED, {"command": ["python3", "-c", "pass"], "roles": {"worker": TINY}})
+    Release(
+        admin, module_namespace, name, PROJECT / "charts" / "digits", merge_values(digits_values(), changes)
+    ).install()
+    assert f"{name} " in trainchart(admin, module_namespace, "wait", name, "--timeout=60")
 
 
 def test_a_run_is_listed_with_what_it_holds(controlled: Release) -> None:
