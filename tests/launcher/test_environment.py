@@ -30,6 +30,7 @@ def test_cluster_in_tf_config_and_in_classic_words(pod):
     }
     assert arguments == ["--job_name=worker", "1", f"{ps}/{','.join(workers)}", "[]", "$(MY_VAR)"]
     assert environ["WORKER_HOSTS"] == ",".join(workers)
+    assert (environ[contract.STRATEGY], environ[contract.EVALUATORS]) == ("between-graph-async", "0")
     assert environ[contract.ATTEMPT] == "1"
     assert environ[contract.PROGRESS_FILE] == str(pod.folder / "state" / "progress.json")
 
@@ -38,6 +39,14 @@ def test_single_process_training_gets_no_tf_config(make_pod):
     pod = make_pod(strategy="single")
     environ, _ = see(pod)
     assert "TF_CONFIG" not in environ
+    assert environ[contract.STRATEGY] == "single"
+
+
+def test_the_program_learns_of_an_evaluator_that_tf_config_does_not_list(pod):
+    pod.write_cluster(worker=2, ps=1, evaluator=1)
+    environ, _ = see(pod)
+    assert "evaluator" not in json.loads(environ["TF_CONFIG"])["cluster"]
+    assert environ[contract.EVALUATORS] == "1"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from trainchart_launcher.settings import ContractError, Settings
 from trainchart_runtime import contract
-from trainchart_runtime.cluster import CHIEF, PS, WORKER, dump_tf_config, hosts_by_task_type
+from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER, dump_tf_config, hosts_by_task_type
 
 _REFERENCE = re.compile(r"\$\(([A-Z][A-Z0-9_]*)\)")
 
@@ -31,6 +31,8 @@ def resolve_invocation(
     words = {**_resolve_classic(settings), **_resolve_hyperparameters(settings.hyperparameters)}
     added = {
         **words,
+        contract.STRATEGY: settings.cluster.strategy,
+        contract.EVALUATORS: str(len(settings.cluster.tasks(EVALUATOR))),
         contract.PROGRESS_FILE: progress_file,
         contract.ATTEMPT: str(attempt),
     }

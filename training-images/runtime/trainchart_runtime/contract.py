@@ -48,6 +48,10 @@ LOCAL_PARENT = "TRAINCHART_LOCAL_PARENT"
 
 # --- what the launcher tells the program -----------------------------------------------------------------
 TF_CONFIG = "TF_CONFIG"
+STRATEGY = "TRAINCHART_STRATEGY"
+"""The model's strategy, since one TF_CONFIG can be trained in several ways."""
+EVALUATORS = "TRAINCHART_EVALUATORS"
+"""How many evaluators the run has: TF_CONFIG never lists them."""
 HYPERPARAMETERS = "TRAINCHART_HYPERPARAMETERS"
 """All hyperparameters as one JSON object."""
 HYPERPARAMETER_PREFIX = "TRAINCHART_HP_"
