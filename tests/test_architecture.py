@@ -15,7 +15,8 @@ SHARED_SERVER = "trainchart_runtime/pages.py"
 RUNTIME = ROOT / "training-images" / "runtime" / "trainchart_runtime"
 LAUNCHER = ROOT / "training-images" / "launcher" / "trainchart_launcher"
 CONTROLLER = ROOT / "training-images" / "controller" / "trainchart_controller"
-MODULES = sorted(module for root in (PACKAGE, RUNTIME, LAUNCHER, CONTROLLER) for module in root.rglob("*.py"))
+TRAINING = ROOT / "training-images" / "training" / "trainchart_training"
+MODULES = sorted(module for root in (PACKAGE, RUNTIME, LAUNCHER, CONTROLLER, TRAINING) for module in root.rglob("*.py"))
 
 LONGEST_MODULE = 400
 IMPURE = {"os", "subprocess", "socket", "tempfile", "random", "time", "shutil", "threading", "asyncio", "pathlib"}
@@ -35,6 +36,11 @@ PURE_FILES = {
     "cluster/sighting.py",
     "cluster/text.py",
     "cluster/why.py",
+    "trainchart_training/catalogue.py",
+    "trainchart_training/definition.py",
+    "trainchart_training/errors.py",
+    "trainchart_training/hyperparameters.py",
+    "trainchart_training/place.py",
 }
 ACTING_FOLDERS = {"cluster", "host", "local"}
 OWNERS = {
@@ -53,7 +59,7 @@ OWNERS = {
 
 
 def relative(module: Path) -> str:
-    for root in (PACKAGE, RUNTIME.parent, LAUNCHER.parent, CONTROLLER.parent):
+    for root in (PACKAGE, RUNTIME.parent, LAUNCHER.parent, CONTROLLER.parent, TRAINING.parent):
         if module.is_relative_to(root):
             return module.relative_to(root).as_posix()
     raise AssertionError(module)
@@ -136,6 +142,20 @@ def test_a_zipapp_needs_the_standard_library_only(package: Path) -> None:
             top = name.split(".")[0]
             allowed = top in sys.stdlib_module_names or top in ("trainchart_runtime", package.name)
             assert allowed or "hatch" in module.name, f"{relative(module)} imports {name}"
+
+
+def test_the_training_library_needs_nothing_but_tensorflow() -> None:
+    import sys
+
+    # Keras and NumPy come with TensorFlow.
+    allowed = {*sys.stdlib_module_names, "trainchart_training", "tensorflow", "keras", "numpy"}
+    for module in TRAINING.rglob("*.py"):
+        foreign = {name.split(".")[0] for name, _ in imports(module)} - allowed
+        assert not foreign, relative(module)
+    pure = [TRAINING.parent / name for name in PURE_FILES if name.startswith(TRAINING.name)]
+    for module in pure:
+        known = {name.split(".")[0] for name, _ in imports(module)}
+        assert not known & {"tensorflow", "keras", "numpy"}, relative(module)
 
 
 def test_functions_are_short() -> None:

@@ -45,6 +45,8 @@ def test_the_wheel_holds_what_the_program_reads_at_run_time(wheel: Path) -> None
         "trainchart/scaffold/scripts/between-graph-sync.py.txt",
         "trainchart/py.typed",
         "trainchart_runtime/contract.py",
+        "trainchart_training/roles.py",
+        "trainchart_training/py.typed",
     ):
         assert name in names
     assert not [name for name in names if name.startswith("tests/")]

@@ -33,7 +33,12 @@ from testcluster.images.tool import run_tool
 PROJECT = Path(__file__).resolve().parents[4]
 _DOCKERFILE = "training-images/tensorflow/Dockerfile"
 _RUNTIME_DOCKERFILE = "training-images/controller/Dockerfile"
-_SOURCES = ("training-images/launcher", "training-images/controller", "training-images/runtime")
+_SOURCES = (
+    "training-images/launcher",
+    "training-images/controller",
+    "training-images/runtime",
+    "training-images/training",
+)
 _CONTEXT = (*_SOURCES, *(f"examples/{model}" for model in plan.MODELS))
 _CA_BUNDLE_IN_BUILD = "/run/secrets/ca-bundle"
 _CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"

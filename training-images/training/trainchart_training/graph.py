@@ -1,0 +1,169 @@
+"""The graphs of between-graph-async, between-graph-sync and in-graph: TensorFlow's first way of distributing.
+
+A graph is built from the same functions of the program as everywhere else; only where its parts lie differs. Variables
+lie on the ps, in turn (on the chief where in-graph has none); a worker reads its examples and computes its gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from trainchart_training.batches import build_batches
+from trainchart_training.definition import Shard, Training
+from trainchart_training.errors import SettingsError
+from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.place import BETWEEN_GRAPH_SYNC, CHIEF, IN_GRAPH, PS, WORKER, Place
+from trainchart_training.state import TrainingState, create_state
+from trainchart_training.step import build_gradients, clip
+
+v1 = tf.compat.v1
+
+
+@dataclass(frozen=True)
+class TrainingGraph:
+    """What a session of this process needs to know of its graph."""
+
+    graph: Any
+    variables: Sequence[Any]
+    """The state's variables as TensorFlow knows them, in the order of what is saved."""
+    is_ready: Any
+    """Variable that says that all others have been set."""
+    is_alive: Any
+    """Tensor that says that no variable is without a value."""
+    train: Any
+    """Tensor: the step of the training after this process has done one more."""
+    loss: Any
+    """Tensor: this process's loss of that step."""
+    join: Sequence[Any]
+    """Operations with which this process joins the training, the variables being there."""
+    lead: Sequence[Any]
+    """Operations with which the leader joins instead, one after the other."""
+    queue_runner: Any
+    """Applies the gradients in the leader of between-graph-sync; None elsewhere."""
+
+
+def build_graph(training: Training, settings: Hyperparameters, place: Place) -> TrainingGraph:
+    """Return the graph of the process at `place`, a worker or a chief."""
+    graph = tf.Graph()
+    me = f"/job:{place.task_type}/task:{place.task_index}"
+    towers = range(place.workers) if place.strategy == IN_GRAPH else (place.task_index,)
+    keeper = PS if place.cluster.get(PS) else CHIEF
+    # Variables are made outside of the towers; replica_device_setter gives them to the keepers in turn.
+    setter = v1.train.replica_device_setter(
+        ps_tasks=len(place.cluster[keeper]), ps_device=f"/job:{keeper}", worker_device=me
+    )
+    with graph.as_default(), v1.device(setter):
+        with tf.variable_creator_scope(_VariableNames()):
+            state = create_state(training, settings)
+        is_ready = tf.Variable(False, trainable=False, name="is_ready")
+        losses, gradients, initializers = [], [], []
+        for index in towers:
+            with tf.device(f"/job:{WORKER}/task:{index}"):
+                shard = Shard(index, place.workers)
+                batches = build_batches(training, settings, shard, settings.seed + index)
+                iterator = v1.data.make_initializable_iterator(batches)
+                loss, parts = tf.function(build_gradients(training, state))(*iterator.get_next())
+            losses.append(loss)
+            gradients.append(parts)
+            initializers.append(iterator.initializer)
+        optimizer = _KerasOptimizer(state, settings.clip_norm)
+        sync = _make_synchronous(optimizer, settings, place)
+        pairs = list(zip(_mean(gradients), (item.value for item in state.model.trainable_variables), strict=True))
+        apply = (sync or optimizer).apply_gradients(pairs, state.step)
+        variables = [*map(_unwrap, state.saved_variables)]
+        with tf.device(me):
+            is_alive = tf.reduce_all([item.is_initialized() for item in (*variables, is_ready)])
+            loss = tf.add_n(losses) / len(losses)
+            with tf.control_dependencies([apply]):
+                train = tf.identity(state.step.read_value())
+        tokens = [sync.get_init_tokens_op()] if sync else []
+    return TrainingGraph(
+        graph=graph,
+        variables=variables,
+        is_ready=is_ready,
+        is_alive=is_alive,
+        train=train,
+        loss=loss,
+        join=[*initializers, *([sync.local_step_init_op] if sync else [])],
+        lead=[*initializers, *([sync.chief_init_op] if sync else []), *tokens],
+        queue_runner=sync.get_chief_queue_runner() if sync and place.is_leader else None,
+    )
+
+
+def session_config(place: Place) -> Any:
+    """Return the session's configuration: a worker between graphs sees the ps and itself.
+
+    So one that is away does not hold up the others. In-graph, the chief needs them all.
+    """
+    config = v1.ConfigProto()
+    # Functions of a graph may touch variables of other processes.
+    config.experimental.share_cluster_devices_in_session = True
+    if place.strategy != IN_GRAPH:
+        config.device_filters.extend([f"/job:{PS}", f"/job:{place.task_type}/task:{place.task_index}"])
+    return config
+
+
+class _VariableNames:
+    """Names variables by number.
+
+    Processes find each other's variables by name, and Keras' names depend on what else a process has built.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, create_next: Callable[..., Any], **arguments: Any) -> Any:
+        self._count += 1
+        # The slash at the end keeps TensorFlow from putting Keras' own names before it.
+        return create_next(**{**arguments, "name": f"variables/{self._count}/"})
+
+
+class _KerasOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
+    """A Keras optimizer in the shape that SyncReplicasOptimizer wants, which wraps optimizers of TensorFlow 1 only."""
+
+    def __init__(self, state: TrainingState, clip_norm: float) -> None:
+        super().__init__(use_locking=False, name="KerasOptimizer")
+        self._state = state
+        self._clip_norm = clip_norm
+
+    def apply_gradients(self, grads_and_vars: Sequence[Any], global_step: Any = None, name: str | None = None) -> Any:
+        state = self._state
+
+        def apply(*gradients: Any) -> Any:
+            state.optimizer.apply(clip(gradients, self._clip_norm), state.model.trainable_variables)
+            return global_step.assign_add(1, read_value=True)
+
+        # A function, because Keras relies on its statements being run in order.
+        return tf.group(tf.function(apply)(*(gradient for gradient, _ in grads_and_vars)))
+
+    def variables(self) -> list[Any]:
+        return [item.value for item in self._state.optimizer.variables]
+
+
+def _make_synchronous(optimizer: _KerasOptimizer, settings: Hyperparameters, place: Place) -> Any:
+    if place.strategy != BETWEEN_GRAPH_SYNC:
+        return None
+    wanted = place.workers - settings.backup_workers
+    if wanted < 1:
+        raise SettingsError(
+            f"hyperparameter backupWorkers: {settings.backup_workers} of {place.workers} workers leave none to wait for"
+        )
+    return v1.train.SyncReplicasOptimizer(optimizer, wanted, place.workers)
+
+
+def _mean(gradients: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the mean of the towers' gradients, variable by variable."""
+    if len(gradients) == 1:
+        return list(gradients[0])
+    return [
+        tf.add_n([tf.convert_to_tensor(part) for part in parts]) / len(parts) for parts in zip(*gradients, strict=True)
+    ]
+
+
+def _unwrap(variable: Any) -> Any:
+    """Return TensorFlow's variable, of which Keras' is a wrapper."""
+    return variable if isinstance(variable, tf.Variable) else variable.value

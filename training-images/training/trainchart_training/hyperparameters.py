@@ -1,0 +1,106 @@
+"""Hyperparameters: one JSON object, read into a frozen dataclass and checked against it.
+
+Pure. A program adds its own by deriving from Hyperparameters; names are camelCase outside and snake_case inside.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_type_hints
+
+from trainchart_training.errors import SettingsError
+
+Wanted = TypeVar("Wanted")
+MINIMUM = "minimum"
+"""Key of a field's metadata: the least number that is allowed."""
+
+
+def _at_least(minimum: float, default: Any) -> Any:
+    return dataclasses.field(default=default, metadata={MINIMUM: minimum})
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """What an experiment can vary in every training. Derive from it to add what the model needs."""
+
+    max_steps: int = _at_least(1, 1000)
+    """Training ends after so many updates of the weights."""
+    batch_size: int = _at_least(1, 64)
+    """Examples of one replica (a worker, or one GPU of it) in one step."""
+    checkpoint_steps: int = _at_least(1, 200)
+    """Steps between two checkpoints."""
+    log_steps: int = _at_least(1, 50)
+    """Steps between two lines of the log and points of TensorBoard's curves."""
+    steps_per_call: int = _at_least(1, 10)
+    """Steps between two looks at whether the training shall stop; more of them cost a little less."""
+    keep_checkpoints: int = _at_least(1, 20)
+    """More than one, so that there is one to fall back to, and so that a slow evaluator finds those it is late for."""
+    seed: int = _at_least(0, 1)
+    """Starting weights, and the order of the examples wherever one process reads them."""
+    shuffle_buffer: int = _at_least(0, 10_000)
+    """Examples held in memory to be mixed; 0 leaves the order as it is."""
+    clip_norm: float = _at_least(0, 0.0)
+    """Shorten gradients whose norm, over all weights together, is greater; 0 leaves them as they are."""
+    backup_workers: int = _at_least(0, 0)
+    """between-graph-sync: a step does not wait for the slowest workers, so many of them."""
+    early_stop_evaluations: int = _at_least(0, 0)
+    """End when so many evaluations in a row were no better than the best one before; 0 trains to the last step."""
+    early_stop_metric: str = "loss"
+    """What "better" looks at: the loss, which shall fall, or a metric, which shall rise."""
+
+
+def parse_hyperparameters(text: str, wanted: type[Wanted]) -> Wanted:
+    """Return dataclass `wanted`, its defaults overridden by the JSON object in `text`; raise SettingsError."""
+    hints = get_type_hints(wanted)
+    known = {camel_case(item.name): item for item in dataclasses.fields(wanted)}  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for name, value in parse_object(text, "TRAINCHART_HYPERPARAMETERS").items():
+        if name not in known:
+            raise SettingsError(f"hyperparameter {name!r} is not known; there are {', '.join(known)}")
+        field = known[name]
+        values[field.name] = _check(name, value, hints[field.name], field.metadata)
+    return wanted(**values)
+
+
+def parse_object(text: str, variable: str) -> dict[str, Any]:
+    """Return the JSON object in `text`, empty for no text; `variable` is where it came from."""
+    try:
+        value = json.loads(text) if text.strip() else {}
+    except json.JSONDecodeError as error:
+        raise SettingsError(f"{variable} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise SettingsError(f"{variable}: expected a JSON object, got {value!r:.80}")
+    return value
+
+
+def camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+_KINDS: Mapping[type, tuple[str, tuple[type, ...]]] = {
+    bool: ("true or false", (bool,)),
+    int: ("a whole number", (int,)),
+    float: ("a number", (int, float)),
+    str: ("a text", (str,)),
+}
+
+
+def _check(name: str, value: Any, kind: Any, metadata: Mapping[Any, Any]) -> Any:
+    """Return `value` as a `kind`; kinds other than bool, int, float and str are the program's own business."""
+    if kind not in _KINDS:
+        return value
+    words, accepted = _KINDS[kind]
+    minimum = metadata.get(MINIMUM)
+    # bool is an int in Python, but true is no number of steps.
+    is_right = isinstance(value, accepted) and (kind is bool or not isinstance(value, bool))
+    if is_right and kind in (int, float):
+        is_right = math.isfinite(value) and (minimum is None or value >= minimum)
+    if not is_right:
+        least = "" if minimum is None else f" of at least {minimum}"
+        raise SettingsError(f"hyperparameter {name}: expected {words}{least}, got {value!r}")
+    return kind(value)

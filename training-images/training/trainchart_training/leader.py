@@ -1,0 +1,193 @@
+"""The loop around the steps: restore, report, save, evaluate where nobody else does, stop, finish.
+
+The leader's, and under multi-worker-mirrored that of every worker, of whom only worker 0 writes to the folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from typing import Any
+
+import tensorflow as tf
+
+from trainchart_training.catalogue import EARLY, has_stalled
+from trainchart_training.checkpoints import Checkpoints
+from trainchart_training.definition import Training
+from trainchart_training.errors import EXIT_PEER_LOST, TrainingError
+from trainchart_training.evaluation import EvaluationBook, Measure, describe_metrics
+from trainchart_training.export import export_model
+from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.place import Place
+from trainchart_training.progress import write_progress
+from trainchart_training.runner import Runner
+from trainchart_training.state import TrainingState, create_state
+from trainchart_training.stop import StopRequest
+from trainchart_training.summary import open_summaries, write_scalars
+
+log = logging.getLogger(__name__)
+
+
+class Leader:
+    """Trains from the latest checkpoint on."""
+
+    def __init__(
+        self, training: Training, settings: Hyperparameters, place: Place, runner: Runner, stop: StopRequest
+    ) -> None:
+        self._training = training
+        self._settings = settings
+        self._place = place
+        self._runner = runner
+        self._stop = stop
+        self._checkpoints = Checkpoints(place.checkpoints_dir, settings.keep_checkpoints)
+        self._book = EvaluationBook(place.checkpoints_dir)
+        self._copy: Any = None
+        self._measure: Measure | None = None
+        self._metrics: dict[str, float] = {}
+        self._summaries = open_summaries(place.log_dir if place.is_leader else "", place.task_type)
+        self._saved_step = -1
+
+    def run(self) -> int:
+        """Return 0 at the end, 128 + signal after a stop, or 75 when a worker that this one waits for is stopped."""
+        runner, last_step, every = self._runner, self._settings.max_steps, self._settings.checkpoint_steps
+        self._begin()
+        is_early = False
+        # At both ends all agree once more, so that nobody leaves before worker 0 is done: it would lose a peer.
+        while runner.step < last_step and not runner.is_stopping and not is_early:
+            self._run_some()
+            if runner.step // every > self._saved_step // every and runner.step < last_step:
+                self._save()
+                is_early = runner.agree(self._place.is_leader and self._is_stalled())
+        if runner.is_stopping:
+            self._save()
+            log.info("stopped on request at step %d", runner.step)
+            runner.agree(False)
+            # Where another worker was asked, this one has to begin again.
+            return self._stop.exit_code or EXIT_PEER_LOST
+        if self._place.is_leader:
+            self._finish(is_early)
+        runner.agree(False)
+        return 0
+
+    def _begin(self) -> None:
+        restored = self._checkpoints.restore_latest(self._runner.state)
+        has_joined = self._runner.begin()
+        step = self._runner.step
+        if has_joined:
+            log.info("joined the training at step %d: its variables are still there", step)
+        elif restored is not None:
+            log.info("restored step %d from %s", step, self._checkpoints.path(restored))
+        self._saved_step = -1 if restored is None else restored
+        if restored is None:
+            # At once, so that a folder nobody can write to is found now and not after the first hundreds of steps.
+            self._save()
+        if self._place.is_leader:
+            for hook in self._training.hooks:
+                hook.begin(self._runner.state.model, step)
+
+    def _run_some(self) -> None:
+        """Run to the next multiple of log_steps or checkpoint_steps, then report."""
+        step = self._runner.step
+        pauses = (self._settings.log_steps, self._settings.checkpoint_steps)
+        target = min(self._settings.max_steps, *((step // every + 1) * every for every in pauses))
+        started = time.monotonic()
+        loss = self._runner.run(target - step)
+        steps = self._runner.step - step
+        seconds = time.monotonic() - started
+        if steps == 0:
+            return
+        if not math.isfinite(loss):
+            raise TrainingError(f"the loss is {loss} at step {self._runner.step}: try a smaller learning rate")
+        self._report(loss, steps * self._runner.examples_per_step / seconds)
+
+    def _report(self, loss: float, examples_per_second: float) -> None:
+        step = self._runner.step
+        log.info("step %d/%d  loss %.4f  %.0f examples/s", step, self._settings.max_steps, loss, examples_per_second)
+        metrics = {**self._metrics, "loss": round(loss, 4)}
+        write_progress(self._place.progress_file, step, examples_per_second, metrics)
+        values = {"loss": loss, "examples_per_second": examples_per_second}
+        if not self._place.is_leader:
+            return
+        write_scalars(self._summaries, step, values)
+        for hook in self._training.hooks:
+            hook.logged(step, values)
+
+    def _save(self) -> None:
+        if not self._place.is_leader:
+            self._saved_step = self._runner.step
+            return
+        self._runner.collect()
+        step = int(self._runner.state.step.numpy())
+        if step == self._saved_step:
+            return
+        _check_weights(self._runner.state, step)
+        path = self._checkpoints.save(self._runner.state)
+        self._saved_step = step
+        log.info("saved %s", path)
+        for hook in self._training.hooks:
+            hook.saved(step, path)
+
+    def _is_stalled(self) -> bool:
+        """Say whether the evaluations so far ask for an early end."""
+        patience, metric = self._settings.early_stop_evaluations, self._settings.early_stop_metric
+        if not patience:
+            return False
+        if not self._place.evaluators:
+            self._evaluate()
+        evaluations = self._book.read()
+        for step, metrics in evaluations.items():
+            if metric not in metrics:
+                raise TrainingError(
+                    f"earlyStopMetric {metric} is not among what was measured at step {step}: {', '.join(metrics)}"
+                )
+        is_stalled = has_stalled(evaluations, metric, patience)
+        if is_stalled:
+            log.info("%s got no better in %d evaluations: that is the end", metric, patience)
+        return is_stalled
+
+    def _finish(self, is_early: bool) -> None:
+        """Export, then save, so that whoever finds the last checkpoint need not ask whether the rest was done."""
+        self._runner.collect()
+        state = self._runner.state
+        step = int(state.step.numpy())
+        _check_weights(state, step)
+        folder = self._place.checkpoints_dir
+        log.info("SavedModel: %s", export_model(self._training, self._settings, self._copy_model(), folder))
+        if not self._place.evaluators:
+            self._evaluate()
+        self._save()
+        if is_early:
+            self._checkpoints.mark_ending(self._saved_step, EARLY)
+        for hook in self._training.hooks:
+            hook.end(self._copy, step)
+
+    def _evaluate(self) -> None:
+        """Measure the state as it is, unless the book has it already."""
+        state = self._runner.state
+        step = int(state.step.numpy())
+        if step in self._book.read():
+            return
+        model = self._copy_model()
+        self._measure = self._measure or Measure(self._training, self._settings, model)
+        measured = self._measure()
+        self._book.add(step, measured)
+        log.info("evaluated %s", describe_metrics(step, measured))
+        # Named apart from the loss of the training.
+        self._metrics = {f"test_{name}": value for name, value in measured.items()}
+        write_scalars(self._summaries, step, self._metrics)
+        write_progress(self._place.progress_file, step, 0.0, self._metrics)
+
+    def _copy_model(self) -> Any:
+        """Return the model with the weights as they are now, in variables of this process, where it can be exported."""
+        if self._copy is None:
+            self._copy = create_state(self._training, self._settings).model
+        self._copy.set_weights(self._runner.state.model.get_weights())
+        return self._copy
+
+
+def _check_weights(state: TrainingState, step: int) -> None:
+    """Raise TrainingError for weights that are not numbers: saved, they would be restored again and again."""
+    for variable in state.model.trainable_variables:
+        if not bool(tf.reduce_all(tf.math.is_finite(variable.value))):
+            raise TrainingError(f"{variable.path} is not finite at step {step}: try a smaller learning rate")

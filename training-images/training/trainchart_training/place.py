@@ -1,0 +1,137 @@
+"""This process's place in the training, from the environment that the launcher sets: read once, and frozen.
+
+Pure: no TensorFlow here, so that a wrong setting is refused before anything slow begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainchart_training.errors import SettingsError
+from trainchart_training.hyperparameters import parse_object
+
+CHIEF, WORKER, PS, EVALUATOR = "chief", "worker", "ps", "evaluator"
+
+SINGLE = "single"
+MIRRORED = "mirrored"
+MULTI_WORKER_MIRRORED = "multi-worker-mirrored"
+PARAMETER_SERVER = "parameter-server"
+IN_GRAPH = "in-graph"
+BETWEEN_GRAPH_ASYNC = "between-graph-async"
+BETWEEN_GRAPH_SYNC = "between-graph-sync"
+
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    SINGLE: (),
+    MIRRORED: (),
+    MULTI_WORKER_MIRRORED: (WORKER,),
+    PARAMETER_SERVER: (CHIEF, WORKER, PS),
+    IN_GRAPH: (CHIEF, WORKER),
+    BETWEEN_GRAPH_ASYNC: (WORKER, PS),
+    BETWEEN_GRAPH_SYNC: (WORKER, PS),
+}
+"""The task types without which a strategy cannot train."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Who this process is, who else there is, and where things go."""
+
+    strategy: str = SINGLE
+    task_type: str = WORKER
+    task_index: int = 0
+    cluster: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """TF_CONFIG's cluster: "host:port" of every task; empty when no other process computes with this one."""
+    evaluators: int = 0
+    """Evaluators of this training: without one, the leader evaluates at the end."""
+    checkpoints_dir: str = ""
+    """Shared by all tasks; empty when a process that trains alone was given none."""
+    log_dir: str = ""
+    progress_file: str = ""
+    """Where to report progress; empty when nobody listens."""
+    stop_grace_seconds: int = 30
+    """Time between SIGTERM and SIGKILL."""
+
+    def __str__(self) -> str:
+        return f"{self.task_type} {self.task_index}"
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this process saves: the chief, or worker 0 where the strategy has none."""
+        return self.task_type == CHIEF or (self.task_type == WORKER and self.task_index == 0 and not self.has_chief)
+
+    @property
+    def has_chief(self) -> bool:
+        return CHIEF in NEEDED[self.strategy]
+
+    @property
+    def workers(self) -> int:
+        return len(self.cluster.get(WORKER, ())) or 1
+
+
+def read_place(environment: Mapping[str, str]) -> Place:
+    """Return the place that `environment` gives this process; raise SettingsError for the first thing wrong."""
+    config = parse_object(environment.get("TF_CONFIG", ""), "TF_CONFIG")
+    cluster = config.get("cluster") or {}
+    strategy = environment.get("TRAINCHART_STRATEGY", "") or _guess_strategy(cluster)
+    if strategy not in NEEDED:
+        raise SettingsError(f"TRAINCHART_STRATEGY: expected one of {', '.join(NEEDED)}, got {strategy!r}")
+    task_type, task_index = _read_task(config, environment, strategy)
+    place = Place(
+        strategy=strategy,
+        task_type=task_type,
+        task_index=task_index,
+        cluster=cluster,
+        evaluators=_whole_number(environment, "TRAINCHART_EVALUATORS", 0),
+        checkpoints_dir=environment.get("TRAINCHART_CHECKPOINTS_DIR", ""),
+        log_dir=environment.get("TRAINCHART_LOG_DIR", ""),
+        progress_file=environment.get("TRAINCHART_PROGRESS_FILE", ""),
+        stop_grace_seconds=_whole_number(environment, "TRAINCHART_STOP_GRACE_SECONDS", 30),
+    )
+    _check_roles(place)
+    return place
+
+
+def _guess_strategy(cluster: Mapping[str, Any]) -> str:
+    """Return the strategy of a cluster that was not started by a launcher, where there is but one."""
+    if not cluster:
+        return SINGLE
+    if CHIEF in cluster and PS in cluster:
+        return PARAMETER_SERVER
+    if set(cluster) == {WORKER}:
+        return MULTI_WORKER_MIRRORED
+    raise SettingsError(
+        f"TRAINCHART_STRATEGY is not set, and a cluster of {', '.join(cluster)} can be trained in several ways;"
+        f" set it to one of {', '.join(NEEDED)}"
+    )
+
+
+def _read_task(config: Mapping[str, Any], environment: Mapping[str, str], strategy: str) -> tuple[str, int]:
+    task = config.get("task") or {}
+    alone = CHIEF if CHIEF in NEEDED[strategy] else WORKER
+    task_type = task.get("type") or environment.get("TASK_TYPE") or alone
+    if task_type not in (CHIEF, WORKER, PS, EVALUATOR):
+        raise SettingsError(f"TF_CONFIG: the task type is chief, worker, ps or evaluator, not {task_type!r}")
+    index = task.get("index", environment.get("TASK_INDEX") or 0)
+    try:
+        return task_type, int(index)
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"TF_CONFIG: the task index is a whole number, not {index!r}") from error
+
+
+def _check_roles(place: Place) -> None:
+    if place.task_type != EVALUATOR:
+        for role in NEEDED[place.strategy]:
+            if not place.cluster.get(role):
+                raise SettingsError(f"TF_CONFIG: {place.strategy} needs a cluster with at least one {role}")
+    if not place.checkpoints_dir and (place.cluster or place.task_type == EVALUATOR):
+        raise SettingsError("TRAINCHART_CHECKPOINTS_DIR is not set: all tasks need the same checkpoint folder")
+
+
+def _whole_number(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name) or str(default)
+    try:
+        return int(float(text))
+    except ValueError as error:
+        raise SettingsError(f"{name}: expected a whole number, got {text!r}") from error

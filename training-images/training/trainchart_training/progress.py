@@ -1,0 +1,24 @@
+"""The progress file: how far this process is, for whoever started it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def write_progress(path: str, step: int, examples_per_second: float, metrics: Mapping[str, float]) -> None:
+    """Replace the file at `path` as a whole, so that a reader never sees half of it; an empty path writes nothing.
+
+    Numbers that JSON cannot express are left out.
+    """
+    if not path:
+        return
+    target = Path(path)
+    finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
+    body = {"step": step, "examples_per_second": round(examples_per_second, 1), "metrics": finite}
+    draft = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    draft.write_text(json.dumps(body), encoding="utf-8")
+    draft.replace(target)

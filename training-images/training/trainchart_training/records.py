@@ -1,0 +1,27 @@
+"""TFRecord files, shared out among the readers of a training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from trainchart_training.definition import Shard
+from trainchart_training.errors import TrainingError
+
+
+def read_tfrecords(pattern: str, shard: Shard) -> Any:
+    """Return the shard's records, as bytes, from the files that match `pattern`; compressed ones end in `.gz`.
+
+    Whole files where there are enough for every shard to have one, else each shard's part of the records.
+    """
+    files = sorted(tf.io.gfile.glob(pattern))
+    if not files:
+        raise TrainingError(f"no file matches {pattern}: expected TFRecord files there")
+    compressions = {"GZIP" if name.endswith(".gz") else "" for name in files}
+    if len(compressions) > 1:
+        raise TrainingError(f"some files of {pattern} end in .gz and some do not: expected all alike")
+    by_file = len(files) >= shard.count
+    mine = files[shard.index :: shard.count] if by_file else files
+    records = tf.data.TFRecordDataset(mine, compression_type=compressions.pop())
+    return records if by_file else records.shard(shard.count, shard.index)

@@ -1,0 +1,133 @@
+"""Strategies whose processes each hold all weights: single, mirrored, multi-worker-mirrored.
+
+Every process runs the same loop. In multi-worker-mirrored they must stay in step, also when they stop and end.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from trainchart_training.batches import build_batches
+from trainchart_training.definition import Shard, Training
+from trainchart_training.errors import PeerLost
+from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.place import MIRRORED, MULTI_WORKER_MIRRORED, Place
+from trainchart_training.state import TrainingState, create_state
+from trainchart_training.step import build_replica_step
+from trainchart_training.stop import StopRequest
+
+log = logging.getLogger(__name__)
+
+
+def _open_strategy(place: Place) -> Any:
+    """Return TensorFlow's strategy; under multi-worker-mirrored this waits for every worker."""
+    if place.strategy == MULTI_WORKER_MIRRORED:
+        log.info("waiting for every worker")
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if place.strategy == MIRRORED:
+        # Logical devices, because one physical device can be split into several.
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        log.info("mirrored on %s", ", ".join(device.name for device in devices))
+        return tf.distribute.MirroredStrategy([device.name for device in devices])
+    return tf.distribute.get_strategy()
+
+
+class ReplicaRunner:
+    """Runs the steps in this process, and in step with the other workers where there are any."""
+
+    def __init__(self, training: Training, settings: Hyperparameters, place: Place, stop: StopRequest) -> None:
+        self._training = training
+        self._settings = settings
+        self._place = place
+        self._stop = stop
+        self._is_stopping = False
+        self._strategy = _open_strategy(place)
+        with self._strategy.scope():
+            self.state: TrainingState = create_state(training, settings, place.strategy in _WITH_REPLICAS)
+        self.examples_per_step = settings.batch_size * self._strategy.num_replicas_in_sync
+        self._step = 0
+        self._batches: Any = None
+        self._call = self._build_call()
+        self._count = self._build_count()
+
+    @property
+    def step(self) -> int:
+        return self._step
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._is_stopping
+
+    def begin(self) -> bool:
+        self._step = int(self.state.step.numpy())
+        if self._is_many and self._total(self._step) != self._step * self._place.workers:
+            raise PeerLost(f"the workers start from different checkpoints, {self} from step {self._step}")
+        # The seed holds the step, so that a training that goes on does not begin the same examples again.
+        seed = self._settings.seed + self._step
+        self._batches = iter(
+            self._strategy.distribute_datasets_from_function(
+                lambda context: build_batches(
+                    self._training,
+                    self._settings,
+                    Shard(context.input_pipeline_id, context.num_input_pipelines),
+                    seed + context.input_pipeline_id,
+                )
+            )
+        )
+        return False
+
+    def run(self, steps: int) -> float:
+        done = 0
+        while done < steps:
+            if self.agree(self._stop.is_asked):
+                self._is_stopping = True
+                break
+            count = min(self._settings.steps_per_call, steps - done)
+            self._call(self._batches, tf.constant(count))
+            done += count
+        self._step += done
+        loss = float(self.state.loss_sum.numpy())
+        self.state.loss_sum.assign(0.0)
+        return loss / done if done else math.nan
+
+    def collect(self) -> None:
+        """Nothing to do: the state is here."""
+
+    def agree(self, is_wanted: bool) -> bool:
+        return self._total(int(is_wanted)) > 0 if self._is_many else is_wanted
+
+    @property
+    def _is_many(self) -> bool:
+        return self._place.strategy == MULTI_WORKER_MIRRORED
+
+    def _total(self, number: int) -> int:
+        """Return the sum of all workers' numbers; every worker waits here for the others."""
+        return int(self._count(tf.constant(number, tf.int64)).numpy())
+
+    def _build_call(self) -> Any:
+        strategy, state = self._strategy, self.state
+        train_on_batch = build_replica_step(self._training, state, self._settings.clip_norm)
+
+        def call(batches: Any, steps: Any) -> None:
+            for _ in tf.range(steps):
+                strategy.run(train_on_batch, args=next(batches))
+                state.step.assign_add(1)
+
+        return tf.function(call)
+
+    def _build_count(self) -> Any:
+        strategy = self._strategy
+        local_replicas = strategy.num_replicas_in_sync // self._place.workers
+
+        def count(number: Any) -> Any:
+            shares = strategy.run(tf.identity, args=(number,))
+            return strategy.reduce(tf.distribute.ReduceOp.SUM, shares, axis=None) // local_replicas
+
+        return tf.function(count)
+
+
+_WITH_REPLICAS = (MIRRORED, MULTI_WORKER_MIRRORED)

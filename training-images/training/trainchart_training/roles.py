@@ -1,0 +1,197 @@
+"""From the role of this process to what it does, and from errors to log lines and exit codes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+import traceback
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
+
+from trainchart_training.definition import Shard, Training
+from trainchart_training.errors import (
+    EXIT_BAD_SETTINGS,
+    EXIT_FAILED,
+    EXIT_PEER_LOST,
+    PeerLost,
+    SettingsError,
+    TrainingError,
+)
+from trainchart_training.hyperparameters import Hyperparameters, parse_hyperparameters
+from trainchart_training.place import (
+    BETWEEN_GRAPH_ASYNC,
+    BETWEEN_GRAPH_SYNC,
+    CHIEF,
+    EVALUATOR,
+    IN_GRAPH,
+    MULTI_WORKER_MIRRORED,
+    PARAMETER_SERVER,
+    PS,
+    WORKER,
+    Place,
+    read_place,
+)
+
+if TYPE_CHECKING:
+    from trainchart_training.runner import Runner
+    from trainchart_training.stop import StopRequest
+
+log = logging.getLogger(__name__)
+
+_BETWEEN_GRAPH = (BETWEEN_GRAPH_ASYNC, BETWEEN_GRAPH_SYNC)
+
+
+def train(training: Training) -> NoReturn:
+    """Play this process's part in `training`, as its environment says, and end the process when that is over.
+
+    Exit code 0: trained (or served) to the end. 1: cannot go on. 2: a wrong setting. 75: another process was lost,
+    start this one again. 128 + n: stopped by signal n, the checkpoint saved.
+    """
+    try:
+        place = read_place(os.environ)
+        settings = parse_hyperparameters(os.environ.get("TRAINCHART_HYPERPARAMETERS", ""), training.hyperparameters)
+    except SettingsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        _leave(EXIT_BAD_SETTINGS)
+    _start_log()
+    place = _with_folders(place)
+    log.info("%s of %s: loading TensorFlow; %s", place, place.strategy, settings)
+    _leave(_guard(training, settings, place))
+
+
+def _guard(training: Training, settings: Hyperparameters, place: Place) -> int:
+    """Play the role and return its exit code; every failure becomes one line that names the role."""
+    from trainchart_training.failures import describe_error, is_data_damaged, is_peer_lost
+
+    try:
+        return _play(training, settings, place)
+    except SettingsError as error:
+        log.error("error: %s: %s", place, error)
+        return EXIT_BAD_SETTINGS
+    except PeerLost as error:
+        log.error("%s cannot go on and begins again: %s", place, error)
+        return EXIT_PEER_LOST
+    except TrainingError as error:
+        if error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
+        log.error("error: %s: %s", place, error)
+        return EXIT_FAILED
+    except Exception as error:
+        if is_peer_lost(error):
+            log.error("%s cannot go on, it lost a %s: %s", place, _describe_peers(place), describe_error(error))
+            return EXIT_PEER_LOST
+        if is_data_damaged(error):
+            log.error("error: %s: the training data is damaged: %s", place, describe_error(error))
+            return EXIT_FAILED
+        traceback.print_exc()
+        log.error("error: %s: %s", place, describe_error(error))
+        return EXIT_FAILED
+
+
+def _describe_peers(place: Place) -> str:
+    """Return what a process at `place` cannot do without."""
+    if place.strategy == MULTI_WORKER_MIRRORED:
+        return "worker"
+    return "worker or ps" if place.strategy == IN_GRAPH else "ps, and the variables with it"
+
+
+def _play(training: Training, settings: Hyperparameters, place: Place) -> int:
+    import tensorflow as tf
+
+    # Below ERROR there is nothing but remarks about "retracing" and deprecation.
+    tf.get_logger().setLevel(logging.ERROR)
+    tf.get_logger().propagate = False
+    if place.task_type == EVALUATOR:
+        from trainchart_training.evaluation import evaluate
+
+        return evaluate(training, settings, place)
+    if place.task_type == PS or (place.task_type == WORKER and place.strategy in (PARAMETER_SERVER, IN_GRAPH)):
+        return _serve(place)
+    return _compute(training, settings, place)
+
+
+def _serve(place: Place) -> int:
+    """Hold variables (ps) or compute for a chief (worker) until a signal ends the process.
+
+    No handler for SIGTERM: it would never run, since join() does not return to Python, and nothing is to be saved.
+    """
+    import tensorflow as tf
+
+    server = tf.distribute.Server(
+        tf.train.ClusterSpec(place.cluster), job_name=place.task_type, task_index=place.task_index, protocol="grpc"
+    )
+    log.info("%s: listening at %s", place, server.target)
+    server.join()
+    return 0
+
+
+def _compute(training: Training, settings: Hyperparameters, place: Place) -> int:
+    """Train as the leader, or as one of the workers that run a loop of their own."""
+    from trainchart_training.batches import check_examples
+    from trainchart_training.checkpoints import Checkpoints
+    from trainchart_training.leader import Leader
+    from trainchart_training.stop import StopRequest
+
+    last = Checkpoints(place.checkpoints_dir).find_last(settings.max_steps)
+    if last is not None:
+        # Started again after the end, because its pod was moved, say: the others may be gone for good.
+        log.info("nothing left to do: step %d in %s is the end of the training", last, place.checkpoints_dir)
+        return 0
+    if place.strategy != MULTI_WORKER_MIRRORED:
+        check_examples(training, settings, _shard(place))
+    if place.strategy in _BETWEEN_GRAPH and not place.is_leader:
+        from trainchart_training.sessions import follow
+
+        return follow(training, settings, place)
+    stop = StopRequest(place.stop_grace_seconds)
+    runner = _open_runner(training, settings, place, stop)
+    if place.strategy == MULTI_WORKER_MIRRORED:
+        # Not before: TensorFlow connects the workers before it computes anything, or not at all.
+        check_examples(training, settings, _shard(place))
+    stop.listen()
+    return Leader(training, settings, place, runner, stop).run()
+
+
+def _shard(place: Place) -> Shard:
+    """Return the part of the examples that this process is to look at before it begins."""
+    return Shard(0, 1) if place.task_type == CHIEF else Shard(place.task_index, place.workers)
+
+
+def _open_runner(training: Training, settings: Hyperparameters, place: Place, stop: StopRequest) -> Runner:
+    """Return the strategy at work; waits for the processes that it cannot begin without."""
+    if place.strategy == PARAMETER_SERVER:
+        from trainchart_training.coordinator import CoordinatorRunner
+
+        return CoordinatorRunner(training, settings, stop)
+    if place.strategy in (*_BETWEEN_GRAPH, IN_GRAPH):
+        from trainchart_training.sessions import GraphRunner
+
+        return GraphRunner(training, settings, place, stop)
+    from trainchart_training.replicas import ReplicaRunner
+
+    return ReplicaRunner(training, settings, place, stop)
+
+
+def _start_log() -> None:
+    """Print this package's lines from INFO on; TensorFlow's own, hundreds at that level, from WARNING on."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+    ours = logging.getLogger("trainchart_training")
+    ours.addHandler(handler)
+    ours.setLevel(logging.INFO)
+    ours.propagate = False
+
+
+def _with_folders(place: Place) -> Place:
+    """Fill in the folders nobody named: a fresh one, since this process then trains alone."""
+    checkpoints = place.checkpoints_dir or tempfile.mkdtemp(prefix="training-")
+    return replace(place, checkpoints_dir=checkpoints, log_dir=place.log_dir or f"{checkpoints}/logs")
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process now: an orderly shutdown of Python takes a second more, or waits for a lost peer."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,31 @@
+"""A polite end: SIGTERM and Ctrl-C ask the training to save and leave, instead of killing it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+
+
+class StopRequest:
+    """Remembers the signal that asked this process to stop."""
+
+    def __init__(self, grace_seconds: int) -> None:
+        self._asked = threading.Event()
+        self._grace_seconds = grace_seconds
+        self.exit_code = 0
+
+    def listen(self) -> None:
+        """Start to listen. Until then the signals end the process at once, which is right: nothing is lost."""
+        signal.signal(signal.SIGTERM, self._remember)
+        signal.signal(signal.SIGINT, self._remember)
+
+    @property
+    def is_asked(self) -> bool:
+        return self._asked.is_set()
+
+    def _remember(self, number: int, _frame: FrameType | None) -> None:
+        self.exit_code = 128 + number
+        self._asked.set()
+        # If saving hangs (a ps that vanished without a word), SIGALRM's default action ends the process in time.
+        signal.alarm(max(1, self._grace_seconds - 2))
