@@ -165,6 +165,30 @@ def test_a_stop_saves_at_once(trainer: Trainer) -> None:
     assert not (trainer.folder / "saved_model").exists()
 
 
+def test_a_stop_in_the_last_step_exports_nothing_less(trainer: Trainer) -> None:
+    class Stop(Hook):
+        def logged(self, step: int, values: Any) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    assert trainer.run(replace(TRAINING, hooks=[Stop()]), max_steps=20) == 0
+    signal.alarm(0)
+    assert (trainer.folder / "saved_model").exists()
+
+
+def test_a_result_that_was_not_exported_is_exported_the_next_time(trainer: Trainer) -> None:
+    class Die(Hook):
+        def saved(self, step: int, path: str) -> None:
+            if step == 40:
+                raise RuntimeError("died between the last checkpoint and the end")
+
+    with pytest.raises(RuntimeError):
+        trainer.run(replace(TRAINING, hooks=[Die()]), max_steps=40)
+    assert trainer.steps()[0] == 40
+    shutil.rmtree(trainer.folder / "saved_model")
+    assert trainer.run(max_steps=40) == 0
+    assert (trainer.folder / "saved_model").exists()
+
+
 @pytest.mark.parametrize("damage", ["cut", "gone", "flipped", "marker"])
 def test_a_damaged_checkpoint_is_passed_over(trainer: Trainer, damage: str) -> None:
     assert trainer.run(max_steps=40) == 0
@@ -330,6 +354,16 @@ def test_the_evaluator_measures_every_checkpoint_and_ends_with_the_last(trainer:
     assert list(evaluations) == ["0", "20", "40", "60"]
     assert evaluations["60"]["loss"] < evaluations["0"]["loss"]
     assert json.loads((tmp_path / "evaluator.json").read_text())["step"] == 60
+
+
+def test_another_strategy_goes_on_with_the_same_checkpoint(trainer: Trainer) -> None:
+    weights = Weights()
+    assert trainer.run(replace(TRAINING, hooks=[weights]), max_steps=20) == 0
+    last = weights.last
+    trainer.place = replace(trainer.place, strategy="mirrored")
+    assert trainer.run(replace(TRAINING, hooks=[weights]), max_steps=40) == 0
+    assert all((before == after).all() for before, after in zip(last, weights.first, strict=True))
+    assert trainer.steps() == [40, 20]
 
 
 def test_a_folder_that_was_copied_elsewhere_can_be_restored(trainer: Trainer, tmp_path: Path) -> None:

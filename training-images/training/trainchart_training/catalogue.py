@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _MARKER = re.compile(r"ckpt-(\d+)\.json")
+LAST = "last"
+"""Ending of a training that reached its last step."""
 EARLY = "early"
+"""Ending of a training that got no better before that."""
 
 
 class VariableShape(NamedTuple):
@@ -34,11 +37,11 @@ class Marker:
     files: Mapping[str, int]
     """Bytes of every file of the checkpoint, by its name."""
     ending: str = ""
-    """EARLY for a training that ended before its last step because it got no better."""
+    """LAST or EARLY once the training has ended here, its result exported; a later one may want more steps."""
 
     def is_last(self, max_steps: int) -> bool:
-        """Whether a training of `max_steps` ends here."""
-        return self.step >= max_steps or self.ending == EARLY
+        """Whether a training of `max_steps` has ended here."""
+        return self.ending == EARLY or (self.ending == LAST and self.step >= max_steps)
 
 
 def prefix(step: int) -> str:

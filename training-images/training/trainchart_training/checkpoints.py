@@ -95,7 +95,7 @@ class Checkpoints:
         return self.path(step)
 
     def mark_ending(self, step: int, ending: str) -> None:
-        """Note in the marker of a saved step that the training ends with it."""
+        """Note in the marker of a saved step that the training has ended with it."""
         self._write_marker(dataclasses.replace(self.read_marker(step), ending=ending))
 
     def _restore(self, state: TrainingState, step: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainchart_training.catalogue import EARLY, has_stalled
+from trainchart_training.catalogue import EARLY, LAST, has_stalled
 from trainchart_training.checkpoints import Checkpoints
 from trainchart_training.definition import Training
 from trainchart_training.errors import EXIT_PEER_LOST, TrainingError
@@ -59,7 +59,7 @@ class Leader:
             if runner.step // every > self._saved_step // every and runner.step < last_step:
                 self._save()
                 is_early = runner.agree(self._place.is_leader and self._is_stalled())
-        if runner.is_stopping:
+        if runner.is_stopping and runner.step < last_step and not is_early:
             self._save()
             log.info("stopped on request at step %d", runner.step)
             runner.agree(False)
@@ -95,7 +95,8 @@ class Leader:
         loss = self._runner.run(target - step)
         steps = self._runner.step - step
         seconds = time.monotonic() - started
-        if steps == 0:
+        if steps == 0 or (self._runner.is_stopping and math.isnan(loss)):
+            # A stop does not wait for the step under way to tell its loss.
             return
         if not math.isfinite(loss):
             raise TrainingError(f"the loss is {loss} at step {self._runner.step}: try a smaller learning rate")
@@ -147,7 +148,7 @@ class Leader:
         return is_stalled
 
     def _finish(self, is_early: bool) -> None:
-        """Export, then save, so that whoever finds the last checkpoint need not ask whether the rest was done."""
+        """Export and save, and note the end last: whoever finds that need not ask whether the rest was done."""
         self._runner.collect()
         state = self._runner.state
         step = int(state.step.numpy())
@@ -157,8 +158,7 @@ class Leader:
         if not self._place.evaluators:
             self._evaluate()
         self._save()
-        if is_early:
-            self._checkpoints.mark_ending(self._saved_step, EARLY)
+        self._checkpoints.mark_ending(self._saved_step, EARLY if is_early else LAST)
         for hook in self._training.hooks:
             hook.end(self._copy, step)
 

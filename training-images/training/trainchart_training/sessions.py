@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainchart_training.definition import Training
+from trainchart_training.errors import TrainingError
 from trainchart_training.graph import TrainingGraph, build_graph, session_config, v1
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import BETWEEN_GRAPH_SYNC, IN_GRAPH, Place
@@ -125,6 +126,8 @@ def follow(training: Training, settings: Hyperparameters, place: Place) -> int:
         if len(losses) == every or step >= settings.max_steps:
             rate = len(losses) * settings.batch_size / (time.monotonic() - started)
             mean = sum(losses) / len(losses)
+            if not math.isfinite(mean):
+                raise TrainingError(f"the loss is {mean} at step {step}: try a smaller learning rate")
             log.info("step %d/%d  loss %.4f  %.0f examples/s here", step, settings.max_steps, mean, rate)
             write_progress(place.progress_file, int(step), rate, {"loss": round(mean, 4)})
             started, losses = time.monotonic(), []
