@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.generator import ROOT, measure_hundred, measure_one_chart, measure_start
 from benchmarks.launcher import measure_launcher
+from benchmarks.library import measure_library
 from benchmarks.lifecycle import measure_lifecycle
 from benchmarks.measure import Row
 from benchmarks.page import dump_section, replace_sections
@@ -70,6 +71,7 @@ BENCHES = {
         lambda _: measure_launcher(),
         "The launcher is a second Python interpreter beside the program's own.",
     ),
+    "library": Bench("The training library", lambda _: measure_library()),
     "peers": Bench("Beside others", lambda _: measure_peers(find_program("helm-4"))),
     "lifecycle": Bench("The life of a run", measure_lifecycle, needs_cluster=True),
     "scale": Bench("Scale", measure_scale, needs_cluster=True),
