@@ -275,6 +275,18 @@ def clip_by_itself(settings: Settings) -> Any:
     return keras.optimizers.SGD(0.1, clipnorm=1.0)
 
 
+def average_weights(settings: Settings) -> Any:
+    import keras
+
+    return keras.optimizers.SGD(0.1, use_ema=True)
+
+
+def scale_the_loss(settings: Settings) -> Any:
+    import keras
+
+    return keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+
+
 @pytest.mark.parametrize(
     ("part", "function", "message"),
     [
@@ -285,6 +297,8 @@ def clip_by_itself(settings: Settings) -> Any:
         ("examples", read_wider, r"model and examples do not fit together: .*features float32 \[2, 8\]"),
         ("loss", fail, "model and examples do not fit together: KeyError"),
         ("optimizer", clip_by_itself, "the program's optimizer clips gradients itself"),
+        ("optimizer", average_weights, "the program's optimizer keeps moving averages"),
+        ("optimizer", scale_the_loss, "the program's optimizer scales the loss"),
     ],
 )
 def test_a_wrong_program_is_told_what_is_wrong_before_anything_is_saved(

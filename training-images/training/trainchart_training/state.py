@@ -72,5 +72,7 @@ def _check_optimizer(optimizer: Any) -> None:
             "the program's optimizer clips gradients itself, replica by replica and before they are averaged:"
             " use the hyperparameter clipNorm instead"
         )
+    if getattr(optimizer, "use_ema", False):
+        raise TrainingError("the program's optimizer keeps moving averages of the weights, which is not supported")
     if getattr(optimizer, "loss_scale_factor", None) or hasattr(optimizer, "inner_optimizer"):
         raise TrainingError("the program's optimizer scales the loss, which is not supported: use mixed_bfloat16")
