@@ -382,8 +382,12 @@ def test_another_strategy_goes_on_with_the_same_checkpoint(trainer: Trainer) -> 
 
 def test_a_folder_that_was_copied_elsewhere_can_be_restored(trainer: Trainer, tmp_path: Path) -> None:
     assert trainer.run(max_steps=20) == 0
+    import tensorflow as tf
+
     moved = Trainer(tmp_path / "moved")
     shutil.copytree(trainer.folder, moved.folder)
+    shutil.rmtree(trainer.folder)
+    assert tf.train.latest_checkpoint(str(moved.folder)) == str(moved.folder / "ckpt-20")
     assert moved.run(max_steps=40) == 0
     assert moved.steps() == [40, 20]
 

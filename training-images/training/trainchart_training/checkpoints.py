@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -132,7 +133,9 @@ class Checkpoints:
         steps = self.steps()
         for step in catalogue.find_expired(steps, self._keep):
             self._remove_quietly(step)
-        kept = [self.path(step) for step in sorted(steps[: self._keep])]
+        # TensorFlow keeps names as they are where the folder is absolute, else it makes them relative to the folder.
+        name = catalogue.prefix if Path(self._folder).is_absolute() else self.path
+        kept = [name(step) for step in sorted(steps[: self._keep])]
         try:
             tf.compat.v1.train.update_checkpoint_state(self._folder, kept[-1], kept)
         except _FILE_ERRORS as error:
