@@ -88,7 +88,7 @@ def evaluate(training: Training, settings: Hyperparameters, place: Place) -> int
     log.info("waiting for checkpoints in %s", place.checkpoints_dir)
     while not evaluator.look():
         time.sleep(POLL_SECONDS)
-    log.info("final %s", describe_metrics(evaluator.last_step, evaluator.last_metrics))
+    log.info("final %s at step %d", describe_metrics(evaluator.last_metrics), evaluator.last_step)
     return 0
 
 
@@ -126,7 +126,7 @@ class Evaluator:
                 return
             self._done[step] = self._measure()
             self._book.add(step, self._done[step])
-            log.info("%s", describe_metrics(step, self._done[step]))
+            log.info("step %d  %s", step, describe_metrics(self._done[step]))
             write_scalars(self._summaries, step, self._done[step])
         self.last_step, self.last_metrics = step, self._done[step]
         rate = self._measure.examples / (time.monotonic() - started)
@@ -141,5 +141,5 @@ class Evaluator:
             return False
 
 
-def describe_metrics(step: int, metrics: Mapping[str, float]) -> str:
-    return "  ".join([f"step {step}", *(f"{name} {value:.4f}" for name, value in metrics.items())])
+def describe_metrics(metrics: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())

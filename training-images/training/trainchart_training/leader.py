@@ -172,7 +172,7 @@ class Leader:
         self._measure = self._measure or Measure(self._training, self._settings, model)
         measured = self._measure()
         self._book.add(step, measured)
-        log.info("evaluated %s", describe_metrics(step, measured))
+        log.info("evaluated step %d  %s", step, describe_metrics(measured))
         # Named apart from the loss of the training.
         self._metrics = {f"test_{name}": value for name, value in measured.items()}
         write_scalars(self._summaries, step, self._metrics)
