@@ -1,53 +1,78 @@
-"""The program: `python -m mnist.train` plays the part that TF_CONFIG gives this process, or trains alone.
-
-Turns every failure into an exit code: 2 wrong settings, 1 training cannot go on, 75 a peer was lost.
-"""
+"""The program: what is learned from which digits. Where it runs, and with whom, is the model spec's business."""
 
 from __future__ import annotations
 
-import dataclasses
-import logging
-import os
-import sys
-import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from mnist.hyperparameters import SettingsError
-from mnist.settings import Settings, read_settings
+import keras
+import tensorflow as tf
 
-log = logging.getLogger("mnist.train")
+from mnist.data import read_digits, split_digits
+from trainchart_training import Hyperparameters, Shard, Training, train
 
-
-def main() -> None:
-    try:
-        settings = read_settings(os.environ)
-    except SettingsError as error:
-        print(f"mnist.train: {error}", file=sys.stderr)
-        sys.exit(2)
-    _start_log()
-    settings = _with_folders(settings)
-    task = settings.task
-    log.info("%s %d: loading TensorFlow; %s", task.type, task.index, settings.hyperparameters)
-    # TensorFlow takes seconds to import, so wrong settings are refused and a sign of life is given before.
-    from mnist.roles import run_task
-
-    run_task(settings)
+layers = keras.layers
 
 
-def _start_log() -> None:
-    """Print this program's lines from INFO on; TensorFlow's own, hundreds at that level, from WARNING on."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
-    ours = logging.getLogger("mnist")
-    ours.addHandler(handler)
-    ours.setLevel(logging.INFO)
-    ours.propagate = False
+@dataclass(frozen=True)
+class Settings(Hyperparameters):
+    learning_rate: float = 0.05
 
 
-def _with_folders(settings: Settings) -> Settings:
-    """Fill in the folders nobody named: a fresh one, since this process then trains alone."""
-    checkpoints = settings.checkpoints_dir or tempfile.mkdtemp(prefix="mnist-")
-    return dataclasses.replace(settings, checkpoints_dir=checkpoints, log_dir=settings.log_dir or f"{checkpoints}/logs")
+def build_model(settings: Settings) -> keras.Model:
+    """Return two convolutions and a dense layer on raw pixels: uint8 images [n, 28, 28] in, ten logits out."""
+    return keras.Sequential(
+        [
+            keras.Input((28, 28), dtype="uint8"),
+            layers.Rescaling(1 / 255),
+            layers.Reshape((28, 28, 1)),
+            layers.Conv2D(16, 3, activation="relu", kernel_initializer="he_normal"),
+            layers.MaxPooling2D(),
+            layers.Conv2D(32, 3, activation="relu", kernel_initializer="he_normal"),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dense(64, activation="relu", kernel_initializer="he_normal"),
+            layers.Dense(10, kernel_initializer="he_normal"),
+        ],
+        name="mnist",
+    )
+
+
+def read_examples(split: str, shard: Shard, settings: Settings) -> tf.data.Dataset:
+    training, held_out = split_digits(read_digits())
+    digits = training if split == "train" else held_out
+    mine = slice(shard.index, None, shard.count)
+    return tf.data.Dataset.from_tensor_slices((digits.images[mine], digits.labels[mine]))
+
+
+def shift(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Move a batch by up to two pixels each way: 4,000 digits are few, and a moved digit is as good as a new one."""
+    padded = tf.pad(images, [[0, 0], [2, 2], [2, 2]])
+    row, column = tf.unstack(tf.random.uniform([2], maxval=5, dtype=tf.int32))
+    return padded[:, row : row + 28, column : column + 28], labels
+
+
+def build_optimizer(settings: Settings) -> keras.Optimizer:
+    """Let the rate fall to 0: workers compute from weights that others have changed since, and that noise settles."""
+    rate = keras.optimizers.schedules.CosineDecay(settings.learning_rate, settings.max_steps)
+    return keras.optimizers.SGD(rate, momentum=0.8)
+
+
+def serve(model: keras.Model, images: tf.Tensor) -> Mapping[str, tf.Tensor]:
+    return {"probabilities": tf.nn.softmax(model(images, training=False))}
 
 
 if __name__ == "__main__":
-    main()
+    train(
+        Training(
+            model=build_model,
+            examples=read_examples,
+            optimizer=build_optimizer,
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=lambda: [keras.metrics.SparseCategoricalAccuracy("accuracy")],
+            hyperparameters=Settings,
+            augment=shift,
+            serve=serve,
+            input_name="images",
+        )
+    )
