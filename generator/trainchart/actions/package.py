@@ -36,7 +36,16 @@ def package_chart(
     allow_drift: bool = False,
     environment: Mapping[str, str],
 ) -> PackagedChart:
-    """Pack the chart at `chart` into the folder `destination`.
+    """Pack the chart at `chart` into the folder `destination`; raises what build_archive raises."""
+    archive = build_archive(chart, engine=engine, allow_drift=allow_drift, environment=environment)
+    path = destination / archive.filename
+    _require_same_identity(path, archive)
+    write_file(path, archive.data)
+    return PackagedChart(path, archive)
+
+
+def build_archive(chart: Path, *, engine: str, allow_drift: bool, environment: Mapping[str, str]) -> ChartArchive:
+    """Pack the chart at `chart` in memory.
 
     Raises RenderError where it does not render with its own values, and ChecksFailed where files differ from
     trainchart.lock.yaml and `allow_drift` is off.
@@ -46,10 +55,7 @@ def package_chart(
         _require_no_drift(chart, files)
     archive = pack_chart(files, _read_build_info(chart, environment))
     find_engine(engine).render(chart, release=archive.name[:50].rstrip("-"))
-    path = destination / archive.filename
-    _require_same_identity(path, archive)
-    write_file(path, archive.data)
-    return PackagedChart(path, archive)
+    return archive
 
 
 def _require_same_identity(path: Path, archive: ChartArchive) -> None:
