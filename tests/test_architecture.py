@@ -19,7 +19,7 @@ MODULES = sorted(module for root in (PACKAGE, RUNTIME, LAUNCHER, CONTROLLER) for
 
 LONGEST_MODULE = 400
 IMPURE = {"os", "subprocess", "socket", "tempfile", "random", "time", "shutil", "threading", "asyncio", "pathlib"}
-PURE_FOLDERS = {"spec", "plan", "scaffold", "render", "check", "archive"}
+PURE_FOLDERS = {"spec", "plan", "scaffold", "render", "check", "archive", "compare"}
 PURE_FILES = {
     "local/plan.py",
     "rendering.py",

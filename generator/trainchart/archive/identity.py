@@ -12,6 +12,7 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
+from dataclasses import replace
 
 from trainchart.archive.chart_file import CHART_FILE, ChartFile, parse_chart_file
 from trainchart.archive.ignore import drop_ignored
@@ -21,6 +22,13 @@ def compute_identity(files: Mapping[str, bytes]) -> str:
     """Return the identity (64 hexadecimal digits) of a chart. Raises ToolError if `files` are none."""
     chart = parse_chart_file(files)
     return identity_of_kept(chart, drop_ignored(files))
+
+
+def compute_identity_without_version(files: Mapping[str, bytes]) -> str:
+    """Return what tells whether two versions of a chart differ in anything but their version."""
+    chart = parse_chart_file(files)
+    unversioned = replace(chart, data={**chart.data, "version": ""})
+    return identity_of_kept(unversioned, drop_ignored(files))
 
 
 def identity_of_kept(chart: ChartFile, kept: Mapping[str, bytes]) -> str:

@@ -32,6 +32,7 @@ COMMAND_MODULES = (
     "wait",
     "control",
     "package",
+    "diff",
     "publish",
     "plan",
     "explain",
