@@ -86,6 +86,11 @@ def fetch_files(repository: Repository, name: str, version: str) -> Mapping[str,
     return parse_archive(fetched.data).files
 
 
+def nothing_published(repository: Repository, name: str) -> RepositoryNotFound:
+    """Return the error for a chart of which there is no version."""
+    return RepositoryNotFound(f"{repository.url} has no version of {name}", hint="check the name and the address")
+
+
 def _read_old(name: str, against: Against, environment: Mapping[str, str]) -> _Old:
     if against.text and Path(against.text).exists():
         files = read_chart_files(Path(against.text))
@@ -116,7 +121,5 @@ def _read_published(name: str, against: Against, environment: Mapping[str, str])
             return _Old(f"{repository.reference(name, against.text)}", files, values_sets(files))
         last = fetch_last(repository, name)
         if last is None:
-            raise RepositoryNotFound(
-                f"{repository.url} has no version of {name}", hint="check the address; or this is the first version"
-            )
+            raise nothing_published(repository, name)
         return _Old(repository.reference(name, last[0]), last[1], values_sets(last[1]))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainchart.actions.package import build_archive
+from trainchart.actions.package import build_archive, sign_archive
 from trainchart.actions.repository_access import Address, open_repository
 from trainchart.host.files import read_bytes
 from trainchart.host.helm_input import require_chart
@@ -25,26 +25,40 @@ class PublishedChart:
 
 
 def publish_chart(
-    chart: Path, to: Address, *, engine: str = "auto", allow_drift: bool = False, environment: Mapping[str, str]
+    chart: Path,
+    to: Address,
+    *,
+    engine: str = "auto",
+    allow_drift: bool = False,
+    sign: str = "",
+    environment: Mapping[str, str],
 ) -> PublishedChart:
     """Publish the chart at `chart`; an archive's bytes as they are, with the .prov beside it.
+
+    Where a key to `sign` with is named, a .prov file is made anew.
 
     Raises VersionConflict where the version has other content there, another PublishError where the repository
     cannot be used, and what package_chart raises where the chart is not fit to be packed.
     """
-    upload = read_upload(chart, engine=engine, allow_drift=allow_drift, environment=environment)
+    if chart.is_dir():
+        archive = build_archive(chart, engine=engine, allow_drift=allow_drift, environment=environment)
+        upload = prepare_upload(archive.data, created=utc_now())
+    else:
+        upload = _read_upload(chart)
+    if sign:
+        upload = replace(upload, provenance=sign_archive(upload.archive, sign, environment))
     with open_repository(to, environment) as repository:
         publication = publish_upload(repository, upload)
     return PublishedChart(upload.archive.name, upload.archive.version, upload.archive.identity, publication)
 
 
-def read_upload(chart: Path, *, engine: str, allow_drift: bool, environment: Mapping[str, str]) -> Upload:
-    """Return what is to be published of a chart folder or archive."""
-    require_chart(chart)
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if chart.is_dir():
-        archive = build_archive(chart, engine=engine, allow_drift=allow_drift, environment=environment)
-        return prepare_upload(archive.data, created=now)
-    signature = chart.with_name(f"{chart.name}.prov")
+def utc_now() -> str:
+    """Return the time in RFC 3339."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _read_upload(archive: Path) -> Upload:
+    require_chart(archive)
+    signature = archive.with_name(f"{archive.name}.prov")
     provenance = read_bytes(signature) if signature.is_file() else None
-    return prepare_upload(read_bytes(chart), created=now, provenance=provenance)
+    return prepare_upload(read_bytes(archive), created=utc_now(), provenance=provenance)

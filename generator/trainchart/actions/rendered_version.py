@@ -12,7 +12,7 @@ from trainchart.archive.identity import build_tar
 from trainchart.archive.ignore import drop_ignored
 from trainchart.compare.chart import RenderedVersion
 from trainchart.errors import RenderError
-from trainchart.host.helm import HelmEngine
+from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.rendering import Rendering, ValueOverrides
 
 _RELEASE = "release"
@@ -38,6 +38,13 @@ def render_version(helm: HelmEngine, files: Mapping[str, bytes], values: Mapping
             except RenderError as error:
                 renderings[name] = "; ".join([error.message, *map(str, error.problems)])
     return RenderedVersion(chart.version, files, renderings)
+
+
+def require_rendering(files: Mapping[str, bytes], engine: str) -> None:
+    """Raise RenderError where a chart does not render with its own values."""
+    refusal = render_version(find_engine(engine), files, {"": ""}).renderings[""]
+    if isinstance(refusal, str):
+        raise RenderError(refusal, hint="see what is wrong with: trainchart check")
 
 
 def _is_values(path: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.package import SignOption
 
 ToOption = Annotated[
     str,
@@ -38,6 +39,7 @@ def publish(
     allow_drift: Annotated[
         bool, typer.Option("--allow-drift", help="Publish even if files differ from trainchart.lock.yaml.")
     ] = False,
+    sign: SignOption = "",
     format_: FormatOption = Format.text,
 ) -> None:
     """Publish a chart. The same content again is success, other content under that version is refused.
@@ -50,7 +52,9 @@ def publish(
     from trainchart.actions.publish import publish_chart
     from trainchart.actions.repository_access import Address
 
-    done = publish_chart(chart, Address(to, plain_http), engine=engine, allow_drift=allow_drift, environment=os.environ)
+    done = publish_chart(
+        chart, Address(to, plain_http), engine=engine, allow_drift=allow_drift, sign=sign, environment=os.environ
+    )
     publication = done.publication
     if format_ is Format.json:
         print_json(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.archive.chart_file import CHART_FILE
-from trainchart.archive.identity import compute_identity_without_version
+from trainchart.archive.identity import CHANGELOG_FILE, compute_released_identity
 from trainchart.archive.ignore import drop_ignored
 from trainchart.compare.effect import Effect, ObjectChange, find_changes, removed_names
 from trainchart.compare.schema import KeyChange, Turn, compare_schemas
@@ -73,7 +73,7 @@ class ChartChanges:
 
 def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges:
     """Return what differs between two versions of a chart."""
-    if compute_identity_without_version(old.files) == compute_identity_without_version(new.files):
+    if compute_released_identity(old.files) == compute_released_identity(new.files):
         return ChartChanges(old.version)
     objects: dict[str, tuple[ObjectChange, ...]] = {}
     refused: dict[str, str] = {}
@@ -112,7 +112,7 @@ def _defaults(files: Mapping[str, bytes]) -> Mapping[str, Any]:
 
 def _changed_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> tuple[str, ...]:
     before, after = drop_ignored(old), drop_ignored(new)
-    changed = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    changed = sorted(path for path in {*before, *after} - {CHANGELOG_FILE} if before.get(path) != after.get(path))
     only_chart = [path for path in changed if path != CHART_FILE]
     # Chart.yaml always differs, by its version; it is named where nothing else says what has changed.
     return tuple(only_chart or changed)

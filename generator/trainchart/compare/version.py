@@ -20,15 +20,18 @@ class Bump(enum.IntEnum):
 
 
 def next_version(last: str, bump: Bump, *, at_least: Bump = Bump.none, pre_release: str = "") -> str:
-    """Return the version after `last`; `last` itself where nothing has changed and no more is asked for.
+    """Return the version after `last`; `last` itself where nothing has changed.
 
-    `at_least` raises the bump and never lowers it. `pre_release` (like dev.12+g1a2b3c) gives a version before the next
-    one. Raises PlanError where it is not fit to stand in a version.
+    `at_least` raises the bump of what has changed, and never lowers it. `pre_release` (like dev.12+g1a2b3c) gives a
+    version before the next one. Raises PlanError where it is not fit to stand in a version.
     """
-    raised = max(bump, at_least)
-    if raised is Bump.none:
+    if bump is Bump.none:
         return last
-    core = raise_version(last, raised.name)
+    return with_pre_release(raise_version(last, max(bump, at_least).name), pre_release)
+
+
+def with_pre_release(core: str, pre_release: str) -> str:
+    """Return a version before `core`; `core` itself where `pre_release` is empty. Raises PlanError."""
     version = f"{core}-{pre_release}" if pre_release else core
     if not is_chart_version(version):
         raise PlanError(

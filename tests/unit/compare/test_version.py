@@ -19,7 +19,7 @@ from trainchart.errors import PlanError
         ("0.1.0", Bump.major, Bump.none, "", "1.0.0"),
         ("1.2.3", Bump.patch, Bump.minor, "", "1.3.0"),
         ("1.2.3", Bump.major, Bump.patch, "", "2.0.0"),
-        ("1.2.3", Bump.none, Bump.major, "", "2.0.0"),
+        ("1.2.3", Bump.none, Bump.major, "", "1.2.3"),
         ("1.2.3", Bump.minor, Bump.none, "dev.12+g1a2b3c", "1.3.0-dev.12+g1a2b3c"),
         ("1.2.3", Bump.none, Bump.none, "dev.12", "1.2.3"),
         ("1.3.0-rc.1", Bump.patch, Bump.none, "", "1.3.0"),
