@@ -48,9 +48,9 @@ def release(
     ] = "auto",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Publish the next version of a model's chart, decided from what changed since the last one; run twice, once.
+    """Publish the next version of a model's chart, decided from what changed since the last one.
 
-    The chart says what changed in its CHANGELOG.md. Nothing in this folder is written.
+    Where nothing has changed, nothing is done. The chart says what is new in its CHANGELOG.md; no file here is written.
 
     Example: trainchart release mnist --to oci://registry.example.com/charts
     """
