@@ -67,6 +67,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def test_what_is_not_there_is_an_answer(repository: Repository, name: str) -> None:
     assert repository.list_versions(name) == ()
+    assert repository.find_versions(name) == ()
     assert repository.fetch(name, "1.0.0") is None
 
 
@@ -113,7 +114,7 @@ def test_versions_are_listed_with_what_is_known(repository: Repository, name: st
     versions = ("1.0.0", "1.1.0-dev.12+g1a2b3c", "0.9.0")
     done = {version: publish_upload(repository, upload(version, version, name=name)) for version in versions}
     listed = {found.version: found for found in repository.list_versions(name)}
-    assert set(listed) == set(versions)
+    assert set(listed) == set(versions) == set(repository.find_versions(name))
     for version, publication in done.items():
         assert listed[version].digest == publication.digest
         assert listed[version].created.startswith("2026-01-01T00:00:00")

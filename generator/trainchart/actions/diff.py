@@ -72,7 +72,7 @@ def compare_files(
 
 def fetch_last(repository: Repository, name: str) -> tuple[str, Mapping[str, bytes]] | None:
     """Return the last published version of a chart and its files; None where there is none."""
-    version = last_version(found.version for found in repository.list_versions(name))
+    version = last_version(repository.find_versions(name))
     return (version, fetch_files(repository, name, version)) if version else None
 
 

@@ -67,4 +67,6 @@ def read_installed(api: KubernetesApi, name: str, namespace: str) -> HelmRelease
         return parse_release(record)
     except HelmRecordError as error:
         kind = Conflict if "another helm command" in str(error) else ClusterError
-        raise kind(f"cannot change {name}: {error}", hint=f"see: helm history {name} -n {namespace}") from error
+        raise kind(
+            f"cannot use what Helm keeps of {name}: {error}", hint=f"see: helm history {name} -n {namespace}"
+        ) from error

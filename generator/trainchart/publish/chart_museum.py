@@ -33,6 +33,9 @@ class ChartMuseumRepository:
     def reference(self, name: str, version: str) -> str:
         return f"{self._files}/{quote(f'{name}-{version}.tgz')}"
 
+    def find_versions(self, name: str) -> tuple[str, ...]:
+        return tuple(found.version for found in self.list_versions(name))
+
     def list_versions(self, name: str) -> tuple[PublishedVersion, ...]:
         what = f"list the versions of {name}"
         answer = self._client.send("GET", f"{self._api}/{quote(name)}", what=what)

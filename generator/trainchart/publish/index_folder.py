@@ -51,6 +51,9 @@ class IndexRepository:
     def reference(self, name: str, version: str) -> str:
         return f"{self.url}/{name}-{version}.tgz"
 
+    def find_versions(self, name: str) -> tuple[str, ...]:
+        return tuple(found.version for found in self.list_versions(name))
+
     def list_versions(self, name: str) -> tuple[PublishedVersion, ...]:
         return tuple(read_entry(entry) for entry in find_entries(self._read_index(), name))
 

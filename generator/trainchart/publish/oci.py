@@ -44,9 +44,11 @@ class OciRepository:
     def reference(self, name: str, version: str) -> str:
         return f"{self.url}/{name}:{version_tag(version)}"
 
+    def find_versions(self, name: str) -> tuple[str, ...]:
+        return tuple(filter(is_chart_version, map(tag_version, self._list_tags(name))))
+
     def list_versions(self, name: str) -> tuple[PublishedVersion, ...]:
-        versions = [tag_version(tag) for tag in self._list_tags(name) if is_chart_version(tag_version(tag))]
-        found = [self._describe(name, version) for version in versions]
+        found = [self._describe(name, version) for version in self.find_versions(name)]
         return tuple(version for version in found if version is not None)
 
     def fetch(self, name: str, version: str) -> FetchedArchive | None:

@@ -70,6 +70,9 @@ class Repository(Protocol):
     def reference(self, name: str, version: str) -> str:
         """Return what names one version for `helm pull` or for a person."""
 
+    def find_versions(self, name: str) -> tuple[str, ...]:
+        """Return which versions are published of the chart `name`, in no order, in as few requests as there can be."""
+
     def list_versions(self, name: str) -> tuple[PublishedVersion, ...]:
         """Return what is published of the chart `name`, in no order; nothing where it is not there."""
 
