@@ -50,7 +50,8 @@ def test_an_archive_goes_as_it_is_with_its_signature(plain_chart: Path, tmp_path
         done = run("publish", archive, *to)
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[:2] == [f"oci://{host}/charts/plain:1.2.3", "  published"]
-        assert "with the same content" in run("publish", plain_chart, *to).stdout
+        again = run("publish", plain_chart, *to, "--format", "json")
+        assert (json.loads(again.stdout)["isNew"], json.loads(again.stdout)["isSigned"]) == (False, True)
     published = run("publish", archive, "--to", tmp_path / "repository")
     assert published.returncode == 0, published.stderr
     assert (tmp_path / "repository" / archive.name).read_bytes() == archive.read_bytes()

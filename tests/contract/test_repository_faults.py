@@ -239,6 +239,22 @@ def test_a_web_folder_with_a_password(tmp_path: Path) -> None:
             repository.list_versions("demo")
 
 
+def test_a_server_that_calls_an_archive_an_encoding(tmp_path: Path) -> None:
+    """As Apache does with files that end in .tgz."""
+    with serve_web_folder(tmp_path / "data") as host, proxied(host) as proxy:
+        through, mine = Through("web folder", proxy), upload("1.0.0")
+        with through.directly() as repository:
+            publish_upload(repository, mine)
+        answer = Reply(200, {"Content-Encoding": "x-gzip"}, mine.archive.data)
+        gzipped = Reply(200, {"Content-Encoding": "gzip"}, mine.archive.data)
+        for reply in (answer, gzipped):
+            proxy.restart(lambda seen, reply=reply: reply if seen.path.endswith(".tgz") else None)
+            with through.opened() as repository:
+                fetched = repository.fetch("demo", "1.0.0")
+            assert fetched is not None
+            assert fetched.data == mine.archive.data
+
+
 def test_a_folder_that_is_not_there_on_the_server(tmp_path: Path) -> None:
     with serve_web_folder(tmp_path / "data") as host:
         address = Address(f"http://{host}/nowhere/deep", plain_http=True)

@@ -65,6 +65,7 @@ def publish(
                 "digest": publication.digest,
                 "reference": publication.reference,
                 "isNew": publication.is_new,
+                "isSigned": publication.is_signed,
             }
         )
         return
@@ -72,3 +73,4 @@ def publish(
     print(f"  {'published' if publication.is_new else 'was published before, with the same content'}")
     print(f"  identity  sha256:{done.identity}")
     print(f"  digest    {publication.digest}")
+    print(f"  signature {'there' if publication.is_signed else 'none'}")

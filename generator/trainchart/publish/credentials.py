@@ -42,7 +42,9 @@ def find_registry_login(text: str, host: str) -> Credentials | None:
     """Return what a registry file of docker or helm holds for `host`. Raises PublishError where it is damaged."""
     found = _parse(text).get("auths")
     logins = found if isinstance(found, Mapping) else {}
-    for login in filter(None, map(logins.get, _keys(host))):
+    for login in map(logins.get, _keys(host)):
+        if not isinstance(login, Mapping):
+            continue
         if login.get("auth"):
             return _decode(str(login["auth"]), host)
         if login.get("username"):

@@ -60,7 +60,9 @@ class HttpClient:
         self.credentials = credentials
         self._origin = _origin(base)
         timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
-        self._client = httpx2.Client(timeout=timeout, headers={"User-Agent": "trainchart"})
+        # An archive is gzip by itself; a server that says so in Content-Encoding must not have it unpacked on the way.
+        headers = {"User-Agent": "trainchart", "Accept-Encoding": "identity"}
+        self._client = httpx2.Client(timeout=timeout, headers=headers)
 
     def __enter__(self) -> HttpClient:
         return self
@@ -128,7 +130,7 @@ class HttpClient:
         end = time.monotonic() + ANSWER_SECONDS
         parts: list[bytes] = []
         size = 0
-        for part in response.iter_bytes():
+        for part in response.iter_raw():
             size += len(part)
             if size > BODY_LIMIT:
                 raise PublishError(f"cannot {what}: {self.base} answers with more than {BODY_LIMIT} bytes")

@@ -58,6 +58,8 @@ class Publication:
     digest: str
     reference: str
     """What `helm pull` or `helm install` takes."""
+    is_signed: bool = False
+    """A .prov file is there; an earlier publication may have had none."""
 
 
 class Repository(Protocol):
@@ -109,7 +111,7 @@ def publish_upload(repository: Repository, upload: Upload) -> Publication:
     there = repository.fetch(archive.name, archive.version)
     if there is not None:
         require_same(reference, there, archive)
-        return Publication(False, there.digest, reference)
+        return Publication(False, there.digest, reference, there.provenance is not None)
     repository.add(upload)
     there = repository.fetch(archive.name, archive.version)
     if there is None:
@@ -117,7 +119,7 @@ def publish_upload(repository: Repository, upload: Upload) -> Publication:
             f"{reference} was accepted, but is not there to be read", hint="run it again; nothing is lost by that"
         )
     require_same(reference, there, archive)
-    return Publication(True, there.digest, reference)
+    return Publication(True, there.digest, reference, there.provenance is not None)
 
 
 def require_same(reference: str, there: FetchedArchive, archive: ChartArchive) -> None:

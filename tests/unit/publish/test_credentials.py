@@ -29,7 +29,7 @@ ADA = "YWRhOnNlOmNyZXQ="  # ada:se:cret
     ],
 )
 def test_a_login_is_found_by_its_host(key: str, host: str) -> None:
-    text = json.dumps({"auths": {key: {"auth": ADA}, "other.example.com": {"auth": "eDp5"}}})
+    text = json.dumps({"auths": {key: {"auth": ADA}, "other.example.com": {"auth": "eDp5"}, "nobody.example.com": "?"}})
     assert find_registry_login(text, host) == Credentials("ada", "se:cret")
     assert find_registry_login(text, "nobody.example.com") is None
 
