@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from chart_servers import find_server
 from trainchart.archive.read import parse_archive
 
 ROOT = Path(__file__).parent.parent.parent
@@ -169,21 +170,13 @@ def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
 @pytest.fixture
 def gnupg() -> Iterator[dict[str, str]]:
     """A home of gpg with a key without passphrase; its path is short, since gpg's agent listens there."""
+    gpg = find_server("gpg")
     with tempfile.TemporaryDirectory(prefix="gpg-") as folder:
         environment = {**os.environ, "GNUPGHOME": folder}
-        key = [
-            "--batch",
-            "--passphrase",
-            "",
-            "--quick-generate-key",
-            "Ada <ada@example.com>",
-            "rsa2048",
-            "sign",
-            "never",
-        ]
+        make_key = [gpg, "--batch", "--passphrase", "", "--quick-generate-key", "Ada <ada@example.com>"]
         try:
-            subprocess.run(["gpg", *key], env=environment, check=True, capture_output=True)
-            exported = subprocess.run(["gpg", "--export"], env=environment, check=True, capture_output=True)
+            subprocess.run([*make_key, "rsa2048", "sign", "never"], env=environment, check=True, capture_output=True)
+            exported = subprocess.run([gpg, "--export"], env=environment, check=True, capture_output=True)
             Path(folder, "exported.gpg").write_bytes(exported.stdout)
             yield {"GNUPGHOME": folder}
         finally:

@@ -12,6 +12,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+import pytest
+
 from chart_museum_stand_in import Museum, MuseumHandler
 
 USER = "ada"
@@ -22,10 +24,10 @@ _DEADLINE_SECONDS = 30.0
 
 
 def find_server(name: str) -> str:
-    """Return the path of a server program. Raises FileNotFoundError where Debian's package is not installed."""
+    """Return the path of a program; the test is skipped where Debian's package is not installed."""
     program = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
     if program is None:
-        raise FileNotFoundError(f"there is no {name}; apt-get install it")
+        pytest.skip(f"there is no {name}; apt-get install it")
     return program
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
@@ -147,8 +148,6 @@ def _field_lines(field: FieldChange) -> Iterator[tuple[str, str]]:
 
 
 def _shorten(value: Any) -> str:
-    import json
-
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     line = " ".join(text.split())
     return line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…"

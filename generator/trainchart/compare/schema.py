@@ -60,7 +60,8 @@ class _Comparison:
                 return
             self.visited.add(references)
         old, new = _follow(old, self.old_root), _follow(new, self.new_root)
-        if old == new and not self._has_references(old):
+        # The same text may refer to definitions that differ.
+        if old == new and "'$ref'" not in repr(old):
             return
         if not isinstance(old, Mapping) or not isinstance(new, Mapping):
             yield from _compare_words(path, old, new)
@@ -77,22 +78,21 @@ class _Comparison:
         for key in sorted({*old, *new} - _IGNORED - _BELOW):
             yield from self._compare_keyword(path, key, old.get(key), new.get(key))
 
-    def _has_references(self, schema: Any) -> bool:
-        return '"$ref"' in str(schema) or "'$ref'" in str(schema)
-
     def _compare_properties(self, path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
         before, after = old.get("properties") or {}, new.get("properties") or {}
         for key in sorted({*before, *after}):
             below = f"{path}.{key}" if path else key
-            if key not in after:
-                # Where any key is taken, this one still is.
-                if new.get("additionalProperties", True) is False:
-                    yield KeyChange(below, Turn.removed)
-            elif key not in before:
-                if old.get("additionalProperties", True) is False:
-                    yield KeyChange(below, Turn.added)
+            # A key without a schema of its own has that of all other keys.
+            was, becomes = (
+                mine[key] if key in mine else whole.get("additionalProperties", True)
+                for mine, whole in ((before, old), (after, new))
+            )
+            if becomes is False:
+                yield KeyChange(below, Turn.removed)
+            elif was is False:
+                yield KeyChange(below, Turn.added)
             else:
-                yield from self.compare(below, before[key], after[key])
+                yield from self.compare(below, was, becomes)
 
     def _compare_required(self, path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
         before, after = set(old.get("required") or ()), set(new.get("required") or ())
@@ -126,10 +126,16 @@ class _Comparison:
 
 def _compare_words(path: str, old: Any, new: Any) -> Iterator[KeyChange]:
     """Compare where a schema is true (anything) or false (nothing)."""
-    if old is new or (old is True and new == {}) or (new is True and old == {}):
+    if old is new or all(
+        schema is True or (schema is not False and not set(schema) - _IGNORED) for schema in (old, new)
+    ):
         return
     is_wider = new is True or old is False
     yield KeyChange(path, Turn.widened if is_wider else Turn.narrowed, "other keys" if path.endswith(".*") else "")
+
+
+def _takes_all(schema: Any) -> bool:
+    return schema is True or (isinstance(schema, Mapping) and not set(schema) - _IGNORED)
 
 
 def _compare_types(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:

@@ -164,6 +164,7 @@ def _find_block(text: str, layout: _Layout | None, chart: str) -> _Block | None:
             start = header.end() + 1
             dash = re.compile(r"^ *(?=- )", re.MULTILINE).search(text, start, end)
             if dash is None or dash.start() != start:
+                # No list stands there: a text that is no entry has the whole index parsed.
                 return _Block(start, ("",), "")
             starts = [found.start() for found in re.finditer(rf"(?m)^{dash[0]}- ", text[start:end])]
             block = text[start:end]
