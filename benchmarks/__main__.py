@@ -20,6 +20,7 @@ from benchmarks.lifecycle import measure_lifecycle
 from benchmarks.measure import Row
 from benchmarks.page import dump_section, replace_sections
 from benchmarks.peers import measure_peers
+from benchmarks.publishing import measure_publishing
 from benchmarks.scale import measure_scale
 from testcluster.machine import find_obstacle
 from testcluster.programs import find_program
@@ -73,6 +74,7 @@ BENCHES = {
     ),
     "library": Bench("The training library", lambda _: measure_library()),
     "peers": Bench("Beside others", lambda _: measure_peers(find_program("helm-4"))),
+    "publishing": Bench("Publish into a large index", lambda _: measure_publishing(find_program("helm-4"))),
     "lifecycle": Bench("The life of a run", measure_lifecycle, needs_cluster=True),
     "scale": Bench("Scale", measure_scale, needs_cluster=True),
 }

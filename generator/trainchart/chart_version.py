@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import semver
 
 
 def is_chart_version(text: str) -> bool:
     """Tell whether `text` is a SemVer 2 version, as Helm demands of a chart."""
     return semver.Version.is_valid(text)
+
+
+def version_key(text: str) -> Any:
+    """Return what sorts versions, the oldest first; what only tells builds apart decides last."""
+    parsed = semver.Version.parse(text)
+    return parsed, parsed.build or ""
+
+
+def base_version(text: str) -> str:
+    """Return a version without pre-release and build."""
+    return str(semver.Version.parse(text).finalize_version())
+
+
+def raise_version(text: str, part: str) -> str:
+    """Return the next version with `part` (major, minor or patch) raised.
+
+    A pre-release of such a version is followed by that version itself: 2.0.0-rc.1 by 2.0.0, whatever part is raised,
+    as long as its numbers say at least as much.
+    """
+    return str(semver.Version.parse(text).next_version(part))

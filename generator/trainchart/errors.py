@@ -6,7 +6,12 @@
   * RenderError (5): templates or values do not render
   * ChecksFailed (6): findings of severity error
   * ToolError (7): an outside tool or file is missing or failed
-  * PublishError (8): a chart could not be published
+  * PublishError (8): a chart repository answered with an error, or what it holds makes no sense
+    * RepositoryNotFound: the repository answered, and it is not there
+    * RepositoryUnauthorized: the repository does not know who asks
+    * RepositoryForbidden: the repository knows who asks, and refuses
+    * RepositoryUnreachable: no answer, so nothing is known
+    * VersionConflict: the version is published with other content
   * ClusterError (9): the Kubernetes API answered with an error, or what it holds makes no sense
     * NotFound: the API answered, and it is not there
     * Unauthorized: the API does not know who asks
@@ -73,6 +78,26 @@ class ToolError(TrainchartError):
 
 class PublishError(TrainchartError):
     exit_code = 8
+
+
+class RepositoryNotFound(PublishError):
+    pass
+
+
+class RepositoryUnauthorized(PublishError):
+    pass
+
+
+class RepositoryForbidden(PublishError):
+    pass
+
+
+class RepositoryUnreachable(PublishError):
+    pass
+
+
+class VersionConflict(PublishError):
+    pass
 
 
 class ClusterError(TrainchartError):

@@ -10,12 +10,16 @@ from trainchart.actions.chart_input import read_chart_files
 from trainchart.archive.identity import compute_identity
 from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
+from trainchart.archive.provenance import build_statement
 from trainchart.archive.read import parse_archive
 from trainchart.errors import ChecksFailed, Problem, ToolError
 from trainchart.host.files import read_bytes, write_file
 from trainchart.host.git import read_commit
+from trainchart.host.gpg import clear_sign
 from trainchart.host.helm import find_engine
 
+PASSPHRASE = "TRAINCHART_PASSPHRASE"
+"""Variable with the passphrase of the key to sign with, where gpg's agent is not to ask for it."""
 SOURCE_DATE_EPOCH = "SOURCE_DATE_EPOCH"
 """See https://reproducible-builds.org/specs/source-date-epoch/."""
 
@@ -26,6 +30,7 @@ class PackagedChart:
 
     path: Path
     archive: ChartArchive
+    signature: Path | None = None
 
 
 def package_chart(
@@ -34,9 +39,32 @@ def package_chart(
     *,
     engine: str = "auto",
     allow_drift: bool = False,
+    sign: str = "",
     environment: Mapping[str, str],
 ) -> PackagedChart:
-    """Pack the chart at `chart` into the folder `destination`.
+    """Pack the chart at `chart` into the folder `destination`, with a .prov file where a key to `sign` with is named.
+
+    Raises what build_archive and sign_archive raise.
+    """
+    archive = build_archive(chart, engine=engine, allow_drift=allow_drift, environment=environment)
+    path = destination / archive.filename
+    _require_same_identity(path, archive)
+    provenance = sign_archive(archive, sign, environment) if sign else None
+    write_file(path, archive.data)
+    if provenance is None:
+        return PackagedChart(path, archive)
+    signature = path.with_name(f"{path.name}.prov")
+    write_file(signature, provenance)
+    return PackagedChart(path, archive, signature)
+
+
+def sign_archive(archive: ChartArchive, key: str, environment: Mapping[str, str]) -> bytes:
+    """Return the .prov file of an archive, signed by gpg with the key that `key` names. Raises ToolError."""
+    return clear_sign(build_statement(archive), key, passphrase=environment.get(PASSPHRASE))
+
+
+def build_archive(chart: Path, *, engine: str, allow_drift: bool, environment: Mapping[str, str]) -> ChartArchive:
+    """Pack the chart at `chart` in memory.
 
     Raises RenderError where it does not render with its own values, and ChecksFailed where files differ from
     trainchart.lock.yaml and `allow_drift` is off.
@@ -44,12 +72,9 @@ def package_chart(
     files = read_chart_files(chart)
     if not allow_drift:
         _require_no_drift(chart, files)
-    archive = pack_chart(files, _read_build_info(chart, environment))
+    archive = pack_chart(files, read_build_info(chart, files, environment))
     find_engine(engine).render(chart, release=archive.name[:50].rstrip("-"))
-    path = destination / archive.filename
-    _require_same_identity(path, archive)
-    write_file(path, archive.data)
-    return PackagedChart(path, archive)
+    return archive
 
 
 def _require_same_identity(path: Path, archive: ChartArchive) -> None:
@@ -78,13 +103,16 @@ def _require_no_drift(chart: Path, files: Mapping[str, bytes]) -> None:
         )
 
 
-def _read_build_info(chart: Path, environment: Mapping[str, str]) -> BuildInfo:
+def read_build_info(chart: Path, files: Mapping[str, bytes], environment: Mapping[str, str]) -> BuildInfo:
+    """Return what is to be said of where a chart comes from: the commit of `chart`, and the lock among its files."""
+    lock = parse_lock(files[LOCK_FILE].decode(errors="replace")) if LOCK_FILE in files else None
     # The repository that an archive happens to lie in is not where its content came from.
     commit = read_commit(chart) if chart.is_dir() else None
     epoch = _source_date(environment)
     if commit is None:
-        return BuildInfo(created_epoch=epoch)
+        return BuildInfo(created_epoch=epoch, lock=lock)
     return BuildInfo(
+        lock=lock,
         git_commit=commit.commit,
         is_dirty=commit.is_dirty,
         created_epoch=commit.committed_epoch if epoch is None else epoch,

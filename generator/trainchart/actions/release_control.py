@@ -33,7 +33,7 @@ def control_release(place: Place, release: str, verb: Verb) -> Controlled:
     """
     api, namespace = open_cluster(place)
     report = diagnose(*read_training(api, namespace, release))
-    installed = _read_installed(api, report)
+    installed = read_installed(api, report.key.release, report.key.namespace)
     change = decide_change(verb, report, installed)
     if change.refusal:
         raise Conflict(change.refusal, hint=change.hint)
@@ -50,8 +50,8 @@ def control_release(place: Place, release: str, verb: Verb) -> Controlled:
     return Controlled(report, change)
 
 
-def _read_installed(api: KubernetesApi, report: Report) -> HelmRelease:
-    name, namespace = report.key.release, report.key.namespace
+def read_installed(api: KubernetesApi, name: str, namespace: str) -> HelmRelease:
+    """Return what Helm keeps of the release `name`. Raises ClusterError of the kind that fits."""
     labels = f"owner=helm,name={name}"
     # Where HELM_DRIVER says so, Helm keeps ConfigMaps.
     records = api.list_objects(kubernetes_api.SECRETS, namespace, labels=labels) or api.list_objects(
@@ -67,4 +67,6 @@ def _read_installed(api: KubernetesApi, report: Report) -> HelmRelease:
         return parse_release(record)
     except HelmRecordError as error:
         kind = Conflict if "another helm command" in str(error) else ClusterError
-        raise kind(f"cannot change {name}: {error}", hint=f"see: helm history {name} -n {namespace}") from error
+        raise kind(
+            f"cannot use what Helm keeps of {name}: {error}", hint=f"see: helm history {name} -n {namespace}"
+        ) from error

@@ -20,7 +20,19 @@ CHART_FILE = "Chart.yaml"
 IDENTITY_ANNOTATION = "trainchart/content-sha256"
 COMMIT_ANNOTATION = "trainchart/git-commit"
 CREATED_ANNOTATION = "trainchart/created"
-BUILD_ANNOTATIONS = frozenset({IDENTITY_ANNOTATION, COMMIT_ANNOTATION, CREATED_ANNOTATION})
+GENERATOR_ANNOTATION = "trainchart/generator"
+SPEC_ANNOTATION = "trainchart/spec-sha256"
+TEMPLATES_ANNOTATION = "trainchart/templates-sha256"
+BUILD_ANNOTATIONS = frozenset(
+    {
+        IDENTITY_ANNOTATION,
+        COMMIT_ANNOTATION,
+        CREATED_ANNOTATION,
+        GENERATOR_ANNOTATION,
+        SPEC_ANNOTATION,
+        TEMPLATES_ANNOTATION,
+    }
+)
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _NAME_LIMIT = 63
 

@@ -12,15 +12,32 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
+from dataclasses import replace
 
 from trainchart.archive.chart_file import CHART_FILE, ChartFile, parse_chart_file
 from trainchart.archive.ignore import drop_ignored
+
+CHANGELOG_FILE = "CHANGELOG.md"
+CHANGES_ANNOTATION = "artifacthub.io/changes"
+"""What changed in a version, which Artifact Hub shows."""
 
 
 def compute_identity(files: Mapping[str, bytes]) -> str:
     """Return the identity (64 hexadecimal digits) of a chart. Raises ToolError if `files` are none."""
     chart = parse_chart_file(files)
     return identity_of_kept(chart, drop_ignored(files))
+
+
+def compute_released_identity(files: Mapping[str, bytes]) -> str:
+    """Return the identity of a chart without what a release adds: version and list of changes.
+
+    Two versions that differ in nothing else need not both be published.
+    """
+    chart = parse_chart_file(files)
+    data = {key: value for key, value in chart.plain_data.items() if key != "version"}
+    annotations = {key: value for key, value in chart.annotations.items() if key != CHANGES_ANNOTATION}
+    kept = {path: content for path, content in drop_ignored(files).items() if path != CHANGELOG_FILE}
+    return identity_of_kept(replace(chart, data={**data, "annotations": annotations}), kept)
 
 
 def identity_of_kept(chart: ChartFile, kept: Mapping[str, bytes]) -> str:

@@ -16,12 +16,17 @@ from trainchart.archive.chart_file import (
     CHART_FILE,
     COMMIT_ANNOTATION,
     CREATED_ANNOTATION,
+    GENERATOR_ANNOTATION,
     IDENTITY_ANNOTATION,
+    SPEC_ANNOTATION,
+    TEMPLATES_ANNOTATION,
     parse_chart_file,
     stamp_chart_file,
 )
 from trainchart.archive.identity import build_tar, identity_of_kept
 from trainchart.archive.ignore import drop_ignored
+from trainchart.archive.lock import Lock
+from trainchart.archive.read import parse_archive
 
 _GZIP_LEVEL = 9
 
@@ -35,6 +40,8 @@ class BuildInfo:
     """The work tree held changes that the commit does not."""
     created_epoch: int | None = None
     """Seconds since 1970: SOURCE_DATE_EPOCH, else the time of the commit; never the clock."""
+    lock: Lock | None = None
+    """What the chart was generated from."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,20 @@ def pack_chart(files: Mapping[str, bytes], build: BuildInfo) -> ChartArchive:
     )
 
 
+def open_archive(data: bytes) -> ChartArchive:
+    """Return the chart that the .tgz `data` holds, its bytes as they are; ToolError if it holds none."""
+    files = parse_archive(data).files
+    chart = parse_chart_file(files)
+    return ChartArchive(
+        name=chart.name,
+        version=chart.version,
+        filename=f"{chart.name}-{chart.version}.tgz",
+        data=data,
+        identity=identity_of_kept(chart, drop_ignored(files)),
+        paths=tuple(files),
+    )
+
+
 def _annotations(identity: str, build: BuildInfo) -> dict[str, str]:
     annotations = {IDENTITY_ANNOTATION: identity}
     if build.git_commit:
@@ -74,6 +95,10 @@ def _annotations(identity: str, build: BuildInfo) -> dict[str, str]:
     if build.created_epoch is not None:
         created = datetime.fromtimestamp(build.created_epoch, UTC)
         annotations[CREATED_ANNOTATION] = created.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if build.lock is not None:
+        annotations[GENERATOR_ANNOTATION] = build.lock.generator
+        annotations[SPEC_ANNOTATION] = build.lock.spec.sha256
+        annotations[TEMPLATES_ANNOTATION] = build.lock.family.sha256
     return annotations
 
 

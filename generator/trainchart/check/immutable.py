@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.objects import mapping_at
+from trainchart.plan.quantity import parse_quantity
 from trainchart.rendering import Manifest
 
 _FIXED: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -19,6 +20,9 @@ _FIXED: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("spec", "selector"),
         ("spec", "template"),
         ("spec", "completionMode"),
+        ("spec", "completions"),
+        ("spec", "managedBy"),
+        ("spec", "successPolicy"),
         ("spec", "podFailurePolicy"),
         ("spec", "backoffLimitPerIndex"),
     ),
@@ -55,6 +59,30 @@ def immutable_fields(manifest: Manifest) -> Mapping[tuple[str, ...], Any]:
         spec = mapping_at(document, "spec")
         fields |= {("spec", str(key)): value for key, value in spec.items() if key not in _CHANGEABLE[manifest.kind]}
     return fields
+
+
+def find_rejections(old: Manifest, new: Manifest) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (path, old, new) for what makes the API server refuse to update an object that is there."""
+    before, after = immutable_fields(old), immutable_fields(new)
+    for path in sorted({*before, *after}):
+        # What an object was given for good stays where an update says nothing of it.
+        if path not in after and path == ("spec", "clusterIP"):
+            continue
+        yield from find_differences(".".join(path), before.get(path), after.get(path))
+    if old.document.get("immutable") is True:
+        for key in ("immutable", "data", "binaryData", "stringData"):
+            yield from find_differences(key, old.document.get(key), new.document.get(key))
+    if old.kind == "PersistentVolumeClaim":
+        yield from _shrunk_claim(old, new)
+
+
+def _shrunk_claim(old: Manifest, new: Manifest) -> Iterator[tuple[str, Any, Any]]:
+    """Yield a claim's size where it becomes less; a bound claim can grow, if its storage class allows it."""
+    path = ("spec", "resources", "requests")
+    was, becomes = (mapping_at(manifest.document, *path).get("storage", "") for manifest in (old, new))
+    before, after = parse_quantity(was), parse_quantity(becomes)
+    if before is not None and after is not None and after < before:
+        yield ".".join((*path, "storage")), was, becomes
 
 
 def find_differences(where: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -10,6 +10,15 @@ import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json
 
+SignOption = Annotated[
+    str,
+    typer.Option(
+        "--sign",
+        help="Sign with this key of gpg, into the .prov file that helm verify takes. Needs gpg.",
+        metavar="KEY",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add `trainchart package` to `app`."""
@@ -27,6 +36,7 @@ def package(
     allow_drift: Annotated[
         bool, typer.Option("--allow-drift", help="Pack even if files differ from trainchart.lock.yaml.")
     ] = False,
+    sign: SignOption = "",
     format_: FormatOption = Format.text,
 ) -> None:
     """Pack a chart into a .tgz that helm installs: the same content gives the same bytes and identity.
@@ -35,7 +45,9 @@ def package(
     """
     from trainchart.actions.package import package_chart
 
-    packaged = package_chart(chart, destination, engine=engine, allow_drift=allow_drift, environment=os.environ)
+    packaged = package_chart(
+        chart, destination, engine=engine, allow_drift=allow_drift, sign=sign, environment=os.environ
+    )
     archive = packaged.archive
     if format_ is Format.json:
         print_json(
@@ -45,9 +57,12 @@ def package(
                 "version": archive.version,
                 "identity": archive.identity,
                 "bytes": len(archive.data),
+                "signature": str(packaged.signature or ""),
             }
         )
         return
     print(packaged.path)
     print(f"  identity  sha256:{archive.identity}")
     print(f"  size      {len(archive.data)} bytes, {len(archive.paths)} files")
+    if packaged.signature:
+        print(f"  signed    {packaged.signature}")

@@ -37,6 +37,8 @@ class HelmRelease:
     chart_name: str
     values: Mapping[str, Any]
     """What the chart's values and the user's come to."""
+    given: Mapping[str, Any]
+    """The user's alone."""
     files: Mapping[str, bytes]
     """The chart's files by their path in it."""
     dependencies: tuple[str, ...] = ()
@@ -80,6 +82,7 @@ def parse_release(record: Object) -> HelmRelease:
             revision=int(document["version"]),
             chart_name=str(metadata["name"]),
             values=merge_maps(chart.get("values") or {}, document.get("config") or {}),
+            given=document.get("config") or {},
             files=files,
             dependencies=tuple(str(each.get("name")) for each in metadata.get("dependencies") or ()),
         )

@@ -118,7 +118,7 @@ def write_tree(target: Path, files: Mapping[str, bytes], *, is_ours: Callable[[P
     retired = target.with_name(f".{target.name}{_RETIRED}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target.parent):
+        with locked(target.parent):
             _recover(target, staged, retired)
             _require_replaceable(target, is_ours)
             try:
@@ -183,7 +183,7 @@ def _require_inside(name: str) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Let one writer at a time work in `folder`; the lock is the folder itself, so no file stays behind."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -22,7 +22,7 @@ KEY = TrainingKey("team-a", "exp1", "mnist")
 
 def installed(**changes: Any) -> HelmRelease:
     run = {"desiredState": "running", "controller": {"enabled": True}, **changes.pop("run", {})}
-    fields = {"chart_name": "mnist", "values": {"run": run}, "files": {}, **changes}
+    fields = {"chart_name": "mnist", "values": {"run": run}, "given": {}, "files": {}, **changes}
     return HelmRelease(name="exp1", revision=2, **fields)
 
 

@@ -1,0 +1,125 @@
+"""What the chart of a model would change for those who have an earlier version of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainchart.actions.chart_input import read_chart_files
+from trainchart.actions.cluster_access import Place, open_cluster
+from trainchart.actions.generate import load_model, locate_specs, render_model
+from trainchart.actions.release_control import read_installed
+from trainchart.actions.rendered_version import render_version, values_sets
+from trainchart.actions.repository_access import Address, open_repository
+from trainchart.archive.read import parse_archive
+from trainchart.chart_version import is_chart_version
+from trainchart.compare.chart import ChartChanges, compare_versions
+from trainchart.compare.version import last_version, next_version
+from trainchart.errors import RepositoryNotFound, ToolError
+from trainchart.host.helm import find_engine
+from trainchart.kubernetes_yaml import dump_mapping
+from trainchart.publish.repository import Repository
+
+
+@dataclass(frozen=True)
+class Against:
+    """What to compare with: a version in a repository (its newest where none is named), a path, or a release."""
+
+    text: str = ""
+    repository: Address | None = None
+    place: Place = field(default_factory=Place)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What changed since something, and the version that this asks for."""
+
+    name: str
+    against: str
+    """What was compared with, in words."""
+    changes: ChartChanges
+    next_version: str
+
+
+@dataclass(frozen=True)
+class _Old:
+    said: str
+    files: Mapping[str, bytes]
+    values: Mapping[str, str]
+
+
+def diff_model(model: str, against: Against, *, engine: str, environment: Mapping[str, str]) -> Difference:
+    """Compare the chart that the model's spec gives now with what `against` names.
+
+    Raises RepositoryNotFound where no such version is published, and what reading a model, a chart, a repository or a
+    cluster raises.
+    """
+    (spec,) = locate_specs((model,))
+    chart = render_model(load_model(spec))
+    old = _read_old(chart.name, against, environment)
+    changes = compare_files(old.files, chart.files, old.values, engine=engine)
+    return Difference(chart.name, old.said, changes, next_version(changes.old_version, changes.bump))
+
+
+def compare_files(
+    old: Mapping[str, bytes], new: Mapping[str, bytes], values: Mapping[str, str], *, engine: str
+) -> ChartChanges:
+    """Compare two charts, both rendered with each of `values`."""
+    helm = find_engine(engine)
+    return compare_versions(render_version(helm, old, values), render_version(helm, new, values))
+
+
+def fetch_last(repository: Repository, name: str) -> tuple[str, Mapping[str, bytes]] | None:
+    """Return the last published version of a chart and its files; None where there is none."""
+    version = last_version(repository.find_versions(name))
+    return (version, fetch_files(repository, name, version)) if version else None
+
+
+def fetch_files(repository: Repository, name: str, version: str) -> Mapping[str, bytes]:
+    """Return the files of a published version. Raises RepositoryNotFound where it is not there."""
+    fetched = repository.fetch(name, version)
+    if fetched is None:
+        raise RepositoryNotFound(
+            f"{repository.url} has no {name} {version}", hint=f"see: trainchart versions {name} --from {repository.url}"
+        )
+    return parse_archive(fetched.data).files
+
+
+def nothing_published(repository: Repository, name: str) -> RepositoryNotFound:
+    """Return the error for a chart of which there is no version."""
+    return RepositoryNotFound(f"{repository.url} has no version of {name}", hint="check the name and the address")
+
+
+def _read_old(name: str, against: Against, environment: Mapping[str, str]) -> _Old:
+    if against.text and Path(against.text).exists():
+        files = read_chart_files(Path(against.text))
+        return _Old(against.text, files, values_sets(files))
+    if not against.text or is_chart_version(against.text):
+        return _read_published(name, against, environment)
+    api, namespace = open_cluster(against.place)
+    installed = read_installed(api, against.text, namespace)
+    if installed.chart_name != name:
+        raise ToolError(
+            f"the release {against.text} is of the chart {installed.chart_name}, not of {name}",
+            hint="name a release of this model",
+        )
+    # With the release's own values: what happens to this one.
+    values = {"": dump_mapping(installed.given) if installed.given else ""}
+    return _Old(f"release {against.text} in namespace {namespace}", installed.files, values)
+
+
+def _read_published(name: str, against: Against, environment: Mapping[str, str]) -> _Old:
+    if against.repository is None:
+        raise ToolError(
+            "there is nothing to compare with",
+            hint="name a repository with --from, or a chart folder, archive or release with --against",
+        )
+    with open_repository(against.repository, environment) as repository:
+        if against.text:
+            files = fetch_files(repository, name, against.text)
+            return _Old(f"{repository.reference(name, against.text)}", files, values_sets(files))
+        last = fetch_last(repository, name)
+        if last is None:
+            raise nothing_published(repository, name)
+        return _Old(repository.reference(name, last[0]), last[1], values_sets(last[1]))

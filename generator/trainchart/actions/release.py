@@ -1,0 +1,159 @@
+"""Release a model: decide its next version from what changed, say so in the chart, pack, sign and publish it.
+
+Everything follows from the spec and the repository, so that nothing has to be committed for the next release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from trainchart.actions.diff import compare_files, fetch_last, nothing_published
+from trainchart.actions.generate import load_model, locate_specs, render_model
+from trainchart.actions.package import read_build_info, sign_archive
+from trainchart.actions.publish import utc_now
+from trainchart.actions.rendered_version import require_rendering, values_sets
+from trainchart.actions.repository_access import Address, open_repository
+from trainchart.archive.chart_file import CHART_FILE, parse_chart_file
+from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION
+from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
+from trainchart.chart_version import version_key
+from trainchart.compare.changelog import add_to_changelog, build_entry, dump_changes, list_changes
+from trainchart.compare.chart import ChartChanges
+from trainchart.compare.version import Bump, next_version, with_pre_release
+from trainchart.errors import PlanError
+from trainchart.kubernetes_yaml import dump_mapping
+from trainchart.publish.repository import Publication, Repository, prepare_upload, publish_upload
+
+
+@dataclass(frozen=True)
+class ReleaseOptions:
+    """How to release: at least how large a step, as what pre-release, signed with which key, and whether at all."""
+
+    at_least: Bump = Bump.none
+    pre_release: str = ""
+    sign: str = ""
+    engine: str = "auto"
+    is_dry_run: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Released:
+    """What was released, or would be; nothing was where the last version is the same."""
+
+    name: str
+    last: str
+    """The last published version; empty where this is the first."""
+    version: str
+    entry: str
+    """What the changelog says of it."""
+    archive: ChartArchive | None = None
+    publication: Publication | None = None
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """A chart that is to be published: its files, and what the release adds to them."""
+
+    released: Released
+    files: Mapping[str, bytes]
+    changelog: str
+    """As it was before."""
+    listed: str
+    """The list of changes for Artifact Hub."""
+    build: BuildInfo
+
+
+def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
+    """Publish the next version of a model's chart, or nothing where its content is published already.
+
+    Raises VersionConflict where somebody else has published that version meanwhile, and what rendering, signing and
+    publishing raise; nothing is published then.
+    """
+    (spec,) = locate_specs((model,))
+    chart = render_model(load_model(spec))
+    require_rendering(chart.files, options.engine)
+    build = read_build_info(spec.parent, chart.files, options.environment)
+    with open_repository(to, options.environment) as repository:
+        last = fetch_last(repository, chart.name)
+        if last is None:
+            version = with_pre_release(chart.version, options.pre_release)
+            released = Released(chart.name, "", version, build_entry(version, None, _date(build)))
+            decided = _Decided(released, chart.files, "", list_changes(None), build)
+            return _publish(repository, decided, options)
+        changes = compare_files(last[1], chart.files, values_sets(last[1]), engine=options.engine)
+        if changes.bump is Bump.none:
+            return Released(chart.name, last[0], last[0], "")
+        _require_living(chart.name, last, options)
+        version = _decide_version(last[0], chart.version, changes, options)
+        released = Released(chart.name, last[0], version, build_entry(version, changes, _date(build)))
+        decided = _Decided(released, chart.files, _changelog(last[1]), list_changes(changes), build)
+        return _publish(repository, decided, options)
+
+
+def deprecate_chart(name: str, reason: str, to: Address, options: ReleaseOptions) -> Released:
+    """Publish a version of a chart that says it is deprecated: the last one, with nothing else changed.
+
+    Raises RepositoryNotFound where nothing is published; does nothing where the last version says so already.
+    """
+    with open_repository(to, options.environment) as repository:
+        last = fetch_last(repository, name)
+        if last is None:
+            raise nothing_published(repository, name)
+        chart = parse_chart_file(last[1])
+        if chart.data.get("deprecated") is True:
+            return Released(name, last[0], last[0], "")
+        version = next_version(last[0], Bump.patch)
+        released = Released(name, last[0], version, f"## {version}\n\n### Deprecated\n\n- {reason}\n")
+        files = {**last[1], CHART_FILE: dump_mapping({**chart.plain_data, "deprecated": True}).encode()}
+        listed = dump_changes([("deprecated", reason)])
+        return _publish(repository, _Decided(released, files, _changelog(last[1]), listed, BuildInfo()), options)
+
+
+def _decide_version(last: str, wanted: str, changes: ChartChanges, options: ReleaseOptions) -> str:
+    version = next_version(last, changes.bump, at_least=options.at_least)
+    # The author may want more, and says so in the spec.
+    core = wanted if version_key(wanted) > version_key(version) else version
+    return with_pre_release(core, options.pre_release)
+
+
+def _publish(repository: Repository, decided: _Decided, options: ReleaseOptions) -> Released:
+    """Give the chart its version, changelog and list of changes, and publish it unless this is a dry run."""
+    released = decided.released
+    changelog = add_to_changelog(decided.changelog, released.entry)
+    chart_text = _released_chart_file(decided.files, released.version, decided.listed)
+    files = {**decided.files, CHART_FILE: chart_text.encode(), CHANGELOG_FILE: changelog.encode()}
+    archive = pack_chart(files, decided.build)
+    if options.is_dry_run:
+        return replace(released, archive=archive)
+    provenance = sign_archive(archive, options.sign, options.environment) if options.sign else None
+    publication = publish_upload(repository, prepare_upload(archive.data, created=utc_now(), provenance=provenance))
+    return replace(released, archive=archive, publication=publication)
+
+
+def _released_chart_file(files: Mapping[str, bytes], version: str, listed: str) -> str:
+    chart = parse_chart_file(files)
+    data: dict[str, Any] = {**chart.plain_data, "version": version}
+    data["annotations"] = {**data.get("annotations", {}), CHANGES_ANNOTATION: listed}
+    return dump_mapping(data)
+
+
+def _changelog(files: Mapping[str, bytes]) -> str:
+    return files.get(CHANGELOG_FILE, b"").decode(errors="replace")
+
+
+def _require_living(name: str, last: tuple[str, Mapping[str, bytes]], options: ReleaseOptions) -> None:
+    if parse_chart_file(last[1]).data.get("deprecated") is True and options.at_least is Bump.none:
+        raise PlanError(
+            f"{name} is deprecated since {last[0]}",
+            hint="to take that back, release it with --bump patch, minor or major",
+        )
+
+
+def _date(build: BuildInfo) -> str:
+    if build.created_epoch is None:
+        return ""
+    return datetime.fromtimestamp(build.created_epoch, UTC).strftime("%Y-%m-%d")

@@ -1,0 +1,40 @@
+"""Provenance of a chart archive as Helm has it: Chart.yaml and the archive's digest in one text, which PGP signs. Pure.
+
+Format: https://helm.sh/docs/topics/provenance/
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from trainchart.archive.chart_file import CHART_FILE
+from trainchart.archive.pack import ChartArchive
+from trainchart.archive.read import parse_archive
+from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
+
+_SEPARATOR = "\n...\n"
+_CLEAR_TEXT = re.compile(
+    r"-----BEGIN PGP SIGNED MESSAGE-----\r?\n(?:\S[^\n]*\n)*\r?\n(?P<text>.*?)\r?\n-----BEGIN PGP SIGNATURE-----",
+    re.DOTALL,
+)
+
+
+def build_statement(archive: ChartArchive) -> str:
+    """Return the text that is to be signed."""
+    chart = parse_archive(archive.data).files[CHART_FILE].decode("utf-8-sig")
+    digest = f"sha256:{hashlib.sha256(archive.data).hexdigest()}"
+    return dump_mapping(parse_mapping(chart)) + _SEPARATOR + dump_mapping({"files": {archive.filename: digest}})
+
+
+def stated_digest(provenance: bytes, filename: str) -> str:
+    """Return the digest that a .prov file states of an archive, empty where it states none; who signed is not asked."""
+    found = _CLEAR_TEXT.search(provenance.decode("utf-8", errors="replace"))
+    if found is None:
+        return ""
+    _, _, sums = re.sub(r"(?m)^- ", "", found["text"]).rpartition("\n...\n")
+    try:
+        files = parse_mapping(sums).get("files")
+    except YamlError:
+        return ""
+    return str(files.get(filename, "")) if isinstance(files, dict) else ""

@@ -1,0 +1,115 @@
+"""The commands `trainchart release` and `trainchart deprecate`."""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.package import SignOption
+from trainchart.cli.publish import PlainHttpOption, ToOption
+
+if TYPE_CHECKING:
+    from trainchart.actions.release import Released
+
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be published.")]
+
+
+class BumpChoice(enum.StrEnum):
+    patch = "patch"
+    minor = "minor"
+    major = "major"
+
+
+def register(app: typer.Typer) -> None:
+    """Add `trainchart release` and `trainchart deprecate` to `app`."""
+    app.command("release")(release)
+    app.command("deprecate")(deprecate)
+
+
+def release(
+    model: Annotated[str, typer.Argument(help="Name of a model in models/, or a spec file.", show_default=False)],
+    to: ToOption,
+    bump: Annotated[
+        BumpChoice | None,
+        typer.Option("--bump", help="Raise the version by at least this, if anything has changed."),
+    ] = None,
+    pre_release: Annotated[
+        str, typer.Option("--pre-release", help="Publish a version before the next one, such as dev.12+g1a2b3c.")
+    ] = "",
+    dry_run: DryRunOption = False,
+    plain_http: PlainHttpOption = False,
+    sign: SignOption = "",
+    engine: Annotated[
+        str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
+    ] = "auto",
+    format_: FormatOption = Format.text,
+) -> None:
+    """Publish the next version of a model's chart, decided from what changed since the last one.
+
+    Where nothing has changed, nothing is done. The chart says what is new in its CHANGELOG.md; no file here is written.
+
+    Example: trainchart release mnist --to oci://registry.example.com/charts
+    """
+    from trainchart.actions.release import ReleaseOptions, release_model
+    from trainchart.actions.repository_access import Address
+    from trainchart.compare.version import Bump
+
+    options = ReleaseOptions(
+        at_least=Bump[bump.value] if bump else Bump.none,
+        pre_release=pre_release,
+        sign=sign,
+        engine=engine,
+        is_dry_run=dry_run,
+        environment=os.environ,
+    )
+    _print(release_model(model, Address(to, plain_http), options), format_)
+
+
+def deprecate(
+    model: Annotated[str, typer.Argument(help="Name of a model, which is its chart's name.", show_default=False)],
+    to: ToOption,
+    reason: Annotated[str, typer.Option("--reason", help="Why, and what to use instead.", show_default=False)],
+    dry_run: DryRunOption = False,
+    plain_http: PlainHttpOption = False,
+    sign: SignOption = "",
+    format_: FormatOption = Format.text,
+) -> None:
+    """Publish a version of a chart that says it is deprecated; the versions before stay as they are.
+
+    Example: trainchart deprecate mnist --to oci://registry.example.com/charts --reason "use digits instead"
+    """
+    from trainchart.actions.release import ReleaseOptions, deprecate_chart
+    from trainchart.actions.repository_access import Address
+
+    options = ReleaseOptions(sign=sign, is_dry_run=dry_run, environment=os.environ)
+    _print(deprecate_chart(model, reason, Address(to, plain_http), options), format_)
+
+
+def _print(released: Released, format_: Format) -> None:
+    publication = released.publication
+    if format_ is Format.json:
+        print_json(
+            {
+                "name": released.name,
+                "lastVersion": released.last,
+                "version": released.version,
+                "isNew": publication is not None and publication.is_new,
+                "identity": released.archive.identity if released.archive else "",
+                "digest": publication.digest if publication else "",
+                "reference": publication.reference if publication else "",
+                "changelog": released.entry,
+            }
+        )
+    elif released.archive is None:
+        print_note(f"{released.name}: nothing has changed since {released.last}")
+    elif publication is None:
+        print(f"{released.name} {released.version} would be published\n\n{released.entry}", end="")
+    else:
+        print(
+            f"{publication.reference}\n  identity  sha256:{released.archive.identity}\n  digest    {publication.digest}"
+        )
+        print(f"\n{released.entry}", end="")

@@ -1,0 +1,118 @@
+"""What differs between two versions of a chart: what users may set, what becomes of objects, and the next version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.archive.chart_file import CHART_FILE
+from trainchart.archive.identity import CHANGELOG_FILE, compute_released_identity
+from trainchart.archive.ignore import drop_ignored
+from trainchart.compare.effect import Effect, ObjectChange, find_changes, removed_names
+from trainchart.compare.schema import KeyChange, Turn, compare_schemas
+from trainchart.compare.version import Bump
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
+from trainchart.rendering import Rendering
+
+SCHEMA_FILE = "values.schema.json"
+
+
+@dataclass(frozen=True)
+class RenderedVersion:
+    """A chart, and what it renders to with several sets of values; a set that it refuses has the reason instead."""
+
+    version: str
+    files: Mapping[str, bytes]
+    renderings: Mapping[str, Rendering | str]
+    """By the name of the values; "" are the chart's own."""
+
+
+@dataclass(frozen=True)
+class ChartChanges:
+    """All that differs; empty where both charts are the same but for their version."""
+
+    old_version: str
+    keys: tuple[KeyChange, ...] = ()
+    objects: Mapping[str, tuple[ObjectChange, ...]] | None = None
+    """By the name of the values that were rendered, those without a change left out."""
+    refused: Mapping[str, str] | None = None
+    """Values that the old chart takes and the new one refuses, and why."""
+    files: tuple[str, ...] = ()
+
+    @property
+    def effect(self) -> Effect:
+        """Return the worst that an upgrade does."""
+        found = [change.effect for changes in (self.objects or {}).values() for change in changes]
+        return max(found, default=Effect.none)
+
+    @property
+    def reasons(self) -> Mapping[Bump, tuple[str, ...]]:
+        """Return what asks for a bump of each kind, in words."""
+        objects = self.objects or {}
+        rejected = sorted(
+            {f"{c.kind} {c.lasting_name}" for some in objects.values() for c in some if c.effect is Effect.rejected}
+        )
+        major = [f"the value {key.path} is gone" for key in self.keys if key.turn is Turn.removed]
+        major += [f"the value {key.path} takes less: {key.detail}" for key in self.keys if key.turn is Turn.narrowed]
+        major += [f"{name} is refused: {why}" for name, why in (self.refused or {}).items()]
+        major += [f"{name} is gone, or has another name" for name in removed_names(objects)]
+        major += [f"{name} cannot be changed in place" for name in rejected]
+        minor = [f"the value {key.path} is new" for key in self.keys if key.turn is Turn.added]
+        minor += [f"the value {key.path} takes more: {key.detail}" for key in self.keys if key.turn is Turn.widened]
+        patch = [f"{path} differs" for path in self.files]
+        found = {Bump.major: tuple(major), Bump.minor: tuple(minor), Bump.patch: tuple(patch)}
+        return {bump: words for bump, words in found.items() if words}
+
+    @property
+    def bump(self) -> Bump:
+        """Return by how much the version must at least be raised."""
+        return max(self.reasons, default=Bump.none)
+
+
+def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges:
+    """Return what differs between two versions of a chart."""
+    if compute_released_identity(old.files) == compute_released_identity(new.files):
+        return ChartChanges(old.version)
+    objects: dict[str, tuple[ObjectChange, ...]] = {}
+    refused: dict[str, str] = {}
+    for name, before in old.renderings.items():
+        after = new.renderings.get(name, "")
+        if isinstance(before, str):
+            continue
+        if isinstance(after, str):
+            refused[name or "the chart with its own values"] = after
+        elif changes := find_changes(before, after):
+            objects[name] = changes
+    return ChartChanges(
+        old.version,
+        keys=compare_schemas(_schema(old.files), _schema(new.files), _defaults(new.files)),
+        objects=objects,
+        refused=refused,
+        files=_changed_files(old.files, new.files),
+    )
+
+
+def _schema(files: Mapping[str, bytes]) -> Mapping[str, Any]:
+    """Return the schema of the values; one that takes anything where there is none."""
+    try:
+        schema = json.loads(files.get(SCHEMA_FILE, b"{}"))
+    except ValueError:
+        return {}
+    return schema if isinstance(schema, dict) else {}
+
+
+def _defaults(files: Mapping[str, bytes]) -> Mapping[str, Any]:
+    try:
+        return parse_mapping(files.get("values.yaml", b"").decode("utf-8-sig"))
+    except (UnicodeDecodeError, YamlError):
+        return {}
+
+
+def _changed_files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> tuple[str, ...]:
+    before, after = drop_ignored(old), drop_ignored(new)
+    changed = sorted(path for path in {*before, *after} - {CHANGELOG_FILE} if before.get(path) != after.get(path))
+    only_chart = [path for path in changed if path != CHART_FILE]
+    # Chart.yaml always differs, by its version; it is named where nothing else says what has changed.
+    return tuple(only_chart or changed)

@@ -1,0 +1,183 @@
+"""What users of a chart may set, before and after: keys that came or went, and values that are taken no more.
+
+A schema that differs in a way that is not understood counts as narrower: whoever upgrades may be refused.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.check.objects import mapping_at
+
+_IGNORED = {"description", "title", "default", "examples", "$comment", "$schema", "$defs", "deprecated", "format"}
+_BELOW = {"properties", "items", "additionalProperties", "propertyNames", "required", "type", "enum", "$ref"}
+_LOWER = {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"}
+_UPPER = {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"}
+
+
+class Turn(enum.StrEnum):
+    added = "added"
+    removed = "removed"
+    narrowed = "narrowed"
+    widened = "widened"
+
+
+@dataclass(frozen=True)
+class KeyChange:
+    """A key of the values, and how what may be set there has changed."""
+
+    path: str
+    turn: Turn
+    detail: str = ""
+
+
+def compare_schemas(
+    old: Mapping[str, Any], new: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> tuple[KeyChange, ...]:
+    """Return what differs between two JSON Schemas of values, by path; nothing for other descriptions.
+
+    `defaults` are the new chart's own values: a key that has one there may be required without harm.
+    """
+    comparison = _Comparison(old, new, defaults, set())
+    return tuple(sorted(comparison.compare("", old, new), key=lambda change: (change.path, change.turn, change.detail)))
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    old_root: Mapping[str, Any]
+    new_root: Mapping[str, Any]
+    defaults: Mapping[str, Any]
+    visited: set[tuple[str, str]]
+    """Pairs of definitions that were compared: they may hold themselves, and one finding each is enough."""
+
+    def compare(self, path: str, old: Any, new: Any) -> Iterator[KeyChange]:
+        references = (_reference(old), _reference(new))
+        if all(references):
+            if references in self.visited:
+                return
+            self.visited.add(references)
+        old, new = _follow(old, self.old_root), _follow(new, self.new_root)
+        # The same text may refer to definitions that differ.
+        if old == new and "'$ref'" not in repr(old):
+            return
+        if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+            yield from _compare_words(path, old, new)
+            return
+        yield from _compare_types(path, old, new)
+        yield from _compare_choices(path, old, new)
+        yield from self._compare_required(path, old, new)
+        yield from self._compare_properties(path, old, new)
+        for key in ("items", "additionalProperties", "propertyNames"):
+            if key in old or key in new:
+                yield from self.compare(
+                    f"{path}.*" if key != "propertyNames" else path, old.get(key, True), new.get(key, True)
+                )
+        for key in sorted({*old, *new} - _IGNORED - _BELOW):
+            yield from self._compare_keyword(path, key, old.get(key), new.get(key))
+
+    def _compare_properties(self, path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
+        before, after = old.get("properties") or {}, new.get("properties") or {}
+        for key in sorted({*before, *after}):
+            below = f"{path}.{key}" if path else key
+            # A key without a schema of its own has that of all other keys.
+            was, becomes = (
+                mine[key] if key in mine else whole.get("additionalProperties", True)
+                for mine, whole in ((before, old), (after, new))
+            )
+            if becomes is False:
+                yield KeyChange(below, Turn.removed)
+            elif was is False:
+                yield KeyChange(below, Turn.added)
+            else:
+                yield from self.compare(below, was, becomes)
+
+    def _compare_required(self, path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
+        before, after = set(old.get("required") or ()), set(new.get("required") or ())
+        needed = after - before - set(mapping_at(self.defaults, *filter(None, path.split("."))))
+        if needed:
+            yield KeyChange(path, Turn.narrowed, f"now needs {', '.join(sorted(needed))}")
+
+    def _compare_keyword(self, path: str, key: str, old: Any, new: Any) -> Iterator[KeyChange]:
+        if (
+            key in ("anyOf", "oneOf", "allOf")
+            and isinstance(old, list)
+            and isinstance(new, list)
+            and len(old) == len(new)
+        ):
+            for before, after in zip(old, new, strict=True):
+                yield from self.compare(path, before, after)
+        elif old == new:
+            return
+        elif (
+            key in _LOWER | _UPPER
+            and isinstance(old, (int, float, type(None)))
+            and isinstance(new, (int, float, type(None)))
+        ):
+            is_wider = new is None or (old is not None and (new < old if key in _LOWER else new > old))
+            yield KeyChange(path, Turn.widened if is_wider else Turn.narrowed, f"{key} {_said(old)} → {_said(new)}")
+        elif new is None:
+            yield KeyChange(path, Turn.widened, f"{key} is gone")
+        else:
+            yield KeyChange(path, Turn.narrowed, f"{key} {_said(old)} → {_said(new)}")
+
+
+def _compare_words(path: str, old: Any, new: Any) -> Iterator[KeyChange]:
+    """Compare where a schema is true (anything) or false (nothing)."""
+    if old is new or all(
+        schema is True or (schema is not False and not set(schema) - _IGNORED) for schema in (old, new)
+    ):
+        return
+    is_wider = new is True or old is False
+    yield KeyChange(path, Turn.widened if is_wider else Turn.narrowed, "other keys" if path.endswith(".*") else "")
+
+
+def _takes_all(schema: Any) -> bool:
+    return schema is True or (isinstance(schema, Mapping) and not set(schema) - _IGNORED)
+
+
+def _compare_types(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
+    before, after = _types(old), _types(new)
+    if before == after:
+        return
+    said = f"type {'|'.join(sorted(before)) or 'any'} → {'|'.join(sorted(after)) or 'any'}"
+    # Whoever takes numbers takes integers.
+    wide = after | ({"integer"} if "number" in after else set())
+    is_wider = not after or (bool(before) and before <= wide)
+    yield KeyChange(path, Turn.widened if is_wider else Turn.narrowed, said)
+
+
+def _compare_choices(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
+    before, after = old.get("enum"), new.get("enum")
+    if before == after or (
+        before is not None and after is not None and sorted(map(str, before)) == sorted(map(str, after))
+    ):
+        return
+    is_wider = after is None or (before is not None and all(choice in after for choice in before))
+    yield KeyChange(path, Turn.widened if is_wider else Turn.narrowed, f"choices {_said(before)} → {_said(after)}")
+
+
+def _types(schema: Mapping[str, Any]) -> set[str]:
+    found = schema.get("type")
+    return set(map(str, found)) if isinstance(found, list) else {str(found)} if found else set()
+
+
+def _reference(schema: Any) -> str:
+    return str(schema.get("$ref", "")) if isinstance(schema, Mapping) else ""
+
+
+def _follow(schema: Any, root: Mapping[str, Any]) -> Any:
+    """Return the schema with a reference into $defs replaced by what is there."""
+    reference = _reference(schema)
+    if not reference.startswith("#/$defs/"):
+        return schema
+    found = (root.get("$defs") or {}).get(reference.removeprefix("#/$defs/"), {})
+    rest = {key: value for key, value in schema.items() if key != "$ref"}
+    return {**found, **rest} if isinstance(found, Mapping) else found
+
+
+def _said(value: Any) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -1,0 +1,48 @@
+"""The next version of a chart from what changed since the last one: SemVer 2 as a pure function.
+
+What breaks somebody raises the major number, what can be set anew the minor one, anything else the patch.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+from trainchart.chart_version import base_version, is_chart_version, raise_version, version_key
+from trainchart.errors import PlanError
+
+
+class Bump(enum.IntEnum):
+    none = 0
+    patch = 1
+    minor = 2
+    major = 3
+
+
+def next_version(last: str, bump: Bump, *, at_least: Bump = Bump.none, pre_release: str = "") -> str:
+    """Return the version after `last`; `last` itself where nothing has changed.
+
+    `at_least` raises the bump of what has changed, and never lowers it. `pre_release` (like dev.12+g1a2b3c) gives a
+    version before the next one. Raises PlanError where it is not fit to stand in a version.
+    """
+    if bump is Bump.none:
+        return last
+    return with_pre_release(raise_version(last, max(bump, at_least).name), pre_release)
+
+
+def with_pre_release(core: str, pre_release: str) -> str:
+    """Return a version before `core`; `core` itself where `pre_release` is empty. Raises PlanError."""
+    version = f"{core}-{pre_release}" if pre_release else core
+    if not is_chart_version(version):
+        raise PlanError(
+            f"{pre_release!r} cannot stand behind the dash of a version",
+            hint="use letters, digits, dots and dashes, and a plus sign before what tells builds apart: dev.12+g1a2b3c",
+        )
+    return version
+
+
+def last_version(versions: Iterable[str]) -> str:
+    """Return the newest version that is no pre-release; the newest of all where there are only such, "" without any."""
+    known = sorted((version for version in versions if is_chart_version(version)), key=version_key)
+    stable = [version for version in known if base_version(version) == version.partition("+")[0]]
+    return (stable or known or [""])[-1]

@@ -1,0 +1,183 @@
+"""HTTP to chart repositories: one answer or one error of ours. Owner of httpx2 for publishing.
+
+What a server may answer in good faith (not there, exists already) is a value; no answer, no permission and
+nonsense are errors of different kinds. Only a server that says when to come back is asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+
+import httpx2
+
+from trainchart.errors import (
+    PublishError,
+    RepositoryForbidden,
+    RepositoryNotFound,
+    RepositoryUnauthorized,
+    RepositoryUnreachable,
+)
+from trainchart.publish.credentials import Credentials
+
+CONNECT_SECONDS = 10.0
+SILENCE_SECONDS = 60.0
+ANSWER_SECONDS = 300.0
+"""An answer must be whole within it, however slowly it drips."""
+BODY_LIMIT = 256 * 1024 * 1024
+"""Bytes of an answer; Helm itself reads indexes of this size no more."""
+_TRIES = 4
+_LONGEST_WAIT_SECONDS = 30.0
+_TEXT_LIMIT = 300
+_LOGIN_HINT = (
+    "log in with helm registry login (oci://) or helm repo add --username (https://), or set TRAINCHART_USERNAME and "
+    "TRAINCHART_PASSWORD"
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers and the whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    body: bytes = field(repr=False)
+
+    @property
+    def is_done(self) -> bool:
+        return 200 <= self.status < 300
+
+
+class HttpClient:
+    """Speaks to one server; `authorization`, where set, goes to that server alone."""
+
+    def __init__(self, base: str, credentials: Credentials | None = None) -> None:
+        self.base = base
+        self.credentials = credentials
+        self._origin = _origin(base)
+        timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
+        # An archive is gzip by itself; a server that says so in Content-Encoding must not have it unpacked on the way.
+        headers = {"User-Agent": "trainchart", "Accept-Encoding": "identity"}
+        self._client = httpx2.Client(timeout=timeout, headers=headers)
+
+    def __enter__(self) -> HttpClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        what: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        files: Mapping[str, tuple[str, bytes]] | None = None,
+        with_password: bool = True,
+    ) -> Answer:
+        """Return the server's answer, whatever its status; `what` completes "cannot …" in errors.
+
+        Redirects of reading requests are followed, without the password to other servers.
+        Raises RepositoryUnreachable where none comes, or where the server still asks for patience in the end.
+        """
+        for attempt in range(_TRIES):
+            answer = self._send_once(method, url, what, headers or {}, body, files, with_password)
+            wait = _wait_seconds(answer)
+            if wait is None or attempt == _TRIES - 1:
+                return answer
+            time.sleep(wait)
+        raise AssertionError("the loop returns")
+
+    def _send_once(
+        self,
+        method: str,
+        url: str,
+        what: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        files: Mapping[str, tuple[str, bytes]] | None,
+        with_password: bool,
+    ) -> Answer:
+        is_reading = method in ("GET", "HEAD")
+        try:
+            auth = self._basic_auth(url) if with_password else None
+            request = self._client.build_request(method, url, headers=dict(headers), content=body, files=files)
+            response = self._client.send(request, stream=True, auth=auth, follow_redirects=is_reading)
+            try:
+                content = self._read_body(response, what)
+            finally:
+                response.close()
+        except httpx2.TimeoutException as error:
+            raise self._unreachable(what, "did not answer in time") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
+            raise self._unreachable(what, _shorten(str(error)) or type(error).__name__) from error
+        return Answer(response.status_code, {key.lower(): value for key, value in response.headers.items()}, content)
+
+    def _basic_auth(self, url: str) -> httpx2.Auth | None:
+        if self.credentials is None or _origin(url) != self._origin:
+            return None
+        return httpx2.BasicAuth(self.credentials.username, self.credentials.password)
+
+    def _read_body(self, response: httpx2.Response, what: str) -> bytes:
+        end = time.monotonic() + ANSWER_SECONDS
+        parts: list[bytes] = []
+        size = 0
+        for part in response.iter_raw():
+            size += len(part)
+            if size > BODY_LIMIT:
+                raise PublishError(f"cannot {what}: {self.base} answers with more than {BODY_LIMIT} bytes")
+            if time.monotonic() > end:
+                raise self._unreachable(what, "did not finish its answer in time")
+            parts.append(part)
+        return b"".join(parts)
+
+    def _unreachable(self, what: str, why: str) -> RepositoryUnreachable:
+        return RepositoryUnreachable(
+            f"cannot {what}: {self.base}: {why}",
+            hint="nothing is known about what is there; check the address and the network, then run it again",
+        )
+
+
+def refusal(answer: Answer, what: str, server: str) -> PublishError:
+    """Return the error that an answer stands for which is none of those expected."""
+    said = _shorten(answer.body)
+    message = f"cannot {what}: {server} answers {answer.status}" + (f": {said}" if said else "")
+    if answer.status == 401:
+        return RepositoryUnauthorized(message, hint=_LOGIN_HINT)
+    if answer.status == 403:
+        return RepositoryForbidden(message, hint="ask for the right to do this, or log in as somebody who has it")
+    if answer.status in (404, 405, 501):
+        return RepositoryNotFound(message, hint="check the address: is this kind of repository there, and this path?")
+    if answer.status == 429 or answer.status >= 500:
+        return RepositoryUnreachable(message, hint="run it again; nothing is half published")
+    return PublishError(message)
+
+
+def _wait_seconds(answer: Answer) -> float | None:
+    """Return how long the server asks us to wait; None where it does not, or asks for too much."""
+    if answer.status not in (429, 503):
+        return None
+    with suppress(KeyError, ValueError):
+        seconds = float(answer.headers["retry-after"])
+        return seconds if 0 <= seconds <= _LONGEST_WAIT_SECONDS else None
+    return None
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parsed = httpx2.URL(url)
+    return parsed.scheme, parsed.host, parsed.port
+
+
+def _shorten(text: str | bytes) -> str:
+    if isinstance(text, bytes):
+        text = text[: 4 * _TEXT_LIMIT].decode(errors="replace")
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= _TEXT_LIMIT else f"{line[:_TEXT_LIMIT]}…"

@@ -1,0 +1,141 @@
+"""Charts in a folder with an index.yaml, which any web server can offer; where the folder is, a `Store` knows.
+
+The archive comes first and the index last, by which a version is published. Both happen under the store's lock.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from trainchart.archive.chart_file import CREATED_ANNOTATION
+from trainchart.archive.pack import open_archive
+from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
+from trainchart.publish.index import INDEX_FILE, add_entry, find_entries, find_entry, read_entry
+from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload, sha256_digest
+
+_TRIES = 5
+"""How often the index is written where nothing locks it and others write it too."""
+
+
+class Store(Protocol):
+    """Files of a folder by name. Whatever goes wrong is a PublishError of the kind that fits."""
+
+    @property
+    def url(self) -> str:
+        """Return the address as users write it."""
+
+    def read(self, reference: str) -> bytes | None:
+        """Return a file, named as the index does: by its path from the folder, or a whole address. None: not there."""
+
+    def write(self, name: str, content: bytes, *, is_new: bool = False) -> None:
+        """Put a file there in one step: readers see the old content or the new.
+
+        `is_new` asks a store that can to refuse where somebody has been faster.
+        """
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep other publishers out, as far as the store can."""
+
+
+class IndexRepository:
+    """A chart repository as Helm first had it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def url(self) -> str:
+        return self._store.url
+
+    def reference(self, name: str, version: str) -> str:
+        return f"{self.url}/{name}-{version}.tgz"
+
+    def find_versions(self, name: str) -> tuple[str, ...]:
+        return tuple(found.version for found in self.list_versions(name))
+
+    def list_versions(self, name: str) -> tuple[PublishedVersion, ...]:
+        return tuple(read_entry(entry) for entry in find_entries(self._read_index(), name))
+
+    def fetch(self, name: str, version: str) -> FetchedArchive | None:
+        entry = find_entry(self._read_index(), name, version)
+        if entry is None:
+            return None
+        urls = entry.get("urls")
+        if not isinstance(urls, list) or not urls:
+            raise PublishError(f"{INDEX_FILE} of {self.url} does not say where {name} {version} is")
+        reference = str(urls[0])
+        data = self._store.read(reference)
+        if data is None:
+            raise PublishError(
+                f"{INDEX_FILE} of {self.url} names {reference}, which is not there",
+                hint="put the archive back, or remove its entry from the index",
+            )
+        digest, said = sha256_digest(data), read_entry(entry).digest
+        if said and said != digest:
+            raise PublishError(f"{self.url}: {reference} is damaged: listed as {said}, but it is {digest}")
+        return FetchedArchive(data, digest, self._store.read(f"{reference}.prov"))
+
+    def add(self, upload: Upload) -> None:
+        archive = upload.archive
+        with self._store.locked():
+            if find_entry(self._read_index(), archive.name, archive.version) is not None:
+                return
+            is_new = self._require_not_taken(upload)
+            if upload.provenance is not None:
+                self._store.write(f"{archive.filename}.prov", upload.provenance)
+            self._store.write(archive.filename, archive.data, is_new=is_new)
+            self._add_to_index(upload)
+
+    def _add_to_index(self, upload: Upload) -> None:
+        """Write the index until it holds the version: where nothing locks, somebody may have written it meanwhile."""
+        archive = upload.archive
+        for _ in range(_TRIES):
+            text = self._read_index()
+            if find_entry(text, archive.name, archive.version) is not None:
+                return
+            self._store.write(INDEX_FILE, add_entry(text, archive.name, _entry(upload), upload.created).encode())
+        if find_entry(self._read_index(), archive.name, archive.version) is None:
+            raise PublishError(
+                f"{INDEX_FILE} of {self.url} loses what is written: others write it at the same time",
+                hint="let one job at a time publish there, then run it again",
+            )
+
+    def _require_not_taken(self, upload: Upload) -> bool:
+        """Tell whether the archive's name is free; refuse where it is another's, though no index names that.
+
+        What somebody cut off has left, whole or half, is replaced.
+        """
+        archive = upload.archive
+        there = self._store.read(archive.filename)
+        if there is None:
+            return True
+        try:
+            identity = open_archive(there).identity
+        except ToolError:
+            return False
+        if identity != archive.identity:
+            raise VersionConflict(
+                f"{self.url} holds {archive.filename} with other content, though its index does not name it",
+                hint="raise the version; or, if nobody can have got that file, remove it and run this again",
+                problems=(Problem(f"there sha256:{identity}, here sha256:{archive.identity}"),),
+            )
+        return False
+
+    def _read_index(self) -> str:
+        content = self._store.read(INDEX_FILE)
+        try:
+            return "" if content is None else content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise PublishError(f"{INDEX_FILE} of {self.url} is no UTF-8 text") from error
+
+
+def _entry(upload: Upload) -> dict[str, object]:
+    annotations = upload.chart.get("annotations")
+    made = annotations.get(CREATED_ANNOTATION) if isinstance(annotations, dict) else None
+    return {
+        **upload.chart,
+        "created": made or upload.created,
+        "digest": sha256_digest(upload.archive.data).partition(":")[2],
+        "urls": [upload.archive.filename],
+    }

@@ -1,0 +1,119 @@
+"""A Helm chart as an OCI artifact: media types, tags, manifest and annotations, as `helm push` makes them. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.archive.chart_file import CREATED_ANNOTATION, IDENTITY_ANNOTATION
+from trainchart.errors import PublishError
+from trainchart.publish.repository import Upload, sha256_digest
+
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+CONFIG_TYPE = "application/vnd.cncf.helm.config.v1+json"
+CHART_TYPE = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+PROVENANCE_TYPE = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+_TITLE = "org.opencontainers.image.title"
+_VERSION = "org.opencontainers.image.version"
+_CREATED = "org.opencontainers.image.created"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """All that a registry gets of a chart: blobs by digest, and the manifest that names them."""
+
+    blobs: Mapping[str, bytes]
+    manifest: bytes
+    tag: str
+
+
+@dataclass(frozen=True)
+class ManifestInfo:
+    """What a manifest says of a chart; a digest is empty where there is no such blob."""
+
+    config: str
+    chart: str
+    provenance: str
+    created: str
+    identity: str
+
+
+def version_tag(version: str) -> str:
+    """Return the tag of a chart version: tags have no plus sign."""
+    return version.replace("+", "_")
+
+
+def tag_version(tag: str) -> str:
+    """Return the chart version that a tag stands for."""
+    return tag.replace("_", "+")
+
+
+def build_artifact(upload: Upload) -> Artifact:
+    """Return the artifact of a chart: the same archive and provenance give the same bytes."""
+    config = json.dumps(upload.chart, sort_keys=True, ensure_ascii=False, default=str).encode()
+    layers = [(CHART_TYPE, upload.archive.data)]
+    if upload.provenance is not None:
+        layers.append((PROVENANCE_TYPE, upload.provenance))
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "config": _descriptor(CONFIG_TYPE, config),
+        "layers": [_descriptor(media_type, content) for media_type, content in layers],
+        "annotations": _annotations(upload),
+    }
+    blobs = {sha256_digest(content): content for content in (config, *(content for _, content in layers))}
+    return Artifact(blobs, json.dumps(manifest, ensure_ascii=False).encode(), version_tag(upload.archive.version))
+
+
+def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
+    """Return what the manifest of a chart says. Raises PublishError where it is of something else."""
+    try:
+        manifest = json.loads(text)
+        config = manifest["config"]
+        if config["mediaType"] != CONFIG_TYPE:
+            raise PublishError(f"{reference} is no Helm chart but {config['mediaType']!r}")
+        layers = {str(layer["mediaType"]): str(layer["digest"]) for layer in manifest["layers"]}
+        annotations = manifest.get("annotations") or {}
+        return ManifestInfo(
+            config=str(config["digest"]),
+            chart=layers[CHART_TYPE],
+            provenance=layers.get(PROVENANCE_TYPE, ""),
+            created=str(annotations.get(_CREATED, "")),
+            identity=str(annotations.get(IDENTITY_ANNOTATION, "")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PublishError(f"{reference} is no Helm chart: its manifest lacks {error}") from error
+
+
+def _descriptor(media_type: str, content: bytes) -> dict[str, Any]:
+    return {"mediaType": media_type, "digest": sha256_digest(content), "size": len(content)}
+
+
+def _annotations(upload: Upload) -> dict[str, str]:
+    chart = upload.chart
+    own = chart.get("annotations")
+    annotations = {str(key): str(value) for key, value in own.items()} if isinstance(own, Mapping) else {}
+    sources = chart.get("sources")
+    found = {
+        "org.opencontainers.image.description": chart.get("description"),
+        "org.opencontainers.image.url": chart.get("home"),
+        "org.opencontainers.image.source": sources[0] if isinstance(sources, list) and sources else None,
+        "org.opencontainers.image.authors": ", ".join(_authors(chart)),
+        # Not the clock: publishing again must give the same manifest.
+        _CREATED: annotations.get(CREATED_ANNOTATION),
+        **annotations,
+        _TITLE: upload.archive.name,
+        _VERSION: upload.archive.version,
+    }
+    return {key: str(value) for key, value in sorted(found.items()) if value}
+
+
+def _authors(chart: Mapping[str, Any]) -> list[str]:
+    found = chart.get("maintainers")
+    people = [person for person in found if isinstance(person, Mapping)] if isinstance(found, list) else []
+    return [
+        f"{person.get('name', '')} ({person['email']})" if person.get("email") else str(person.get("name", ""))
+        for person in people
+    ]

@@ -1,0 +1,136 @@
+"""What a chart repository is to the rest of trainchart, and the rule that a published version never changes.
+
+Every kind of repository keeps the same contract; tests/contract/test_repositories.py asks it of all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from trainchart.archive.chart_file import parse_chart_file
+from trainchart.archive.pack import ChartArchive, open_archive
+from trainchart.archive.read import parse_archive
+from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
+
+
+@dataclass(frozen=True)
+class PublishedVersion:
+    """A version as its repository lists it; texts are empty where the repository does not tell."""
+
+    version: str
+    digest: str
+    """What a client can pin: of the manifest in a registry, of the archive elsewhere; `sha256:…`."""
+    created: str = ""
+    identity: str = ""
+    is_deprecated: bool = False
+
+
+@dataclass(frozen=True)
+class FetchedArchive:
+    """The bytes of a published archive, and the digest as in PublishedVersion."""
+
+    data: bytes
+    digest: str
+    provenance: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A chart archive on its way into a repository."""
+
+    archive: ChartArchive
+    chart: Mapping[str, Any]
+    """Chart.yaml as the archive holds it."""
+    created: str
+    """When it is published, in RFC 3339; used where the archive does not say when it was made."""
+    provenance: bytes | None = None
+    """The .prov file that signs exactly the archive's bytes."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What became of an upload."""
+
+    is_new: bool
+    digest: str
+    reference: str
+    """What `helm pull` or `helm install` takes."""
+    is_signed: bool = False
+    """A .prov file is there; an earlier publication may have had none."""
+
+
+class Repository(Protocol):
+    """A place that charts are published to and read from; what goes wrong is a PublishError of the kind that fits."""
+
+    @property
+    def url(self) -> str:
+        """Return the address as users write it."""
+
+    def reference(self, name: str, version: str) -> str:
+        """Return what names one version for `helm pull` or for a person."""
+
+    def find_versions(self, name: str) -> tuple[str, ...]:
+        """Return which versions are published of the chart `name`, in no order, in as few requests as there can be."""
+
+    def list_versions(self, name: str) -> tuple[PublishedVersion, ...]:
+        """Return what is published of the chart `name`, in no order; nothing where it is not there."""
+
+    def fetch(self, name: str, version: str) -> FetchedArchive | None:
+        """Return a published version, its digest verified; None where the repository answers that it has none."""
+
+    def add(self, upload: Upload) -> None:
+        """Make a version visible in one last step; leave alone what is there, the caller looks afterwards.
+
+        Whoever is cut off before that step can run it again. Of two callers at once exactly one wins where the
+        repository has a way to decide; docs/publishing.md says which have.
+        """
+
+
+def sha256_digest(data: bytes) -> str:
+    """Return the digest of `data` as registries write it."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def prepare_upload(data: bytes, *, created: str, provenance: bytes | None = None) -> Upload:
+    """Return the upload of the archive `data`. Raises ToolError where it is none."""
+    chart = parse_chart_file(parse_archive(data).files)
+    return Upload(open_archive(data), chart.data, created, provenance)
+
+
+def publish_upload(repository: Repository, upload: Upload) -> Publication:
+    """Publish an archive, unless the very same content is there already, which is success too.
+
+    Raises VersionConflict where the version has other content, also where another publisher was faster, and
+    PublishError where the repository takes the archive but does not give it back.
+    """
+    archive = upload.archive
+    reference = repository.reference(archive.name, archive.version)
+    there = repository.fetch(archive.name, archive.version)
+    if there is not None:
+        require_same(reference, there, archive)
+        return Publication(False, there.digest, reference, there.provenance is not None)
+    repository.add(upload)
+    there = repository.fetch(archive.name, archive.version)
+    if there is None:
+        raise PublishError(
+            f"{reference} was accepted, but is not there to be read", hint="run it again; nothing is lost by that"
+        )
+    require_same(reference, there, archive)
+    return Publication(True, there.digest, reference, there.provenance is not None)
+
+
+def require_same(reference: str, there: FetchedArchive, archive: ChartArchive) -> None:
+    """Refuse to take a published archive for another one. Raises VersionConflict with both identities."""
+    try:
+        identity = open_archive(there.data).identity
+    except ToolError as error:
+        raise PublishError(f"{reference} is published, but is no chart: {error.message}", hint=error.hint) from error
+    if identity != archive.identity:
+        raise VersionConflict(
+            f"{reference} is published with other content",
+            hint="a version means one content for ever: raise the version, and publish that",
+            problems=(Problem(f"published sha256:{identity}, here sha256:{archive.identity}"),),
+        )

@@ -1,0 +1,112 @@
+"""`trainchart diff` as a user meets it: a model against folders, archives and repositories."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def run(project: Path, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "trainchart", *map(str, arguments)]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("models/digits.yaml", "examples/digits", "charts/digits"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(ROOT / name, tmp_path / "project" / name)
+    return tmp_path / "project"
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def _describe(spec: Path) -> None:
+    edit(spec, "description: ", "description: Now ")
+
+
+def _add_value(spec: Path) -> None:
+    edit(spec, "hyperparameters:\n", "hyperparameters:\n  momentum: {type: number, default: 0.9}\n")
+
+
+def _another_image(spec: Path) -> None:
+    edit(spec, 'tag: "1.0.0"', 'tag: "1.0.1"')
+
+
+def _remove_value(spec: Path) -> None:
+    edit(spec, "  seed: {", "  seedling: {")
+
+
+@pytest.mark.parametrize(
+    ("change", "bump", "effect", "reason"),
+    [
+        (lambda spec: None, "none", "no effect", ""),
+        (_describe, "patch", "no effect", "README.md differs"),
+        (_add_value, "minor", "restarts training", "the value hyperparameters.momentum is new"),
+        (_another_image, "patch", "restarts training", "values.yaml differs"),
+        (_remove_value, "major", "restarts training", "the value hyperparameters.seed is gone"),
+    ],
+)
+def test_the_next_version_follows_from_what_changed(
+    project: Path, change: Callable[[Path], None], bump: str, effect: str, reason: str
+) -> None:
+    change(project / "models" / "digits.yaml")
+    done = run(project, "diff", "digits", "--against", "charts/digits", "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    told: dict[str, Any] = json.loads(done.stdout)
+    assert (told["bump"], told["effect"]) == (bump, effect)
+    expected = {"none": "0.1.0", "patch": "0.1.1", "minor": "0.2.0", "major": "1.0.0"}
+    assert (told["oldVersion"], told["nextVersion"]) == ("0.1.0", expected[bump])
+    assert reason in told["reasons"].get(bump, [""])
+
+
+def test_what_an_upgrade_would_be_refused_for(project: Path) -> None:
+    shutil.copytree(project / "charts" / "digits", project / "old")
+    edit(
+        project / "old/templates/statefulset.yaml", "podManagementPolicy: Parallel", "podManagementPolicy: OrderedReady"
+    )
+    done = run(project, "diff", "digits", "--against", "old")
+    assert done.returncode == 0, done.stderr
+    assert "rejected by Kubernetes (immutable): StatefulSet release-digits-worker" in done.stdout
+    assert "spec.podManagementPolicy" in done.stdout
+    assert done.stdout.splitlines()[-1] == "version: 0.1.0 → 1.0.0 (major)"
+    assert "\x1b" not in done.stdout
+
+
+def test_colour_can_be_had_and_refused(project: Path) -> None:
+    _another_image(project / "models" / "digits.yaml")
+    arguments = ("diff", "digits", "--against", "charts/digits")
+    assert "\x1b[" in run(project, *arguments, FORCE_COLOR="1").stdout
+    assert "\x1b[" not in run(project, *arguments, FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def test_against_what_is_published(project: Path) -> None:
+    nothing = run(project, "diff", "digits", "--from", "repository", "--format", "json")
+    assert nothing.returncode == 8
+    assert json.loads(nothing.stderr)["error"] == "RepositoryNotFound"
+    assert run(project, "publish", "charts/digits", "--to", "repository").returncode == 0
+    assert (
+        "nothing has changed since repository/digits-0.1.0.tgz"
+        in run(project, "diff", "digits", "--from", "repository").stdout
+    )
+    missing = run(project, "diff", "digits", "--from", "repository", "--against", "0.0.1")
+    assert missing.returncode == 8
+    assert "has no digits 0.0.1" in missing.stderr
+    aimless = run(project, "diff", "digits")
+    assert aimless.returncode == 7
+    assert "name a repository with --from" in aimless.stderr

@@ -1,0 +1,88 @@
+"""`trainchart publish` as a user meets it: output, exit codes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from chart_servers import serve_registry
+
+
+def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "trainchart", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def test_publishing_twice_and_then_something_else(plain_chart: Path, tmp_path: Path) -> None:
+    to = ("--to", tmp_path / "repository", "--format", "json")
+    first = run("publish", plain_chart, *to)
+    assert (first.returncode, first.stderr) == (0, "")
+    told = json.loads(first.stdout)
+    assert (told["name"], told["version"], told["isNew"]) == ("plain", "1.2.3", True)
+    index = (tmp_path / "repository" / "index.yaml").read_bytes()
+    (entry,) = yaml.safe_load(index)["entries"]["plain"]
+    assert f"sha256:{entry['digest']}" == told["digest"]
+    assert entry["annotations"]["trainchart/content-sha256"] == told["identity"]
+    again = run("publish", plain_chart, *to)
+    assert json.loads(again.stdout) == told | {"isNew": False}
+    (plain_chart / "values.yaml").write_text((plain_chart / "values.yaml").read_text() + "\n# changed\n")
+    refused = run("publish", plain_chart, *to)
+    assert refused.returncode == 8
+    error = json.loads(refused.stderr)
+    assert error["error"] == "VersionConflict"
+    assert told["identity"] in error["problems"][0]["message"]
+    assert (tmp_path / "repository" / "index.yaml").read_bytes() == index
+    assert sorted(path.name for path in (tmp_path / "repository").iterdir()) == ["index.yaml", "plain-1.2.3.tgz"]
+
+
+def test_an_archive_goes_as_it_is_with_its_signature(plain_chart: Path, tmp_path: Path) -> None:
+    assert run("package", plain_chart, "-d", tmp_path).returncode == 0
+    archive = tmp_path / "plain-1.2.3.tgz"
+    (tmp_path / "plain-1.2.3.tgz.prov").write_text("signed")
+    with serve_registry(tmp_path / "data") as host:
+        to = ("--to", f"oci://{host}/charts", "--plain-http")
+        done = run("publish", archive, *to)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[:2] == [f"oci://{host}/charts/plain:1.2.3", "  published"]
+        again = run("publish", plain_chart, *to, "--format", "json")
+        assert (json.loads(again.stdout)["isNew"], json.loads(again.stdout)["isSigned"]) == (False, True)
+    published = run("publish", archive, "--to", tmp_path / "repository")
+    assert published.returncode == 0, published.stderr
+    assert (tmp_path / "repository" / archive.name).read_bytes() == archive.read_bytes()
+    assert (tmp_path / "repository" / "plain-1.2.3.tgz.prov").read_text() == "signed"
+
+
+@pytest.mark.parametrize(
+    ("to", "error"),
+    [
+        ("https://127.0.0.1:1/charts", "RepositoryUnreachable"),
+        ("http://127.0.0.1:1/charts", "PublishError"),
+        ("ftp://127.0.0.1/charts", "PublishError"),
+    ],
+)
+def test_a_repository_that_cannot_be_used(plain_chart: Path, to: str, error: str) -> None:
+    done = run("publish", plain_chart, "--to", to, "--format", "json")
+    assert done.returncode == 8
+    told = json.loads(done.stderr)
+    assert told["error"] == error
+    assert told["hint"]
+
+
+def test_a_folder_that_cannot_be_made(plain_chart: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("publish", plain_chart, "--to", tmp_path / "file" / "charts")
+    assert done.returncode == 8
+    assert "cannot make" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_chart_that_does_not_render_is_not_published(plain_chart: Path, tmp_path: Path) -> None:
+    (plain_chart / "templates" / "x.yaml").write_text("{{ if }}")
+    assert run("publish", plain_chart, "--to", tmp_path / "repository").returncode == 5
+    assert not (tmp_path / "repository").exists()

@@ -1,0 +1,218 @@
+"""`trainchart release`, `versions`, `verify` and `deprecate` as a user meets them, with a real gpg and real helm."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from chart_servers import find_server
+from trainchart.archive.read import parse_archive
+
+ROOT = Path(__file__).parent.parent.parent
+EPOCH = "1767225600"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("models/digits.yaml", "examples/digits"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(ROOT / name, tmp_path / "project" / name)
+    return tmp_path / "project"
+
+
+def run(project: Path, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "trainchart", *map(str, arguments)]
+    known = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **environment}
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, env=known)
+
+
+def release(project: Path, *arguments: str | Path, **environment: str) -> dict[str, Any]:
+    done = run(project, "release", "digits", "--to", "repository", "--format", "json", *arguments, **environment)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert isinstance(told, dict)
+    return told
+
+
+def edit(project: Path, old: str, new: str) -> None:
+    spec = project / "models" / "digits.yaml"
+    text = spec.read_text()
+    assert old in text
+    spec.write_text(text.replace(old, new, 1))
+
+
+def published(project: Path, version: str) -> dict[str, bytes]:
+    return dict(parse_archive((project / "repository" / f"digits-{version}.tgz").read_bytes()).files)
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_five_releases_and_each_a_second_time(project: Path) -> None:
+    before = snapshot(project)
+    steps = [
+        ("", "", "0.1.0"),
+        ("description: ", "description: Now ", "0.1.1"),
+        ("hyperparameters:\n", "hyperparameters:\n  momentum: {type: number, default: 0.9}\n", "0.2.0"),
+        ('tag: "1.0.0"', 'tag: "1.0.1"', "0.2.1"),
+        ("  seed: {", "  seedling: {", "1.0.0"),
+    ]
+    for old, new, version in steps:
+        edit(project, old, new)
+        first = release(project)
+        assert (first["version"], first["isNew"]) == (version, True)
+        index = (project / "repository" / "index.yaml").read_bytes()
+        second = release(project)
+        assert (second["version"], second["isNew"]) == (version, False)
+        assert (project / "repository" / "index.yaml").read_bytes() == index
+    # Nothing but the repository and the spec that the test edits has changed.
+    after = snapshot(project)
+    assert {path for path in {*before, *after} if before.get(path) != after.get(path)} == {
+        "models/digits.yaml",
+        "repository/index.yaml",
+        *(f"repository/digits-{version}.tgz" for _, _, version in steps),
+    }
+    files = published(project, "1.0.0")
+    changelog = files["CHANGELOG.md"].decode()
+    assert [line for line in changelog.splitlines() if line.startswith("## ")] == [
+        f"## {version} - 2026-01-01" for _, _, version in reversed(steps)
+    ]
+    assert changelog.count("First published version.") == 1
+    newest = changelog.split("## 0.2.1")[0]
+    assert "- the value hyperparameters.seed is gone" in newest
+    assert "### Upgrading" in newest
+    chart = yaml.safe_load(files["Chart.yaml"])
+    listed = yaml.safe_load(chart["annotations"]["artifacthub.io/changes"])
+    assert {"kind": "removed", "description": "the value hyperparameters.seed is gone"} in listed
+    assert chart["annotations"]["trainchart/generator"]
+
+
+def test_what_is_published_can_be_listed_verified_and_deprecated(project: Path) -> None:
+    nothing = run(project, "versions", "digits", "--from", "repository", "--format", "json")
+    assert nothing.returncode == 8
+    assert json.loads(nothing.stderr)["error"] == "RepositoryNotFound"
+    release(project)
+    verified = run(project, "verify", "repository/digits-0.1.0.tgz", "--format", "json")
+    assert verified.returncode == 0, verified.stderr
+    assert json.loads(verified.stdout)["isSigned"] is False
+    deprecate = ("deprecate", "digits", "--to", "repository", "--reason", "use 'mnist': it is better")
+    assert "deprecated" in run(project, *deprecate, "--dry-run").stdout.lower()
+    done = run(project, *deprecate)
+    assert done.returncode == 0, done.stderr
+    assert run(project, *deprecate).stderr == "digits: nothing has changed since 0.1.1\n"
+    told = json.loads(run(project, "versions", "digits", "--from", "repository", "--format", "json").stdout)
+    assert [(version["version"], version["isDeprecated"]) for version in told] == [("0.1.1", True), ("0.1.0", False)]
+    chart = yaml.safe_load(published(project, "0.1.1")["Chart.yaml"])
+    assert yaml.safe_load(chart["annotations"]["artifacthub.io/changes"]) == [
+        {"kind": "deprecated", "description": "use 'mnist': it is better"}
+    ]
+    assert run(project, "verify", "repository/digits-0.1.1.tgz").returncode == 0
+    refused = run(project, "release", "digits", "--to", "repository")
+    assert refused.returncode == 4
+    assert "is deprecated since 0.1.1" in refused.stderr
+    assert release(project, "--bump", "patch")["version"] == "0.1.2"
+    lines = run(project, "versions", "digits", "--from", "repository").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["0.1.2", "0.1.1", "0.1.0"]
+    assert [line.endswith("deprecated") for line in lines] == [False, True, False]
+
+
+def test_bump_raises_and_pre_releases_come_before(project: Path) -> None:
+    release(project)
+    assert release(project, "--bump", "major")["isNew"] is False
+    edit(project, "description: ", "description: Now ")
+    dry = release(project, "--dry-run")
+    assert (dry["version"], dry["isNew"], dry["reference"]) == ("0.1.1", False, "")
+    before = release(project, "--pre-release", "dev.12+g1a2b3c")
+    assert (before["version"], before["lastVersion"]) == ("0.1.1-dev.12+g1a2b3c", "0.1.0")
+    assert release(project, "--pre-release", "dev.12+g1a2b3c")["isNew"] is False
+    assert release(project, "--bump", "minor")["version"] == "0.2.0"
+    edit(project, "version: 0.1.0", "version: 3.0.0")
+    edit(project, "description: ", "description: Right ")
+    assert release(project)["version"] == "3.0.0"
+    edit(project, "description: ", "description: And ")
+    bad = run(project, "release", "digits", "--to", "repository", "--pre-release", "a b")
+    assert bad.returncode == 4
+    assert "'a b' cannot stand behind the dash of a version" in bad.stderr
+
+
+def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
+    assert run(project, "generate", "digits").returncode == 0
+    assert run(project, "verify", "charts/digits").returncode == 0
+    release(project)
+    values = project / "charts" / "digits" / "values.yaml"
+    values.write_text(values.read_text() + "# mine\n")
+    drifted = run(project, "verify", "charts/digits")
+    assert drifted.returncode == 6
+    assert "values.yaml: changed since it was generated" in drifted.stderr
+    assert "values.yaml: is not what the model spec gives" in drifted.stderr
+    edit(project, "description: ", "description: Now ")
+    other = run(project, "verify", "repository/digits-0.1.0.tgz")
+    assert other.returncode == 6
+    assert "the spec is not the one that it was made from" in other.stderr
+    (project / "models" / "digits.yaml").unlink()
+    missing = run(project, "verify", "repository/digits-0.1.0.tgz")
+    assert missing.returncode == 7
+    assert "name the model spec with --spec" in missing.stderr
+
+
+@pytest.fixture
+def gnupg() -> Iterator[dict[str, str]]:
+    """A home of gpg with a key without passphrase; its path is short, since gpg's agent listens there."""
+    gpg = find_server("gpg")
+    with tempfile.TemporaryDirectory(prefix="gpg-") as folder:
+        environment = {**os.environ, "GNUPGHOME": folder}
+        make_key = [gpg, "--batch", "--passphrase", "", "--quick-generate-key", "Ada <ada@example.com>"]
+        try:
+            subprocess.run([*make_key, "rsa2048", "sign", "never"], env=environment, check=True, capture_output=True)
+            exported = subprocess.run([gpg, "--export"], env=environment, check=True, capture_output=True)
+            Path(folder, "exported.gpg").write_bytes(exported.stdout)
+            yield {"GNUPGHOME": folder}
+        finally:
+            subprocess.run(["gpgconf", "--kill", "all"], env=environment, check=True)
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("major", [3, 4])
+def test_helm_accepts_the_signature(
+    project: Path, gnupg: dict[str, str], major: int, request: pytest.FixtureRequest
+) -> None:
+    helm = request.getfixturevalue(f"helm{major}")
+    keyring = Path(gnupg["GNUPGHOME"], "exported.gpg")
+    release(project, "--sign", "ada@example.com", **gnupg)
+    archive = project / "repository" / "digits-0.1.0.tgz"
+    done = subprocess.run([helm, "verify", "--keyring", keyring, archive], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for options in ([], ["--keyring", keyring]):
+        verified = run(project, "verify", archive, *options, "--format", "json", **gnupg)
+        assert verified.returncode == 0, verified.stderr
+        assert json.loads(verified.stdout)["isSigned"] is True
+    signature = archive.with_name(f"{archive.name}.prov")
+    text = signature.read_text()
+    signature.write_text(text.replace("version: 0.1.0", "version: 0.1.1"))
+    spoiled = run(project, "verify", archive, **gnupg)
+    assert spoiled.returncode == 6
+    assert "the signature does not hold" in spoiled.stderr
+    signature.write_text(text)
+    archive.write_bytes(archive.read_bytes() + b"\0")
+    other = run(project, "verify", archive, **gnupg)
+    assert other.returncode == 6
+    assert "and the archive is sha256:" in other.stderr
+
+
+def test_a_key_that_is_not_there(project: Path, gnupg: dict[str, str]) -> None:
+    refused = run(project, "release", "digits", "--to", "repository", "--sign", "nobody@example.com", **gnupg)
+    assert refused.returncode == 7
+    assert "gpg cannot sign with the key 'nobody@example.com'" in refused.stderr
+    assert not (project / "repository").exists()

@@ -1,0 +1,68 @@
+"""The recipes for continuous integration do what they say: their own commands, run in a copy of the project."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent.parent
+RECIPES = ROOT / "docs" / "publishing"
+SERVICES = ("pip ", "gh ", "curl ")
+"""Programs that need the service itself."""
+
+
+def commands(recipe: str, job: str) -> Iterator[str]:
+    """Yield what a job of a recipe runs, without what needs the service."""
+    text: dict[str, Any] = yaml.safe_load((RECIPES / recipe).read_text())
+    steps = [step.get("run") for step in text["jobs"][job]["steps"]] if "jobs" in text else text[job]["script"]
+    for step in filter(None, steps):
+        if not step.startswith(SERVICES):
+            yield step
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("models/digits.yaml", "examples/digits"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(ROOT / name, tmp_path / "project" / name)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "trainchart").write_text(f'#!/bin/sh\nexec {sys.executable} -m trainchart "$@"\n')
+    (tmp_path / "bin" / "trainchart").chmod(0o755)
+    return tmp_path / "project"
+
+
+def run(project: Path, script: str) -> str:
+    path = f"{project.parent / 'bin'}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "REPOSITORY": str(project.parent / "repository")}
+    done = subprocess.run(["bash", "-ec", script], cwd=project, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("recipe", ["github-actions.yaml", "gitlab-ci.yaml"])
+def test_a_recipe_compares_and_releases(recipe: str, project: Path) -> None:
+    for command in commands(recipe, "release"):
+        run(project, command)
+    assert (project.parent / "repository" / "digits-0.1.0.tgz").is_file()
+    spec = project / "models" / "digits.yaml"
+    spec.write_text(spec.read_text().replace("description: ", "description: Now ", 1))
+    for command in commands(recipe, "compare"):
+        run(project, command)
+    assert "version: 0.1.0 → 0.1.1 (patch)" in (project / "comment.md").read_text()
+
+
+def test_the_shell_recipe_can_be_run_again(project: Path) -> None:
+    script = str(RECIPES / "release.sh")
+    run(project, script)
+    index = (project.parent / "repository" / "index.yaml").read_bytes()
+    run(project, script)
+    assert (project.parent / "repository" / "index.yaml").read_bytes() == index

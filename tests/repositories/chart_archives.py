@@ -1,0 +1,27 @@
+"""Small charts to publish, as uploads."""
+
+from __future__ import annotations
+
+from trainchart.archive.pack import BuildInfo, pack_chart
+from trainchart.publish.repository import Upload, prepare_upload
+
+CREATED = "2026-11-21T12:00:00Z"
+
+
+def chart_files(version: str, note: str = "", name: str = "demo") -> dict[str, bytes]:
+    chart = (
+        f"apiVersion: v2\nname: {name}\nversion: {version}\ndescription: A demonstration.\nhome: https://a.example\n"
+    )
+    return {
+        "Chart.yaml": chart.encode(),
+        "values.yaml": f"note: '{note}'\n".encode(),
+        "templates/map.yaml": (
+            b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n"
+            b"data: {note: {{ .Values.note | quote }}}\n"
+        ),
+    }
+
+
+def upload(version: str, note: str = "", *, name: str = "demo", provenance: bytes | None = None) -> Upload:
+    archive = pack_chart(chart_files(version, note, name), BuildInfo(created_epoch=1767225600))
+    return prepare_upload(archive.data, created=CREATED, provenance=provenance)

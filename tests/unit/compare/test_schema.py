@@ -1,0 +1,67 @@
+"""What users may set, before and after: every turn of every keyword, and what is not a change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainchart.compare.schema import Turn, compare_schemas
+
+
+def closed(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (closed(a={"type": "string"}), closed(a={"type": "string", "description": "x", "default": "y"}), []),
+        (closed(a={}), closed(a={}, b={}), [("b", Turn.added)]),
+        (closed(a={}, b={}), closed(a={}), [("b", Turn.removed)]),
+        ({"properties": {"a": {}}}, {"properties": {}}, []),
+        ({"properties": {}}, {"properties": {"a": {"description": "x"}}}, []),
+        ({"properties": {}}, {"properties": {"a": {"type": "string"}}}, [("a", Turn.narrowed)]),
+        ({"properties": {"a": {"type": "string"}}}, {}, [("a", Turn.widened)]),
+        (closed(a={}), closed(a=False), [("a", Turn.removed)]),
+        (closed(a=closed(b={})), closed(a=closed(c={})), [("a.b", Turn.removed), ("a.c", Turn.added)]),
+        (closed(a={"type": "number"}), closed(a={"type": "integer"}), [("a", Turn.narrowed)]),
+        (closed(a={"type": "integer"}), closed(a={"type": "number"}), [("a", Turn.widened)]),
+        (closed(a={"type": "string"}), closed(a={"type": ["string", "null"]}), [("a", Turn.widened)]),
+        (closed(a={"type": "string"}), closed(a={}), [("a", Turn.widened)]),
+        (closed(a={}), closed(a={"type": "string"}), [("a", Turn.narrowed)]),
+        (closed(a={"enum": ["x", "y"]}), closed(a={"enum": ["y", "x"]}), []),
+        (closed(a={"enum": ["x", "y"]}), closed(a={"enum": ["x"]}), [("a", Turn.narrowed)]),
+        (closed(a={"enum": ["x"]}), closed(a={"enum": ["x", "y"]}), [("a", Turn.widened)]),
+        (closed(a={"minimum": 1}), closed(a={"minimum": 2}), [("a", Turn.narrowed)]),
+        (closed(a={"minimum": 1}), closed(a={"minimum": 0}), [("a", Turn.widened)]),
+        (closed(a={"maximum": 1}), closed(a={"maximum": 0.5}), [("a", Turn.narrowed)]),
+        (closed(a={}), closed(a={"maxLength": 5}), [("a", Turn.narrowed)]),
+        (closed(a={"maxLength": 5}), closed(a={}), [("a", Turn.widened)]),
+        (closed(a={"pattern": "x"}), closed(a={"pattern": "y"}), [("a", Turn.narrowed)]),
+        (closed(a={"pattern": "x"}), closed(a={}), [("a", Turn.widened)]),
+        (closed(a={"items": {"type": "string"}}), closed(a={"items": {"type": "null"}}), [("a.*", Turn.narrowed)]),
+        (closed(a={}), closed(a={"additionalProperties": False}), [("a.*", Turn.narrowed)]),
+        (closed(a={"additionalProperties": False}), closed(a={}), [("a.*", Turn.widened)]),
+        (closed(a={"anyOf": [{"type": "null"}]}), closed(a={"anyOf": [{"type": "null"}, {}]}), [("a", Turn.narrowed)]),
+        (closed(a={"anyOf": [{"minimum": 2}]}), closed(a={"anyOf": [{"minimum": 1}]}), [("a", Turn.widened)]),
+        (closed(a={}), closed(a={}) | {"required": ["a"]}, []),
+        (closed(b={}), closed(b={}) | {"required": ["b"]}, [("", Turn.narrowed)]),
+        (closed(b={}) | {"required": ["b"]}, closed(b={}), []),
+    ],
+)
+def test_one_difference(old: dict[str, Any], new: dict[str, Any], expected: list[tuple[str, Turn]]) -> None:
+    changes = compare_schemas(old, new, {"a": 1})
+    assert [(change.path, change.turn) for change in changes] == expected
+
+
+def test_definitions_are_followed_and_may_hold_themselves() -> None:
+    def schema(limit: int) -> dict[str, Any]:
+        node = closed(next={"$ref": "#/$defs/Node"}, size={"minimum": limit})
+        return closed(one={"$ref": "#/$defs/Node"}, two={"$ref": "#/$defs/Node"}) | {"$defs": {"Node": node}}
+
+    assert compare_schemas(schema(1), schema(1), {}) == ()
+    changes = compare_schemas(schema(1), schema(2), {})
+    assert [(change.path, change.turn, change.detail) for change in changes] == [
+        ("one.size", Turn.narrowed, "minimum 1 → 2")
+    ]

@@ -1,0 +1,59 @@
+"""The next version: a table, and that it always is a SemVer version that comes after."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainchart.chart_version import is_chart_version, version_key
+from trainchart.compare.version import Bump, last_version, next_version
+from trainchart.errors import PlanError
+
+
+@pytest.mark.parametrize(
+    ("last", "bump", "at_least", "pre_release", "expected"),
+    [
+        ("1.2.3", Bump.none, Bump.none, "", "1.2.3"),
+        ("1.2.3", Bump.patch, Bump.none, "", "1.2.4"),
+        ("1.2.3", Bump.minor, Bump.none, "", "1.3.0"),
+        ("1.2.3", Bump.major, Bump.none, "", "2.0.0"),
+        ("0.1.0", Bump.major, Bump.none, "", "1.0.0"),
+        ("1.2.3", Bump.patch, Bump.minor, "", "1.3.0"),
+        ("1.2.3", Bump.major, Bump.patch, "", "2.0.0"),
+        ("1.2.3", Bump.none, Bump.major, "", "1.2.3"),
+        ("1.2.3", Bump.minor, Bump.none, "dev.12+g1a2b3c", "1.3.0-dev.12+g1a2b3c"),
+        ("1.2.3", Bump.none, Bump.none, "dev.12", "1.2.3"),
+        ("1.3.0-rc.1", Bump.patch, Bump.none, "", "1.3.0"),
+        ("2.0.0-rc.1", Bump.minor, Bump.none, "", "2.0.0"),
+        ("1.3.0-rc.1", Bump.major, Bump.none, "", "2.0.0"),
+        ("1.2.3+build.5", Bump.patch, Bump.none, "", "1.2.4"),
+    ],
+)
+def test_the_next_version(last: str, bump: Bump, at_least: Bump, pre_release: str, expected: str) -> None:
+    found = next_version(last, bump, at_least=at_least, pre_release=pre_release)
+    assert found == expected
+    assert is_chart_version(found)
+    assert version_key(found) >= version_key(last)
+
+
+@pytest.mark.parametrize("pre_release", ["-", "dev..1", "01", "a b", "ä", "+", "1/2"])
+def test_what_is_no_pre_release(pre_release: str) -> None:
+    if pre_release == "-":
+        assert next_version("1.0.0", Bump.patch, pre_release="-") == "1.0.1--"
+        return
+    with pytest.raises(PlanError, match="cannot stand behind the dash"):
+        next_version("1.0.0", Bump.patch, pre_release=pre_release)
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [
+        ([], ""),
+        (["1.9.0", "1.10.0", "1.2.0"], "1.10.0"),
+        (["1.0.0", "1.1.0-rc.1"], "1.0.0"),
+        (["1.1.0-rc.2", "1.1.0-rc.10"], "1.1.0-rc.10"),
+        (["1.0.0", "latest", "v1.1"], "1.0.0"),
+        (["1.0.0+a", "1.0.0+b"], "1.0.0+b"),
+    ],
+)
+def test_the_last_version(versions: list[str], expected: str) -> None:
+    assert last_version(versions) == expected

@@ -1,0 +1,171 @@
+"""The index of a chart repository: one more version, and nothing else changes by a byte."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+import yaml
+
+from trainchart.errors import PublishError
+from trainchart.publish.index import add_entry, find_entries, find_entry, read_entry
+
+GENERATED = "2026-11-21T12:00:00Z"
+BY_HELM = """\
+apiVersion: v1
+entries:
+  alpha:
+  - apiVersion: v2
+    appVersion: "1.0"
+    created: "2026-01-01T00:00:00.123456789Z"
+    description: |-
+      Several lines,
+        one of them indented:
+      - like a list
+      entries:
+      mnist:
+    digest: aaa
+    maintainers:
+    - email: a@example.com
+      name: A
+    name: alpha
+    urls:
+    - alpha-1.0.0.tgz
+    version: 1.0.0
+  mnist:
+  - apiVersion: v2
+    created: "2026-01-02T00:00:00Z"
+    deprecated: true
+    digest: bbb
+    name: mnist
+    urls:
+    - https://example.com/mnist-1.1.0.tgz
+    version: 1.1.0
+  - annotations:
+      trainchart/content-sha256: ccc
+    apiVersion: v2
+    name: mnist
+    urls:
+    - mnist-1.0.0.tgz
+    version: "1.0.0"
+  zeta:
+  - apiVersion: v2
+    name: zeta
+    version: 0.1.0
+generated: "2026-01-03T00:00:00Z"
+"""
+INDENTED = """\
+# by hand
+apiVersion: v1
+generated: "2026-01-03T00:00:00Z"
+entries:
+    mnist:
+        - name: mnist   # the first
+          version: 1.0.0
+          urls: [mnist-1.0.0.tgz]
+"""
+FLOW = 'apiVersion: v1\nentries: {mnist: [{name: mnist, version: 1.0.0, created: "2026-01-01T00:00:00Z"}]}\n'
+ANCHORED = """\
+apiVersion: v1
+entries:
+  mnist:
+  - &one
+    name: mnist
+    version: 1.0.0
+  - <<: *one
+    version: 1.1.0
+"""
+AT_MARGIN = 'apiVersion: v1\nentries:\n  mnist:\n  - name: mnist\n    version: 1.0.0\n    home: "a\n\nb:\n"\n'
+UNUSUAL = {
+    "json": json.dumps(yaml.safe_load(BY_HELM)),
+    "flow": FLOW,
+    "anchors": ANCHORED,
+    "windows": INDENTED.replace("\n", "\r\n"),
+    "a text at the margin": AT_MARGIN,
+}
+NEW: dict[str, Any] = {"name": "mnist", "version": "2.0.0", "description": "Two\nlines: # here\n", "urls": ["a.tgz"]}
+
+
+def parsed(text: str) -> dict[str, Any]:
+    value = yaml.load(text, yaml.BaseLoader)
+    assert isinstance(value, dict)
+    return value
+
+
+@pytest.mark.parametrize("text", [BY_HELM, INDENTED], ids=["helm", "indented"])
+@pytest.mark.parametrize("chart", ["mnist", "alpha", "beta", "aaa", "zzz"])
+def test_every_other_byte_stays(text: str, chart: str) -> None:
+    entry = NEW | {"name": chart}
+    added = add_entry(text, chart, entry, GENERATED)
+    expected = parsed(text)
+    expected["generated"] = GENERATED
+    expected["entries"][chart] = [entry, *expected["entries"].get(chart, [])]
+    assert parsed(added) == expected
+    # One block of new lines, and the line that says when: taken away, the old text is left.
+    lines = [line for line in added.splitlines() if not line.startswith("generated:")]
+    old = [line for line in text.splitlines() if not line.startswith("generated:")]
+    extra = len(lines) - len(old)
+    assert any(lines[:start] + lines[start + extra :] == old for start in range(len(old) + 1))
+
+
+@pytest.mark.parametrize("text", list(UNUSUAL.values()), ids=list(UNUSUAL))
+def test_what_is_unusual_is_written_anew_with_the_same_meaning(text: str) -> None:
+    added = parsed(add_entry(text, "mnist", NEW, GENERATED))
+    expected = yaml.safe_load(text)["entries"]
+    expected["mnist"] = [NEW, *expected["mnist"]]
+    assert {name: [entry["version"] for entry in entries] for name, entries in added["entries"].items()} == {
+        name: [entry["version"] for entry in entries] for name, entries in expected.items()
+    }
+    assert added["entries"]["mnist"][0] == NEW
+    assert added["entries"]["mnist"][1]["name"] == "mnist"
+    assert added.get("generated", GENERATED) == GENERATED
+
+
+@pytest.mark.parametrize("text", ["", "apiVersion: v1\nentries: {}\ngenerated: x\n", "apiVersion: v1\nentries: {}"])
+def test_the_first_version_of_all(text: str) -> None:
+    added = parsed(add_entry(text, "mnist", NEW, GENERATED))
+    assert added["entries"] == {"mnist": [NEW]}
+    assert added["apiVersion"] == "v1"
+
+
+@pytest.mark.parametrize("text", [BY_HELM, *UNUSUAL.values()], ids=["helm", *UNUSUAL])
+def test_versions_are_found(text: str) -> None:
+    versions = [str(entry["version"]) for entry in yaml.safe_load(text)["entries"]["mnist"]]
+    assert [str(entry["version"]) for entry in find_entries(text, "mnist")] == versions
+    for version in versions:
+        found = find_entry(text, "mnist", version)
+        assert found is not None
+        assert str(found["version"]) == version
+    assert find_entry(text, "mnist", "1.0") is None
+    assert find_entry(text, "nobody", "1.0.0") is None
+    assert find_entries(text, "nobody") == ()
+
+
+def test_what_an_entry_says() -> None:
+    newest, oldest = map(read_entry, find_entries(BY_HELM, "mnist"))
+    assert (newest.version, newest.digest, newest.created) == ("1.1.0", "sha256:bbb", "2026-01-02T00:00:00Z")
+    assert newest.is_deprecated
+    assert (oldest.version, oldest.digest, oldest.identity, oldest.is_deprecated) == ("1.0.0", "", "ccc", False)
+
+
+@pytest.mark.parametrize(
+    "text", ["- a\n", "entries: [\n", "<html></html>\n", "apiVersion: v1\nentries: []\n", "{", "entries:\n  a:\n"]
+)
+def test_what_is_no_index_is_refused(text: str) -> None:
+    with pytest.raises(PublishError, match=r"index\.yaml"):
+        add_entry(text, "mnist", NEW, GENERATED)
+
+
+def test_an_index_grows_version_by_version() -> None:
+    """Random orders of charts and versions, compared with what was asked for."""
+    rng = random.Random(7)
+    text, wanted = "", set()
+    for number in range(60):
+        chart = rng.choice(["mnist", "alpha", "m-2", "zeta"])
+        entry = {"apiVersion": "v2", "name": chart, "version": f"1.{number}.0", "urls": [f"{number}.tgz"]}
+        text = add_entry(text, chart, entry, GENERATED)
+        wanted.add((chart, entry["version"]))
+    found = {(chart, entry["version"]) for chart, entries in parsed(text)["entries"].items() for entry in entries}
+    assert found == wanted

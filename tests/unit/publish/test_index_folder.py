@@ -1,0 +1,67 @@
+"""What lies in a folder beside its index: what a cut has left is replaced, what somebody may have got is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from chart_archives import upload
+from trainchart.errors import PublishError, VersionConflict
+from trainchart.host.folder_store import FolderStore
+from trainchart.publish.index_folder import IndexRepository
+from trainchart.publish.repository import publish_upload
+
+ARCHIVE = "demo-1.0.0.tgz"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> IndexRepository:
+    return IndexRepository(FolderStore(str(tmp_path), tmp_path))
+
+
+@pytest.mark.parametrize("left", ["the same", "half", "nonsense"])
+def test_what_a_cut_has_left_is_completed(repository: IndexRepository, tmp_path: Path, left: str) -> None:
+    mine = upload("1.0.0")
+    data = mine.archive.data
+    (tmp_path / ARCHIVE).write_bytes({"the same": data, "half": data[: len(data) // 2], "nonsense": b"?"}[left])
+    assert publish_upload(repository, mine).is_new
+    assert (tmp_path / ARCHIVE).read_bytes() == data
+
+
+def test_an_archive_that_no_index_names_is_not_replaced(repository: IndexRepository, tmp_path: Path) -> None:
+    mine, other = upload("1.0.0", "mine"), upload("1.0.0", "other")
+    (tmp_path / ARCHIVE).write_bytes(other.archive.data)
+    with pytest.raises(VersionConflict, match="its index does not name it") as caught:
+        publish_upload(repository, mine)
+    assert other.archive.identity in str(caught.value.problems[0])
+    assert (tmp_path / ARCHIVE).read_bytes() == other.archive.data
+    assert not (tmp_path / "index.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("urls", "message"),
+    [
+        ([], "does not say where demo 1.0.0 is"),
+        (["gone.tgz"], "names gone.tgz, which is not there"),
+        (["../demo-1.0.0.tgz"], "lies outside of the folder"),
+        (["https://elsewhere.example/demo-1.0.0.tgz"], "lies outside of the folder"),
+    ],
+)
+def test_an_index_that_leads_nowhere(
+    repository: IndexRepository, tmp_path: Path, urls: list[str], message: str
+) -> None:
+    publish_upload(repository, upload("1.0.0"))
+    index = yaml.safe_load((tmp_path / "index.yaml").read_text())
+    index["entries"]["demo"][0]["urls"] = urls
+    (tmp_path / "index.yaml").write_text(yaml.safe_dump(index))
+    with pytest.raises(PublishError, match=message):
+        repository.fetch("demo", "1.0.0")
+
+
+def test_an_archive_that_was_changed_is_noticed(repository: IndexRepository, tmp_path: Path) -> None:
+    publish_upload(repository, upload("1.0.0"))
+    (tmp_path / ARCHIVE).write_bytes(upload("1.0.0", "other").archive.data)
+    with pytest.raises(PublishError, match="is damaged: listed as sha256:"):
+        repository.fetch("demo", "1.0.0")
