@@ -90,6 +90,7 @@ def test_the_role_names_exactly_the_sets_and_the_state(chart: Path) -> None:
         ("statefulsets/scale", "patch"): list(sets),
         ("configmaps", "get"): state,
         ("configmaps", "patch"): state,
+        ("jobs", "patch"): [job(rendering).name],
         ("events", "create"): None,
         ("events", "list"): None,
     }

@@ -20,6 +20,8 @@ _KEEP = "helm.sh/resource-policy"
 _HASH = re.compile(r"-[0-9a-f]{8}$")
 """How names of our objects end whose content is in their name."""
 _STATEFUL_SET = "StatefulSet"
+_KEPT = {("Service", "spec.clusterIP")}
+"""Fields of a kind that the API server takes over from the object that is there, where an update leaves them out."""
 
 
 class Effect(enum.IntEnum):
@@ -105,9 +107,8 @@ def _compare(old: Manifest | None, new: Manifest | None) -> ObjectChange | None:
         fate = Fate.removed if new is None else Fate.added
         return ObjectChange(present.kind, present.name, fate, _effect_of_fate(present, fate))
     before, after = normal_document(old), normal_document(new)
-    fields = tuple(
-        FieldChange(path.removeprefix("."), *values) for path, *values in find_differences("", before, after)
-    )
+    found = (FieldChange(path.removeprefix("."), *values) for path, *values in find_differences("", before, after))
+    fields = tuple(field for field in found if field.after is not None or (old.kind, field.path) not in _KEPT)
     if not fields:
         return None
     effect = _effect(replace(old, document=before), replace(new, document=after), fields)

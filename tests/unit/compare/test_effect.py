@@ -104,6 +104,7 @@ CONTAINER = ("spec", "template", "spec", "containers", 0)
         (DEPLOYMENT, (*CONTAINER, "image"), "a:2", Effect.applied),
         (DEPLOYMENT, ("spec", "selector", "matchLabels", "app"), "b", Effect.rejected),
         (SERVICE, ("spec", "clusterIP"), "10.0.0.9", Effect.rejected),
+        (SERVICE, ("spec", "clusterIP"), None, None),
         (SERVICE, ("spec", "ports"), [{"port": 1}], Effect.applied),
         (CONFIG_MAP, ("data", "a"), "c", Effect.rejected),
         (CONFIG_MAP, ("immutable",), False, Effect.rejected),
