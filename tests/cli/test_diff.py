@@ -91,8 +91,8 @@ def test_what_an_upgrade_would_be_refused_for(project: Path) -> None:
 def test_colour_can_be_had_and_refused(project: Path) -> None:
     _another_image(project / "models" / "digits.yaml")
     arguments = ("diff", "digits", "--against", "charts/digits")
-    assert "\x1b[" in run(project, *arguments, FORCE_COLOR="1").stdout
-    assert "\x1b[" not in run(project, *arguments, FORCE_COLOR="1", NO_COLOR="1").stdout
+    assert "\x1b[" in run(project, *arguments, FORCE_COLOR="1", TERM="xterm").stdout
+    assert "\x1b[" not in run(project, *arguments, FORCE_COLOR="1", TERM="xterm", NO_COLOR="1").stdout
 
 
 def test_against_what_is_published(project: Path) -> None:
