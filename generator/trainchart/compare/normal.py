@@ -16,7 +16,12 @@ from trainchart.rendering import Manifest
 _VERSION_LABELS = ("helm.sh/chart", "app.kubernetes.io/version")
 _QUANTITIES = ("requests", "limits")
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "Service": {"protocol": "TCP", "sessionAffinity": "None", "type": "ClusterIP"},
+    "Service": {
+        "protocol": "TCP",
+        "publishNotReadyAddresses": False,
+        "sessionAffinity": "None",
+        "type": "ClusterIP",
+    },
     "StatefulSet": {
         "podManagementPolicy": "OrderedReady",
         "revisionHistoryLimit": 10,

@@ -105,6 +105,8 @@ CONTAINER = ("spec", "template", "spec", "containers", 0)
         (DEPLOYMENT, ("spec", "selector", "matchLabels", "app"), "b", Effect.rejected),
         (SERVICE, ("spec", "clusterIP"), "10.0.0.9", Effect.rejected),
         (SERVICE, ("spec", "clusterIP"), None, None),
+        (SERVICE, ("spec", "publishNotReadyAddresses"), False, None),
+        (SERVICE, ("spec", "publishNotReadyAddresses"), True, Effect.applied),
         (SERVICE, ("spec", "ports"), [{"port": 1}], Effect.applied),
         (CONFIG_MAP, ("data", "a"), "c", Effect.rejected),
         (CONFIG_MAP, ("immutable",), False, Effect.rejected),
