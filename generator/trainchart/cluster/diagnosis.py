@@ -306,7 +306,9 @@ def _remark(
         remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
-    stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.problem is None]
+    # A run controller tells the same as a problem.
+    told = {trouble.subject for trouble in report.troubles}
+    stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.view.name not in told]
     if stuck:
         remarks.append(f"should have gone long ago: {list_names(stuck)}: look at its finalizers, volumes and node")
     return remarks

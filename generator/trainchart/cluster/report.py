@@ -17,8 +17,9 @@ from trainchart_runtime.records import dump_record
 from trainchart_runtime.run_state import ENDED_PHASES, HistoryEntry, Incident, Verdict
 
 NOT_RUNNING = "NotRunning"
-NO_CONTROLLER = "none"
 """No pod is there or asked for, and nobody has recorded why."""
+NO_CONTROLLER = "none"
+"""The release has no run controller."""
 UNKNOWN = "Unknown"
 """What would tell could not be read."""
 

@@ -17,7 +17,7 @@ from trainchart_training.batches import WHOLE, build_batches
 from trainchart_training.definition import Training
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.state import TrainingState, create_state
-from trainchart_training.step import build_replica_step
+from trainchart_training.step import build_steps
 from trainchart_training.stop import StopRequest
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class CoordinatorRunner:
             self.state: TrainingState = create_state(training, settings)
         self.examples_per_step = settings.batch_size
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(self._strategy)
-        self._call = self._build_call()
+        self._call = build_steps(training, self._strategy, self.state, settings.clip_norm)
         self._batches: Any = None
         self._step = 0
 
@@ -90,14 +90,3 @@ class CoordinatorRunner:
             time.sleep(_POLL_SECONDS)
         # Raises what a step raised.
         self._coordinator.join()
-
-    def _build_call(self) -> Any:
-        strategy, state = self._strategy, self.state
-        train_on_batch = build_replica_step(self._training, state, self._settings.clip_norm)
-
-        def call(batches: Any, steps: Any) -> None:
-            for _ in tf.range(steps):
-                strategy.run(train_on_batch, args=next(batches))
-                state.step.assign_add(1)
-
-        return tf.function(call)

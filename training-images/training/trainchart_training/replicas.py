@@ -17,7 +17,7 @@ from trainchart_training.errors import PeerLost
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import MIRRORED, MULTI_WORKER_MIRRORED, Place
 from trainchart_training.state import TrainingState, create_state
-from trainchart_training.step import build_replica_step
+from trainchart_training.step import build_steps
 from trainchart_training.stop import StopRequest
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class ReplicaRunner:
         self.examples_per_step = settings.batch_size * self._strategy.num_replicas_in_sync
         self._step = 0
         self._batches: Any = None
-        self._call = self._build_call()
+        self._call = build_steps(training, self._strategy, self.state, settings.clip_norm)
         self._count = self._build_count()
 
     @property
@@ -107,17 +107,6 @@ class ReplicaRunner:
     def _total(self, number: int) -> int:
         """Return the sum of all workers' numbers; every worker waits here for the others."""
         return int(self._count(tf.constant(number, tf.int64)).numpy())
-
-    def _build_call(self) -> Any:
-        strategy, state = self._strategy, self.state
-        train_on_batch = build_replica_step(self._training, state, self._settings.clip_norm)
-
-        def call(batches: Any, steps: Any) -> None:
-            for _ in tf.range(steps):
-                strategy.run(train_on_batch, args=next(batches))
-                state.step.assign_add(1)
-
-        return tf.function(call)
 
     def _build_count(self) -> Any:
         strategy = self._strategy

@@ -36,7 +36,19 @@ def clip(gradients: Sequence[Any], norm: float) -> list[Any]:
     return list(tf.clip_by_global_norm(gradients, norm)[0]) if norm else list(gradients)
 
 
-def build_replica_step(training: Training, state: TrainingState, clip_norm: float) -> Callable[[Any, Any], None]:
+def build_steps(training: Training, strategy: Any, state: TrainingState, clip_norm: float) -> Any:
+    """Return the graph function (iterator of batches, number of steps) that does so many steps under `strategy`."""
+    train_on_batch = _build_replica_step(training, state, clip_norm)
+
+    def run(batches: Any, steps: Any) -> None:
+        for _ in tf.range(steps):
+            strategy.run(train_on_batch, args=next(batches))
+            state.step.assign_add(1)
+
+    return tf.function(run)
+
+
+def _build_replica_step(training: Training, state: TrainingState, clip_norm: float) -> Callable[[Any, Any], None]:
     """Return what one replica does with one batch; all replicas of a step apply the mean of their gradients."""
     compute = build_gradients(training, state)
 
