@@ -26,6 +26,7 @@ test-long: tools ## Run the tests that take minutes each: trainings on the test 
 
 fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a run or makes another one
 	pytest tests/property --cases 400 --hypothesis-seed $(SEED)
+	pytest tests/unit tests/launcher --hypothesis-profile random --hypothesis-seed $(SEED)
 
 bench: tools ## Measure speed and memory beside their peers into docs/benchmarks.md; SECTIONS="lifecycle scale" for some
 	python -m benchmarks $(SECTIONS)

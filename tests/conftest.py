@@ -8,12 +8,20 @@ import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import hypothesis
 import psutil
 import pytest
 
 from testcluster.programs import ProgramError, find_program
 
 FIXTURES = Path(__file__).parent / "fixtures"
+
+# No test judges by the clock, and `make test` tries the same cases every time: `make fuzz` looks for new ones.
+hypothesis.settings.register_profile(
+    "random", deadline=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile("repeatable", hypothesis.settings.get_profile("random"), derandomize=True)
+hypothesis.settings.load_profile("repeatable")
 
 
 def _find_program(name: str) -> Path:

@@ -128,10 +128,11 @@ def make_namespace(admin: Access, name: str) -> Iterator[str]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Show what the pods of a failed test did."""
+    """Show what the pods of a failed test did; of one that is given a release's name, that release's."""
     report = yield
     funcargs = getattr(item, "funcargs", {})
     name = funcargs.get("namespace") or funcargs.get("module_namespace")
-    if report.when == "call" and report.failed and name and "admin" in funcargs:
-        report.sections.append((f"namespace {name}", describe(funcargs["admin"].client(), name)))
+    if report.when != "teardown" and report.failed and name and "admin" in funcargs:
+        told = describe(funcargs["admin"].client(), name, funcargs.get("release_name", ""))
+        report.sections.append((f"namespace {name}", told))
     return report

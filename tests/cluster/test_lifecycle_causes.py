@@ -75,6 +75,57 @@ def worker(**settings: Any) -> dict[str, Any]:
 
 
 CASES = {
+    # Those that wait for a deadline come first, and wait while the others are installed.
+    "deadline": Case(
+        "active-deadline",
+        "^not finished after 30 s$",
+        "time.sleep(600)",
+        culprit="chief",
+        values={"run": {"activeDeadline": 30}},
+    ),
+    "unschedulable": Case(
+        "unschedulable", "Insufficient nvidia.com/gpu", values=worker(command=SLEEP, gpus=64), is_missing=True
+    ),
+    "image": Case("image-pull", "ml/digits:none", values={"image": {"tag": "none"}}),
+    "secret": Case(
+        "config-missing",
+        'secret "bucket" not found',
+        values=worker(command=SLEEP, envFrom=[{"secretRef": {"name": "bucket"}}]),
+    ),
+    "init": Case(
+        "init-failed",
+        "init container fetch ended with exit code 3: ",
+        values=worker(
+            command=SLEEP,
+            initContainers=[
+                {
+                    "name": "fetch",
+                    "image": f"{REGISTRY_HOST}/ml/digits:1.0.0",
+                    "command": ["sh", "-c", "exit 3"],
+                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                    "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}},
+                }
+            ],
+        ),
+    ),
+    "quota": Case(
+        "quota-exceeded",
+        "exceeded quota: tests, requested: requests.memory=900Gi",
+        values=worker(command=SLEEP, memory="900Gi"),
+        is_missing=True,
+    ),
+    "pod-security": Case(
+        "admission-refused",
+        'violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false',
+        values=worker(command=SLEEP, containerSecurityContext={"allowPrivilegeEscalation": True}),
+        is_missing=True,
+    ),
+    "volume": Case(
+        "volume-error",
+        'storageclass.storage.k8s.io "fast" not found',
+        values=merge_values(worker(command=SLEEP), {"volumes": {"checkpoints": {"storageClass": "fast"}}}),
+        is_missing=True,
+    ),
     "exception": Case("program-error", "^ValueError: no data today$", "raise ValueError('no data today')", exit_code=1),
     "exit-code": Case(
         "program-exit",
@@ -146,44 +197,12 @@ CASES = {
         values={"run": {"noProgressTimeout": 1}},
         exit_code=143,
     ),
-    "deadline": Case(
-        "active-deadline",
-        "^not finished after 12 s$",
-        "time.sleep(600)",
-        culprit="chief",
-        values={"run": {"activeDeadline": 12}},
-    ),
     "killed": Case(
         "killed",
         r"worker-0: attempt 1 ended after .* killed \(signal 9\)",
         "time.sleep(0.2); os.kill(os.getppid(), 9)",
         values={"run": {"maxRestarts": 1}},
         exit_code=137,
-    ),
-    "unschedulable": Case(
-        "unschedulable", "Insufficient nvidia.com/gpu", values=worker(command=SLEEP, gpus=64), is_missing=True
-    ),
-    "image": Case("image-pull", "ml/digits:none", values={"image": {"tag": "none"}}),
-    "secret": Case(
-        "config-missing",
-        'secret "bucket" not found',
-        values=worker(command=SLEEP, envFrom=[{"secretRef": {"name": "bucket"}}]),
-    ),
-    "init": Case(
-        "init-failed",
-        "init container fetch ended with exit code 3: ",
-        values=worker(
-            command=SLEEP,
-            initContainers=[
-                {
-                    "name": "fetch",
-                    "image": f"{REGISTRY_HOST}/ml/digits:1.0.0",
-                    "command": ["sh", "-c", "exit 3"],
-                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                    "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}},
-                }
-            ],
-        ),
     ),
     "probe": Case(
         "killed",
@@ -195,29 +214,11 @@ CASES = {
         ),
         exit_code=143,
     ),
-    "quota": Case(
-        "quota-exceeded",
-        "exceeded quota: tests, requested: requests.memory=900Gi",
-        values=worker(command=SLEEP, memory="900Gi"),
-        is_missing=True,
-    ),
-    "pod-security": Case(
-        "admission-refused",
-        'violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false',
-        values=worker(command=SLEEP, containerSecurityContext={"allowPrivilegeEscalation": True}),
-        is_missing=True,
-    ),
-    "volume": Case(
-        "volume-error",
-        'storageclass.storage.k8s.io "fast" not found',
-        values=merge_values(worker(command=SLEEP), {"volumes": {"checkpoints": {"storageClass": "fast"}}}),
-        is_missing=True,
-    ),
 }
 
 
 def plan_release(access: Access, namespace: str, name: str, case: Case) -> Release:
-    run = {"maxRestarts": 0, "startDeadline": "30m" if case.program else 12}
+    run = {"maxRestarts": 0, "startDeadline": "30m" if case.program or case.exit_code else 30}
     if not case.program:
         values = merge_values(digits_values(), merge_values(CONTROLLED, {"run": run, **worker(**TINY)}))
         return Release(access, namespace, name, PROJECT / "charts" / "digits", merge_values(values, case.values))
@@ -253,15 +254,15 @@ def releases(admin: Access, module_namespace: str) -> Iterator[dict[str, Release
     yield releases
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_first_failure_is_named(releases: dict[str, Release], name: str) -> None:
-    case, release = CASES[name], releases[name]
+@pytest.mark.parametrize("release_name", CASES)
+def test_the_first_failure_is_named(releases: dict[str, Release], release_name: str) -> None:
+    case, release = CASES[release_name], releases[release_name]
     state = wait_for_phase(release, "Failed")
     verdict = state["verdict"]
     told = json.dumps(verdict, indent=1)
 
     assert verdict["cause"] == case.cause, told
-    assert verdict["pod"] == f"{name}-{release.chart.name}-{case.culprit}-0", told
+    assert verdict["pod"] == f"{release_name}-{release.chart.name}-{case.culprit}-0", told
     assert re.search(case.words, verdict["error"]), told
     assert "UnavailableError" not in told
     assert verdict["exitCode"] == case.exit_code, told

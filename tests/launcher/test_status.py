@@ -7,7 +7,7 @@ import re
 import socket
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainchart_launcher.peers import _report_at, describe_waiting
@@ -156,7 +156,6 @@ def test_missing_peers_are_counted_beyond_the_first_few():
 SAMPLE = re.compile(r'^[a-z_]+\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\n"])*",?)+\} [-+0-9.e]+$')
 
 
-@settings(deadline=None)
 @given(st.text(), st.dictionaries(st.text(), st.floats(allow_nan=False, allow_infinity=False), max_size=3))
 def test_whatever_the_names_hold_the_pages_stay_readable(text, metrics):
     status = Status(task_type=text, task_index=0, run_id=text, last_cause=text, last_error=text)

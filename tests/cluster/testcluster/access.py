@@ -28,7 +28,7 @@ class CommandFailed(Exception):
 
 
 class NotInTime(Exception):
-    """What a test waited for did not come; the message shows the namespace's pods, events and logs."""
+    """What a test waited for did not come."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Access:
     def wait_for(
         self, read: Callable[[Client], Value | None], what: str, *, namespace: str, deadline_seconds: float = 60
     ) -> Value:
-        """Return the first value of `read` that is neither None nor False; NotInTime tells what the pods did instead.
+        """Return the first value of `read` that is neither None nor False; NotInTime after the deadline.
 
         An object that does not exist yet counts as None.
         """
@@ -88,29 +88,35 @@ class Access:
             if value is not None and value is not False:
                 return value
             if time.monotonic() > deadline:
-                raise NotInTime(f"{what}: not within {deadline_seconds:.0f} s\n{describe(client, namespace)}")
+                raise NotInTime(f"{what}: not within {deadline_seconds:.0f} s in namespace {namespace}")
             time.sleep(_POLL_SECONDS)
 
 
-def describe(client: Client, namespace: str) -> str:
-    """Describe what goes on in a namespace: pods with states, last events, last lines of every container."""
+def describe(client: Client, namespace: str, start: str = "") -> str:
+    """Describe what goes on in a namespace: pods with states, last events, last lines of every container.
+
+    With `start`, only of pods and objects whose names start like this.
+    """
     try:
-        return _describe(client, namespace)
+        return _describe(client, namespace, start)
     # Of any library below: a test that fails while it keeps the API server down must not take the others with it.
     except Exception as error:
         return f"the cluster cannot be asked: {type(error).__name__}: {error}"
 
 
-def _describe(client: Client, namespace: str) -> str:
+def _describe(client: Client, namespace: str, start: str) -> str:
     lines = []
     for pod in client.list(Pod, namespace=namespace):
         assert pod.metadata is not None
+        if not str(pod.metadata.name).startswith(start):
+            continue
         status = pod.status
         containers = status.containerStatuses or [] if status else []
         states = [f"{c.name}: restarts {c.restartCount}, {c.state and c.state.to_dict()}" for c in containers]
         lines.append(f"pod {pod.metadata.name} {status and status.phase} on {pod.spec and pod.spec.nodeName} {states}")
         lines += [f"    {line}" for line in _read_log(client, str(pod.metadata.name), namespace)]
     events = [event for event in client.list(Event, namespace=namespace) if event.type != "Normal"]
+    events = [event for event in events if str(event.involvedObject.name).startswith(start)]
     lines += [f"event {e.involvedObject.name} {e.reason}: {e.message}" for e in events[-15:]]
     return "\n".join(lines)
 

@@ -123,7 +123,7 @@ def test_no_file_of_a_chart_leaves_its_folder(name: str) -> None:
         parse_release(make_record(1, files=[{"name": name, "data": ""}]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.text(max_size=40) | st.binary(max_size=60).map(lambda raw: base64.b64encode(raw).decode()))
 def test_junk_is_no_record(data: str) -> None:
     with pytest.raises(HelmRecordError):

@@ -299,7 +299,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(record=JUNK, logs=st.text(max_size=20), phase=JUNK, verdict=JUNK, problems=JUNK, incidents=JUNK, progress=JUNK)
 def test_no_record_that_people_have_edited_ends_in_a_traceback(
     record: Any, logs: str, phase: Any, verdict: Any, problems: Any, incidents: Any, progress: Any

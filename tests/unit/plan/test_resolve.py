@@ -149,7 +149,7 @@ _TREES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(
         st.sampled_from(["roles", "volumes", "image", "run", "env", "strategy", "hyperparameters", "code", "x", "gpu"]),

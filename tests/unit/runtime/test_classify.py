@@ -6,7 +6,7 @@ import signal
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainchart_runtime import causes
@@ -174,7 +174,6 @@ def test_every_failure_can_be_explained():
 line = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from([*HEAD.splitlines(), UNAVAILABLE, ALL])
 
 
-@settings(deadline=None)
 @given(st.integers(1, 255), st.lists(line, max_size=12), st.lists(st.text(string.printable), max_size=3))
 def test_any_output_gets_a_cause_that_is_no_success(code, lines, command):
     diagnosis = classify(Ending(code, None, lines, command))

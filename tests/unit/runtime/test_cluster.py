@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainchart_runtime.cluster import (
@@ -162,7 +162,6 @@ def test_a_task_outside_the_cluster_is_refused(task, message):
         check_task(cluster, task)
 
 
-@settings(deadline=None)
 @given(
     st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner))
 )

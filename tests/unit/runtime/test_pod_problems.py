@@ -40,6 +40,18 @@ def init_container(last: dict[str, Any] | None = None, **state: Any) -> dict[str
     return pod_of(phase="Pending", initContainerStatuses=[init], containerStatuses=[training])
 
 
+def sidecar(last: dict[str, Any], **state: Any) -> dict[str, Any]:
+    beside = {"name": "metrics", "state": state, "lastState": {"terminated": last}}
+    return pod_of(containerStatuses=[{"name": "training", "state": {"running": {}}}, beside])
+
+
+def gated(*gates: str) -> dict[str, Any]:
+    message = "Scheduling is blocked due to non-empty scheduling gates"
+    pod = pod_of(conditions=[condition("PodScheduled", "False", "SchedulingGated", message)])
+    pod["spec"]["schedulingGates"] = [{"name": name} for name in gates]
+    return pod
+
+
 def condition(kind: str, status: str, reason: str = "", message: str = "") -> dict[str, Any]:
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "then"}
 
@@ -54,6 +66,12 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", SCHEDULER)]), "unschedulable", "gpu"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", UNBOUND)]), "volume-error", "unbound"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", PORTS)]), "port-in-use", "free ports"),
+        (gated("kueue.x-k8s.io/admission", "b"), "scheduling-gated", "gates: kueue.x-k8s.io/admission, b"),
+        (
+            sidecar({"exitCode": 2, "reason": "Error"}, waiting={"reason": "CrashLoopBackOff"}),
+            "sidecar-failed",
+            "container metrics ended with 2: Error",
+        ),
         (waiting("ErrImagePull", "manifest unknown"), "image-pull", "manifest unknown"),
         (waiting("ImagePullBackOff"), "image-pull", "ImagePullBackOff"),
         (waiting("InvalidImageName", "couldn't parse image name"), "image-pull", "parse"),
@@ -101,6 +119,7 @@ def test_a_status_names_its_cause(pod: dict[str, Any], cause: str, words: str) -
     "pod",
     [
         pod_of(),
+        sidecar({"exitCode": 2}, running={}),
         waiting("ContainerCreating"),
         waiting("CrashLoopBackOff", "back-off 10s restarting failed container"),
         pod_of(containerStatuses=[{"ready": True}], conditions=[condition("Ready", "True")]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainchart_runtime.contract import hyperparameter_variable
@@ -31,7 +31,6 @@ def test_what_is_unusable_is_left_out(text, expected):
     assert parse_progress(text) == expected
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_no_text_raises(text):
     parse_progress(text)

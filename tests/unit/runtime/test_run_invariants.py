@@ -199,4 +199,4 @@ class Release(RuleBasedStateMachine):
 
 
 TestRelease = Release.TestCase
-TestRelease.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestRelease.settings = settings(max_examples=150, stateful_step_count=30)

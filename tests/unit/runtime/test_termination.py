@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
@@ -72,7 +72,6 @@ messages = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(messages)
 def test_any_message_fits_and_can_be_read_again(message):
     body = dump_termination(message)
@@ -90,7 +89,6 @@ def test_text_of_somebody_else_is_no_message(text):
     assert parse_termination(text) is None
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["cause", "exitCode", "lines", "metrics", "step", "attempt"]), st.none() | st.text()

@@ -51,7 +51,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(VALUES, st.text(max_size=60), st.sampled_from([".", "my code/a", "yes", "#x", "1e3"]))
 def test_what_a_flag_holds_arrives_in_the_spec_unchanged(told: tuple[Any, Any], description: str, folder: str) -> None:
     kind, default = told

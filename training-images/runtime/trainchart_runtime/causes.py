@@ -154,6 +154,12 @@ UNSCHEDULABLE = Cause(
     "Read which resource is short; ask for less, add nodes, or free some: trainchart list -A says who holds GPUs.",
     RESTART_WAITED_FOR,
 )
+SCHEDULING_GATED = Cause(
+    "scheduling-gated",
+    "Something in the cluster holds the pod back from being scheduled: a scheduling gate.",
+    "Ask what set the gate, such as a queue (Kueue): kubectl get pod POD -o jsonpath='{.spec.schedulingGates}'.",
+    RESTART_WAITED_FOR,
+)
 IMAGE_PULL = Cause(
     "image-pull",
     "The image of the pod cannot be pulled.",
@@ -200,6 +206,12 @@ INIT_FAILED = Cause(
     "init-failed",
     "An init container of the pod fails, so the program is not started.",
     "Correct the init container in the values; its output: kubectl logs POD -c CONTAINER, while the pod is there.",
+    RESTART_WAITED_FOR,
+)
+SIDECAR_FAILED = Cause(
+    "sidecar-failed",
+    "A container beside the training's ends again and again.",
+    "Correct that container in the values; its output: kubectl logs POD -c CONTAINER --previous.",
     RESTART_WAITED_FOR,
 )
 POD_STUCK = Cause(

@@ -12,6 +12,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
 from trainchart_runtime.causes import Cause
+from trainchart_runtime.contract import TRAINING_CONTAINER
 
 MESSAGE_LIMIT = 500
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
@@ -62,6 +63,7 @@ def find_pod_problem(pod: Mapping[str, Any], events: Sequence[Event] = ()) -> Op
         or _find_failed_init(status)
         or _find_unscheduled(pod, status, events)
         or _find_silent_node(status)
+        or _find_failed_sidecar(status)
         or find_pod_event((pod.get("metadata") or {}).get("name") or "", events)
     )
 
@@ -197,11 +199,18 @@ def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             message = condition.get("message") or condition.get("reason") or ""
+            if condition.get("reason") == "SchedulingGated":
+                return _problem(causes.SCHEDULING_GATED, f"{message}{_list_gates(pod)}")
             if _VOLUME_WORDS.search(message):
                 return find_claim_problem(find_claims(pod), events) or _problem(causes.VOLUME_ERROR, message)
             cause = causes.PORT_IN_USE if _PORT_WORDS.search(message) else causes.UNSCHEDULABLE
             return _problem(cause, message)
     return None
+
+
+def _list_gates(pod: Mapping[str, Any]) -> str:
+    gates = [str(gate.get("name")) for gate in (pod.get("spec") or {}).get("schedulingGates") or ()]
+    return f": {', '.join(gates)}" if gates else ""
 
 
 def _find_silent_node(status: Mapping[str, Any]) -> Optional[Problem]:
@@ -214,6 +223,22 @@ def _find_silent_node(status: Mapping[str, Any]) -> Optional[Problem]:
     # The kubelet itself gives a reason when it finds a pod unready.
     if ready.get("status") == "False" and not ready.get("reason"):
         return _problem(causes.NODE_LOST, f"the node has not answered since {ready.get('lastTransitionTime')}")
+    return None
+
+
+def _find_failed_sidecar(status: Mapping[str, Any]) -> Optional[Problem]:
+    containers = status.get("containerStatuses") or ()
+    # A pod without a training, such as the run controller's, has no containers beside it.
+    if not any(container.get("name") == TRAINING_CONTAINER for container in containers):
+        return None
+    for container in containers:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        ended = (container.get("lastState") or {}).get("terminated") or {}
+        if container.get("name") != TRAINING_CONTAINER and waiting.get("reason") == "CrashLoopBackOff" and ended:
+            words = ended.get("message") or ended.get("reason") or ""
+            return _problem(
+                causes.SIDECAR_FAILED, f"container {container['name']} ended with {ended['exitCode']}: {words}"
+            )
     return None
 
 
