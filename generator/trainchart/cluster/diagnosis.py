@@ -5,6 +5,7 @@ Pure, and never a guess: what contradicts the record is remarked, and what could
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -46,6 +47,7 @@ from trainchart_runtime.run_judge import list_names
 from trainchart_runtime.run_observation import PodView
 from trainchart_runtime.run_state import (
     ENDED_PHASES,
+    PROBLEMS_KEPT,
     RUNNING,
     STARTING,
     STOPPING,
@@ -205,17 +207,16 @@ def _count(role: RoleSet, pods: Sequence[PodSight], known: Sequence[RoleReport])
 
 
 def _find_troubles(sets: Sequence[RoleSet], pods: Sequence[PodSight]) -> tuple[Trouble, ...]:
-    missing = {
-        each.name: each.told - sum(pod.view.task.task_type == each.role for pod in pods)
+    present = {pod.view.name for pod in pods}
+    # The event of a refusal stays for an hour; it matters only for pods that are missing.
+    refused = (
+        Trouble(name, each.problem.cause, each.problem.message)
         for each in sets
         if each.problem is not None
-    }
-    of_sets = [
-        Trouble(each.name, each.problem.cause, each.problem.message)
-        for each in sets
-        # The event of a refusal stays for an hour; it matters only while pods are missing.
-        if each.problem is not None and missing[each.name] > 0
-    ]
+        for name in (f"{each.name}-{ordinal}" for ordinal in range(each.told))
+        if name not in present
+    )
+    of_sets = tuple(itertools.islice(refused, PROBLEMS_KEPT))
     of_pods = [
         Trouble(pod.view.name, pod.problem.cause, pod.problem.message, pod.view.node, pod.created)
         for pod in pods

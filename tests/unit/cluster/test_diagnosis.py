@@ -180,7 +180,7 @@ def test_a_refused_pod_shows_by_the_event_of_its_set_and_only_while_it_is_missin
     missing = [pod for pod in make_pods() if not pod["metadata"]["name"].endswith("worker-1")]
     report = look(pods=missing, events=events)
     assert [(trouble.subject, trouble.cause) for trouble in report.troubles] == [
-        ("exp1-mnist-worker", "quota-exceeded")
+        ("exp1-mnist-worker-1", "quota-exceeded")
     ]
     assert not look(events=events).troubles
 
