@@ -12,6 +12,7 @@ from trainchart.actions.package import build_archive, sign_archive
 from trainchart.actions.rendered_version import require_rendering
 from trainchart.actions.repository_access import Address, ImageAccess, open_repository
 from trainchart.archive.read import parse_archive
+from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes
 from trainchart.host.helm_input import require_chart
 from trainchart.publish.repository import Publication, Upload, add_upload, find_publication, prepare_upload
@@ -74,4 +75,7 @@ def _read_upload(archive: Path) -> Upload:
     require_chart(archive)
     signature = archive.with_name(f"{archive.name}.prov")
     provenance = read_bytes(signature) if signature.is_file() else None
-    return prepare_upload(read_bytes(archive), created=utc_now(), provenance=provenance)
+    try:
+        return prepare_upload(read_bytes(archive), created=utc_now(), provenance=provenance)
+    except ToolError as error:
+        raise ToolError(f"{archive}: {error.message}", hint=error.hint) from error
