@@ -42,6 +42,7 @@ PURE_FILES = {
     "trainchart_training/hyperparameters.py",
     "trainchart_training/place.py",
     "publish/credentials.py",
+    "publish/image_reference.py",
     "publish/index.py",
     "publish/location.py",
     "publish/oci_manifest.py",

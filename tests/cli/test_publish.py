@@ -13,6 +13,9 @@ import yaml
 
 from chart_servers import serve_registry
 
+SKIP = "--skip-image-check"
+"""The images of these charts are nowhere; test_images.py has some that are."""
+
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "trainchart", *map(str, arguments)]
@@ -20,9 +23,10 @@ def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
 
 
 def test_publishing_twice_and_then_something_else(plain_chart: Path, tmp_path: Path) -> None:
-    to = ("--to", tmp_path / "repository", "--format", "json")
+    to = ("--to", tmp_path / "repository", "--format", "json", SKIP)
     first = run("publish", plain_chart, *to)
-    assert (first.returncode, first.stderr) == (0, "")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.startswith("warning: nobody has looked")
     told = json.loads(first.stdout)
     assert (told["name"], told["version"], told["isNew"]) == ("plain", "1.2.3", True)
     index = (tmp_path / "repository" / "index.yaml").read_bytes()
@@ -34,7 +38,7 @@ def test_publishing_twice_and_then_something_else(plain_chart: Path, tmp_path: P
     (plain_chart / "values.yaml").write_text((plain_chart / "values.yaml").read_text() + "\n# changed\n")
     refused = run("publish", plain_chart, *to)
     assert refused.returncode == 8
-    error = json.loads(refused.stderr)
+    error = json.loads(refused.stderr.partition("\n")[2])
     assert error["error"] == "VersionConflict"
     assert told["identity"] in error["problems"][0]["message"]
     assert (tmp_path / "repository" / "index.yaml").read_bytes() == index
@@ -46,13 +50,13 @@ def test_an_archive_goes_as_it_is_with_its_signature(plain_chart: Path, tmp_path
     archive = tmp_path / "plain-1.2.3.tgz"
     (tmp_path / "plain-1.2.3.tgz.prov").write_text("signed")
     with serve_registry(tmp_path / "data") as host:
-        to = ("--to", f"oci://{host}/charts", "--plain-http")
+        to = ("--to", f"oci://{host}/charts", "--plain-http", SKIP)
         done = run("publish", archive, *to)
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[:2] == [f"oci://{host}/charts/plain:1.2.3", "  published"]
         again = run("publish", plain_chart, *to, "--format", "json")
         assert (json.loads(again.stdout)["isNew"], json.loads(again.stdout)["isSigned"]) == (False, True)
-    published = run("publish", archive, "--to", tmp_path / "repository")
+    published = run("publish", archive, "--to", tmp_path / "repository", SKIP)
     assert published.returncode == 0, published.stderr
     assert (tmp_path / "repository" / archive.name).read_bytes() == archive.read_bytes()
     assert (tmp_path / "repository" / "plain-1.2.3.tgz.prov").read_text() == "signed"
@@ -76,7 +80,7 @@ def test_a_repository_that_cannot_be_used(plain_chart: Path, to: str, error: str
 
 def test_a_folder_that_cannot_be_made(plain_chart: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = run("publish", plain_chart, "--to", tmp_path / "file" / "charts")
+    done = run("publish", plain_chart, "--to", tmp_path / "file" / "charts", SKIP)
     assert done.returncode == 8
     assert "cannot make" in done.stderr
     assert "Traceback" not in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -14,9 +15,11 @@ from threading import Barrier
 import pytest
 
 from chart_archives import upload
+from chart_images import push_image, push_index
 from chart_servers import serve_museum, serve_registry, serve_web_folder
 from trainchart.actions.repository_access import Address, open_repository
 from trainchart.errors import PublishError, RepositoryNotFound, RepositoryUnreachable, TrainchartError, VersionConflict
+from trainchart.publish.registry import ANY_MANIFEST
 from trainchart.publish.repository import Publication, Repository, Upload, publish_upload
 
 KINDS = ("folder", "web folder", "web folder without locks", "ChartMuseum", "registry")
@@ -237,6 +240,22 @@ def _pull_from(run: Callable[..., str], url: str, name: str, data: bytes, folder
     run("pull", f"team/{name}", "--version", "1.2.3")
     assert (folder / f"{name}-1.2.3.tgz").read_bytes() == data
     assert "note: hello" in run("template", "exp", f"team/{name}", "--version", "1.2.3").replace('"', "")
+
+
+@pytest.mark.parametrize("is_index", [False, True], ids=["image", "index of platforms"])
+def test_an_image_under_the_tag_of_a_version_is_left_alone(is_index: bool, tmp_path: Path) -> None:
+    """As where images and charts share a path: registries say 404 to who accepts another type of manifest."""
+    with serve_registry(tmp_path / "data") as host, opened(f"oci://{host}/ml") as repository:
+        digest = push_image(host, "ml/demo", "0.9.0" if is_index else "1.0.0")
+        if is_index:
+            digest = push_index(host, "ml/demo", "1.0.0", digest)
+        with pytest.raises(PublishError, match="is no Helm chart but") as caught:
+            publish_upload(repository, upload("1.0.0"))
+        assert "paths of their own" in caught.value.hint
+        repository.add(upload("1.0.0"))
+        asked = urllib.request.Request(f"http://{host}/v2/ml/demo/manifests/1.0.0", headers={"Accept": ANY_MANIFEST})
+        with urllib.request.urlopen(asked) as answer:
+            assert answer.headers["Docker-Content-Digest"] == digest
 
 
 def test_an_address_where_nothing_listens(kind: str, served: str) -> None:

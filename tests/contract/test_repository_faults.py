@@ -187,6 +187,22 @@ def test_an_immutable_tag_that_appeared_meanwhile_is_a_conflict(tmp_path: Path) 
             publish_upload(repository, upload("1.0.0", "slower"))
 
 
+def test_a_registry_without_encryption_is_named_so(tmp_path: Path) -> None:
+    with (
+        serve_registry(tmp_path / "data") as host,
+        open_repository(Address(f"oci://{host}/team"), {"HOME": str(tmp_path)}) as repository,
+        pytest.raises(RepositoryUnreachable) as caught,
+    ):
+        repository.find_versions("demo")
+    assert "--plain-http" in caught.value.hint
+
+
+def test_a_host_that_cannot_be(tmp_path: Path) -> None:
+    address = Address(f"oci://{'a' * 64}.example.com/team")
+    with open_repository(address, {"HOME": str(tmp_path)}) as repository, pytest.raises(RepositoryUnreachable):
+        repository.find_versions("demo")
+
+
 def test_a_registry_with_a_password(tmp_path: Path) -> None:
     with serve_registry(tmp_path / "data", with_password=True) as host:
         address = Address(f"oci://{host}/team", plain_http=True)

@@ -27,6 +27,8 @@ from trainchart.spec.document import parse_document
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 REGISTRY = "oci://registry.example.com/charts"
+NO_IMAGE = "--skip-image-check"
+"""The example's image is in no registry."""
 INSTEAD = {
     "make demo     # generate charts/mnist, check it, and train real digits from it on this machine": "make -n demo",
     "make test     # everything that can be tested on this machine": "make -n test",
@@ -78,10 +80,10 @@ INSTEAD = {
     "trainchart rerun exp-7 -n team-a": "trainchart rerun --help",
     # Published for real to registries by tests/contract/test_repositories.py.
     f"trainchart diff mnist --from {REGISTRY}": (
-        "trainchart publish charts/mnist --to registry && trainchart diff mnist --from registry"
+        f"trainchart publish charts/mnist --to registry {NO_IMAGE} && trainchart diff mnist --from registry"
     ),
-    f"trainchart publish charts/mnist --to {REGISTRY}": "trainchart publish charts/mnist --to registry",
-    f"trainchart release mnist --to {REGISTRY}": "trainchart release mnist --to registry",
+    f"trainchart publish charts/mnist --to {REGISTRY}": f"trainchart publish charts/mnist --to registry {NO_IMAGE}",
+    f"trainchart release mnist --to {REGISTRY}": f"trainchart release mnist --to registry {NO_IMAGE}",
     f'trainchart deprecate mnist --to {REGISTRY} --reason "use digits instead"': (
         'trainchart deprecate mnist --to registry --reason "use digits instead"'
     ),

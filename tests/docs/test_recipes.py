@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from chart_images import push_image
+from chart_servers import serve_registry
+
 ROOT = Path(__file__).parent.parent.parent
 RECIPES = ROOT / "docs" / "publishing"
 SERVICES = ("pip ", "gh ", "curl ")
@@ -29,7 +32,7 @@ def commands(recipe: str, job: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path) -> Iterator[Path]:
     for name in ("models/digits.yaml", "examples/digits"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +40,11 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "trainchart").write_text(f'#!/bin/sh\nexec {sys.executable} -m trainchart "$@"\n')
     (tmp_path / "bin" / "trainchart").chmod(0o755)
-    return tmp_path / "project"
+    with serve_registry(tmp_path / "registry") as host:
+        push_image(host, "ml/digits", "1.0.0")
+        spec = tmp_path / "project" / "models" / "digits.yaml"
+        spec.write_text(spec.read_text().replace("registry.example.com/", f"{host}/", 1))
+        yield tmp_path / "project"
 
 
 def run(project: Path, script: str) -> str:

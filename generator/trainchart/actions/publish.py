@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from trainchart.actions.image_check import require_images
 from trainchart.actions.package import build_archive, sign_archive
-from trainchart.actions.repository_access import Address, open_repository
+from trainchart.actions.rendered_version import require_rendering
+from trainchart.actions.repository_access import Address, ImageAccess, open_repository
+from trainchart.archive.read import parse_archive
+from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes
 from trainchart.host.helm_input import require_chart
-from trainchart.publish.repository import Publication, Upload, prepare_upload, publish_upload
+from trainchart.publish.repository import Publication, Upload, add_upload, find_publication, prepare_upload
 
 
 @dataclass(frozen=True)
@@ -24,31 +28,41 @@ class PublishedChart:
     publication: Publication
 
 
-def publish_chart(
-    chart: Path,
-    to: Address,
-    *,
-    engine: str = "auto",
-    allow_drift: bool = False,
-    sign: str = "",
-    environment: Mapping[str, str],
-) -> PublishedChart:
+@dataclass(frozen=True)
+class PublishOptions:
+    """How to publish: after which images were found, with which engine and key, and whether drift is allowed."""
+
+    images: ImageAccess | None
+    """How images are looked for; None: nobody looks for them."""
+    engine: str = "auto"
+    allow_drift: bool = False
+    sign: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def publish_chart(chart: Path, to: Address, options: PublishOptions) -> PublishedChart:
     """Publish the chart at `chart`; an archive's bytes as they are, with the .prov beside it.
 
     Where a key to `sign` with is named, a .prov file is made anew.
 
     Raises VersionConflict where the version has other content there, another PublishError where the repository
-    cannot be used, and what package_chart raises where the chart is not fit to be packed.
+    cannot be used, what require_images raises, and what build_archive raises where the chart is not fit to be packed.
     """
+    environment = options.environment
     if chart.is_dir():
-        archive = build_archive(chart, engine=engine, allow_drift=allow_drift, environment=environment)
+        archive = build_archive(chart, engine=options.engine, allow_drift=options.allow_drift, environment=environment)
         upload = prepare_upload(archive.data, created=utc_now())
     else:
         upload = _read_upload(chart)
-    if sign:
-        upload = replace(upload, provenance=sign_archive(upload.archive, sign, environment))
+    if options.sign:
+        upload = replace(upload, provenance=sign_archive(upload.archive, options.sign, environment))
     with open_repository(to, environment) as repository:
-        publication = publish_upload(repository, upload)
+        publication = find_publication(repository, upload)
+        if publication is None:
+            if options.images is not None:
+                files = parse_archive(upload.archive.data).files
+                require_images(files, require_rendering(files, options.engine), options.images)
+            publication = add_upload(repository, upload)
     return PublishedChart(upload.archive.name, upload.archive.version, upload.archive.identity, publication)
 
 
@@ -61,4 +75,7 @@ def _read_upload(archive: Path) -> Upload:
     require_chart(archive)
     signature = archive.with_name(f"{archive.name}.prov")
     provenance = read_bytes(signature) if signature.is_file() else None
-    return prepare_upload(read_bytes(archive), created=utc_now(), provenance=provenance)
+    try:
+        return prepare_upload(read_bytes(archive), created=utc_now(), provenance=provenance)
+    except ToolError as error:
+        raise ToolError(f"{archive}: {error.message}", hint=error.hint) from error

@@ -12,10 +12,11 @@ from typing import Any
 
 from trainchart.actions.diff import compare_files, fetch_last, nothing_published
 from trainchart.actions.generate import load_model, locate_specs, render_model
+from trainchart.actions.image_check import require_images
 from trainchart.actions.package import read_build_info, sign_archive
 from trainchart.actions.publish import utc_now
 from trainchart.actions.rendered_version import require_rendering, values_sets
-from trainchart.actions.repository_access import Address, open_repository
+from trainchart.actions.repository_access import Address, ImageAccess, open_repository
 from trainchart.archive.chart_file import CHART_FILE, parse_chart_file
 from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
@@ -26,12 +27,15 @@ from trainchart.compare.version import Bump, next_version, with_pre_release
 from trainchart.errors import PlanError
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.publish.repository import Publication, Repository, prepare_upload, publish_upload
+from trainchart.rendering import Rendering
 
 
 @dataclass(frozen=True)
 class ReleaseOptions:
     """How to release: at least how large a step, as what pre-release, signed with which key, and whether at all."""
 
+    images: ImageAccess | None
+    """How images are looked for; None: nobody looks for them."""
     at_least: Bump = Bump.none
     pre_release: str = ""
     sign: str = ""
@@ -52,6 +56,8 @@ class Released:
     """What the changelog says of it."""
     archive: ChartArchive | None = None
     publication: Publication | None = None
+    changes: ChartChanges | None = None
+    """What differs from the last version; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +76,12 @@ class _Decided:
 def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     """Publish the next version of a model's chart, or nothing where its content is published already.
 
-    Raises VersionConflict where somebody else has published that version meanwhile, and what rendering, signing and
-    publishing raise; nothing is published then.
+    Raises VersionConflict where somebody else has published that version meanwhile, and what rendering, looking for the
+    images, signing and publishing raise; nothing is published then.
     """
     (spec,) = locate_specs((model,))
     chart = render_model(load_model(spec))
-    require_rendering(chart.files, options.engine)
+    rendering = require_rendering(chart.files, options.engine)
     build = read_build_info(spec.parent, chart.files, options.environment)
     with open_repository(to, options.environment) as repository:
         last = fetch_last(repository, chart.name)
@@ -83,20 +89,23 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
             version = with_pre_release(chart.version, options.pre_release)
             released = Released(chart.name, "", version, build_entry(version, None, _date(build)))
             decided = _Decided(released, chart.files, "", list_changes(None), build)
+            _require_images(chart.files, rendering, options)
             return _publish(repository, decided, options)
         changes = compare_files(last[1], chart.files, values_sets(last[1]), engine=options.engine)
         if changes.bump is Bump.none:
             return Released(chart.name, last[0], last[0], "")
         _require_living(chart.name, last, options)
         version = _decide_version(last[0], chart.version, changes, options)
-        released = Released(chart.name, last[0], version, build_entry(version, changes, _date(build)))
+        released = Released(chart.name, last[0], version, build_entry(version, changes, _date(build)), changes=changes)
         decided = _Decided(released, chart.files, _changelog(last[1]), list_changes(changes), build)
+        _require_images(chart.files, rendering, options)
         return _publish(repository, decided, options)
 
 
 def deprecate_chart(name: str, reason: str, to: Address, options: ReleaseOptions) -> Released:
     """Publish a version of a chart that says it is deprecated: the last one, with nothing else changed.
 
+    Its images are not asked for: they may be gone, which can be the very reason.
     Raises RepositoryNotFound where nothing is published; does nothing where the last version says so already.
     """
     with open_repository(to, options.environment) as repository:
@@ -111,6 +120,11 @@ def deprecate_chart(name: str, reason: str, to: Address, options: ReleaseOptions
         files = {**last[1], CHART_FILE: dump_mapping({**chart.plain_data, "deprecated": True}).encode()}
         listed = dump_changes([("deprecated", reason)])
         return _publish(repository, _Decided(released, files, _changelog(last[1]), listed, BuildInfo()), options)
+
+
+def _require_images(files: Mapping[str, bytes], rendering: Rendering, options: ReleaseOptions) -> None:
+    if options.images is not None:
+        require_images(files, rendering, options.images)
 
 
 def _decide_version(last: str, wanted: str, changes: ChartChanges, options: ReleaseOptions) -> str:

@@ -40,11 +40,12 @@ def render_version(helm: HelmEngine, files: Mapping[str, bytes], values: Mapping
     return RenderedVersion(chart.version, files, renderings)
 
 
-def require_rendering(files: Mapping[str, bytes], engine: str) -> None:
-    """Raise RenderError where a chart does not render with its own values."""
-    refusal = render_version(find_engine(engine), files, {"": ""}).renderings[""]
-    if isinstance(refusal, str):
-        raise RenderError(refusal, hint="see what is wrong with: trainchart check")
+def require_rendering(files: Mapping[str, bytes], engine: str) -> Rendering:
+    """Return a chart rendered with its own values. Raises RenderError where it does not render with them."""
+    found = render_version(find_engine(engine), files, {"": ""}).renderings[""]
+    if isinstance(found, str):
+        raise RenderError(found, hint="see what is wrong with: trainchart check")
+    return found
 
 
 def _is_values(path: str) -> bool:

@@ -10,6 +10,9 @@ from pathlib import Path, PurePosixPath
 from trainchart import __version__
 from trainchart.actions.chart_input import read_chart_files
 from trainchart.actions.generate import MODELS, load_model, render_model
+from trainchart.actions.image_check import ImageAnswer, ask_for_images, require_known
+from trainchart.actions.rendered_version import require_rendering
+from trainchart.actions.repository_access import ImageAccess
 from trainchart.archive.chart_file import (
     CHART_FILE,
     GENERATOR_ANNOTATION,
@@ -37,30 +40,53 @@ class Verified:
     identity: str
     spec: Path
     is_signed: bool
+    images: tuple[ImageAnswer, ...] = ()
+    """Those that the chart names, all as it says; nothing where they were not asked for."""
 
 
-def verify_chart(chart: Path, *, spec: Path | None = None, keyring: Path | None = None) -> Verified:
+@dataclass(frozen=True)
+class VerifyOptions:
+    """What to compare with, and what else to look at."""
+
+    spec: Path | None = None
+    keyring: Path | None = None
+    images: ImageAccess | None = None
+    """How image registries are asked; None: they are not."""
+    engine: str = "auto"
+
+
+def verify_chart(chart: Path, options: VerifyOptions) -> Verified:
     """Compare a chart folder or archive with what its model spec gives, byte by byte, and check the .prov beside it.
 
-    Raises ChecksFailed with everything that does not hold, and ToolError where the spec or gpg is missing.
+    Raises ChecksFailed with everything that does not hold, ToolError where the spec or gpg is missing, and a
+    PublishError of the kind that fits where all else holds, but nothing could be known of an image.
     """
     files = read_chart_files(chart)
     found = parse_chart_file(files)
     lock = parse_lock(files[LOCK_FILE].decode(errors="replace")) if LOCK_FILE in files else None
-    source = spec or _find_spec(chart, found.name, lock)
+    source = options.spec or _find_spec(chart, found.name, lock)
     signature = chart.with_name(f"{chart.name}.prov")
     is_signed = chart.is_file() and signature.is_file()
     problems = list(_lock_problems(lock, files)) if lock is not None else list(_identity_problems(found, files))
     problems += _regeneration_problems(found, files, source, lock)
     if is_signed:
-        problems += _signature_problems(chart, found, read_bytes(signature), keyring)
-    if problems:
+        problems += _signature_problems(chart, found, read_bytes(signature), options.keyring)
+    images = _ask_for_images(files, options)
+    if problems or any(image.is_wrong for image in images):
+        problems += [image.problem for image in images if image.problem]
         raise ChecksFailed(
             f"{chart} is not what it says",
             hint="generate or release it again from its spec, with the trainchart that made it",
             problems=tuple(problems),
         )
-    return Verified(found.name, found.version, compute_identity(files), source, is_signed)
+    require_known(images, "log in, or run it again: everything else holds")
+    return Verified(found.name, found.version, compute_identity(files), source, is_signed, images)
+
+
+def _ask_for_images(files: Mapping[str, bytes], options: VerifyOptions) -> tuple[ImageAnswer, ...]:
+    if options.images is None:
+        return ()
+    return ask_for_images(files, require_rendering(files, options.engine), options.images)
 
 
 def _lock_problems(lock: Lock, files: Mapping[str, bytes]) -> Iterator[Problem]:

@@ -35,6 +35,8 @@ BUILD_ANNOTATIONS = frozenset(
 )
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _NAME_LIMIT = 63
+_VERSION_LIMIT = 128
+"""Of a tag in a registry."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
         )
     if not isinstance(version, str) or not is_chart_version(version):
         raise ToolError(f"{CHART_FILE}: {version!r} is not a SemVer 2 version", hint='for example: "1.4.0"')
+    if len(version) > _VERSION_LIMIT:
+        raise ToolError(
+            f"{CHART_FILE}: the version {version[:32]}… has {len(version)} characters",
+            hint=f"use at most {_VERSION_LIMIT}: no registry has longer tags",
+        )
     return ChartFile(name, version, text, data)
 
 

@@ -108,6 +108,16 @@ def find_pods(rendering: Rendering) -> Iterator[Pods]:
             )
 
 
+def find_images(rendering: Rendering) -> tuple[str, ...]:
+    """Return all images that the pods of a rendering run or mount, hooks' included, as the manifests write them."""
+    found: set[str] = set()
+    for pods in find_pods(rendering):
+        found |= {str(container.document["image"]) for container in pods.containers if container.document.get("image")}
+        mounted = (mapping_at(volume, "image").get("reference") for volume in mappings_at(pods.spec, "volumes"))
+        found |= {str(reference) for reference in mounted if reference}
+    return tuple(sorted(found))
+
+
 def is_of_kubernetes(manifest: Manifest) -> bool:
     """Tell whether the kind's group is one of Kubernetes': other servers take names like system:admin."""
     group = str(manifest.document.get("apiVersion", "")).rpartition("/")[0]

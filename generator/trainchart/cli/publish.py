@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.output import Format, FormatOption, print_json, print_note
 from trainchart.cli.package import SignOption
+
+if TYPE_CHECKING:
+    from trainchart.actions.repository_access import Address, ImageAccess
 
 ToOption = Annotated[
     str,
@@ -21,6 +24,17 @@ ToOption = Annotated[
 ]
 PlainHttpOption = Annotated[
     bool, typer.Option("--plain-http", help="Speak HTTP without encryption to oci:// and http:// addresses.")
+]
+SkipImageCheckOption = Annotated[
+    bool, typer.Option("--skip-image-check", help="Publish even if the chart's images are in no registry.")
+]
+InsecureRegistryOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--insecure-registry",
+        help="Registry of images to speak to without encryption, such as registry.lan:5000. Can be repeated.",
+        metavar="HOST",
+    ),
 ]
 
 
@@ -40,21 +54,24 @@ def publish(
         bool, typer.Option("--allow-drift", help="Publish even if files differ from trainchart.lock.yaml.")
     ] = False,
     sign: SignOption = "",
+    skip_image_check: SkipImageCheckOption = False,
+    insecure_registry: InsecureRegistryOption = None,
     format_: FormatOption = Format.text,
 ) -> None:
     """Publish a chart. The same content again is success, other content under that version is refused.
 
-    A folder is packed as `trainchart package` does; an archive goes as it is, with the .prov file beside it.
-    Logs in as helm and docker do, or with TRAINCHART_USERNAME and TRAINCHART_PASSWORD.
+    So is a chart whose images are not in their registries. A folder is packed as `trainchart package` does; an archive
+    goes as it is, with the .prov file beside it. Logs in as helm and docker do, or with TRAINCHART_USERNAME and
+    TRAINCHART_PASSWORD.
 
     Example: trainchart publish charts/mnist --to oci://registry.example.com/charts
     """
-    from trainchart.actions.publish import publish_chart
+    from trainchart.actions.publish import PublishOptions, publish_chart
     from trainchart.actions.repository_access import Address
 
-    done = publish_chart(
-        chart, Address(to, plain_http), engine=engine, allow_drift=allow_drift, sign=sign, environment=os.environ
-    )
+    address = Address(to, plain_http)
+    images = choose_image_access(address, skip_image_check, insecure_registry)
+    done = publish_chart(chart, address, PublishOptions(images, engine, allow_drift, sign, os.environ))
     publication = done.publication
     if format_ is Format.json:
         print_json(
@@ -66,6 +83,7 @@ def publish(
                 "reference": publication.reference,
                 "isNew": publication.is_new,
                 "isSigned": publication.is_signed,
+                "imageCheck": describe_image_check(skip_image_check, publication.is_new),
             }
         )
         return
@@ -74,3 +92,21 @@ def publish(
     print(f"  identity  sha256:{done.identity}")
     print(f"  digest    {publication.digest}")
     print(f"  signature {'there' if publication.is_signed else 'none'}")
+    print(f"  images    {describe_image_check(skip_image_check, publication.is_new)}")
+
+
+def choose_image_access(to: Address, is_skipped: bool, insecure_registries: list[str] | None) -> ImageAccess | None:
+    """Return how images are to be looked for; None, with a warning, where the user says that they are not."""
+    from trainchart.actions.repository_access import ImageAccess
+
+    if is_skipped:
+        print_note("warning: nobody has looked whether the chart's images are in their registries (--skip-image-check)")
+        return None
+    return ImageAccess(os.environ, tuple(insecure_registries or ()), beside=to)
+
+
+def describe_image_check(is_skipped: bool, is_needed: bool) -> str:
+    """Return what became of the check of images, as results say it."""
+    if is_skipped:
+        return "skipped"
+    return "found" if is_needed else "not needed"

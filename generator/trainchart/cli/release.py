@@ -10,7 +10,14 @@ import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json, print_note
 from trainchart.cli.package import SignOption
-from trainchart.cli.publish import PlainHttpOption, ToOption
+from trainchart.cli.publish import (
+    InsecureRegistryOption,
+    PlainHttpOption,
+    SkipImageCheckOption,
+    ToOption,
+    choose_image_access,
+    describe_image_check,
+)
 
 if TYPE_CHECKING:
     from trainchart.actions.release import Released
@@ -43,6 +50,8 @@ def release(
     dry_run: DryRunOption = False,
     plain_http: PlainHttpOption = False,
     sign: SignOption = "",
+    skip_image_check: SkipImageCheckOption = False,
+    insecure_registry: InsecureRegistryOption = None,
     engine: Annotated[
         str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
     ] = "auto",
@@ -51,6 +60,7 @@ def release(
     """Publish the next version of a model's chart, decided from what changed since the last one.
 
     Where nothing has changed, nothing is done. The chart says what is new in its CHANGELOG.md; no file here is written.
+    A chart whose images are not in their registries is refused.
 
     Example: trainchart release mnist --to oci://registry.example.com/charts
     """
@@ -58,7 +68,9 @@ def release(
     from trainchart.actions.repository_access import Address
     from trainchart.compare.version import Bump
 
+    address = Address(to, plain_http)
     options = ReleaseOptions(
+        choose_image_access(address, skip_image_check, insecure_registry),
         at_least=Bump[bump.value] if bump else Bump.none,
         pre_release=pre_release,
         sign=sign,
@@ -66,7 +78,8 @@ def release(
         is_dry_run=dry_run,
         environment=os.environ,
     )
-    _print(release_model(model, Address(to, plain_http), options), format_)
+    released = release_model(model, address, options)
+    _print(released, format_, describe_image_check(skip_image_check, released.archive is not None))
 
 
 def deprecate(
@@ -85,11 +98,12 @@ def deprecate(
     from trainchart.actions.release import ReleaseOptions, deprecate_chart
     from trainchart.actions.repository_access import Address
 
-    options = ReleaseOptions(sign=sign, is_dry_run=dry_run, environment=os.environ)
-    _print(deprecate_chart(model, reason, Address(to, plain_http), options), format_)
+    options = ReleaseOptions(None, sign=sign, is_dry_run=dry_run, environment=os.environ)
+    released = deprecate_chart(model, reason, Address(to, plain_http), options)
+    _print(released, format_, describe_image_check(True, False))
 
 
-def _print(released: Released, format_: Format) -> None:
+def _print(released: Released, format_: Format, image_check: str) -> None:
     publication = released.publication
     if format_ is Format.json:
         print_json(
@@ -97,10 +111,12 @@ def _print(released: Released, format_: Format) -> None:
                 "name": released.name,
                 "lastVersion": released.last,
                 "version": released.version,
+                "effect": released.changes.effect.text if released.changes else "",
                 "isNew": publication is not None and publication.is_new,
                 "identity": released.archive.identity if released.archive else "",
                 "digest": publication.digest if publication else "",
                 "reference": publication.reference if publication else "",
+                "imageCheck": image_check,
                 "changelog": released.entry,
             }
         )
@@ -111,5 +127,6 @@ def _print(released: Released, format_: Format) -> None:
     else:
         print(
             f"{publication.reference}\n  identity  sha256:{released.archive.identity}\n  digest    {publication.digest}"
+            f"\n  images    {image_check}"
         )
         print(f"\n{released.entry}", end="")

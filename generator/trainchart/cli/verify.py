@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.publish import InsecureRegistryOption
 
 
 def register(app: typer.Typer) -> None:
@@ -23,15 +25,26 @@ def verify(
     keyring: Annotated[
         Path | None, typer.Option("--keyring", help="Public keys, as gpg --export writes them. Default: your own.")
     ] = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="Ask the registries whether the images are there, tag and digest.")
+    ] = False,
+    insecure_registry: InsecureRegistryOption = None,
+    engine: Annotated[
+        str, typer.Option("--engine", help="Helm engine for --images: auto, sdk, binary or the path of a helm program.")
+    ] = "auto",
     format_: FormatOption = Format.text,
 ) -> None:
     """Make a chart again from its spec, compare it byte by byte, and check the signature in the .prov file beside it.
 
+    Exits with 6 where something does not hold, and with 8 where all else holds, but a registry does not tell.
+
     Example: trainchart verify charts/mnist
     """
-    from trainchart.actions.verify import verify_chart
+    from trainchart.actions.repository_access import ImageAccess
+    from trainchart.actions.verify import VerifyOptions, verify_chart
 
-    found = verify_chart(chart, spec=spec, keyring=keyring)
+    access = ImageAccess(os.environ, tuple(insecure_registry or ())) if images else None
+    found = verify_chart(chart, VerifyOptions(spec, keyring, access, engine))
     if format_ is Format.json:
         print_json(
             {
@@ -40,9 +53,12 @@ def verify(
                 "identity": found.identity,
                 "spec": str(found.spec),
                 "isSigned": found.is_signed,
+                "images": [{"image": image.image, "digest": image.digest} for image in found.images],
             }
         )
         return
     print(f"{found.name} {found.version} is what {found.spec} gives")
     print(f"  identity  sha256:{found.identity}")
     print(f"  signature {'holds' if found.is_signed else 'none'}")
+    for image in found.images:
+        print(f"  image     {image.image} is there: {image.digest}")

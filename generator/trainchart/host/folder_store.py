@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 
 from trainchart.errors import PublishError, RepositoryForbidden, ToolError
@@ -26,12 +26,14 @@ class FolderStore:
                 f"{self.url}: {reference} lies outside of the folder", hint="read it from where it is served: https://…"
             )
         place = self._folder / path
-        if not place.exists() and not place.is_symlink():
-            return None
         try:
+            if not place.exists() and not place.is_symlink():
+                return None
             return read_bytes(place, limit=_INDEX_LIMIT)
         except ToolError as error:
             raise _converted(error) from error
+        except OSError as error:
+            raise _refusal(f"cannot read {place}", error) from error
 
     def write(self, name: str, content: bytes, *, is_new: bool = False) -> None:
         del is_new  # the lock keeps others out
@@ -43,13 +45,20 @@ class FolderStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Let one publisher of this machine at a time in, by a lock that ends with its process."""
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            kind = RepositoryForbidden if isinstance(error, PermissionError) else PublishError
-            raise kind(f"cannot make {self._folder}: {(error.strerror or '').lower()}") from error
-        with locked(self._folder):
+        with ExitStack() as stack:
+            doing = "make"
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                doing = "lock"
+                stack.enter_context(locked(self._folder))
+            except OSError as error:
+                raise _refusal(f"cannot {doing} {self._folder}", error) from error
             yield
+
+
+def _refusal(what: str, error: OSError) -> PublishError:
+    kind = RepositoryForbidden if isinstance(error, PermissionError) else PublishError
+    return kind(f"{what}: {(error.strerror or str(error)).lower()}")
 
 
 def _converted(error: ToolError) -> PublishError:

@@ -29,6 +29,8 @@ ANSWER_SECONDS = 300.0
 """An answer must be whole within it, however slowly it drips."""
 BODY_LIMIT = 256 * 1024 * 1024
 """Bytes of an answer; Helm itself reads indexes of this size no more."""
+_NO_TLS = "WRONG_VERSION_NUMBER"
+"""What TLS says of an answer in plain HTTP."""
 _TRIES = 4
 _LONGEST_WAIT_SECONDS = 30.0
 _TEXT_LIMIT = 300
@@ -117,7 +119,8 @@ class HttpClient:
                 response.close()
         except httpx2.TimeoutException as error:
             raise self._unreachable(what, "did not answer in time") from error
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
+            # UnicodeError: a name that no host can have.
             raise self._unreachable(what, _shorten(str(error)) or type(error).__name__) from error
         return Answer(response.status_code, {key.lower(): value for key, value in response.headers.items()}, content)
 
@@ -140,10 +143,10 @@ class HttpClient:
         return b"".join(parts)
 
     def _unreachable(self, what: str, why: str) -> RepositoryUnreachable:
-        return RepositoryUnreachable(
-            f"cannot {what}: {self.base}: {why}",
-            hint="nothing is known about what is there; check the address and the network, then run it again",
-        )
+        hint = "nothing is known about what is there; check the address and the network, then run it again"
+        if _NO_TLS in why:
+            hint = "it seems to speak HTTP without encryption: --plain-http, or --insecure-registry HOST for images"
+        return RepositoryUnreachable(f"cannot {what}: {self.base}: {why}", hint=hint)
 
 
 def refusal(answer: Answer, what: str, server: str) -> PublishError:

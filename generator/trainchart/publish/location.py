@@ -44,6 +44,8 @@ class Location:
 
 def parse_location(text: str, *, plain_http: bool = False) -> Location:
     """Return what `text` means. Raises PublishError for what no repository can be behind."""
+    if "\0" in unquote(text):
+        raise PublishError(f"{text!r} is not the address of a repository", hint=_KINDS_HINT)
     match = _SCHEME.fullmatch(text)
     if not match:
         if not text.strip():

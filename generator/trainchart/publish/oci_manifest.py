@@ -71,9 +71,13 @@ def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
     """Return what the manifest of a chart says. Raises PublishError where it is of something else."""
     try:
         manifest = json.loads(text)
-        config = manifest["config"]
-        if config["mediaType"] != CONFIG_TYPE:
-            raise PublishError(f"{reference} is no Helm chart but {config['mediaType']!r}")
+        config = manifest.get("config") or {}
+        found = config.get("mediaType") or manifest.get("mediaType")
+        if found != CONFIG_TYPE:
+            raise PublishError(
+                f"{reference} is no Helm chart but {found!r}",
+                hint="charts and images need paths of their own: publish the chart below another, such as /charts",
+            )
         layers = {str(layer["mediaType"]): str(layer["digest"]) for layer in manifest["layers"]}
         annotations = manifest.get("annotations") or {}
         return ManifestInfo(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from trainchart.archive.chart_file import parse_chart_file
@@ -103,23 +103,39 @@ def prepare_upload(data: bytes, *, created: str, provenance: bytes | None = None
 def publish_upload(repository: Repository, upload: Upload) -> Publication:
     """Publish an archive, unless the very same content is there already, which is success too.
 
-    Raises VersionConflict where the version has other content, also where another publisher was faster, and
-    PublishError where the repository takes the archive but does not give it back.
+    Raises what find_publication and add_upload raise.
+    """
+    return find_publication(repository, upload) or add_upload(repository, upload)
+
+
+def find_publication(repository: Repository, upload: Upload) -> Publication | None:
+    """Return what is published of an upload already; None where its version is free.
+
+    Raises VersionConflict where the version has other content.
     """
     archive = upload.archive
-    reference = repository.reference(archive.name, archive.version)
-    there = repository.fetch(archive.name, archive.version)
-    if there is not None:
-        require_same(reference, there, archive)
-        return Publication(False, there.digest, reference, there.provenance is not None)
-    repository.add(upload)
     there = repository.fetch(archive.name, archive.version)
     if there is None:
+        return None
+    reference = repository.reference(archive.name, archive.version)
+    require_same(reference, there, archive)
+    return Publication(False, there.digest, reference, there.provenance is not None)
+
+
+def add_upload(repository: Repository, upload: Upload) -> Publication:
+    """Publish an archive whose version is free.
+
+    Raises VersionConflict where another publisher was faster, and PublishError where the repository takes the archive
+    but does not give it back.
+    """
+    repository.add(upload)
+    done = find_publication(repository, upload)
+    if done is None:
+        reference = repository.reference(upload.archive.name, upload.archive.version)
         raise PublishError(
             f"{reference} was accepted, but is not there to be read", hint="run it again; nothing is lost by that"
         )
-    require_same(reference, there, archive)
-    return Publication(True, there.digest, reference, there.provenance is not None)
+    return replace(done, is_new=True)
 
 
 def require_same(reference: str, there: FetchedArchive, archive: ChartArchive) -> None:

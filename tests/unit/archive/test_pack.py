@@ -136,6 +136,7 @@ def test_stamping_keeps_the_authors_text(tail: str, expected_text: str) -> None:
         (b"name: " + b"a" * 64 + b"\nversion: 1.0.0\n", "is not a chart name"),
         (b"name: mnist\nversion: 1.0\n", "is not a SemVer 2 version"),
         (b"name: mnist\nversion: 1.0.0/..\n", "is not a SemVer 2 version"),
+        (b"name: mnist\nversion: 1.0.0-" + b"a" * 123 + b"\n", "has 129 characters"),
         (b"name: mnist\n", "None is not a SemVer"),
     ],
 )

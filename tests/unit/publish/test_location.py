@@ -38,6 +38,7 @@ def test_plain_http_needs_the_word() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("file:///srv/a%00b", "is not the address"),
         ("", "is empty"),
         ("s3://bucket/charts", "there is no kind of repository s3://"),
         ("https://ada:secret@charts.example.com", "holds a password"),

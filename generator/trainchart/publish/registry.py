@@ -1,0 +1,120 @@
+"""A registry that speaks the OCI distribution API: logging in as it asks, and reading manifests."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode
+
+from trainchart.errors import PublishError, RepositoryNotFound
+from trainchart.publish.http import Answer, HttpClient, refusal
+from trainchart.publish.repository import sha256_digest
+
+ANY_MANIFEST = ", ".join(
+    (
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+    )
+)
+"""What to accept: a registry answers 404 for a tag that is there, but of a type that was not asked for."""
+_PARAMETER = re.compile(r'(\w+)="([^"]*)"')
+
+
+class Registry:
+    """One registry; it remembers the last right that it was given."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+        self._authorization = ""
+
+    @property
+    def base(self) -> str:
+        """Return scheme, host and port."""
+        return self._client.base
+
+    def address(self, path: str, rest: str) -> str:
+        """Return the address of something in the repository at `path`."""
+        return f"{self.base}/v2/{quote(path.strip('/'))}/{rest}"
+
+    def read_manifest(self, path: str, reference: str, said: str) -> tuple[str, bytes] | None:
+        """Return digest and text of the manifest under a tag or digest, called `said`; None where it is not there."""
+        url = self.address(path, f"manifests/{reference}")
+        answer = self.ask("GET", url, f"read {said}", headers={"Accept": ANY_MANIFEST})
+        if answer.status == 404:
+            self.require_registry()
+            return None
+        if not answer.is_done:
+            raise refusal(answer, f"read {said}", self.base)
+        digest = sha256_digest(answer.body)
+        announced = answer.headers.get("docker-content-digest", digest)
+        if announced != digest:
+            raise PublishError(f"{said} is damaged: the registry says {announced}, and sends {digest}")
+        return digest, answer.body
+
+    def require_registry(self) -> None:
+        """Tell a registry that lacks something from a server that is no registry."""
+        answer = self.ask("GET", f"{self.base}/v2/", "reach the registry")
+        if answer.status >= 500 or answer.status == 429:
+            raise refusal(answer, "reach the registry", self.base)
+        if not answer.is_done and answer.status != 401:
+            raise RepositoryNotFound(
+                f"there is no registry at {self.base} (it answers {answer.status})",
+                hint="check host and port; a repository with an index.yaml has an address with https://",
+            )
+
+    def ask(
+        self, method: str, url: str, what: str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Send a request, logging in where the registry asks for it; only it gets what it has given us."""
+        answer = self._send(method, url, what, body, headers)
+        challenge = answer.headers.get("www-authenticate", "")
+        if answer.status == 401 and self._log_in(challenge, what):
+            answer = self._send(method, url, what, body, headers)
+        return answer
+
+    def _send(self, method: str, url: str, what: str, body: bytes | None, headers: Mapping[str, str] | None) -> Answer:
+        sent = dict(headers or {})
+        if self._authorization and url.startswith(f"{self.base}/"):
+            sent["Authorization"] = self._authorization
+        return self._client.send(method, url, what=what, headers=sent, body=body, with_password=False)
+
+    def _log_in(self, challenge: str, what: str) -> bool:
+        """Do what a WWW-Authenticate header asks for; False where there is nothing (more) to try."""
+        scheme, _, rest = challenge.partition(" ")
+        before = self._authorization
+        if scheme.lower() == "basic":
+            self._authorization = self._basic()
+        elif scheme.lower() == "bearer":
+            self._authorization = self._fetch_token(dict(_PARAMETER.findall(rest)), what)
+        return self._authorization not in ("", before)
+
+    def _basic(self) -> str:
+        known = self._client.credentials
+        if known is None:
+            return ""
+        return "Basic " + base64.b64encode(f"{known.username}:{known.password}".encode()).decode()
+
+    def _fetch_token(self, asked: Mapping[str, str], what: str) -> str:
+        realm = asked.get("realm", "")
+        if not realm.startswith("https://") and not (realm.startswith("http://") and self.base.startswith("http://")):
+            raise PublishError(f"cannot {what}: the registry sends us to log in at {realm!r}, which is not encrypted")
+        query = urlencode({key: asked[key] for key in ("service", "scope") if asked.get(key)})
+        basic = self._basic()
+        answer = self._client.send(
+            "GET",
+            f"{realm}{'&' if '?' in realm else '?'}{query}",
+            what=f"log in at {realm}",
+            headers={"Authorization": basic} if basic else {},
+            with_password=False,
+        )
+        if not answer.is_done:
+            raise refusal(answer, f"log in at {realm}", realm)
+        try:
+            told = json.loads(answer.body)
+            return f"Bearer {told.get('token') or told['access_token']}"
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PublishError(f"cannot {what}: {realm} gives no token") from error

@@ -1,0 +1,101 @@
+"""`publish`, `release` and `verify --images` ask for a chart's images, here of a real registry with a password."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chart_images import push_image
+from chart_servers import PASSWORD, USER, serve_registry
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project with the model digits, and a registry that its image may be in."""
+
+    folder: Path
+    host: str
+
+    def name_image(self, name: str, tag: str) -> None:
+        """Write another image into the spec."""
+        spec = self.folder / "models" / "digits.yaml"
+        image = f'image:\n  repository: {self.host}/ml/{name}\n  tag: "{tag}"\n'
+        spec.write_text(re.sub(r"^image:\n(?:  .*\n)+", image, spec.read_text(), flags=re.MULTILINE))
+
+    def run(self, *arguments: str | Path, is_known: bool = True) -> tuple[int, Any]:
+        """Run a command; returns its exit code, and what it printed as JSON."""
+        config = self.folder / ("docker" if is_known else "nobody")
+        environment = {**os.environ, "HOME": str(self.folder), "DOCKER_CONFIG": str(config)}
+        argv = [sys.executable, "-m", "trainchart", *map(str, arguments), "--format", "json"]
+        done = subprocess.run(argv, cwd=self.folder, capture_output=True, text=True, env=environment)
+        assert "Traceback" not in done.stderr, done.stderr
+        told = done.stdout or done.stderr
+        return done.returncode, json.JSONDecoder().raw_decode(told[told.index("{") :])[0]
+
+    def release(self, *arguments: str, is_known: bool = True) -> tuple[int, Any]:
+        return self.run("release", "digits", "--to", "repository", *arguments, is_known=is_known)
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serve_registry(tmp_path_factory.mktemp("registry") / "data", with_password=True) as host:
+        yield host
+
+
+@pytest.fixture
+def project(registry: str, tmp_path: Path) -> Project:
+    for name in ("models/digits.yaml", "examples/digits"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(ROOT / name, tmp_path / name)
+    login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    (tmp_path / "docker").mkdir()
+    (tmp_path / "docker" / "config.json").write_text(json.dumps({"auths": {registry: {"auth": login}}}))
+    return Project(tmp_path, registry)
+
+
+def test_a_chart_is_released_once_its_image_is_there(project: Project) -> None:
+    project.name_image("late", "1.0.0")
+    code, told = project.release()
+    assert (code, told["error"]) == (8, "ImageNotFound")
+    (problem,) = told["problems"]
+    assert problem["where"] == f"{project.host}/ml/late:1.0.0"
+    assert "--skip-image-check" in told["hint"]
+    assert not (project.folder / "repository").exists()
+    digest = push_image(project.host, "ml/late", "1.0.0")
+    code, told = project.release()
+    assert (code, told["isNew"], told["imageCheck"]) == (0, True, "found")
+    verify = ("verify", "repository/digits-0.1.0.tgz", "--images")
+    code, told = project.run(*verify)
+    assert (code, told["images"]) == (0, [{"image": f"{project.host}/ml/late:1.0.0", "digest": digest}])
+    code, told = project.run(*verify, is_known=False)
+    assert (code, told["error"]) == (8, "RepositoryUnauthorized")
+    assert "could not find out" in told["problems"][0]["message"]
+
+
+def test_publish_asks_before_anything_is_there_and_not_again(project: Project) -> None:
+    project.name_image("never", "1.0.0")
+    code, told = project.run("generate", "digits")
+    assert code == 0
+    publish = ("publish", "charts/digits", "--to", f"oci://{project.host}/charts", "--plain-http")
+    code, told = project.run(*publish)
+    assert (code, told["error"]) == (8, "ImageNotFound")
+    code, told = project.run(*publish, "--skip-image-check")
+    assert (code, told["isNew"], told["imageCheck"]) == (0, True, "skipped")
+    code, told = project.run(*publish)
+    assert (code, told["isNew"], told["imageCheck"]) == (0, False, "not needed")
+    code, told = project.run("verify", "charts/digits", "--images")
+    assert (code, told["error"], told["problems"][0]["message"]) == (6, "ChecksFailed", "is not there")
