@@ -19,6 +19,7 @@ from trainchart.publish.credentials import (
     parse_helper_answer,
 )
 from trainchart.publish.http import HttpClient
+from trainchart.publish.image import ImageRepository, locate_images
 from trainchart.publish.index_folder import IndexRepository
 from trainchart.publish.location import Kind, Location, parse_location
 from trainchart.publish.oci import OciRepository
@@ -53,8 +54,16 @@ def open_repository(address: Address, environment: Mapping[str, str]) -> Iterato
             yield IndexRepository(WebDavStore(location, client))
 
 
+@contextmanager
+def open_images(repository: str, environment: Mapping[str, str], *, plain_http: bool) -> Iterator[ImageRepository]:
+    """Give the images called `repository`; nothing is asked of their registry yet. Raises PublishError."""
+    location = locate_images(repository, plain_http=plain_http)
+    with HttpClient(location.base, _find_login(location, environment)) as client:
+        yield ImageRepository(location, client)
+
+
 def _find_login(location: Location, environment: Mapping[str, str]) -> Credentials | None:
-    """Return whose login to use: the environment's, else helm's, else docker's."""
+    """Return whose login to use: the environment's, else helm's, else docker's, else podman's."""
     if environment.get(USERNAME):
         return Credentials(environment[USERNAME], environment.get(PASSWORD, ""))
     home = Path(environment.get("HOME") or "~").expanduser()
@@ -64,7 +73,9 @@ def _find_login(location: Location, environment: Mapping[str, str]) -> Credentia
         url = location.url.removeprefix("chartmuseum+")
         return find_repository_login(read_text(kept), url) if kept.is_file() else None
     docker = Path(environment.get("DOCKER_CONFIG") or home / ".docker") / "config.json"
-    for kept in (Path(environment.get("HELM_REGISTRY_CONFIG") or helm / "registry" / "config.json"), docker):
+    podman = Path(environment.get("XDG_RUNTIME_DIR") or "/run/containers/0") / "containers" / "auth.json"
+    of_helm = Path(environment.get("HELM_REGISTRY_CONFIG") or helm / "registry" / "config.json")
+    for kept in (of_helm, docker, Path(environment.get("REGISTRY_AUTH_FILE") or podman)):
         found = _find_registry_login(read_text(kept), location.host) if kept.is_file() else None
         if found is not None:
             return found

@@ -1,0 +1,121 @@
+"""Requests to an OCI registry, over the distribution API: log in where it asks, tell its answers apart.
+
+What is stored there is decided by its callers: charts in oci.py, images in image.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode
+
+from trainchart.errors import PublishError, RepositoryNotFound
+from trainchart.publish.http import Answer, HttpClient, refusal
+from trainchart.publish.repository import sha256_digest
+
+_PARAMETER = re.compile(r'(\w+)="([^"]*)"')
+
+
+class Registry:
+    """One registry, and the login that it has given us."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self.base = client.base
+        self._client = client
+        self._authorization = ""
+
+    def address(self, repository: str, rest: str) -> str:
+        """Return the address of something in a repository, for example `manifests/1.0.0`."""
+        return f"{self.base}/v2/{quote(repository.strip('/'))}/{rest}"
+
+    def read_manifest(self, repository: str, reference: str, accept: str, named: str) -> bytes | None:
+        """Return the manifest of a tag or digest; None where there is none. `named` is what messages call it."""
+        answer = self.ask(
+            "GET", self.address(repository, f"manifests/{reference}"), f"read {named}", headers={"Accept": accept}
+        )
+        if answer.status == 404:
+            self.require_registry()
+            return None
+        if not answer.is_done:
+            raise refusal(answer, f"read {named}", self.base)
+        digest = sha256_digest(answer.body)
+        said = answer.headers.get("docker-content-digest", digest)
+        if said != digest:
+            raise PublishError(f"{named} is damaged: the registry says {said}, and sends {digest}")
+        return answer.body
+
+    def read_blob(self, repository: str, digest: str) -> bytes:
+        """Return a blob, which is what its digest says. Raises PublishError."""
+        what = f"read {digest} of {repository.rpartition('/')[2]}"
+        answer = self.ask("GET", self.address(repository, f"blobs/{digest}"), what)
+        if not answer.is_done:
+            raise refusal(answer, what, self.base)
+        if sha256_digest(answer.body) != digest:
+            raise PublishError(f"cannot {what}: the registry sends {sha256_digest(answer.body)}", hint="run it again")
+        return answer.body
+
+    def require_registry(self) -> None:
+        """Tell a registry that has no such chart from something that is no registry."""
+        answer = self.ask("GET", f"{self.base}/v2/", "reach the registry")
+        if answer.status >= 500 or answer.status == 429:
+            raise refusal(answer, "reach the registry", self.base)
+        if not answer.is_done and answer.status != 401:
+            raise RepositoryNotFound(
+                f"there is no registry at {self.base} (it answers {answer.status})",
+                hint="check host and port; a repository with an index.yaml has an address with https://",
+            )
+
+    def ask(
+        self, method: str, url: str, what: str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Send a request, logging in where the registry asks for it; only it gets what it has given us."""
+        answer = self._send(method, url, what, body, headers)
+        challenge = answer.headers.get("www-authenticate", "")
+        if answer.status == 401 and self._log_in(challenge, what):
+            answer = self._send(method, url, what, body, headers)
+        return answer
+
+    def _send(self, method: str, url: str, what: str, body: bytes | None, headers: Mapping[str, str] | None) -> Answer:
+        sent = dict(headers or {})
+        if self._authorization and url.startswith(f"{self.base}/"):
+            sent["Authorization"] = self._authorization
+        return self._client.send(method, url, what=what, headers=sent, body=body, with_password=False)
+
+    def _log_in(self, challenge: str, what: str) -> bool:
+        """Do what a WWW-Authenticate header asks for; False where there is nothing (more) to try."""
+        scheme, _, rest = challenge.partition(" ")
+        before = self._authorization
+        if scheme.lower() == "basic":
+            self._authorization = self._basic()
+        elif scheme.lower() == "bearer":
+            self._authorization = self._fetch_token(dict(_PARAMETER.findall(rest)), what)
+        return self._authorization not in ("", before)
+
+    def _basic(self) -> str:
+        known = self._client.credentials
+        if known is None:
+            return ""
+        return "Basic " + base64.b64encode(f"{known.username}:{known.password}".encode()).decode()
+
+    def _fetch_token(self, asked: Mapping[str, str], what: str) -> str:
+        realm = asked.get("realm", "")
+        if not realm.startswith("https://") and not (realm.startswith("http://") and self.base.startswith("http://")):
+            raise PublishError(f"cannot {what}: the registry sends us to log in at {realm!r}, which is not encrypted")
+        query = urlencode({key: asked[key] for key in ("service", "scope") if asked.get(key)})
+        basic = self._basic()
+        answer = self._client.send(
+            "GET",
+            f"{realm}{'&' if '?' in realm else '?'}{query}",
+            what=f"log in at {realm}",
+            headers={"Authorization": basic} if basic else {},
+            with_password=False,
+        )
+        if not answer.is_done:
+            raise refusal(answer, f"log in at {realm}", realm)
+        try:
+            told = json.loads(answer.body)
+            return f"Bearer {told.get('token') or told['access_token']}"
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PublishError(f"cannot {what}: {realm} gives no token") from error
