@@ -36,6 +36,12 @@ PURE_FILES = {
     "cluster/sighting.py",
     "cluster/text.py",
     "cluster/why.py",
+    "images/builders.py",
+    "images/choices.py",
+    "images/failures.py",
+    "images/ignore.py",
+    "images/inputs.py",
+    "images/plan.py",
     "trainchart_training/catalogue.py",
     "trainchart_training/definition.py",
     "trainchart_training/errors.py",
@@ -48,7 +54,7 @@ PURE_FILES = {
     "publish/oci_manifest.py",
     "publish/repository.py",
 }
-ACTING_FOLDERS = {"cluster", "host", "local", "publish"}
+ACTING_FOLDERS = {"cluster", "host", "images", "local", "publish"}
 OWNERS = {
     "helm_python": {"host/helm_sdk.py"},
     "http": {"trainchart_controller/api.py", "trainchart_controller/launchers.py"},
@@ -57,7 +63,7 @@ OWNERS = {
     "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py", "render/misfits.py"},
     "lightkube": {"cluster/kubernetes_api.py", "plan/quantity.py"},
     "psutil": {"local/process_table.py"},
-    "ruamel": {"spec/document.py"},
+    "ruamel": {"spec/document.py", "spec/edit.py"},
     "yaml": {"kubernetes_yaml.py"},
     "yamllint": {"check/yaml_style.py"},
     "semver": {"chart_version.py"},

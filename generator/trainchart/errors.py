@@ -6,7 +6,7 @@
   * RenderError (5): templates or values do not render
   * ChecksFailed (6): findings of severity error
   * ToolError (7): an outside tool or file is missing or failed
-  * PublishError (8): a chart repository answered with an error, or what it holds makes no sense
+  * PublishError (8): a chart repository or registry answered with an error, or what it holds makes no sense
     * RepositoryNotFound: the repository answered, and it is not there
     * RepositoryUnauthorized: the repository does not know who asks
     * RepositoryForbidden: the repository knows who asks, and refuses

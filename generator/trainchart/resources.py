@@ -1,10 +1,11 @@
-"""Files that ship with trainchart: chart templates, built-in defaults, the launcher.
+"""Files that ship with trainchart: chart templates, built-in defaults, Dockerfiles, and packages that go into images.
 
 In a wheel they lie inside the package, in a checkout at the top level of the repository.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,21 @@ def read_family(family: str) -> Mapping[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def read_dockerfile(path: str) -> bytes:
+    """Return a Dockerfile by its path in the repository, for example training-images/tensorflow/Dockerfile."""
+    packaged = _PACKAGE / "_resources" / path
+    return (packaged if packaged.is_file() else _CHECKOUT / path).read_bytes()
+
+
+def read_package(name: str) -> Mapping[str, bytes]:
+    """Return the files of one of the packages that go into images, as it is installed here or checked out."""
+    found = importlib.util.find_spec(name)
+    assert found is not None and found.origin is not None, f"{name} belongs to trainchart"
+    folder = Path(found.origin).parent
+    paths = [*folder.rglob("*.py"), *folder.rglob("py.typed")]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(paths)}
 
 
 def read_script_template(strategy: str) -> str:

@@ -35,6 +35,17 @@ spec:
   <%= field.key %>:
     {{- . | nindent 4 }}
   {{- end }}
+<% elif field.key == "initContainers" %>
+  {{- $further := .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
+  {{- if or .context.Values.image.injectLauncher $further }}
+  initContainers:
+    {{- if .context.Values.image.injectLauncher }}
+    {{- include "<%= name %>.launcherContainer" .context | nindent 4 }}
+    {{- end }}
+    {{- with $further }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- end }}
 <% else %>
   {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
   <%= field.key %>:
@@ -87,6 +98,9 @@ spec:
 <% endfor %>
       volumeMounts:
         {{- include "<%= name %>.volumeMounts" . | nindent 8 }}
+        {{- if .context.Values.image.injectLauncher }}
+        {{- include "<%= name %>.launcherMount" .context | nindent 8 }}
+        {{- end }}
 <% for field in append_fields if field.key == "volumeMounts" %>
         {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
         {{- toYaml . | nindent 8 }}
@@ -99,6 +113,9 @@ spec:
 <% endfor %>
   volumes:
     {{- include "<%= name %>.podVolumes" . | nindent 4 }}
+    {{- if .context.Values.image.injectLauncher }}
+    {{- include "<%= name %>.launcherVolume" .context | nindent 4 }}
+    {{- end }}
 <% for field in append_fields if field.key == "volumes" %>
     {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
     {{- toYaml . | nindent 4 }}

@@ -85,11 +85,13 @@ def render_model(model: LocatedModel) -> RenderedChart:
     _require_code(model)
     family = read_family(FAMILY)
     chart = render_chart(model.plan, family, read_definitions(KUBERNETES_VERSION))
+    image = model.plan.spec.image
     lock = build_lock(
         generator=__version__,
         spec=Source(f"{model.spec.parent.name}/{model.spec.name}", hash_content(model.text.encode())),
         family=Source(FAMILY, hash_tree({path: text.encode() for path, text in family.items()})),
         files=chart.files,
+        image=f"{image.repository}:{image.tag}@{image.digest}" if image.digest else "",
     )
     return RenderedChart(chart.name, chart.version, {**chart.files, LOCK_FILE: dump_lock(lock).encode()})
 

@@ -108,7 +108,7 @@ def read_build_info(chart: Path, files: Mapping[str, bytes], environment: Mappin
     lock = parse_lock(files[LOCK_FILE].decode(errors="replace")) if LOCK_FILE in files else None
     # The repository that an archive happens to lie in is not where its content came from.
     commit = read_commit(chart) if chart.is_dir() else None
-    epoch = _source_date(environment)
+    epoch = read_source_date(environment)
     if commit is None:
         return BuildInfo(created_epoch=epoch, lock=lock)
     return BuildInfo(
@@ -119,7 +119,8 @@ def read_build_info(chart: Path, files: Mapping[str, bytes], environment: Mappin
     )
 
 
-def _source_date(environment: Mapping[str, str]) -> int | None:
+def read_source_date(environment: Mapping[str, str]) -> int | None:
+    """Return SOURCE_DATE_EPOCH, the time that reproducible builds claim; None where it is not set."""
     text = environment.get(SOURCE_DATE_EPOCH, "")
     if not text:
         return None

@@ -85,7 +85,7 @@ def open_image_registry(image: ImageReference, access: ImageAccess) -> Iterator[
 
 
 def _find_login(location: Location, environment: Mapping[str, str]) -> Credentials | None:
-    """Return whose login to use: the environment's, else helm's, else docker's."""
+    """Return whose login to use: the environment's, else helm's, else docker's, else podman's."""
     if environment.get(USERNAME):
         return Credentials(environment[USERNAME], environment.get(PASSWORD, ""))
     if location.kind is Kind.oci:
@@ -96,10 +96,11 @@ def _find_login(location: Location, environment: Mapping[str, str]) -> Credentia
 
 
 def _find_kept_login(host: str, environment: Mapping[str, str]) -> Credentials | None:
-    """Return the login that helm keeps for a registry, else docker."""
+    """Return the login that helm keeps for a registry, else docker, else podman."""
     helm = Path(environment.get("HELM_REGISTRY_CONFIG") or _helm_folder(environment) / "registry" / "config.json")
     docker = Path(environment.get("DOCKER_CONFIG") or _home(environment) / ".docker") / "config.json"
-    for kept in (helm, docker):
+    podman = Path(environment.get("XDG_RUNTIME_DIR") or "/run/containers/0") / "containers" / "auth.json"
+    for kept in (helm, docker, Path(environment.get("REGISTRY_AUTH_FILE") or podman)):
         found = _find_registry_login(read_text(kept), host) if kept.is_file() else None
         if found is not None:
             return found

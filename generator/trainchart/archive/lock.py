@@ -40,6 +40,8 @@ class Lock:
     layers: tuple[Source, ...]
     """Packs between the built-in defaults and the spec, lowest first."""
     files: Mapping[str, str]
+    image: str = ""
+    """The image that the spec names by digest, with its tag: a content tag is the hash of all that it was made of."""
 
 
 class DriftKind(enum.StrEnum):
@@ -74,10 +76,11 @@ def build_lock(
     family: Source,
     layers: tuple[Source, ...] = (),
     files: Mapping[str, bytes],
+    image: str = "",
 ) -> Lock:
     """Return the lock of a chart of `files` (relative path → content), the lock itself left out."""
     hashes = {path: hash_content(content) for path, content in sorted(files.items()) if path != LOCK_FILE}
-    return Lock(generator=generator, spec=spec, family=family, layers=layers, files=hashes)
+    return Lock(generator=generator, spec=spec, family=family, layers=layers, files=hashes, image=image)
 
 
 def dump_lock(lock: Lock) -> str:
@@ -89,6 +92,7 @@ def dump_lock(lock: Lock) -> str:
             "spec": _dump_source(lock.spec),
             "family": _dump_source(lock.family),
             "layers": [_dump_source(layer) for layer in lock.layers],
+            **({"image": lock.image} if lock.image else {}),
             "files": dict(sorted(lock.files.items())),
         }
     )
@@ -109,6 +113,7 @@ def parse_lock(text: str) -> Lock:
             family=_parse_source(data["family"]),
             layers=tuple(_parse_source(layer) for layer in data["layers"]),
             files={str(path): str(digest) for path, digest in data["files"].items()},
+            image=str(data.get("image", "")),
         )
     except (YamlError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"{LOCK_FILE} is damaged: {error}", hint="generate the chart again") from error

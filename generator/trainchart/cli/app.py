@@ -26,6 +26,7 @@ COMMAND_MODULES = (
     "rules",
     "run",
     "logs",
+    "image",
     "list",
     "status",
     "why",

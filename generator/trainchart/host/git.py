@@ -28,6 +28,11 @@ def read_commit(folder: Path) -> CommitInfo | None:
     return CommitInfo(commit, int(epoch), bool(_git(folder, "status", "--porcelain", "--", ".")))
 
 
+def describe_commit(folder: Path) -> str:
+    """Return the nearest tag, the commits since, and `-dirty` where files have changed; empty without git."""
+    return _git(folder, "describe", "--always", "--tags", "--dirty")
+
+
 def _git(folder: Path, *arguments: str) -> str:
     try:
         done = subprocess.run(

@@ -117,6 +117,8 @@ def _read_training_set(manifest: Manifest, role: str, notices: Notices) -> Train
         return None
     others = [str(item.get("name")) for item in containers if item is not container]
     others += [str(item.get("name")) for item in pod_spec.get("initContainers") or []]
+    # Its work is done here already: a local run has a launcher of its own.
+    others = [name for name in others if name != contract.LAUNCHER_CONTAINER]
     if others:
         notices.warn(f"{role}: only the container {container['name']} runs here, not {', '.join(others)}")
     annotations = {**(metadata.get("annotations") or {}), **(template_metadata.get("annotations") or {})}

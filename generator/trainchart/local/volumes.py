@@ -13,6 +13,7 @@ from typing import Any
 from trainchart.local.expansion import expand_variables
 from trainchart.local.notices import Notices
 from trainchart.local.objects import PodIdentity, RenderedData, TrainingSet, read_pod_field
+from trainchart_runtime import contract
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ def resolve_volumes(
     claims: dict[str, str] = {}
     for mount in training_set.container.get("volumeMounts") or []:
         name, mount_path = str(mount.get("name")), str(mount.get("mountPath")).rstrip("/")
+        if mount_path == contract.LAUNCHER_PATH:
+            continue  # copied there by an init container in a cluster; here this machine's launcher stands for it
         if name not in declared:
             notices.refuse(
                 f"{pod.role} mounts the volume {name!r} at {mount_path}, but no volume has this name",

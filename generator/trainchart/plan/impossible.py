@@ -298,3 +298,9 @@ def _image(spec: ModelSpec) -> Iterator[Impossibility]:
         yield Impossibility(
             ("image", "tag"), "the tag latest names another image tomorrow", "use a fixed tag or image.digest"
         )
+    if spec.image.inject_launcher and not spec.run.controller.image:
+        yield Impossibility(
+            ("image", "injectLauncher"),
+            "there is no runtime image to copy the launcher from",
+            "name it in run.controller.image: it has the launcher beside the run controller",
+        )

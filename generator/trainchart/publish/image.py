@@ -1,13 +1,18 @@
-"""Whether images are in their registries, and whether a tag stands for the digest that a chart pins.
+"""What registries know about images: whether they are there under tag and digest, their size, platforms and labels.
 
-What a registry says is an answer; that it says nothing, or refuses to, is an error of the kind that fits.
+What a registry says is an answer; that it says nothing, or refuses to, is an error of the kind that fits. Pushing an
+image is the builders' work.
 """
 
 from __future__ import annotations
 
 import enum
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from trainchart.errors import PublishError
 from trainchart.publish.image_reference import ImageReference
 from trainchart.publish.registry import Registry
 
@@ -22,6 +27,18 @@ class ImageState(enum.StrEnum):
     """The tag stands for another digest."""
 
 
+@dataclass(frozen=True)
+class PublishedImage:
+    """An image of a registry."""
+
+    digest: str
+    size: int
+    """Bytes to pull, for the first platform."""
+    platforms: tuple[str, ...]
+    labels: Mapping[str, str]
+    """Of the first platform."""
+
+
 def find_image(registry: Registry, image: ImageReference) -> tuple[ImageState, str]:
     """Return what the registry says of an image, and the digest that it has under the tag, else under the digest.
 
@@ -34,16 +51,60 @@ def find_image(registry: Registry, image: ImageReference) -> tuple[ImageState, s
     digest, manifest = found
     if image.digest in ("", digest):
         return ImageState.there, digest
-    if image.digest in _platforms(manifest):
+    if image.digest in _list_digests(manifest):
         # An index may outlive what it lists.
         is_there = registry.read_manifest(image.path, image.digest, image.text) is not None
         return (ImageState.there if is_there else ImageState.absent), image.digest
     return ImageState.other, digest
 
 
-def _platforms(manifest: bytes) -> set[str]:
+def read_image(registry: Registry, image: ImageReference) -> PublishedImage | None:
+    """Return what the registry has under a digest, else under a tag; None where there is nothing.
+
+    Raises PublishError.
+    """
+    found = registry.read_manifest(image.path, image.digest or image.tag, image.text)
+    if found is None:
+        return None
+    digest, body = found
+    document = _parse(body, image.text)
+    platforms = tuple(name for name in map(_platform, document.get("manifests") or ()) if name)
+    if "manifests" in document:
+        first = next((str(each["digest"]) for each in document["manifests"] if _platform(each)), None)
+        below = registry.read_manifest(image.path, first, image.text) if first else None
+        if below is None:
+            raise PublishError(f"{image.text} is an index without an image that is there")
+        document = _parse(below[1], image.text)
+    try:
+        size = sum(int(blob["size"]) for blob in (document["config"], *document["layers"]))
+        config = _parse(registry.read_blob(image.path, document["config"]["digest"]), image.text)
+        labels = (config.get("config") or {}).get("Labels") or {}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PublishError(f"{image.text} is no image: {error!r}") from error
+    return PublishedImage(digest, size, platforms or (_platform({"platform": config}),), dict(labels))
+
+
+def _list_digests(manifest: bytes) -> set[str]:
     """Return the digests that an index of platforms lists; nothing where the manifest is of one image."""
     try:
         return {str(each["digest"]) for each in json.loads(manifest).get("manifests", ())}
     except (ValueError, KeyError, TypeError, AttributeError):
         return set()
+
+
+def _parse(body: bytes, name: str) -> Mapping[str, Any]:
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise PublishError(f"{name} is no image: its manifest is no JSON") from error
+    if not isinstance(document, dict):
+        raise PublishError(f"{name} is no image: its manifest is no JSON object")
+    return document
+
+
+def _platform(entry: Mapping[str, Any]) -> str:
+    """Return os/architecture; empty for what is none, such as a record of the build."""
+    platform = entry.get("platform") or {}
+    parts = (platform.get("os"), platform.get("architecture"), platform.get("variant"))
+    name = "/".join(str(part) for part in parts if part)
+    return "" if name.startswith("unknown") else name

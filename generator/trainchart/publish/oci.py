@@ -24,7 +24,7 @@ from trainchart.publish.oci_manifest import (
     version_tag,
 )
 from trainchart.publish.registry import ANY_MANIFEST, Registry
-from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload, sha256_digest
+from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload
 
 _NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
 _TAGS_AT_ONCE = 1000
@@ -53,8 +53,8 @@ class OciRepository:
         if manifest is None:
             return None
         digest, info = manifest
-        provenance = self._read_blob(name, info.provenance) if info.provenance else None
-        return FetchedArchive(self._read_blob(name, info.chart), digest, provenance)
+        provenance = self._registry.read_blob(self._repository(name), info.provenance) if info.provenance else None
+        return FetchedArchive(self._registry.read_blob(self._repository(name), info.chart), digest, provenance)
 
     def add(self, upload: Upload) -> None:
         name, artifact = upload.archive.name, build_artifact(upload)
@@ -103,7 +103,7 @@ class OciRepository:
             return None
         digest, info = manifest
         try:
-            chart = json.loads(self._read_blob(name, info.config))
+            chart = json.loads(self._registry.read_blob(self._repository(name), info.config))
             is_deprecated = chart.get("deprecated") is True
         except (ValueError, AttributeError) as error:
             raise PublishError(f"{self.reference(name, version)} is no Helm chart: its config is no JSON") from error
@@ -111,18 +111,8 @@ class OciRepository:
 
     def _read_manifest(self, name: str, version: str) -> tuple[str, ManifestInfo] | None:
         reference = self.reference(name, version)
-        path = f"{self._path}/{name}".strip("/")
-        found = self._registry.read_manifest(path, version_tag(version), reference)
+        found = self._registry.read_manifest(self._repository(name), version_tag(version), reference)
         return None if found is None else (found[0], parse_manifest(found[1], reference))
-
-    def _read_blob(self, name: str, digest: str) -> bytes:
-        what = f"read {digest} of {name}"
-        answer = self._registry.ask("GET", self._address(name, f"blobs/{digest}"), what)
-        if not answer.is_done:
-            raise refusal(answer, what, self._registry.base)
-        if sha256_digest(answer.body) != digest:
-            raise PublishError(f"cannot {what}: the registry sends {sha256_digest(answer.body)}", hint="run it again")
-        return answer.body
 
     def _list_tags(self, name: str) -> list[str]:
         what = f"list the versions of {name}"
@@ -144,4 +134,7 @@ class OciRepository:
         return tags
 
     def _address(self, name: str, rest: str) -> str:
-        return self._registry.address(f"{self._path}/{name}", rest)
+        return self._registry.address(self._repository(name), rest)
+
+    def _repository(self, name: str) -> str:
+        return f"{self._path}/{name}".strip("/")

@@ -1,4 +1,7 @@
-"""A registry that speaks the OCI distribution API: logging in as it asks, and reading manifests."""
+"""Requests to an OCI registry, over the distribution API: log in where it asks, tell its answers apart.
+
+What is stored there is decided by its callers: charts in oci.py, images in image.py.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +57,16 @@ class Registry:
         if announced != digest:
             raise PublishError(f"{said} is damaged: the registry says {announced}, and sends {digest}")
         return digest, answer.body
+
+    def read_blob(self, path: str, digest: str) -> bytes:
+        """Return a blob, which is what its digest says. Raises PublishError."""
+        what = f"read {digest} of {path.rpartition('/')[2]}"
+        answer = self.ask("GET", self.address(path, f"blobs/{digest}"), what)
+        if not answer.is_done:
+            raise refusal(answer, what, self.base)
+        if sha256_digest(answer.body) != digest:
+            raise PublishError(f"cannot {what}: the registry sends {sha256_digest(answer.body)}", hint="run it again")
+        return answer.body
 
     def require_registry(self) -> None:
         """Tell a registry that lacks something from a server that is no registry."""

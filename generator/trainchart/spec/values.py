@@ -52,6 +52,9 @@ class Image(Section):
     """When the kubelet pulls the image."""
     pull_secrets: list[str]
     """Names of the image pull secrets."""
+    inject_launcher: bool
+    """Whether the launcher is copied into the pods from the runtime image, run.controller.image. The training image
+    then needs nothing of trainchart, only Python 3.8 or newer as python3."""
 
 
 ImageReference = Annotated[str, Field(pattern=r"^(.+(:[A-Za-z0-9_][A-Za-z0-9_.-]*|@sha256:[a-f0-9]{64}))?$")]
@@ -64,7 +67,8 @@ class Controller(Section):
     """Whether a Job watches over the run and scales the roles; without it, a finished training holds its resources
     until the release is uninstalled."""
     image: ImageReference
-    """Image with /opt/trainchart/controller.pyz, with tag or digest; empty means the training image."""
+    """The runtime image, with tag or digest: /opt/trainchart/controller.pyz, and the launcher for image.injectLauncher.
+    Empty means that the controller runs from the training image."""
     service_account_name: ObjectName
     """ServiceAccount with the controller's rights where rbac.create is false."""
     cpu: Quantity

@@ -304,6 +304,16 @@ def test_hidden_gpus_are_hidden_from_cuda() -> None:
     assert "CUDA_VISIBLE_DEVICES" not in environment_with()
 
 
+def test_a_launcher_that_a_pod_would_get_is_the_one_of_this_machine() -> None:
+    def inject(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        pod["initContainers"] = [{"name": "launcher"}]
+        pod["volumes"].append({"name": "launcher", "emptyDir": {}})
+        mount = {"name": "launcher", "mountPath": "/opt/trainchart/launcher.pyz", "subPath": "launcher.pyz"}
+        container["volumeMounts"].append(mount)
+
+    assert make_plan(inject) == make_plan()
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

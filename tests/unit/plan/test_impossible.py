@@ -63,6 +63,7 @@ def test_every_strategy_is_planned_with_its_roles(resolved: Resolve, spec: str, 
         ("mountPath: /checkpoints", "mountPath: /etc/trainchart/x", 13, "taken by the image or the system"),
         ('tag: "1.4.0"', "tag: latest", 5, "names another image tomorrow"),
         ('tag: "1.4.0"', "tag: 'a b'", 5, "is not an image tag"),
+        ('tag: "1.4.0"', 'tag: "1.4.0", injectLauncher: true', 5, "no runtime image to copy the launcher from"),
     ],
 )
 def test_the_impossible_is_refused(resolved: Resolve, spec: str, old: str, new: str, line: int, says: str) -> None:

@@ -101,6 +101,8 @@ CODE_PATH = "/app"
 """Working directory of a training image, which holds the training code."""
 TRAINING_CONTAINER = "training"
 """Name of the container that runs the launcher in every training pod."""
+LAUNCHER_CONTAINER = "launcher"
+"""Name of the init container that copies the launcher into the pod, where image.injectLauncher is set."""
 TF_PORT = 2222
 STATUS_PORT = 2223
 LOG_LINES_LIMIT = 200

@@ -19,6 +19,7 @@ from testcluster.images import plan
 from testcluster.images.cache import ImageCache, open_cache
 from testcluster.images.containerd_root import copy_containerd_root, import_images, link_held_blobs, read_held_blobs
 from testcluster.images.layout import (
+    add_image,
     blob_path,
     file_digest,
     link_blobs,
@@ -122,7 +123,12 @@ def _read_inputs(programs: ImagePrograms, environment: Mapping[str, str]) -> _In
     known = {}
     for name, path in (("pause", programs.pause), ("coredns", programs.coredns)):
         known[name] = (path, f"{REGISTRY_HOST}/cluster/{name}:{file_digest(path)[:16]}")
-    references = (*models.values(), plan.RUNTIME_IMAGE, *(reference for _, reference in known.values()))
+    references = (
+        *models.values(),
+        plan.RUNTIME_IMAGE,
+        plan.FOREIGN_IMAGE,
+        *(reference for _, reference in known.values()),
+    )
     return _Inputs(
         mirror, dockerfile, sources, models, known, plan.resolve_keys(mirror, dockerfile, sources, references)
     )
@@ -170,6 +176,11 @@ class _Builder:
         self._run("base image", plan.base_argv(self._inputs.mirror, PurePosixPath(layer)))
         write_image(folder / "layout", self._inputs.keys.base_reference, layer)
 
+    def _fill_foreign(self, folder: Path) -> None:
+        layer = folder / "foreign.tar"
+        self._run("foreign image", plan.foreign_argv(self._inputs.mirror, PurePosixPath(layer)))
+        write_image(folder / "layout", plan.FOREIGN_IMAGE, layer)
+
     def _fill_tensorflow(self, folder: Path) -> None:
         keys = self._inputs.keys
         # buildah's storage must have the layers of every result of this kind, or the next set would get other ones.
@@ -191,6 +202,9 @@ class _Builder:
             self._export(reference, layout)
         self._build_dockerfile("runtime image", plan.RUNTIME_IMAGE, dockerfile=_RUNTIME_DOCKERFILE)
         self._export(plan.RUNTIME_IMAGE, layout)
+        foreign = self._cache.build("foreign", keys.foreign, self._fill_foreign)
+        link_blobs(foreign / "layout", layout)
+        add_image(layout, *read_layout(foreign / "layout"))
         for name, (path, reference) in self._inputs.programs.items():
             layer = self._work / f"{name}.tar"
             write_program_layer(path, name, layer)

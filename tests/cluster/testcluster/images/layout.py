@@ -33,8 +33,17 @@ def write_image(layout: Path, reference: str, layer: Path, entrypoint: tuple[str
     manifest = oci.image_manifest(descriptor, oci.describe(config))
     for content in (config, manifest):
         blob_path(layout, oci.describe(content).digest).write_bytes(content)
+    _add_manifest(layout, reference, oci.describe(manifest))
+
+
+def add_image(layout: Path, image: oci.StoredImage) -> None:
+    """Add an image whose blobs are in the layout already."""
+    _add_manifest(layout, image.reference, image.manifest)
+
+
+def _add_manifest(layout: Path, reference: str, manifest: oci.Descriptor) -> None:
     present = read_layout(layout) if (layout / "index.json").exists() else ()
-    manifests = {image.reference: image.manifest for image in present} | {reference: oci.describe(manifest)}
+    manifests = {image.reference: image.manifest for image in present} | {reference: manifest}
     (layout / "index.json").write_text(oci.image_index(manifests))
 
 

@@ -15,11 +15,14 @@ from testcluster.config import REGISTRY_HOST
 MODELS = ("mnist", "digits")
 RUNTIME_IMAGE = f"{REGISTRY_HOST}/ml/trainchart-runtime:1.0.0"
 """The small image from which a run controller may run."""
+FOREIGN_IMAGE = f"{REGISTRY_HOST}/elsewhere/python:3.13"
+"""An image of another Debian and Python than the training images', which has never heard of trainchart."""
 REGISTRY_ONLY_TAG = "registry-only"
 """Tag of images that no node holds, so that a kubelet has to pull them."""
 
-_DEBIAN_SUITE = "bookworm"
-_BASE_PACKAGES = ("ca-certificates", "python3-minimal", "python3-venv")
+_BASE = ("bookworm", ("ca-certificates", "python3-minimal", "python3-venv"))
+_FOREIGN = ("trixie", ("python3",))
+"""Suite and packages of the two images that are made of Debian alone."""
 _CACHE_FORMAT = "1"
 """Change it when the layout of a cached folder changes."""
 _TOOL_PREFIX = (
@@ -59,9 +62,10 @@ class DockerfileBuild:
 
 @dataclass(frozen=True)
 class ImageKeys:
-    """The keys of the three cached results, each part of the next: base, TensorFlow, the whole set."""
+    """The keys of the cached results: base, TensorFlow and set, each part of the next; the set has the foreign too."""
 
     base: str
+    foreign: str
     tensorflow: str
     image_set: str
 
@@ -92,8 +96,10 @@ def sources_key(sources: tuple[SourceFile, ...]) -> str:
 def resolve_keys(mirror: str, dockerfile: str, sources: tuple[SourceFile, ...], others: tuple[str, ...]) -> ImageKeys:
     """Return the keys. `others` names what else is in the set: references, and the hashes of the static programs."""
     base = content_key(*base_argv(mirror, PurePosixPath("base.tar")))
+    foreign = content_key(*foreign_argv(mirror, PurePosixPath("foreign.tar")))
     tensorflow = content_key(base, first_stage(dockerfile))
-    return ImageKeys(base, tensorflow, content_key(tensorflow, dockerfile, sources_key(sources), *others))
+    image_set = content_key(tensorflow, foreign, dockerfile, sources_key(sources), *others)
+    return ImageKeys(base, foreign, tensorflow, image_set)
 
 
 def first_stage(dockerfile: str) -> str:
@@ -115,11 +121,20 @@ def isolated_argv(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 def base_argv(mirror: str, target: PurePosixPath) -> tuple[str, ...]:
     """Return the command that writes the base image's only layer."""
+    return _debian_argv(*_BASE, mirror, target)
+
+
+def foreign_argv(mirror: str, target: PurePosixPath) -> tuple[str, ...]:
+    """Return the command that writes the foreign image's only layer."""
+    return _debian_argv(*_FOREIGN, mirror, target)
+
+
+def _debian_argv(suite: str, packages: tuple[str, ...], mirror: str, target: PurePosixPath) -> tuple[str, ...]:
     return (
-        *("mmdebstrap", "--variant=minbase", "--mode=root", f"--include={','.join(_BASE_PACKAGES)}"),
+        *("mmdebstrap", "--variant=minbase", "--mode=root", f"--include={','.join(packages)}"),
         *("--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-include=/usr/share/doc/*/copyright"),
         *("--dpkgopt=path-exclude=/usr/share/locale/*", "--dpkgopt=path-exclude=/usr/share/man/*"),
-        *(_DEBIAN_SUITE, str(target), mirror),
+        *(suite, str(target), mirror),
     )
 
 

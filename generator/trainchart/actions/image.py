@@ -1,0 +1,218 @@
+"""Build, push and look at images: read the inputs, plan, run a builder, and wire the digest into the model spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainchart import __version__
+from trainchart.actions.generate import load_model, locate_specs
+from trainchart.actions.package import read_source_date
+from trainchart.actions.repository_access import ImageAccess, open_image_registry
+from trainchart.errors import ImageNotFound, Problem, PublishError, VersionConflict
+from trainchart.host.files import read_text, write_file
+from trainchart.host.git import describe_commit, read_commit
+from trainchart.images.builders import BUILDERS, Builder, BuildPlace, Step
+from trainchart.images.choices import BuilderName, Flavour, TagChoice
+from trainchart.images.code_folder import read_code, read_ignore_rules
+from trainchart.images.inputs import ContextFile, require_no_secrets
+from trainchart.images.plan import (
+    PACKAGES,
+    RUNTIME_DOCKERFILE,
+    TRAINING_DOCKERFILE,
+    ImageBuildPlan,
+    ImageOptions,
+    Origin,
+    find_changed_parts,
+    plan_runtime_image,
+    plan_training_image,
+)
+from trainchart.images.program import build_context, find_builder, run_step
+from trainchart.publish.image import PublishedImage, read_image
+from trainchart.publish.image_reference import ImageReference, parse_image_reference
+from trainchart.resources import read_dockerfile, read_package
+from trainchart.spec.edit import set_texts
+
+CONTEXT = "CONTEXT"
+"""Stands in shown steps for the build context, a new folder each time."""
+
+
+@dataclass(frozen=True)
+class ImageRequest:
+    """What a user wants of an image."""
+
+    model: str = ""
+    """Name of a model, or path of its spec; empty for the runtime image."""
+    runtime: str = ""
+    """Repository of the runtime image."""
+    tag: TagChoice = TagChoice.content
+    flavour: Flavour | None = None
+    base_image: str = ""
+    platform: str = ""
+    plain_http: bool = False
+
+
+@dataclass(frozen=True)
+class PlannedImage:
+    """An image that is decided, and the spec that names it, if one does."""
+
+    plan: ImageBuildPlan
+    spec: Path | None
+    wanted: str
+    """Tag or digest by which the spec names the image now; the plan's tag without a spec."""
+    plain_http: bool
+
+
+@dataclass(frozen=True)
+class BuildTool:
+    """Who builds, and with which secrets; nothing of it goes into the image."""
+
+    builder: Builder
+    secrets: Mapping[str, str]
+    environment: Mapping[str, str]
+    report: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class PushedImage:
+    """An image in its registry."""
+
+    reference: str
+    digest: str
+    is_new: bool
+    """False where the registry had it already, so that nothing was built."""
+    is_in_spec: bool
+    """Whether the model spec names this digest now."""
+
+
+@dataclass(frozen=True)
+class InspectedImage:
+    """An image of a registry beside what it would be made of now."""
+
+    reference: str
+    image: PublishedImage
+    changed: tuple[str, ...] | None
+    """Parts of it that are others now; None where the image does not say what it was made of."""
+
+
+def plan_image(request: ImageRequest, environment: Mapping[str, str]) -> PlannedImage:
+    """Decide everything about an image; nothing is run or written.
+
+    Raises SpecError, PlanError or ToolError where spec or code are not fit for an image.
+    """
+    sources = _read_sources()
+    created = read_source_date(environment)
+    if request.runtime:
+        options = _options(request, Origin(created_epoch=created))
+        plan = plan_runtime_image(request.runtime, sources, __version__, options)
+        return PlannedImage(plan, None, plan.tag, request.plain_http)
+    (path,) = locate_specs((request.model,))
+    model = load_model(path)
+    rules = read_ignore_rules(model.code)
+    code = read_code(model.code, rules)
+    require_no_secrets(code, rules)
+    options = _options(request, _read_origin(model.code, created))
+    image = model.plan.spec.image
+    plan = plan_training_image(model.plan.spec, code, sources, options)
+    return PlannedImage(plan, path, image.digest or str(image.tag), request.plain_http)
+
+
+def choose_builder(name: BuilderName | None, environment: Mapping[str, str], *, only_shown: bool) -> Builder:
+    """Return the builder to use; one that is `only_shown` need not be there. Raises ToolError."""
+    return BUILDERS[name] if name and only_shown else find_builder(name, environment)
+
+
+def list_steps(image: PlannedImage, builder: Builder, secrets: Mapping[str, str], *, push: bool) -> tuple[Step, ...]:
+    """Return the commands that `build_image` and `push_image` run, with CONTEXT for the folder of the build."""
+    build = builder.build_step(image.plan, BuildPlace(CONTEXT, secrets))
+    pushing = (builder.push_step(image.plan.reference, plain_http=image.plain_http),) if push else ()
+    return (build, *pushing)
+
+
+def build_image(image: PlannedImage, tool: BuildTool) -> None:
+    """Build the image on this machine. Raises TrainchartError, in the builder's last words, where that fails."""
+    with build_context(image.plan.files) as context:
+        step = tool.builder.build_step(image.plan, BuildPlace(str(context), tool.secrets))
+        run_step(step, tool.environment, tool.report)
+
+
+def push_image(image: PlannedImage, tool: BuildTool, *, update_spec: bool) -> PushedImage:
+    """Bring the image into its registry, unless it is there, and its tag and digest into the model spec.
+
+    Raises VersionConflict where the tag holds another image, another PublishError where the registry refuses.
+    """
+    plan = image.plan
+    pushed = parse_image_reference(plan.reference)
+    with open_image_registry(pushed, _access(image, pushed, tool.environment)) as registry:
+        found = read_image(registry, pushed)
+        is_new = found is None
+        if found is not None:
+            _require_same_parts(plan, found)
+        else:
+            build_image(image, tool)
+            run_step(tool.builder.push_step(plan.reference, plain_http=image.plain_http), tool.environment, tool.report)
+            found = read_image(registry, pushed)
+    if found is None:
+        raise PublishError(f"the registry has no {plan.reference}, though it was just pushed", hint="run it again")
+    in_spec = update_spec and image.spec is not None
+    if in_spec and image.spec is not None:
+        _update_spec(image.spec, plan.tag, found.digest)
+    return PushedImage(plan.reference, found.digest, is_new, in_spec)
+
+
+def inspect_image(image: PlannedImage, environment: Mapping[str, str]) -> InspectedImage:
+    """Return what the registry has under the name in the spec. Raises ImageNotFound, or another PublishError."""
+    repository, wanted = image.plan.repository, image.wanted
+    reference = parse_image_reference(f"{repository}@{wanted}" if ":" in wanted else f"{repository}:{wanted}")
+    with open_image_registry(reference, _access(image, reference, environment)) as registry:
+        found = read_image(registry, reference)
+    if found is None:
+        hint = "trainchart image push builds and pushes it"
+        raise ImageNotFound(f"the registry has no {reference.text}", hint=hint)
+    return InspectedImage(reference.text, found, find_changed_parts(image.plan, found.labels))
+
+
+def _access(image: PlannedImage, reference: ImageReference, environment: Mapping[str, str]) -> ImageAccess:
+    return ImageAccess(environment, insecure_registries=(reference.host,) if image.plain_http else ())
+
+
+def _require_same_parts(plan: ImageBuildPlan, found: PublishedImage) -> None:
+    changed = find_changed_parts(plan, found.labels)
+    if changed != ():
+        what = f"its {', '.join(changed)} {'are' if len(changed) > 1 else 'is'} not what is here" if changed else ""
+        raise VersionConflict(
+            f"{plan.reference} is in the registry already, and is another image",
+            hint="a tag means one image: use --tag content, or change image.tag in the model spec",
+            problems=(Problem(what or "it does not say what it was made of", f"{plan.repository}@{found.digest}"),),
+        )
+
+
+def _update_spec(spec: Path, tag: str, digest: str) -> None:
+    text = read_text(spec)
+    changed = set_texts(text, "image", {"tag": tag, "digest": digest}, file=str(spec))
+    if changed != text:
+        write_file(spec, changed.encode())
+
+
+def _options(request: ImageRequest, origin: Origin) -> ImageOptions:
+    return ImageOptions(request.tag, request.base_image, request.flavour, request.platform, origin)
+
+
+def _read_origin(code: Path, created_epoch: int | None) -> Origin:
+    commit = read_commit(code)
+    if commit is None:
+        return Origin(created_epoch=created_epoch)
+    revision = f"{commit.commit}-dirty" if commit.is_dirty else commit.commit
+    return Origin(revision, describe_commit(code), commit.committed_epoch if created_epoch is None else created_epoch)
+
+
+def _read_sources() -> tuple[ContextFile, ...]:
+    """Return the Dockerfiles and this program's packages, where the Dockerfiles expect them."""
+    dockerfiles = [ContextFile(path, read_dockerfile(path)) for path in (TRAINING_DOCKERFILE, RUNTIME_DOCKERFILE)]
+    packages = [
+        ContextFile(f"{folder}/{path}", content)
+        for folder in PACKAGES.values()
+        for path, content in read_package(folder.rpartition("/")[2]).items()
+    ]
+    return (*dockerfiles, *packages)

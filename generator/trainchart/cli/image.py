@@ -1,0 +1,237 @@
+"""The commands `trainchart image build`, `push` and `inspect`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.publish import PlainHttpOption
+from trainchart.images.choices import BuilderName, Flavour, TagChoice
+
+if TYPE_CHECKING:
+    from trainchart.actions.image import ImageRequest, PlannedImage
+    from trainchart.images.builders import Builder
+
+ModelArgument = Annotated[str, typer.Argument(help="Model, or path of its spec.", show_default=False)]
+RuntimeOption = Annotated[
+    str,
+    typer.Option("--runtime", metavar="REPOSITORY", help="The runtime image, under this name, instead of a model's."),
+]
+TagOption = Annotated[
+    TagChoice,
+    typer.Option("--tag", help="Tag from a hash of all inputs, from git describe, or the one that the spec has."),
+]
+FlavourOption = Annotated[
+    Flavour | None, typer.Option("--flavour", help="TensorFlow for cpu or gpu. Default: framework.flavour.")
+]
+BaseOption = Annotated[str, typer.Option("--base-image", help="Image to build on. Default: the Dockerfile's.")]
+PlatformOption = Annotated[str, typer.Option("--platform", help="For example linux/arm64. Default: this machine's.")]
+BuilderOption = Annotated[
+    BuilderName | None, typer.Option("--builder", help="Program that builds. Default: the first one on PATH.")
+]
+PipOption = Annotated[
+    Path | None,
+    typer.Option("--pip-config", exists=True, dir_okay=False, help="pip.conf for the build; no layer holds it."),
+]
+CaOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca-bundle", exists=True, dir_okay=False, help="CA certificates for the build; no layer holds them."
+    ),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the steps; run nothing.")]
+
+group = typer.Typer(
+    help="Build a model's training image, push it, and look at it.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add `trainchart image` to `app`."""
+    app.add_typer(group, name="image")
+
+
+@group.command("build")
+def build(
+    model: ModelArgument = "",
+    runtime: RuntimeOption = "",
+    tag: TagOption = TagChoice.content,
+    flavour: FlavourOption = None,
+    base_image: BaseOption = "",
+    platform: PlatformOption = "",
+    builder: BuilderOption = None,
+    pip_config: PipOption = None,
+    ca_bundle: CaOption = None,
+    dry_run: DryRunOption = False,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Build the image of a model on this machine: Python, TensorFlow, the launcher, the training library, your code.
+
+    Your .dockerignore is respected; what looks like a password or a key is refused. The tag is a hash of all that
+    goes in, so the same inputs have the same tag.
+
+    Example: trainchart image build mnist
+    """
+    from trainchart.actions.image import ImageRequest, build_image, choose_builder, plan_image
+
+    image = plan_image(_request(ImageRequest(model, runtime, tag, flavour, base_image, platform)), os.environ)
+    chosen = choose_builder(builder, os.environ, only_shown=dry_run)
+    secrets = _secrets(pip_config, ca_bundle)
+    if dry_run:
+        _print_steps(image, chosen, secrets, format_, push=False)
+        return
+    _print_notes(image)
+    build_image(image, _tool(chosen, secrets))
+    if format_ is Format.json:
+        print_json({"reference": image.plan.reference, "builder": chosen.program})
+        return
+    print(image.plan.reference)
+    print(f"  built by {chosen.program}")
+
+
+@group.command("push")
+def push(
+    model: ModelArgument = "",
+    runtime: RuntimeOption = "",
+    tag: TagOption = TagChoice.content,
+    flavour: FlavourOption = None,
+    base_image: BaseOption = "",
+    platform: PlatformOption = "",
+    builder: BuilderOption = None,
+    pip_config: PipOption = None,
+    ca_bundle: CaOption = None,
+    plain_http: PlainHttpOption = False,
+    update_spec: Annotated[
+        bool, typer.Option("--update-spec/--no-update-spec", help="Write tag and digest into the model spec.")
+    ] = True,
+    dry_run: DryRunOption = False,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Build the image unless its registry has it, push it, and write its tag and digest into the model spec.
+
+    Logs in as docker, podman or helm do. A tag that the registry has is never replaced: the same inputs are
+    success, others are refused.
+
+    Example: trainchart image push mnist
+    """
+    from trainchart.actions.image import ImageRequest, choose_builder, plan_image, push_image
+
+    request = ImageRequest(model, runtime, tag, flavour, base_image, platform, plain_http)
+    image = plan_image(_request(request), os.environ)
+    chosen = choose_builder(builder, os.environ, only_shown=dry_run)
+    secrets = _secrets(pip_config, ca_bundle)
+    if dry_run:
+        _print_steps(image, chosen, secrets, format_, push=True)
+        return
+    _print_notes(image)
+    done = push_image(image, _tool(chosen, secrets), update_spec=update_spec)
+    if format_ is Format.json:
+        told = {"reference": done.reference, "digest": done.digest, "isNew": done.is_new, "isInSpec": done.is_in_spec}
+        print_json(told)
+        return
+    print(done.reference)
+    print(f"  {'pushed' if done.is_new else 'was in the registry before, made of the same; nothing was built'}")
+    print(f"  digest {done.digest}")
+    if done.is_in_spec:
+        print(f"  {image.spec} names it now; next: trainchart generate {model}")
+
+
+@group.command("inspect")
+def inspect(
+    model: ModelArgument,
+    flavour: FlavourOption = None,
+    base_image: BaseOption = "",
+    platform: PlatformOption = "",
+    plain_http: PlainHttpOption = False,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Show the image that a model spec names: digest, size, platforms, labels, and whether its inputs have changed.
+
+    Asks the registry and pulls nothing. Options that the image was built with belong to its inputs.
+
+    Example: trainchart image inspect mnist
+    """
+    from trainchart.actions.image import ImageRequest, inspect_image, plan_image
+
+    request = ImageRequest(model, "", TagChoice.spec, flavour, base_image, platform, plain_http)
+    found = inspect_image(plan_image(request, os.environ), os.environ)
+    image = found.image
+    if format_ is Format.json:
+        print_json(
+            {
+                "reference": found.reference,
+                "digest": image.digest,
+                "size": image.size,
+                "platforms": list(image.platforms),
+                "labels": dict(sorted(image.labels.items())),
+                "changedParts": None if found.changed is None else list(found.changed),
+            }
+        )
+        return
+    print(found.reference)
+    print(f"  digest    {image.digest}")
+    print(f"  size      {image.size / 1e6:.1f} MB to pull")
+    print(f"  platforms {', '.join(image.platforms)}")
+    for name, value in sorted(image.labels.items()):
+        print(f"  label     {name}={value}")
+    if found.changed is None:
+        print("  inputs    unknown: trainchart image did not build it")
+    elif found.changed:
+        print(f"  inputs    changed since: {', '.join(found.changed)}; trainchart image push {model} builds it anew")
+    else:
+        print("  inputs    the same as here")
+
+
+def _request(request: ImageRequest) -> ImageRequest:
+    if bool(request.model) is bool(request.runtime):
+        raise typer.BadParameter("name a model, or the runtime image with --runtime REPOSITORY", param_hint="MODEL")
+    return request
+
+
+def _secrets(pip_config: Path | None, ca_bundle: Path | None) -> Mapping[str, str]:
+    """Return the build secrets, under the names that the Dockerfiles know."""
+    given = {"pip-config": pip_config, "ca-bundle": ca_bundle}
+    return {name: str(path.absolute()) for name, path in given.items() if path}
+
+
+def _tool(builder: Builder, secrets: Mapping[str, str]) -> Any:
+    from trainchart.actions.image import BuildTool
+
+    return BuildTool(builder, secrets, os.environ, print_note)
+
+
+def _print_notes(image: PlannedImage) -> None:
+    for note in image.plan.notes:
+        print_note(f"note: {note}")
+
+
+def _print_steps(
+    image: PlannedImage, builder: Builder, secrets: Mapping[str, str], format_: Format, *, push: bool
+) -> None:
+    import shlex
+
+    from trainchart.actions.image import CONTEXT, list_steps
+
+    plan, steps = image.plan, list_steps(image, builder, secrets, push=push)
+    if format_ is Format.json:
+        print_json(
+            {
+                "reference": plan.reference,
+                "builder": builder.program,
+                "parts": dict(sorted(plan.parts.items())),
+                "files": [file.path for file in plan.files],
+                "notes": list(plan.notes),
+                "steps": [{"name": step.name, "argv": list(step.argv)} for step in steps],
+            }
+        )
+        return
+    _print_notes(image)
+    print(plan.reference)
+    print(f"  {CONTEXT}: {len(plan.files)} files, {sum(len(file.content) for file in plan.files)} bytes")
+    for step in steps:
+        print(shlex.join(step.argv))

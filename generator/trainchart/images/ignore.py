@@ -1,0 +1,106 @@
+"""Which files of a code folder go into an image: .dockerignore with Docker's own meaning. Pure.
+
+Docker's rules are neither git's nor Helm's: a pattern starts at the folder's root, the last one that matches decides,
+and what matches a folder matches all below it. Source: github.com/moby/patternmatcher.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from trainchart.errors import Problem, ToolError
+
+IGNORE_FILE = ".dockerignore"
+_BUILTIN = (".git", "**/__pycache__", "**/*.pyc", IGNORE_FILE)
+"""What no image needs; a line with `!` in .dockerignore brings it back."""
+
+
+@dataclass(frozen=True)
+class _Rule:
+    pattern: re.Pattern[str]
+    is_exception: bool
+    names_one_path: bool
+    """It has no wildcards."""
+
+
+@dataclass(frozen=True)
+class IgnoreRules:
+    """The rules of one folder. Paths are relative to it, with slashes."""
+
+    rules: tuple[_Rule, ...]
+
+    def ignores(self, path: str) -> bool:
+        """Tell whether a file stays out of the image."""
+        rule = self._decides(path)
+        return rule is not None and not rule.is_exception
+
+    def demands(self, path: str) -> bool:
+        """Tell whether a line with `!` names this very file, so that it is in the image on purpose."""
+        exceptions = (rule for rule in self.rules if rule.is_exception and rule.names_one_path)
+        return any(rule.pattern.fullmatch(path) for rule in exceptions)
+
+    def prunes(self, folder: str) -> bool:
+        """Tell whether nothing below a folder can be wanted, so that it need not be looked at."""
+        return self.ignores(folder) and not any(rule.is_exception for rule in self.rules)
+
+    def _decides(self, path: str) -> _Rule | None:
+        places = [path, *(str(parent) for parent in PurePosixPath(path).parents if str(parent) != ".")]
+        found = (rule for rule in reversed(self.rules) if any(rule.pattern.fullmatch(place) for place in places))
+        return next(found, None)
+
+
+def parse_ignore_rules(text: str) -> IgnoreRules:
+    """Return the rules of a .dockerignore. Raises ToolError, naming the line, for what Docker refuses."""
+    lines = [(0, line) for line in _BUILTIN] + list(enumerate(text.removeprefix("\ufeff").splitlines(), start=1))
+    return IgnoreRules(tuple(_parse(lines)))
+
+
+def _parse(lines: list[tuple[int, str]]) -> Iterator[_Rule]:
+    for number, line in lines:
+        if line.startswith("#") or not line.strip():
+            continue
+        body = line.strip()
+        is_exception = body.startswith("!")
+        body = body.removeprefix("!").strip()
+        # As Go's filepath.Clean does; a path cannot leave the folder.
+        parts = [part for part in body.split("/") if part not in ("", ".")]
+        if not parts and is_exception:
+            raise _refused(number, line, "nothing is excepted")
+        try:
+            yield _Rule(re.compile(_translate("/".join(parts))), is_exception, not set(body) & set("*?["))
+        except (ValueError, re.error) as error:
+            raise _refused(number, line, str(error)) from error
+
+
+def _refused(number: int, line: str, why: str) -> ToolError:
+    problem = Problem(f"{line!r} is not a pattern: {why}", f"{IGNORE_FILE}:{number}")
+    return ToolError(
+        f"{IGNORE_FILE} cannot be read", hint="see docs.docker.com/build/concepts/context", problems=(problem,)
+    )
+
+
+def _translate(pattern: str) -> str:
+    """Return the regular expression of one pattern: `**` is any folders, `*` and `?` stay within one."""
+    found, index = "", 0
+    while index < len(pattern):
+        rest = pattern[index:]
+        if rest.startswith("**"):
+            index += 3 if rest.startswith("**/") else 2
+            found += "(?:.*/)?" if rest.startswith("**/") else ".*"
+        elif rest[0] == "*":
+            index, found = index + 1, f"{found}[^/]*"
+        elif rest[0] == "?":
+            index, found = index + 1, f"{found}[^/]"
+        elif rest[0] == "[":
+            end = pattern.index("]", index + 2)
+            inside = pattern[index + 1 : end]
+            body = ("^" if inside.startswith("^") else "") + re.escape(inside.removeprefix("^")).replace("\\-", "-")
+            index, found = end + 1, f"{found}[{body}]"
+        elif rest[0] == "\\" and len(rest) > 1:
+            index, found = index + 2, found + re.escape(rest[1])
+        else:
+            index, found = index + 1, found + re.escape(rest[0])
+    return found

@@ -1,0 +1,77 @@
+"""What an image is made of, and the hash of it: files of a build context, and build arguments. Pure.
+
+The same inputs have the same hash on every machine, whatever their order, age, owner and umask.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from trainchart.errors import PlanError, Problem
+from trainchart.images.ignore import IgnoreRules
+
+_SECRETS = (
+    *(".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
+    *(".netrc", ".pypirc", "pip.conf", ".git-credentials", ".npmrc", "kubeconfig", "*.kubeconfig", "credentials.json"),
+)
+"""Names of files that hold passwords or keys, hardly ever anything else."""
+_SECRET_FOLDERS = (".ssh", ".aws", ".gnupg", ".docker", ".kube", ".azure", ".gcloud")
+
+
+@dataclass(frozen=True)
+class ContextFile:
+    """One file of a build context; `path` is relative to the context's folder."""
+
+    path: str
+    content: bytes
+    is_executable: bool = False
+
+
+def hash_files(files: Iterable[ContextFile]) -> str:
+    """Return the sha256 of files: of their paths, their contents, and whether they are programs."""
+    return _hash(
+        f"{hashlib.sha256(file.content).hexdigest()} {int(file.is_executable)} {file.path}"
+        for file in sorted(files, key=lambda file: file.path)
+    )
+
+
+def hash_arguments(arguments: Mapping[str, str]) -> str:
+    """Return the sha256 of build arguments."""
+    return _hash(f"{name}={value}" for name, value in sorted(arguments.items()))
+
+
+def hash_parts(parts: Mapping[str, str]) -> str:
+    """Return the sha256 of everything, from the hashes of its parts."""
+    return hash_arguments(parts)
+
+
+def require_no_secrets(code: Iterable[ContextFile], rules: IgnoreRules) -> None:
+    """Refuse code that looks as if it held passwords or keys: an image gives them to whoever can pull it.
+
+    A line with `!` in .dockerignore says that a file is meant. Raises PlanError with all of them.
+    """
+    found = [file.path for file in code if is_secret(file.path) and not rules.demands(file.path)]
+    if found:
+        raise PlanError(
+            "the code folder holds files that look like passwords or keys, which whoever pulls the image would have",
+            hint="name them in .dockerignore and give them to the pods as a Secret; a line `!NAME` means that one",
+            problems=tuple(Problem("would be in the image", path) for path in found),
+        )
+
+
+def is_secret(path: str) -> bool:
+    """Tell whether a path is one that holds passwords or keys."""
+    *folders, name = path.split("/")
+    return bool(set(folders) & set(_SECRET_FOLDERS)) or any(fnmatch.fnmatchcase(name, secret) for secret in _SECRETS)
+
+
+def _hash(lines: Iterable[str] | Iterator[str]) -> str:
+    digest = hashlib.sha256()
+    for line in lines:
+        content = line.encode()
+        # Where one line ends and the next begins matters, and a path may hold a newline.
+        digest.update(b"%d:" % len(content) + content)
+    return digest.hexdigest()

@@ -1,0 +1,204 @@
+"""What is built: Dockerfile, build context, arguments, labels and tag of an image, decided before anything runs. Pure.
+
+A training image comes from a model spec and its code, the runtime image from this program alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from trainchart.errors import PlanError
+from trainchart.images.choices import Flavour, TagChoice
+from trainchart.images.inputs import ContextFile, hash_arguments, hash_files, hash_parts
+from trainchart.spec.model import ModelSpec
+from trainchart.spec.values import TAG_PATTERN
+
+TRAINING_DOCKERFILE = "training-images/tensorflow/Dockerfile"
+RUNTIME_DOCKERFILE = "training-images/controller/Dockerfile"
+PACKAGES: Mapping[str, str] = {
+    "launcher": "training-images/launcher/trainchart_launcher",
+    "controller": "training-images/controller/trainchart_controller",
+    "runtime": "training-images/runtime/trainchart_runtime",
+    "training": "training-images/training/trainchart_training",
+}
+"""Part of an image to where the Dockerfiles expect its package, as in this project's folder."""
+INPUT_LABEL = "trainchart.inputs."
+"""Labels of an image that hold the sha256 of each part it was made of."""
+CONTENT_TAG = re.compile(r"in-[0-9a-f]{16}")
+_CODE = "model"
+"""Folder of the build context with the model's code."""
+_REQUIREMENTS = f"{_CODE}/requirements.txt"
+_TENSORFLOW = {Flavour.cpu: "tensorflow-cpu", Flavour.gpu: "tensorflow[and-cuda]"}
+_OCI = "org.opencontainers.image."
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the code comes from, as git knows it; all may be unknown."""
+
+    revision: str = ""
+    description: str = ""
+    """The nearest tag, the commit, and whether anything has changed since, as `git describe` says."""
+    created_epoch: int | None = None
+    """Seconds since 1970, never the time of the build: the same inputs give the same image."""
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """What the user chooses beside the spec."""
+
+    tag: TagChoice = TagChoice.content
+    base_image: str = ""
+    """Empty means the Dockerfile's."""
+    flavour: Flavour | None = None
+    """None means the spec's."""
+    platform: str = ""
+    """For example linux/arm64; empty means this machine's."""
+    origin: Origin = Origin()
+
+
+@dataclass(frozen=True)
+class ImageBuildPlan:
+    """An image to build; the same plan for every builder."""
+
+    repository: str
+    tag: str
+    dockerfile: str
+    """Path in the build context."""
+    files: tuple[ContextFile, ...]
+    arguments: Mapping[str, str]
+    labels: Mapping[str, str]
+    parts: Mapping[str, str]
+    """What the image is made of, part by part, to its sha256."""
+    platform: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def reference(self) -> str:
+        return f"{self.repository}:{self.tag}"
+
+
+def plan_training_image(
+    spec: ModelSpec, code: tuple[ContextFile, ...], sources: tuple[ContextFile, ...], options: ImageOptions
+) -> ImageBuildPlan:
+    """Return the plan of a model's image.
+
+    `code` has paths relative to the code folder, `sources` are this program's packages and Dockerfiles.
+    Raises PlanError where the wanted tag cannot be one.
+    """
+    placed = tuple(ContextFile(f"{_CODE}/{file.path}", file.content, file.is_executable) for file in code)
+    notes = []
+    if not any(file.path == _REQUIREMENTS for file in placed):
+        placed += (ContextFile(_REQUIREMENTS, b""),)
+        notes.append("the code folder has no requirements.txt: the image has TensorFlow and TensorBoard alone")
+    arguments = {
+        "MODEL": _CODE,
+        "TENSORFLOW_PACKAGE": _TENSORFLOW[options.flavour or Flavour(spec.framework.flavour)],
+        "TENSORFLOW_VERSION": spec.framework.tensorflow,
+        **_base(options),
+    }
+    files = _only(sources, TRAINING_DOCKERFILE, *PACKAGES.values())
+    parts = {**_hash_sources(files), "code": hash_files(placed), "arguments": _hash_choices(arguments, options)}
+    tag = _choose_tag(options, parts, str(spec.image.tag))
+    labels = {f"{_OCI}title": spec.name, f"{_OCI}description": spec.description}
+    if spec.sources:
+        labels[f"{_OCI}source"] = spec.sources[0]
+    return ImageBuildPlan(
+        repository=spec.image.repository,
+        tag=tag,
+        dockerfile=TRAINING_DOCKERFILE,
+        files=(*files, *placed),
+        arguments=arguments,
+        labels=labels | _labels(tag, parts, options.origin),
+        parts=parts,
+        platform=options.platform,
+        notes=tuple(notes),
+    )
+
+
+def plan_runtime_image(
+    repository: str, sources: tuple[ContextFile, ...], version: str, options: ImageOptions
+) -> ImageBuildPlan:
+    """Return the plan of the runtime image of this program's `version`. Its tag is its content's: it has no spec."""
+    if options.tag is not TagChoice.content:
+        raise PlanError(
+            "the runtime image belongs to no model, so its tag comes from its content", hint="leave --tag out"
+        )
+    arguments = _base(options)
+    files = _only(sources, RUNTIME_DOCKERFILE, PACKAGES["launcher"], PACKAGES["controller"], PACKAGES["runtime"])
+    parts = {**_hash_sources(files), "arguments": _hash_choices(arguments, options)}
+    tag = _choose_tag(options, parts, "")
+    labels = {
+        f"{_OCI}title": "trainchart-runtime",
+        f"{_OCI}description": f"Launcher and run controller of trainchart {version}.",
+    }
+    return ImageBuildPlan(
+        repository=repository,
+        tag=tag,
+        dockerfile=RUNTIME_DOCKERFILE,
+        files=files,
+        arguments=arguments,
+        labels=labels | _labels(tag, parts, Origin(created_epoch=options.origin.created_epoch)),
+        parts=parts,
+        platform=options.platform,
+    )
+
+
+def find_changed_parts(plan: ImageBuildPlan, labels: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return which parts of an image, known by its labels, are not those of `plan`; None where it names none."""
+    there = {name.removeprefix(INPUT_LABEL): value for name, value in labels.items() if name.startswith(INPUT_LABEL)}
+    if not there:
+        return None
+    return tuple(sorted(part for part in {*there, *plan.parts} if there.get(part) != plan.parts.get(part)))
+
+
+def _only(sources: tuple[ContextFile, ...], dockerfile: str, *folders: str) -> tuple[ContextFile, ...]:
+    wanted = tuple(f"{folder}/" for folder in folders)
+    return tuple(file for file in sources if file.path == dockerfile or file.path.startswith(wanted))
+
+
+def _hash_sources(files: tuple[ContextFile, ...]) -> dict[str, str]:
+    parts = {part: [file for file in files if file.path.startswith(f"{folder}/")] for part, folder in PACKAGES.items()}
+    parts["dockerfile"] = [file for file in files if file.path.endswith("/Dockerfile")]
+    return {part: hash_files(held) for part, held in parts.items() if held}
+
+
+def _base(options: ImageOptions) -> dict[str, str]:
+    return {"BASE_IMAGE": options.base_image} if options.base_image else {}
+
+
+def _hash_choices(arguments: Mapping[str, str], options: ImageOptions) -> str:
+    return hash_arguments({**arguments, "platform": options.platform})
+
+
+def _choose_tag(options: ImageOptions, parts: Mapping[str, str], of_spec: str) -> str:
+    if options.tag is TagChoice.content:
+        return f"in-{hash_parts(parts)[:16]}"
+    if options.tag is TagChoice.spec:
+        return of_spec
+    tag = options.origin.description
+    if not tag:
+        raise PlanError(
+            "git knows no commit of the code folder, so it gives no tag", hint="commit it, or leave --tag out"
+        )
+    if not re.fullmatch(TAG_PATTERN, tag):
+        raise PlanError(f"{tag!r}, as git describes the code, is no image tag", hint="use --tag content or --tag spec")
+    return tag
+
+
+def _labels(tag: str, parts: Mapping[str, str], origin: Origin) -> dict[str, str]:
+    return {
+        f"{_OCI}version": tag,
+        **dict(_known(origin)),
+        **{f"{INPUT_LABEL}{part}": parts[part] for part in sorted(parts)},
+    }
+
+
+def _known(origin: Origin) -> Iterator[tuple[str, str]]:
+    if origin.revision:
+        yield f"{_OCI}revision", origin.revision
+    if origin.created_epoch is not None:
+        yield f"{_OCI}created", datetime.fromtimestamp(origin.created_epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,91 @@
+"""`trainchart image` as a user meets it: steps shown, exit codes, and Ctrl-C. Building itself: tests/contract."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fake_docker import make_docker
+
+ROOT = Path(__file__).parent.parent.parent
+SPEC = """\
+apiVersion: trainchart/v1
+kind: Model
+name: tiny
+description: A tiny model.
+image: {repository: 127.0.0.1:1/ml/tiny, tag: "1.0"}
+code: {path: code, command: [python, train.py]}
+strategy: single
+"""
+COMMAND = [sys.executable, "-m", "trainchart", "image"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for folder in ("models", "code", "bin", "tmp"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "models" / "tiny.yaml").write_text(SPEC)
+    (tmp_path / "code" / "train.py").write_text("print(1)\n")
+    return tmp_path
+
+
+def environment(project: Path) -> dict[str, str]:
+    """Return one with no builder but those in bin/, and scratch folders in tmp/."""
+    return {**os.environ, "PATH": str(project / "bin"), "TMPDIR": str(project / "tmp")}
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *arguments, "--format", "json"]
+    return subprocess.run(command, cwd=project, env=environment(project), capture_output=True, text=True)
+
+
+def test_the_steps_are_shown_without_a_builder_and_nothing_else_is(project: Path) -> None:
+    (project / "pip.conf").write_text("[global]\nindex-url = https://me:secret@pypi.example.com\n")
+    done = run(
+        project, "push", "tiny", "--dry-run", "--builder", "podman", "--pip-config", "pip.conf", "--flavour", "gpu"
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["reference"].startswith("127.0.0.1:1/ml/tiny:in-")
+    assert [step["name"] for step in told["steps"]] == ["build", "push"]
+    build, push = (step["argv"] for step in told["steps"])
+    assert {
+        "--build-arg=TENSORFLOW_PACKAGE=tensorflow[and-cuda]",
+        f"--secret=id=pip-config,src={project}/pip.conf",
+    } <= set(build)
+    assert push[-1] == f"docker://{told['reference']}"
+    assert "model/train.py" in told["files"]
+    assert "secret@" not in done.stdout
+    assert list((project / "tmp").iterdir()) == []
+
+
+def test_no_builder_and_one_that_fails_have_exit_codes_and_hints(project: Path) -> None:
+    missing = run(project, "build", "tiny")
+    assert missing.returncode == 7
+    assert json.loads(missing.stderr)["message"] == "there is no docker and no podman and no buildah on PATH"
+    make_docker(project / "bin")
+    (project / "bin" / "fails").write_text("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")
+    failed = run(project, "build", "tiny")
+    assert failed.returncode == 7
+    assert "docker is there, but does not run" in failed.stderr
+    assert list((project / "tmp").iterdir()) == []
+
+
+def test_ctrl_c_ends_the_builder_and_leaves_nothing(project: Path) -> None:
+    make_docker(project / "bin")
+    (project / "bin" / "hangs").touch()
+    with subprocess.Popen(
+        [*COMMAND, "build", "tiny"], cwd=project, env=environment(project), stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert "hanging\n" in iter(process.stderr.readline, "")
+        assert len(list((project / "tmp").iterdir())) == 1, "the build context"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    assert list((project / "tmp").iterdir()) == []

@@ -1,0 +1,162 @@
+"""One contract for builders: what is planned is what the registry has, once. Real buildah, and a stand-in for docker.
+
+The images have no TensorFlow and run nothing: a Dockerfile of three lines stands for the real one, which the test
+cluster builds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chart_servers import serve_registry
+from fake_docker import make_docker
+from trainchart.actions.generate import load_model, render_model
+from trainchart.actions.image import BuildTool, ImageRequest, PlannedImage, inspect_image, plan_image, push_image
+from trainchart.archive.lock import LOCK_FILE, parse_lock
+from trainchart.errors import RepositoryNotFound, VersionConflict
+from trainchart.images.builders import BUILDERS
+from trainchart.images.choices import BuilderName, TagChoice
+from trainchart.images.inputs import ContextFile
+
+SPEC = """\
+# Digits, by hand.
+apiVersion: trainchart/v1
+kind: Model
+name: digits
+description: Handwritten digits.
+image:
+  repository: {host}/ml/digits  # ours
+  tag: "1.4.0"
+code: {{path: code, command: [python, train.py]}}
+strategy: single
+"""
+DOCKERFILE = b"FROM scratch\nARG MODEL\nCOPY ${MODEL} /app\n"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A builder, a registry, and a project in a folder of its own."""
+
+    project: Path
+    registry: str
+    builder: BuilderName
+    environment: Mapping[str, str]
+    lines: list[str]
+
+    @property
+    def spec(self) -> Path:
+        return self.project / "models" / "digits.yaml"
+
+    def write_spec(self, text: str = SPEC) -> None:
+        self.spec.write_text(text.format(host=self.registry))
+
+    def plan(self, tag: TagChoice = TagChoice.content) -> PlannedImage:
+        request = ImageRequest(str(self.spec), tag=tag, plain_http=True)
+        image = plan_image(request, self.environment)
+        files = (ContextFile(image.plan.dockerfile, DOCKERFILE), *image.plan.files[1:])
+        return dataclasses.replace(image, plan=dataclasses.replace(image.plan, files=files))
+
+    def tool(self) -> BuildTool:
+        return BuildTool(BUILDERS[self.builder], {}, self.environment, self.lines.append)
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serve_registry(tmp_path_factory.mktemp("registry") / "data") as host:
+        yield host
+
+
+@pytest.fixture(params=[BuilderName.buildah, BuilderName.docker])
+def bench(request: pytest.FixtureRequest, registry: str, tmp_path: Path) -> Bench:
+    # Each of its own, since a tag of the shared registry is there for good.
+    host = f"{registry}/{request.param}-{request.node.originalname.replace('_', '-')}"
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "SOURCE_DATE_EPOCH": "1767225600"}
+    if request.param is BuilderName.docker:
+        make_docker(tmp_path)
+    elif shutil.which(request.param) is None:
+        pytest.skip("there is no buildah; apt-get install it")
+    else:
+        environment |= _make_storage(tmp_path)
+    for folder in ("models", "code"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "code" / "train.py").write_text("print('trained')\n")
+    bench = Bench(tmp_path, host, request.param, environment, [])
+    bench.write_spec()
+    return bench
+
+
+def _make_storage(folder: Path) -> dict[str, str]:
+    """Give buildah a storage of the test's own, which needs neither mounts nor containers."""
+    (folder / "storage.conf").write_text(
+        f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/storage"\nrunroot = "{folder}/run"\n'
+    )
+    return {
+        "BUILDAH_ISOLATION": "chroot",
+        "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
+        "TMPDIR": str(folder),
+        "XDG_RUNTIME_DIR": str(folder),
+    }
+
+
+def test_what_is_pushed_is_what_was_planned_and_pushed_once(bench: Bench) -> None:
+    image = bench.plan()
+
+    first = push_image(image, bench.tool(), update_spec=True)
+
+    assert (first.reference, first.is_new, first.is_in_spec) == (image.plan.reference, True, True)
+    assert bench.lines, "the builder's output is shown"
+    spec = bench.spec.read_text()
+    changed = SPEC.format(host=bench.registry).replace('"1.4.0"', f'"{image.plan.tag}"\n  digest: "{first.digest}"')
+    assert spec == changed, "nothing but tag and digest"
+    lock = parse_lock(render_model(load_model(bench.spec)).files[LOCK_FILE].decode())
+    assert lock.image == f"{first.reference}@{first.digest}"
+
+    bench.lines.clear()
+    again = push_image(bench.plan(), bench.tool(), update_spec=True)
+    assert (again.digest, again.is_new) == (first.digest, False)
+    assert (bench.lines, bench.spec.read_text()) == ([], spec), "nothing was built, nothing written"
+
+    found = inspect_image(bench.plan(), bench.environment)
+    assert (found.image.digest, found.image.platforms, found.changed) == (first.digest, ("linux/amd64",), ())
+    assert found.image.labels.items() >= image.plan.labels.items()
+    assert found.image.size > 100
+    (bench.project / "code" / "train.py").write_text("print('trained better')\n")
+    assert inspect_image(bench.plan(), bench.environment).changed == ("code",)
+    assert push_image(bench.plan(), bench.tool(), update_spec=False).digest != first.digest
+    assert bench.spec.read_text() == spec
+
+
+def test_a_tag_of_other_content_is_not_replaced(bench: Bench) -> None:
+    push_image(bench.plan(TagChoice.spec), bench.tool(), update_spec=False)
+    (bench.project / "code" / "train.py").write_text("print('another')\n")
+    with pytest.raises(VersionConflict) as refusal:
+        push_image(bench.plan(TagChoice.spec), bench.tool(), update_spec=True)
+    assert "its code is not what is here" in refusal.value.problems[0].message
+    assert bench.spec.read_text() == SPEC.format(host=bench.registry)
+
+
+def test_what_is_not_there_is_said(bench: Bench) -> None:
+    with pytest.raises(RepositoryNotFound, match=r"has no .*/ml/digits:1\.4\.0"):
+        inspect_image(bench.plan(), bench.environment)
+
+
+def test_the_context_is_gone_after_a_failure(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = bench.project / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    image = bench.plan()
+    broken = (ContextFile(image.plan.dockerfile, b"FROM scratch\nCOPY nothing /app\n"), *image.plan.files[1:])
+    image = dataclasses.replace(image, plan=dataclasses.replace(image.plan, files=broken))
+    if bench.builder is BuilderName.docker:
+        (bench.project / "fails").write_text("COPY failed: no source files were specified")
+    with pytest.raises(Exception, match="build ended with 1"):
+        push_image(image, bench.tool(), update_spec=True)
+    assert list(scratch.iterdir()) == []
+    assert bench.spec.read_text() == SPEC.format(host=bench.registry)

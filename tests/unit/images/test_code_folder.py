@@ -1,0 +1,71 @@
+"""The code of an image as it lies in a folder: what is left out, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainchart.errors import ToolError
+from trainchart.images.code_folder import read_code, read_ignore_rules
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    folder = tmp_path / "code"
+    for name in ("train.py", "lib/model.py", "lib/__pycache__/model.pyc", "data/big.bin", ".git/HEAD", "run.sh"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (folder / "run.sh").chmod(0o755)
+    return folder
+
+
+def names(folder: Path) -> list[str]:
+    return [file.path for file in read_code(folder, read_ignore_rules(folder))]
+
+
+def test_ignored_files_stay_out_and_programs_stay_programs(code: Path) -> None:
+    (code / ".dockerignore").write_text("data\n")
+    assert names(code) == ["run.sh", "train.py", "lib/model.py"]
+    files = read_code(code, read_ignore_rules(code))
+    assert [file.is_executable for file in files] == [True, False, False]
+    assert files[2].content == b"lib/model.py"
+
+
+def test_what_nobody_wants_is_not_even_looked_at(code: Path) -> None:
+    (code / ".dockerignore").write_text("data\n")
+    (code / "data" / "gone").symlink_to("/nowhere")
+    assert "data/gone" not in names(code)
+
+
+def test_links_inside_are_followed_and_those_to_elsewhere_refused_together(code: Path, tmp_path: Path) -> None:
+    for name, target in (("same.py", "train.py"), ("again", "lib"), ("lib2", "lib")):
+        (code / name).symlink_to(target)
+    assert {"same.py", "again/model.py", "lib/model.py", "lib2/model.py"} <= set(names(code))
+    (tmp_path / "shared").mkdir()
+    (code / "shared").symlink_to(tmp_path / "shared")
+    (code / "passwords").symlink_to("/etc/passwd")
+    with pytest.raises(ToolError) as refusal:
+        names(code)
+    assert sorted(problem.where.rpartition("/")[2] for problem in refusal.value.problems) == ["passwords", "shared"]
+    (code / ".dockerignore").write_text("passwords\nshared\n")
+    assert "same.py" in names(code)
+
+
+def test_a_folder_that_leads_into_itself_ends(code: Path) -> None:
+    (code / "one").mkdir()
+    (code / "two").mkdir()
+    (code / "self").symlink_to(".")
+    (code / "one" / "link").symlink_to("../two")
+    (code / "two" / "link").symlink_to("../one")
+    with pytest.raises(ToolError) as refusal:
+        names(code)
+    assert {problem.message for problem in refusal.value.problems} == {"leads into a folder that it is in"}
+    assert len(refusal.value.problems) == 3
+
+
+def test_data_is_not_code(code: Path) -> None:
+    with pytest.raises(ToolError, match="larger than 0 MiB") as refusal:
+        read_code(code, read_ignore_rules(code), limit=5)
+    assert ".dockerignore" in refusal.value.hint

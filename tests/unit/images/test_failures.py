@@ -1,0 +1,70 @@
+"""The last words of builders, as they say them, and the errors that users get."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainchart.errors import RepositoryForbidden, RepositoryUnreachable, ToolError
+from trainchart.images.builders import Step
+from trainchart.images.failures import explain_failure
+
+
+@pytest.mark.parametrize(
+    ("step", "said", "kind", "message"),
+    [
+        (
+            "docker build",
+            "ERROR: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+            ToolError,
+            "docker is there, but does not run",
+        ),
+        ("docker build", "docker: 'buildx' is not a docker command.", ToolError, "docker has no buildx"),
+        (
+            "docker build",
+            "ERROR: failed to solve: nobody/base:1: failed to resolve source metadata for docker.io/nobody/base:1: "
+            "pull access denied, repository does not exist or may require authorization",
+            ToolError,
+            "docker cannot get the base image",
+        ),
+        (
+            "buildah build",
+            "error: creating build container: initializing source docker://r.example.com/b:1: "
+            'pinging container registry r.example.com: Get "https://r.example.com/v2/": '
+            "dial tcp: lookup r.example.com: no such host",
+            ToolError,
+            "buildah cannot get the base image",
+        ),
+        (
+            "podman build",
+            "Error: writing blob: adding layer: open /var/lib/x: no space left on device",
+            ToolError,
+            "podman: the disk is full",
+        ),
+        ("docker push", "denied: requested access to the resource is denied", RepositoryForbidden, "refuses the image"),
+        (
+            "buildah push",
+            "Error: trying to reuse blob at destination: unable to retrieve auth token: invalid username/password: "
+            "unauthorized: authentication required",
+            RepositoryForbidden,
+            "refuses the image",
+        ),
+        (
+            "buildah push",
+            'Get "http://127.0.0.1:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused',
+            RepositoryUnreachable,
+            "cannot be reached",
+        ),
+        ("docker build", "ERROR: No matching distribution found for numpy==99", ToolError, "ended with 1: ERROR: No m"),
+        ("docker push", "something new", ToolError, "cannot be pushed: something new"),
+    ],
+)
+def test_the_last_words_become_an_error_that_helps(step: str, said: str, kind: type, message: str) -> None:
+    program, name = step.split()
+    error = explain_failure(Step(name, (program, name)), 1, ("step 1\n", f"{said}\n"))
+    assert type(error) is kind
+    assert message in error.message
+    assert error.hint
+
+
+def test_silence_is_said_too() -> None:
+    assert "it said nothing" in explain_failure(Step("build", ("docker",)), 125, ()).message

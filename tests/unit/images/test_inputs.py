@@ -1,0 +1,67 @@
+"""The hash of an image's inputs, and what must never be one of them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainchart.errors import PlanError
+from trainchart.images.ignore import parse_ignore_rules
+from trainchart.images.inputs import ContextFile, hash_arguments, hash_files, is_secret, require_no_secrets
+
+files = st.lists(
+    st.builds(ContextFile, st.text(min_size=1, max_size=6), st.binary(max_size=6), st.booleans()),
+    min_size=1,
+    max_size=5,
+    unique_by=lambda file: file.path,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(files)
+def test_the_order_of_files_does_not_matter(given: list[ContextFile]) -> None:
+    assert hash_files(given[::-1]) == hash_files(given[1:] + given[:1]) == hash_files(given)
+
+
+@settings(max_examples=50, deadline=None)
+@given(files, files)
+def test_other_files_have_another_hash(one: list[ContextFile], other: list[ContextFile]) -> None:
+    assert (hash_files(one) == hash_files(other)) is (set(one) == set(other))
+
+
+def test_every_property_of_a_file_counts() -> None:
+    file = ContextFile("train.py", b"print(1)")
+    others = [
+        dataclasses.replace(file, path="test.py"),
+        dataclasses.replace(file, content=b"print(2)"),
+        dataclasses.replace(file, is_executable=True),
+    ]
+    assert len({hash_files([each]) for each in (file, *others)}) == 4
+
+
+def test_arguments_are_told_apart() -> None:
+    assert hash_arguments({"a": "1", "b": "2"}) == hash_arguments({"b": "2", "a": "1"})
+    assert hash_arguments({"a": "1", "b": "2"}) != hash_arguments({"a": "1b=2"})
+
+
+@pytest.mark.parametrize("path", [".env", "conf/.env.local", "tls/server.key", "id_rsa", ".ssh/config", "pip.conf"])
+def test_passwords_and_keys_are_known_by_name(path: str) -> None:
+    assert is_secret(path)
+
+
+@pytest.mark.parametrize("path", ["train.py", "env.py", "environment.yaml", "keys.py", "data/monkey", "ssh/readme"])
+def test_other_files_are_none(path: str) -> None:
+    assert not is_secret(path)
+
+
+def test_a_secret_is_refused_with_all_others_unless_it_is_meant() -> None:
+    code = [ContextFile(path, b"") for path in ("train.py", ".env", "conf/ca.pem")]
+    with pytest.raises(PlanError) as refusal:
+        require_no_secrets(code, parse_ignore_rules(""))
+    assert [problem.where for problem in refusal.value.problems] == [".env", "conf/ca.pem"]
+    with pytest.raises(PlanError) as refusal:
+        require_no_secrets(code, parse_ignore_rules("!conf/ca.pem"))
+    assert [problem.where for problem in refusal.value.problems] == [".env"]

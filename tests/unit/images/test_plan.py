@@ -1,0 +1,170 @@
+"""What an image is made of and called, decided with no builder in sight."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from trainchart.actions.generate import load_model
+from trainchart.errors import PlanError
+from trainchart.images.builders import BUILDERS, BuildPlace
+from trainchart.images.choices import BuilderName, Flavour, TagChoice
+from trainchart.images.inputs import ContextFile
+from trainchart.images.plan import (
+    CONTENT_TAG,
+    PACKAGES,
+    RUNTIME_DOCKERFILE,
+    TRAINING_DOCKERFILE,
+    ImageBuildPlan,
+    ImageOptions,
+    Origin,
+    find_changed_parts,
+    plan_runtime_image,
+    plan_training_image,
+)
+from trainchart.spec.model import ModelSpec
+
+SPEC = """\
+apiVersion: trainchart/v1
+kind: Model
+name: mnist
+description: Digits.
+sources: [https://example.com/git/mnist]
+image: {repository: registry.example.com/ml/mnist, tag: "1.4.0"}
+framework: {flavour: gpu}
+code: {path: code, command: [python, train.py]}
+strategy: single
+"""
+CODE = (ContextFile("train.py", b"print(1)"), ContextFile("requirements.txt", b"numpy==2.4.0\n"))
+SOURCES = (
+    ContextFile(TRAINING_DOCKERFILE, b"FROM scratch"),
+    ContextFile(RUNTIME_DOCKERFILE, b"FROM base"),
+    *(ContextFile(f"{folder}/__init__.py", part.encode()) for part, folder in PACKAGES.items()),
+)
+ORIGIN = Origin("4711abc-dirty", "v1.2-3-g4711abc-dirty", 1767225600)
+Plan = Callable[..., ImageBuildPlan]
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> ModelSpec:
+    path = tmp_path_factory.mktemp("spec") / "mnist.yaml"
+    path.write_text(SPEC)
+    return load_model(path).plan.spec
+
+
+@pytest.fixture(scope="module")
+def plan(spec: ModelSpec) -> Plan:
+    def make(
+        code: tuple[ContextFile, ...] = CODE, sources: tuple[ContextFile, ...] = SOURCES, **options: object
+    ) -> ImageBuildPlan:
+        return plan_training_image(spec, code, sources, ImageOptions(**options))  # type: ignore[arg-type]
+
+    return make
+
+
+def test_a_training_image_has_all_packages_and_the_code_and_no_other_dockerfile(plan: Plan) -> None:
+    made = plan()
+    assert made.arguments == {
+        "MODEL": "model",
+        "TENSORFLOW_PACKAGE": "tensorflow[and-cuda]",
+        "TENSORFLOW_VERSION": "2.21.0",
+    }
+    paths = [file.path for file in made.files]
+    assert paths == [
+        TRAINING_DOCKERFILE,
+        *(f"{folder}/__init__.py" for folder in PACKAGES.values()),
+        "model/train.py",
+        "model/requirements.txt",
+    ]
+    assert set(made.parts) == {*PACKAGES, "dockerfile", "code", "arguments"}
+    assert plan(flavour=Flavour.cpu, base_image="debian@sha256:1").arguments == {
+        **made.arguments,
+        "TENSORFLOW_PACKAGE": "tensorflow-cpu",
+        "BASE_IMAGE": "debian@sha256:1",
+    }
+
+
+def test_code_without_requirements_gets_an_empty_list_and_a_note(plan: Plan) -> None:
+    made = plan(code=CODE[:1])
+    assert ContextFile("model/requirements.txt", b"") in made.files
+    assert "no requirements.txt" in made.notes[0]
+    assert plan().notes == ()
+
+
+def test_the_runtime_image_has_no_training_library_and_no_code() -> None:
+    made = plan_runtime_image("r.example.com/ml/runtime", SOURCES, "0.1.0", ImageOptions())
+    assert set(made.parts) == {"launcher", "controller", "runtime", "dockerfile", "arguments"}
+    assert made.dockerfile == RUNTIME_DOCKERFILE
+    assert TRAINING_DOCKERFILE not in [file.path for file in made.files]
+    with pytest.raises(PlanError):
+        plan_runtime_image("r.example.com/ml/runtime", SOURCES, "0.1.0", ImageOptions(TagChoice.git))
+
+
+def test_the_tag_changes_with_each_input_and_with_nothing_else(plan: Plan) -> None:
+    first = plan()
+    assert CONTENT_TAG.fullmatch(first.tag)
+    assert plan(code=CODE[::-1], origin=ORIGIN).tag == first.tag, "neither order nor commit is an input"
+    others = [
+        plan(code=(*CODE, ContextFile("more.py", b""))),
+        *(
+            plan(sources=(*SOURCES[:i], dataclasses.replace(SOURCES[i], content=b"x"), *SOURCES[i + 1 :]))
+            for i in (0, 2, 5)
+        ),
+        plan(flavour=Flavour.cpu),
+        plan(base_image="debian:13"),
+        plan(platform="linux/arm64"),
+    ]
+    assert len({made.tag for made in (first, *others)}) == 1 + len(others)
+    unrelated = (SOURCES[0], dataclasses.replace(SOURCES[1], content=b"another runtime image"), *SOURCES[2:])
+    assert plan(sources=unrelated).tag == first.tag
+
+
+def test_a_tag_may_come_from_git_or_from_the_spec(plan: Plan) -> None:
+    assert plan(tag=TagChoice.spec).reference == "registry.example.com/ml/mnist:1.4.0"
+    assert plan(tag=TagChoice.git, origin=ORIGIN).tag == "v1.2-3-g4711abc-dirty"
+    with pytest.raises(PlanError, match="git knows no commit"):
+        plan(tag=TagChoice.git)
+    with pytest.raises(PlanError, match="is no image tag"):
+        plan(tag=TagChoice.git, origin=Origin(description="release/1.2"))
+
+
+def test_labels_tell_what_an_image_is_and_what_it_was_made_of(plan: Plan) -> None:
+    made = plan(origin=ORIGIN)
+    told = {key.removeprefix("org.opencontainers.image."): value for key, value in made.labels.items() if "open" in key}
+    assert told == {
+        "title": "mnist",
+        "description": "Digits.",
+        "source": "https://example.com/git/mnist",
+        "version": made.tag,
+        "revision": "4711abc-dirty",
+        "created": "2026-01-01T00:00:00Z",
+    }
+    assert not {key for key in plan().labels if key.endswith(("created", "revision"))}, "never the time of the build"
+    assert find_changed_parts(made, made.labels) == ()
+    assert find_changed_parts(plan(code=CODE[:1]), made.labels) == ("code",)
+    assert find_changed_parts(made, {"org.opencontainers.image.title": "mnist"}) is None
+
+
+@pytest.mark.parametrize("name", BuilderName)
+def test_every_builder_is_told_the_same(plan: Plan, name: BuilderName) -> None:
+    made = plan(base_image="debian:13", platform="linux/arm64", origin=ORIGIN)
+    place = BuildPlace("/tmp/context", {"pip-config": "/home/me/pip.conf"})
+    program, *words = BUILDERS[name].build_step(made, place).argv
+    assert program == name
+    assert words[-1] == "/tmp/context"
+    assert {
+        f"--file=/tmp/context/{TRAINING_DOCKERFILE}",
+        "--platform=linux/arm64",
+        "--build-arg=BASE_IMAGE=debian:13",
+        "--label=org.opencontainers.image.title=mnist",
+        "--secret=id=pip-config,src=/home/me/pip.conf",
+        f"--tag={made.reference}",
+    } <= set(words)
+    assert BUILDERS[name].push_step(made.reference, plain_http=False).argv[:2] == (name, "push")
+
+
+def test_plain_http_is_said_to_those_who_ask_for_it() -> None:
+    argv = BUILDERS[BuilderName.buildah].push_step("127.0.0.1:5000/x:1", plain_http=True).argv
+    assert argv == ("buildah", "push", "--tls-verify=false", "127.0.0.1:5000/x:1", "docker://127.0.0.1:5000/x:1")
