@@ -18,6 +18,11 @@ def version_key(text: str) -> Any:
     return parsed, parsed.build or ""
 
 
+def is_pre_release(text: str) -> bool:
+    """Tell whether a version comes before the one that its numbers say."""
+    return bool(semver.Version.parse(text).prerelease)
+
+
 def base_version(text: str) -> str:
     """Return a version without pre-release and build."""
     return str(semver.Version.parse(text).finalize_version())

@@ -18,6 +18,7 @@ import pytest
 
 from chart_images import push_image
 from chart_servers import PASSWORD, USER, serve_registry
+from trainchart.archive.read import parse_archive
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -78,9 +79,11 @@ def test_a_chart_is_released_once_its_image_is_there(project: Project) -> None:
     digest = push_image(project.host, "ml/late", "1.0.0")
     code, told = project.release()
     assert (code, told["isNew"], told["imageCheck"]) == (0, True, "found")
+    chart = parse_archive((project.folder / "repository" / "digits-0.1.0.tgz").read_bytes()).files["Chart.yaml"]
+    assert f'trainchart/images: "{project.host}/ml/late:1.0.0@{digest}"' in chart.decode()
     verify = ("verify", "repository/digits-0.1.0.tgz", "--images")
     code, told = project.run(*verify)
-    assert (code, told["images"]) == (0, [{"image": f"{project.host}/ml/late:1.0.0", "digest": digest}])
+    assert (code, told["images"]) == (0, [{"image": f"{project.host}/ml/late:1.0.0@{digest}", "digest": digest}])
     code, told = project.run(*verify, is_known=False)
     assert (code, told["error"]) == (8, "RepositoryUnauthorized")
     assert "could not find out" in told["problems"][0]["message"]

@@ -70,6 +70,19 @@ def test_a_tag_must_stand_for_the_digest(host: str) -> None:
     assert (answer.state, answer.image) == (ImageState.other, f"{host}/ml/moved:1.0@{old}")
 
 
+def test_a_released_chart_remembers_what_its_tags_stood_for(host: str) -> None:
+    old = push_image(host, "ml/kept", "1.0", "old")
+    image = f"{host}/ml/kept:1.0"
+    pinned = require_images({}, rendering(image), access(host))
+    assert pinned == (f"{image}@{old}",)
+    files = {"Chart.yaml": f"annotations: {{trainchart/images: '{' '.join(pinned)}'}}\n".encode()}
+    assert require_images(files, rendering(image), access(host)) == pinned
+    push_image(host, "ml/kept", "1.0", "new")
+    with pytest.raises(ImageConflict) as caught:
+        require_images(files, rendering(image), access(host))
+    assert caught.value.problems[0].where == pinned[0]
+
+
 def test_an_index_of_platforms_carries_what_it_lists(host: str) -> None:
     amd, arm, foreign = (push_image(host, "ml/many", tag, tag) for tag in ("amd64", "arm64", "foreign"))
     index = push_index(host, "ml/many", "1.0", amd, arm)

@@ -17,8 +17,16 @@ import pytest
 from chart_archives import upload
 from chart_images import push_image, push_index
 from chart_servers import serve_museum, serve_registry, serve_web_folder
+from trainchart.actions.publish import PublishOptions, publish_chart
 from trainchart.actions.repository_access import Address, open_repository
-from trainchart.errors import PublishError, RepositoryNotFound, RepositoryUnreachable, TrainchartError, VersionConflict
+from trainchart.errors import (
+    PublishError,
+    RepositoryNotFound,
+    RepositoryUnreachable,
+    ToolError,
+    TrainchartError,
+    VersionConflict,
+)
 from trainchart.publish.registry import ANY_MANIFEST
 from trainchart.publish.repository import Publication, Repository, Upload, publish_upload
 
@@ -273,3 +281,21 @@ def test_a_server_of_another_kind_is_not_an_empty_repository(scheme: str, tmp_pa
             repository.list_versions("demo")
         with pytest.raises(RepositoryNotFound):
             publish_upload(repository, upload("1.0.0"))
+
+
+def test_artifact_hub_is_told_whose_a_folder_is(tmp_path: Path) -> None:
+    archive, owners, folder = tmp_path / "demo-1.0.0.tgz", tmp_path / "owners.yml", tmp_path / "charts"
+    archive.write_bytes(upload("1.0.0").archive.data)
+    owners.write_text("owners: [{name: Ada, email: ada@example.com}]\n")
+    options = PublishOptions(None, owners=owners)
+    for text in (owners.read_text(), "repositoryID: 1b2c\n"):
+        owners.write_text(text)
+        publish_chart(archive, Address(str(folder)), options)
+        assert (folder / "artifacthub-repo.yml").read_text() == text
+    assert sorted(path.name for path in folder.iterdir()) == ["artifacthub-repo.yml", archive.name, "index.yaml"]
+    with pytest.raises(PublishError, match="is no folder with an index"):
+        publish_chart(archive, Address("oci://127.0.0.1:1/charts"), options)
+    owners.write_text("name: Ada\n")
+    with pytest.raises(ToolError, match="says neither repositoryID nor owners"):
+        publish_chart(archive, Address(str(tmp_path / "other")), options)
+    assert not (tmp_path / "other").exists()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainchart.actions.repository_access import ImageAccess, open_image_registry
+from trainchart.archive.chart_file import CHART_FILE, IMAGES_ANNOTATION
 from trainchart.check.objects import find_images, mapping_at
 from trainchart.errors import ImageConflict, ImageNotFound, Problem, PublishError
 from trainchart.kubernetes_yaml import parse_mapping
@@ -28,6 +29,11 @@ class ImageAnswer:
     error: PublishError | None = None
 
     @property
+    def pinned(self) -> str:
+        """The image by tag and digest."""
+        return f"{self.image.partition('@')[0]}@{self.digest}"
+
+    @property
     def is_wrong(self) -> bool:
         """Whether the registry has said that the image is not as the chart says."""
         return self.state not in (None, ImageState.there)
@@ -48,8 +54,8 @@ def ask_for_images(files: Mapping[str, bytes], rendering: Rendering, access: Ima
     return tuple(_ask(image, access) for image in _references(files, rendering))
 
 
-def require_images(files: Mapping[str, bytes], rendering: Rendering, access: ImageAccess) -> None:
-    """Refuse a chart whose images are not in their registries, or about whose images nothing can be known.
+def require_images(files: Mapping[str, bytes], rendering: Rendering, access: ImageAccess) -> tuple[str, ...]:
+    """Return the images of a chart by tag and digest; refuse one that is not there, or of which nothing can be known.
 
     Raises ImageNotFound, ImageConflict, or another PublishError of the kind that fits, with a problem for every image.
     """
@@ -62,6 +68,7 @@ def require_images(files: Mapping[str, bytes], rendering: Rendering, access: Ima
         hint = "write the digest that the tag stands for into the model spec, or another tag"
         raise ImageConflict("an image's tag stands for another digest than the chart's", hint=hint, problems=problems)
     require_known(answers, "log in, or run it again; to publish without knowing, pass --skip-image-check")
+    return tuple(answer.pinned for answer in answers)
 
 
 def require_known(answers: tuple[ImageAnswer, ...], hint: str) -> None:
@@ -76,12 +83,22 @@ def require_known(answers: tuple[ImageAnswer, ...], hint: str) -> None:
 
 
 def _references(files: Mapping[str, bytes], rendering: Rendering) -> Iterator[ImageReference]:
-    """Yield the images, with the tag of values.yaml where the manifests have its digest only."""
+    """Yield the images, those that manifests name by tag or digest alone with what values or the release say beside."""
+    released = _released_images(files)
     values = mapping_at(parse_mapping(files.get(VALUES_FILE, b"").decode(errors="replace") or "{}"), "image")
     pinned, tag = f"{values.get('repository')}@{values.get('digest')}", str(values.get("tag") or "")
     for text in find_images(rendering):
         image = parse_image_reference(text)
-        yield with_tag(image, tag) if text == pinned and tag else image
+        if text == pinned and tag:
+            image = with_tag(image, tag)
+        yield image if image.digest else released.get(image.text, image)
+
+
+def _released_images(files: Mapping[str, bytes]) -> dict[str, ImageReference]:
+    """Return the images that a release has written into Chart.yaml, by what manifests call them."""
+    chart = parse_mapping(files.get(CHART_FILE, b"").decode(errors="replace") or "{}")
+    listed = str(mapping_at(chart, "annotations").get(IMAGES_ANNOTATION) or "").split()
+    return {text.partition("@")[0]: parse_image_reference(text) for text in listed}
 
 
 def _ask(image: ImageReference, access: ImageAccess) -> ImageAnswer:

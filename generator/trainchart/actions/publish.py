@@ -12,10 +12,19 @@ from trainchart.actions.package import build_archive, sign_archive
 from trainchart.actions.rendered_version import require_rendering
 from trainchart.actions.repository_access import Address, ImageAccess, open_repository
 from trainchart.archive.read import parse_archive
-from trainchart.errors import ToolError
+from trainchart.errors import PublishError, ToolError
 from trainchart.host.files import read_bytes
 from trainchart.host.helm_input import require_chart
-from trainchart.publish.repository import Publication, Upload, add_upload, find_publication, prepare_upload
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
+from trainchart.publish.index_folder import OWNERS_FILE, IndexRepository
+from trainchart.publish.repository import (
+    Publication,
+    Repository,
+    Upload,
+    add_upload,
+    find_publication,
+    prepare_upload,
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,8 @@ class PublishOptions:
     engine: str = "auto"
     allow_drift: bool = False
     sign: str = ""
+    owners: Path | None = None
+    """A file that says to Artifact Hub whose repository this is, to be put beside its index."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -56,7 +67,10 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
         upload = _read_upload(chart)
     if options.sign:
         upload = replace(upload, provenance=sign_archive(upload.archive, options.sign, environment))
+    owners = _read_owners(options.owners) if options.owners is not None else None
     with open_repository(to, environment) as repository:
+        if owners is not None:
+            _put_owners(repository, owners)
         publication = find_publication(repository, upload)
         if publication is None:
             if options.images is not None:
@@ -69,6 +83,29 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
 def utc_now() -> str:
     """Return the time in RFC 3339."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _read_owners(path: Path) -> bytes:
+    content = read_bytes(path)
+    try:
+        said = parse_mapping(content.decode())
+    except (UnicodeDecodeError, YamlError) as error:
+        raise ToolError(f"{path} cannot be read: {error}") from error
+    if not said.keys() & {"repositoryID", "owners"}:
+        raise ToolError(
+            f"{path} says neither repositoryID nor owners",
+            hint="see https://github.com/artifacthub/hub/blob/master/docs/metadata/artifacthub-repo.yml",
+        )
+    return content
+
+
+def _put_owners(repository: Repository, content: bytes) -> None:
+    if not isinstance(repository, IndexRepository):
+        raise PublishError(
+            f"{repository.url} is no folder with an index.yaml to put {OWNERS_FILE} beside",
+            hint="push it to a registry with oras, as Artifact Hub's documentation says",
+        )
+    repository.put_owners(content)
 
 
 def _read_upload(archive: Path) -> Upload:

@@ -20,7 +20,7 @@ from trainchart.actions.repository_access import Address, ImageAccess, open_repo
 from trainchart.archive.chart_file import CHART_FILE, parse_chart_file
 from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
-from trainchart.chart_version import version_key
+from trainchart.chart_version import is_pre_release, version_key
 from trainchart.compare.changelog import add_to_changelog, build_entry, dump_changes, list_changes
 from trainchart.compare.chart import ChartChanges
 from trainchart.compare.version import Bump, next_version, with_pre_release
@@ -88,17 +88,20 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
         if last is None:
             version = with_pre_release(chart.version, options.pre_release)
             released = Released(chart.name, "", version, build_entry(version, None, _date(build)))
+            build = _with_images(build, chart.files, rendering, options)
             decided = _Decided(released, chart.files, "", list_changes(None), build)
-            _require_images(chart.files, rendering, options)
             return _publish(repository, decided, options)
         changes = compare_files(last[1], chart.files, values_sets(last[1]), engine=options.engine)
-        if changes.bump is Bump.none:
+        # What was tried as a pre-release is released as it is, once it is the time for that.
+        is_due = is_pre_release(last[0]) and not options.pre_release
+        if changes.bump is Bump.none and not is_due:
             return Released(chart.name, last[0], last[0], "")
         _require_living(chart.name, last, options)
         version = _decide_version(last[0], chart.version, changes, options)
-        released = Released(chart.name, last[0], version, build_entry(version, changes, _date(build)), changes=changes)
-        decided = _Decided(released, chart.files, _changelog(last[1]), list_changes(changes), build)
-        _require_images(chart.files, rendering, options)
+        said = changes if changes.reasons else None
+        released = Released(chart.name, last[0], version, build_entry(version, said, _date(build)), changes=changes)
+        build = _with_images(build, chart.files, rendering, options)
+        decided = _Decided(released, chart.files, _changelog(last[1]), list_changes(said), build)
         return _publish(repository, decided, options)
 
 
@@ -122,13 +125,17 @@ def deprecate_chart(name: str, reason: str, to: Address, options: ReleaseOptions
         return _publish(repository, _Decided(released, files, _changelog(last[1]), listed, BuildInfo()), options)
 
 
-def _require_images(files: Mapping[str, bytes], rendering: Rendering, options: ReleaseOptions) -> None:
-    if options.images is not None:
-        require_images(files, rendering, options.images)
+def _with_images(
+    build: BuildInfo, files: Mapping[str, bytes], rendering: Rendering, options: ReleaseOptions
+) -> BuildInfo:
+    """Return what is to be said of the chart, its images' digests included. Raises what require_images raises."""
+    if options.images is None:
+        return build
+    return replace(build, images=require_images(files, rendering, options.images))
 
 
 def _decide_version(last: str, wanted: str, changes: ChartChanges, options: ReleaseOptions) -> str:
-    version = next_version(last, changes.bump, at_least=options.at_least)
+    version = next_version(last, max(changes.bump, Bump.patch), at_least=options.at_least)
     # The author may want more, and says so in the spec.
     core = wanted if version_key(wanted) > version_key(version) else version
     return with_pre_release(core, options.pre_release)

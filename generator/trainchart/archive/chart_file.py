@@ -23,6 +23,9 @@ CREATED_ANNOTATION = "trainchart/created"
 GENERATOR_ANNOTATION = "trainchart/generator"
 SPEC_ANNOTATION = "trainchart/spec-sha256"
 TEMPLATES_ANNOTATION = "trainchart/templates-sha256"
+PACKS_ANNOTATION = "trainchart/packs-sha256"
+IMAGES_ANNOTATION = "trainchart/images"
+"""Images with the digests that their registries had when the chart was released."""
 BUILD_ANNOTATIONS = frozenset(
     {
         IDENTITY_ANNOTATION,
@@ -31,6 +34,8 @@ BUILD_ANNOTATIONS = frozenset(
         GENERATOR_ANNOTATION,
         SPEC_ANNOTATION,
         TEMPLATES_ANNOTATION,
+        PACKS_ANNOTATION,
+        IMAGES_ANNOTATION,
     }
 )
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

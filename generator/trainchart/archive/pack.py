@@ -18,6 +18,8 @@ from trainchart.archive.chart_file import (
     CREATED_ANNOTATION,
     GENERATOR_ANNOTATION,
     IDENTITY_ANNOTATION,
+    IMAGES_ANNOTATION,
+    PACKS_ANNOTATION,
     SPEC_ANNOTATION,
     TEMPLATES_ANNOTATION,
     parse_chart_file,
@@ -42,6 +44,8 @@ class BuildInfo:
     """Seconds since 1970: SOURCE_DATE_EPOCH, else the time of the commit; never the clock."""
     lock: Lock | None = None
     """What the chart was generated from."""
+    images: tuple[str, ...] = ()
+    """The images that the chart names, by tag and digest; none where nobody has asked."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,10 @@ def _annotations(identity: str, build: BuildInfo) -> dict[str, str]:
         annotations[GENERATOR_ANNOTATION] = build.lock.generator
         annotations[SPEC_ANNOTATION] = build.lock.spec.sha256
         annotations[TEMPLATES_ANNOTATION] = build.lock.family.sha256
+        if build.lock.layers:
+            annotations[PACKS_ANNOTATION] = " ".join(f"{pack.name}={pack.sha256}" for pack in build.lock.layers)
+    if build.images:
+        annotations[IMAGES_ANNOTATION] = " ".join(build.images)
     return annotations
 
 

@@ -56,6 +56,12 @@ def publish(
     sign: SignOption = "",
     skip_image_check: SkipImageCheckOption = False,
     insecure_registry: InsecureRegistryOption = None,
+    artifacthub_repo: Annotated[
+        Path | None,
+        typer.Option(
+            "--artifacthub-repo", help="Also put this file beside index.yaml, as artifacthub-repo.yml.", metavar="FILE"
+        ),
+    ] = None,
     format_: FormatOption = Format.text,
 ) -> None:
     """Publish a chart. The same content again is success, other content under that version is refused.
@@ -71,7 +77,9 @@ def publish(
 
     address = Address(to, plain_http)
     images = choose_image_access(address, skip_image_check, insecure_registry)
-    done = publish_chart(chart, address, PublishOptions(images, engine, allow_drift, sign, os.environ))
+    done = publish_chart(
+        chart, address, PublishOptions(images, engine, allow_drift, sign, artifacthub_repo, os.environ)
+    )
     publication = done.publication
     if format_ is Format.json:
         print_json(

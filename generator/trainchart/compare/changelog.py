@@ -11,6 +11,7 @@ _HEAD = "# Changelog\n"
 _TITLES = {Bump.major: "Breaking", Bump.minor: "Added", Bump.patch: "Changed"}
 _KINDS = {Bump.major: "removed", Bump.minor: "added", Bump.patch: "changed"}
 """Artifact Hub's words."""
+_CLAIM = "PersistentVolumeClaim"
 FIRST = "First published version."
 
 
@@ -57,6 +58,8 @@ def _upgrading(changes: ChartChanges) -> list[str]:
             f"- Kubernetes refuses to change {', '.join(rejected)} (as named in a release called `release`). Install a "
             "new release, or delete these objects first; a StatefulSet with `kubectl delete --cascade=orphan`."
         )
+    if any(name.startswith(_CLAIM) for name in rejected):
+        lines.append(f"- Whoever deletes a {_CLAIM} deletes what is in it: copy the checkpoints away before.")
     if restarted:
         lines.append("- An upgrade restarts the training from its last checkpoint, unless `run.onChange` says no.")
     return lines

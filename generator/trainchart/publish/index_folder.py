@@ -14,6 +14,8 @@ from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
 from trainchart.publish.index import INDEX_FILE, add_entry, find_entries, find_entry, read_entry
 from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload, sha256_digest
 
+OWNERS_FILE = "artifacthub-repo.yml"
+"""Says to Artifact Hub whose repository this is; it is read from beside the index."""
 _TRIES = 5
 """How often the index is written where nothing locks it and others write it too."""
 
@@ -86,6 +88,12 @@ class IndexRepository:
                 self._store.write(f"{archive.filename}.prov", upload.provenance)
             self._store.write(archive.filename, archive.data, is_new=is_new)
             self._add_to_index(upload)
+
+    def put_owners(self, content: bytes) -> None:
+        """Put OWNERS_FILE beside the index, in place of the one that may be there."""
+        with self._store.locked():
+            if self._store.read(OWNERS_FILE) != content:
+                self._store.write(OWNERS_FILE, content)
 
     def _add_to_index(self, upload: Upload) -> None:
         """Write the index until it holds the version: where nothing locks, somebody may have written it meanwhile."""

@@ -16,9 +16,14 @@ def render_chart_yaml(plan: ChartPlan) -> str:
     spec = plan.spec
     tag = str(spec.image.tag)
     image = f"{spec.image.repository}@{spec.image.digest}" if spec.image.digest else f"{spec.image.repository}:{tag}"
+    images = [
+        (spec.name, image),
+        ("run-controller", spec.run.controller.image),
+        ("tensorboard", spec.tensorboard.image),
+    ]
     annotations: dict[str, str] = {
         "artifacthub.io/category": "ai-machine-learning",
-        "artifacthub.io/images": f"- name: {spec.name}\n  image: {image}\n",
+        "artifacthub.io/images": "".join(f"- name: {name}\n  image: {each}\n" for name, each in images if each),
         **({"artifacthub.io/license": spec.license} if spec.license else {}),
         "trainchart/strategy": spec.strategy,
         "trainchart/framework": f"tensorflow {spec.framework.tensorflow} ({spec.framework.flavour})",

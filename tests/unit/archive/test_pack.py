@@ -13,6 +13,7 @@ import pytest
 
 from trainchart.archive.chart_file import parse_chart_file, stamp_chart_file
 from trainchart.archive.identity import compute_identity
+from trainchart.archive.lock import Lock, Source
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.archive.read import parse_archive
 from trainchart.errors import ToolError
@@ -47,6 +48,21 @@ def test_an_archive_holds_the_chart_and_says_where_it_comes_from() -> None:
     }
     assert unpacked.files["Chart.yaml"].startswith(b"# why this chart exists\n")
     assert b"# semver" in unpacked.files["Chart.yaml"]
+
+
+def test_an_archive_says_what_it_was_made_from() -> None:
+    packs = (Source("acme", "a" * 64), Source("vision", "b" * 64))
+    lock = Lock("0.1.0", Source("models/mnist.yaml", "1" * 64), Source("training-job", "2" * 64), packs, {})
+    image = f"registry.example.com/ml/mnist:1.4.0@sha256:{'3' * 64}"
+    archive = pack_chart(FILES, BuildInfo(lock=lock, images=(image,)))
+    assert annotations(archive) == {
+        "trainchart/content-sha256": compute_identity(FILES),
+        "trainchart/generator": "0.1.0",
+        "trainchart/spec-sha256": "1" * 64,
+        "trainchart/templates-sha256": "2" * 64,
+        "trainchart/packs-sha256": f"acme={'a' * 64} vision={'b' * 64}",
+        "trainchart/images": image,
+    }
 
 
 def test_the_same_content_gives_the_same_bytes_whatever_the_order() -> None:

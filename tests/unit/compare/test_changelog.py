@@ -11,8 +11,8 @@ from trainchart.compare.effect import Effect, Fate, ObjectChange
 from trainchart.compare.schema import KeyChange, Turn
 
 
-def changed(effect: Effect) -> ObjectChange:
-    return ObjectChange("StatefulSet", "release-mnist-ps", Fate.changed, effect)
+def changed(effect: Effect, kind: str = "StatefulSet", name: str = "release-mnist-ps") -> ObjectChange:
+    return ObjectChange(kind, name, Fate.changed, effect)
 
 
 def test_entries_pile_up() -> None:
@@ -33,6 +33,10 @@ def test_entries_pile_up() -> None:
         (
             ChartChanges("1.0.0", objects={"": (changed(Effect.rejected),)}, files=("a",)),
             ["values", "refuses to change StatefulSet release-mnist-ps"],
+        ),
+        (
+            ChartChanges("1.0.0", objects={"": (changed(Effect.rejected, "PersistentVolumeClaim", "data"),)}),
+            ["values", "refuses to change PersistentVolumeClaim data", "copy the checkpoints away before"],
         ),
         (ChartChanges("1.0.0", keys=(KeyChange("a.b", Turn.removed),)), ["Remove values"]),
     ],
