@@ -20,7 +20,7 @@ from fake_docker import make_docker
 from trainchart.actions.generate import load_model, render_model
 from trainchart.actions.image import BuildTool, ImageRequest, PlannedImage, inspect_image, plan_image, push_image
 from trainchart.archive.lock import LOCK_FILE, parse_lock
-from trainchart.errors import RepositoryNotFound, VersionConflict
+from trainchart.errors import ImageNotFound, VersionConflict
 from trainchart.images.builders import BUILDERS
 from trainchart.images.choices import BuilderName, TagChoice
 from trainchart.images.inputs import ContextFile
@@ -143,7 +143,7 @@ def test_a_tag_of_other_content_is_not_replaced(bench: Bench) -> None:
 
 
 def test_what_is_not_there_is_said(bench: Bench) -> None:
-    with pytest.raises(RepositoryNotFound, match=r"has no .*/ml/digits:1\.4\.0"):
+    with pytest.raises(ImageNotFound, match=r"has no .*/ml/digits:1\.4\.0"):
         inspect_image(bench.plan(), bench.environment)
 
 

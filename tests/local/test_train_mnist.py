@@ -52,11 +52,11 @@ def test_digits_are_learned_whatever_the_seed(tmp_path: Path, seed: int) -> None
 def test_a_training_survives_the_death_of_a_worker_the_ps_and_the_chief(tmp_path: Path) -> None:
     result = train(
         tmp_path,
-        *("--set", "hyperparameters.maxSteps=10000", "--set", "hyperparameters.checkpointSteps=100"),
-        *("--kill", "worker-1@15s", "--kill", "ps-0@22s", "--kill", "chief-0@32s"),
+        *("--set", "hyperparameters.maxSteps=6000", "--set", "hyperparameters.checkpointSteps=100"),
+        *("--kill", "worker-1@12s", "--kill", "ps-0@18s", "--kill", "chief-0@26s"),
     )
     assert result["verdict"] == "Succeeded"
-    assert result["step"] == 10000
+    assert result["step"] == 6000
     assert result["metrics"]["evaluator-0"]["accuracy"] >= ACCURACY
     attempts = {pod["pod"]: pod["attempts"] for pod in result["pods"]}
     assert attempts["worker-1"] == 2
