@@ -150,15 +150,16 @@ def test_what_is_not_there_is_said(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("bench", [BuilderName.buildah], indirect=True)
-def test_the_login_of_docker_is_the_builders_and_ours(bench: Bench, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [".docker/config.json", "containers/auth.json"], ids=["docker", "podman"])
+def test_the_login_of_docker_or_podman_is_the_builders_and_ours(bench: Bench, kept: str, tmp_path: Path) -> None:
     with serve_registry(tmp_path / "private", with_password=True) as host:
         bench = dataclasses.replace(bench, registry=host)
         bench.write_spec()
         with pytest.raises(RepositoryUnauthorized):
             push_image(bench.plan(), bench.tool(), update_spec=True)
         auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-        (tmp_path / ".docker").mkdir()
-        (tmp_path / ".docker" / "config.json").write_text(json.dumps({"auths": {host: {"auth": auth}}}))
+        (tmp_path / kept).parent.mkdir()
+        (tmp_path / kept).write_text(json.dumps({"auths": {host: {"auth": auth}}}))
         assert push_image(bench.plan(), bench.tool(), update_spec=True).is_new
 
 

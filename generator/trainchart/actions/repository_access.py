@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ def _find_login(location: Location, environment: Mapping[str, str]) -> Credentia
         url = location.url.removeprefix("chartmuseum+")
         return find_repository_login(read_text(kept), url) if kept.is_file() else None
     docker = Path(environment.get("DOCKER_CONFIG") or home / ".docker") / "config.json"
-    podman = Path(environment.get("XDG_RUNTIME_DIR") or "/run/containers/0") / "containers" / "auth.json"
+    run = environment.get("XDG_RUNTIME_DIR")
+    podman = Path(run, "containers", "auth.json") if run else Path(f"/run/containers/{os.getuid()}/auth.json")
     of_helm = Path(environment.get("HELM_REGISTRY_CONFIG") or helm / "registry" / "config.json")
     for kept in (of_helm, docker, Path(environment.get("REGISTRY_AUTH_FILE") or podman)):
         found = _find_registry_login(read_text(kept), location.host) if kept.is_file() else None
