@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from chart_servers import serve_registry
 from fake_docker import make_docker
 
-ROOT = Path(__file__).parent.parent.parent
 SPEC = """\
 apiVersion: trainchart/v1
 kind: Model
@@ -75,6 +75,34 @@ def test_no_builder_and_one_that_fails_have_exit_codes_and_hints(project: Path) 
     assert failed.returncode == 7
     assert "docker is there, but does not run" in failed.stderr
     assert list((project / "tmp").iterdir()) == []
+
+
+def test_an_image_is_pushed_named_in_the_spec_and_looked_at(project: Path) -> None:
+    make_docker(project / "bin")
+    spec = project / "models" / "tiny.yaml"
+    with serve_registry(project / "registry") as host:
+        spec.write_text(SPEC.replace("127.0.0.1:1", host))
+        pushed = tell(project, "push", "tiny", "--plain-http")
+        reference, *rest = pushed.splitlines()
+        assert reference.startswith(f"{host}/ml/tiny:in-")
+        assert rest[0] == "  pushed"
+        digest = rest[1].removeprefix("  digest ")
+        assert f'digest: "{digest}"' in spec.read_text()
+        assert rest[2] == "  models/tiny.yaml names it now; next: trainchart generate tiny"
+        assert "nothing was built" in tell(project, "push", "tiny", "--plain-http")
+        (project / "code" / "train.py").write_text("print(2)\n")
+        looked = tell(project, "inspect", "tiny", "--plain-http")
+    assert looked.startswith(f"{host}/ml/tiny@{digest}\n")
+    assert "  platforms linux/amd64\n" in looked
+    assert "  label     org.opencontainers.image.title=tiny\n" in looked
+    assert looked.endswith("  inputs    changed since: code; trainchart image push tiny builds it anew\n")
+
+
+def tell(project: Path, *arguments: str) -> str:
+    """Return what a command that succeeds prints as its result."""
+    done = subprocess.run([*COMMAND, *arguments], cwd=project, env=environment(project), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_ctrl_c_ends_the_builder_and_leaves_nothing(project: Path) -> None:

@@ -80,6 +80,8 @@ def test_an_installed_wheel_generates_checks_runs_and_packs(wheel: Path, tmp_pat
         return done.stdout + done.stderr
 
     trainchart("generate")
+    steps = trainchart("image", "build", "tiny", "--builder=docker", "--dry-run")
+    assert "--file=CONTEXT/training-images/tensorflow/Dockerfile" in steps
     assert "0 errors, 0 warnings" in trainchart("check", "charts/tiny")
     assert "trained with 0.25" in trainchart("run", "charts/tiny", "--set", "hyperparameters.rate=0.25")
     trainchart("package", "charts/tiny", "-d", "dist")

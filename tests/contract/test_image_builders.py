@@ -6,7 +6,9 @@ cluster builds.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -15,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from chart_servers import serve_registry
+from chart_servers import PASSWORD, USER, serve_registry
 from fake_docker import make_docker
 from trainchart.actions.generate import load_model, render_model
 from trainchart.actions.image import BuildTool, ImageRequest, PlannedImage, inspect_image, plan_image, push_image
 from trainchart.archive.lock import LOCK_FILE, parse_lock
-from trainchart.errors import ImageNotFound, VersionConflict
+from trainchart.errors import ImageNotFound, RepositoryUnauthorized, ToolError, VersionConflict
 from trainchart.images.builders import BUILDERS
 from trainchart.images.choices import BuilderName, TagChoice
 from trainchart.images.inputs import ContextFile
@@ -147,6 +149,20 @@ def test_what_is_not_there_is_said(bench: Bench) -> None:
         inspect_image(bench.plan(), bench.environment)
 
 
+@pytest.mark.parametrize("bench", [BuilderName.buildah], indirect=True)
+@pytest.mark.parametrize("kept", [".docker/config.json", "containers/auth.json"], ids=["docker", "podman"])
+def test_the_login_of_docker_or_podman_is_the_builders_and_ours(bench: Bench, kept: str, tmp_path: Path) -> None:
+    with serve_registry(tmp_path / "private", with_password=True) as host:
+        bench = dataclasses.replace(bench, registry=host)
+        bench.write_spec()
+        with pytest.raises(RepositoryUnauthorized):
+            push_image(bench.plan(), bench.tool(), update_spec=True)
+        auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        (tmp_path / kept).parent.mkdir()
+        (tmp_path / kept).write_text(json.dumps({"auths": {host: {"auth": auth}}}))
+        assert push_image(bench.plan(), bench.tool(), update_spec=True).is_new
+
+
 def test_the_context_is_gone_after_a_failure(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = bench.project / "scratch"
     scratch.mkdir()
@@ -156,7 +172,7 @@ def test_the_context_is_gone_after_a_failure(bench: Bench, monkeypatch: pytest.M
     image = dataclasses.replace(image, plan=dataclasses.replace(image.plan, files=broken))
     if bench.builder is BuilderName.docker:
         (bench.project / "fails").write_text("COPY failed: no source files were specified")
-    with pytest.raises(Exception, match="build ended with 1"):
+    with pytest.raises(ToolError, match="build ended with"):
         push_image(image, bench.tool(), update_spec=True)
     assert list(scratch.iterdir()) == []
     assert bench.spec.read_text() == SPEC.format(host=bench.registry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,7 +100,8 @@ def _find_kept_login(host: str, environment: Mapping[str, str]) -> Credentials |
     """Return the login that helm keeps for a registry, else docker, else podman."""
     helm = Path(environment.get("HELM_REGISTRY_CONFIG") or _helm_folder(environment) / "registry" / "config.json")
     docker = Path(environment.get("DOCKER_CONFIG") or _home(environment) / ".docker") / "config.json"
-    podman = Path(environment.get("XDG_RUNTIME_DIR") or "/run/containers/0") / "containers" / "auth.json"
+    run = environment.get("XDG_RUNTIME_DIR")
+    podman = Path(run, "containers", "auth.json") if run else Path(f"/run/containers/{os.getuid()}/auth.json")
     for kept in (helm, docker, Path(environment.get("REGISTRY_AUTH_FILE") or podman)):
         found = _find_registry_login(read_text(kept), host) if kept.is_file() else None
         if found is not None:

@@ -12,7 +12,9 @@ from trainchart.images.builders import Step
 
 _NOT_RUNNING = r"cannot connect to the docker daemon|cannot connect to podman|docker daemon socket|is the docker daemon"
 _DISK_FULL = r"no space left on device|disk quota exceeded"
-_NO_BUILDX = r"'buildx' is not a docker command|unknown command: docker buildx|buildx component is missing"
+_NO_BUILDX = (
+    r"'buildx' is not a docker command|unknown command: docker buildx|buildx component is missing|unknown flag: --load"
+)
 _DENIED = r"denied|unauthorized|authentication required|forbidden|\b40[13]\b"
 _UNREACHABLE = r"no such host|connection refused|i/o timeout|network is unreachable|dial tcp|tls handshake"
 _MISSING = r"manifest unknown|not found|does not exist|name unknown|no such image"

@@ -19,6 +19,7 @@ from trainchart.images.failures import explain_failure
             "docker is there, but does not run",
         ),
         ("docker build", "docker: 'buildx' is not a docker command.", ToolError, "docker has no buildx"),
+        ("docker build", "unknown flag: --load\n\nUsage:  docker [OPTIONS] COMMAND", ToolError, "docker has no buildx"),
         (
             "docker build",
             "ERROR: failed to solve: nobody/base:1: failed to resolve source metadata for docker.io/nobody/base:1: "
