@@ -37,6 +37,6 @@ def read_family(family: str) -> Mapping[str, str]:
     }
 
 
-def read_script_template(strategy: str) -> str:
-    """Return the training script that a new model of `strategy` starts with."""
-    return (_PACKAGE / "scaffold" / "scripts" / f"{strategy}.py.txt").read_text(encoding="utf-8")
+def read_script_template() -> str:
+    """Return the training script that a new model starts with."""
+    return (_PACKAGE / "scaffold" / "train.py.txt").read_text(encoding="utf-8")
