@@ -53,6 +53,6 @@ def read_package(name: str) -> Mapping[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(paths)}
 
 
-def read_script_template(strategy: str) -> str:
-    """Return the training script that a new model of `strategy` starts with."""
-    return (_PACKAGE / "scaffold" / "scripts" / f"{strategy}.py.txt").read_text(encoding="utf-8")
+def read_script_template() -> str:
+    """Return the training script that a new model starts with."""
+    return (_PACKAGE / "scaffold" / "train.py.txt").read_text(encoding="utf-8")

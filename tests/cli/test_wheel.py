@@ -44,7 +44,7 @@ def test_the_wheel_holds_what_the_program_reads_at_run_time(wheel: Path) -> None
         "trainchart/_resources/training-images/tensorflow/Dockerfile",
         "trainchart/_resources/chart-templates/training-job/.helmignore",
         "trainchart/plan/defaults.yaml",
-        "trainchart/scaffold/scripts/between-graph-sync.py.txt",
+        "trainchart/scaffold/train.py.txt",
         "trainchart/py.typed",
         "trainchart_runtime/contract.py",
         "trainchart_training/roles.py",

@@ -35,8 +35,8 @@ INSTEAD = {
     "helm install exp-7 charts/mnist --set hyperparameters.learningRate=0.1": (
         "helm template exp-7 charts/mnist --set hyperparameters.learningRate=0.1"
     ),
-    "helm install exp-1 charts/first --set hyperparameters.epochs=20": (
-        "helm template exp-1 charts/first --set hyperparameters.epochs=20"
+    "helm install exp-1 charts/first --set hyperparameters.maxSteps=2000": (
+        "helm template exp-1 charts/first --set hyperparameters.maxSteps=2000"
     ),
     "trainchart package charts/mnist -d dist && helm install exp-7 dist/mnist-0.1.0.tgz": (
         "trainchart package charts/mnist -d dist && helm template exp-7 dist/mnist-0.1.0.tgz"

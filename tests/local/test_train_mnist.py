@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
 ACCURACY = 0.95
 """On held-out digits; the worst of three seeds must reach it."""
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(240)]
-
-
-def train(folder: Path, *arguments: str) -> dict[str, Any]:
-    """Run the checked-in chart to its end and return the result that trainchart prints."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "trainchart", "run", str(ROOT / "charts" / "mnist")),
-            *("--code", str(ROOT / "examples" / "mnist"), "--quiet", "--format", "json", *arguments),
-        ],
-        cwd=folder,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+Train = Callable[..., dict[str, Any]]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_digits_are_learned_whatever_the_seed(tmp_path: Path, seed: int) -> None:
-    result = train(tmp_path, "--set", f"hyperparameters.seed={seed}")
+def test_digits_are_learned_whatever_the_seed(train_chart: Train, tmp_path: Path, seed: int) -> None:
+    result = train_chart("mnist", "mnist", "--set", f"hyperparameters.seed={seed}")
     assert result["verdict"] == "Succeeded"
     assert result["step"] == 1000
     assert result["metrics"]["evaluator-0"]["accuracy"] >= ACCURACY
@@ -49,9 +29,9 @@ def test_digits_are_learned_whatever_the_seed(tmp_path: Path, seed: int) -> None
     )
 
 
-def test_a_training_survives_the_death_of_a_worker_the_ps_and_the_chief(tmp_path: Path) -> None:
-    result = train(
-        tmp_path,
+def test_a_training_survives_the_death_of_a_worker_the_ps_and_the_chief(train_chart: Train) -> None:
+    result = train_chart(
+        *("mnist", "mnist"),
         *("--set", "hyperparameters.maxSteps=6000", "--set", "hyperparameters.checkpointSteps=100"),
         *("--kill", "worker-1@12s", "--kill", "ps-0@18s", "--kill", "chief-0@26s"),
     )

@@ -251,6 +251,104 @@ def test_clipping_bounds_the_step(trainer: Trainer) -> None:
     assert moved == pytest.approx(0.001, rel=0.01)
 
 
+def test_averages_of_the_weights_are_measured_and_exported(trainer: Trainer) -> None:
+    import keras
+    import tensorflow as tf
+
+    def average_weights(settings: Settings) -> Any:
+        return keras.optimizers.SGD(0.05, use_ema=True, ema_momentum=0.9)
+
+    class Watch(Weights):
+        def begin(self, model: Any, step: int) -> None:
+            self.trained = model
+
+    weights = Watch()
+    training = replace(TRAINING, optimizer=average_weights, hooks=[weights], metrics=list)
+    assert trainer.run(training, max_steps=20) == 0
+    served = tf.saved_model.load(str(trainer.folder / "saved_model")).signatures["serving_default"]
+    inputs = tf.ones((1, 4))
+    exported = float(served(inputs=inputs)["outputs"][0, 0])
+    assert exported != pytest.approx(float(weights.trained(inputs)[0, 0]), rel=1e-4)
+    weights.trained.set_weights(weights.last)
+    assert exported == pytest.approx(float(weights.trained(inputs)[0, 0]), rel=1e-5)
+    # An evaluator, which sees nothing but checkpoints, measures the same.
+    measured = trainer.progress()["metrics"]["test_loss"]
+    (trainer.folder / "evaluations.json").unlink()
+    from trainchart_training.evaluation import evaluate
+
+    place = replace(trainer.place, task_type="evaluator")
+    assert evaluate(training, Settings(max_steps=20), place) == 0
+    evaluations = json.loads((trainer.folder / "evaluations.json").read_text())
+    assert evaluations["20"]["loss"] == pytest.approx(measured, abs=1e-4)
+    # Before the first step there is nothing to average: the weights themselves count.
+    assert 0 < evaluations["0"]["loss"] < 100 * measured + 10
+
+
+def test_a_scale_that_is_too_large_skips_steps_until_it_fits(trainer: Trainer) -> None:
+    import keras
+
+    scales: list[Any] = []
+
+    def scale_the_loss(settings: Settings) -> Any:
+        # The greatest power of two in float32: gradients beyond 2 overflow.
+        optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.01), initial_scale=2.0**127)
+        scales.append(optimizer)
+        return optimizer
+
+    assert trainer.run(replace(TRAINING, optimizer=scale_the_loss), max_steps=200, clip_norm=10.0) == 0
+    # The first was made to look at the examples.
+    assert 0 < float(scales[1].dynamic_scale.numpy()) < 2.0**127
+    assert trainer.progress()["metrics"]["test_loss"] < 1.5
+
+
+def square_by_hand(model: Any, features: Any, targets: Any) -> tuple[Any, Any]:
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((targets - model(features, training=True)) ** 2)
+    return loss, tape.gradient(loss, [item.value for item in model.trainable_variables])
+
+
+def test_a_step_of_the_programs_own_does_what_the_librarys_does(tmp_path: Path) -> None:
+    def train_in(name: str, **parts: Any) -> Any:
+        (tmp_path / name).mkdir()
+        weights = Weights()
+        assert Trainer(tmp_path / name).run(replace(TRAINING, hooks=[weights], **parts), max_steps=20) == 0
+        return weights.last
+
+    own, plain = train_in("own", step=square_by_hand), train_in("plain")
+    assert all(mine == pytest.approx(theirs, abs=1e-6) for mine, theirs in zip(own, plain, strict=True))
+
+
+def test_histograms_show_weights_and_gradients(trainer: Trainer, tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    trainer.place = replace(trainer.place, log_dir=str(tmp_path / "logs"))
+    assert trainer.run(max_steps=40, histogram_steps=15) == 0
+    (events,) = (tmp_path / "logs" / "worker").glob("events.*")
+    found: dict[tuple[int, str], Any] = {}
+    for record in tf.data.TFRecordDataset(str(events)):
+        event = tf.compat.v1.Event.FromString(record.numpy())
+        for value in event.summary.value:
+            if value.metadata.plugin_data.plugin_name == "histograms":
+                found[event.step, value.tag] = tf.make_ndarray(value.tensor)
+    assert {step for step, _ in found} == {15, 30}
+    assert {name.split("/")[0] for _, name in found} == {"weights", "gradients"}
+    kernel = next(shown for (_, name), shown in found.items() if name.startswith("gradients/") and "kernel" in name)
+    assert kernel.shape == (30, 3)
+    assert kernel[:, 2].sum() in (4 * 8, 8)
+    assert kernel[0, 0] < kernel[-1, 1]
+
+
+def test_where_every_variable_lies_is_told(trainer: Trainer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "trainchart_training")
+    assert trainer.run(max_steps=20, log_device_placement=True) == 0
+    placed = [record.getMessage() for record in caplog.records if record.getMessage().startswith("placed ")]
+    assert any("/kernel on /job:localhost/replica:0/task:0/device:CPU:0" in line for line in placed)
+    # Four weights, Adam's two averages of each, its iterations and rate, and the step.
+    assert len(placed) == 4 + 8 + 2 + 1
+
+
 def fail(*_arguments: Any) -> Any:
     raise KeyError("no such column")
 
@@ -275,16 +373,15 @@ def clip_by_itself(settings: Settings) -> Any:
     return keras.optimizers.SGD(0.1, clipnorm=1.0)
 
 
-def average_weights(settings: Settings) -> Any:
+def overwrite_weights(settings: Settings) -> Any:
     import keras
 
-    return keras.optimizers.SGD(0.1, use_ema=True)
+    return keras.optimizers.SGD(0.1, use_ema=True, ema_overwrite_frequency=5)
 
 
-def scale_the_loss(settings: Settings) -> Any:
-    import keras
-
-    return keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
+    loss, gradients = square_by_hand(model, features, targets)
+    return loss, gradients[:1]
 
 
 @pytest.mark.parametrize(
@@ -297,8 +394,9 @@ def scale_the_loss(settings: Settings) -> Any:
         ("examples", read_wider, r"model and examples do not fit together: .*features float32 \[2, 8\]"),
         ("loss", fail, "model and examples do not fit together: KeyError"),
         ("optimizer", clip_by_itself, "the program's optimizer clips gradients itself"),
-        ("optimizer", average_weights, "the program's optimizer keeps moving averages"),
-        ("optimizer", scale_the_loss, "the program's optimizer scales the loss"),
+        ("optimizer", overwrite_weights, "the program's optimizer overwrites the weights with their moving averages"),
+        ("step", fail, "model and examples do not fit together: KeyError"),
+        ("step", return_one_gradient, "the program's step returned 1 gradients for 4 trainable variables"),
     ],
 )
 def test_a_wrong_program_is_told_what_is_wrong_before_anything_is_saved(

@@ -30,6 +30,8 @@ hyperparameters:
   maxSteps: {{type: integer, default: 400}}
   checkpointSteps: {{type: integer, default: 50}}
   logSteps: {{type: integer, default: 50}}
+  histogramSteps: {{type: integer, default: 200}}
+  logDevicePlacement: {{type: boolean, default: false}}
   backupWorkers: {{type: integer, default: {backups}}}
 """
 
@@ -137,7 +139,9 @@ def test_strategies_with_ps_survive_the_loss_of_a_worker_the_ps_and_the_leader(
     # One of three synchronous workers is a backup, that a step does not wait for.
     backups = 1 if strategy == "between-graph-sync" else 0
     kill = f"worker-1:50:KILL,ps-0:150:KILL,{leader}:300:{signal}"
-    run.train(strategy, roles, kill=kill, backups=backups)
+    # Once is enough: TensorFlow writes a line for every operation.
+    options = ("--set", "hyperparameters.logDevicePlacement=true") if strategy == "in-graph" else ()
+    run.train(strategy, roles, *options, kill=kill, backups=backups)
     assert run.result["verdict"] == "Succeeded"
     assert run.result["step"] >= 400
     measured = run.result["metrics"].get("evaluator-0") or run.result["metrics"][leader]
@@ -155,3 +159,5 @@ def test_strategies_with_ps_survive_the_loss_of_a_worker_the_ps_and_the_leader(
         assert "joined the training" in run.log("worker-1")
         assert re.search(r"step \d+/400 .* examples/s here", run.log("worker-1"))
     assert (run.checkpoints / "saved_model" / "saved_model.pb").is_file()
+    assert bool(options) is bool(re.search(r"placed \S+/kernel on /job:ps/", run.log(leader)))
+    assert any(b"gradients/" in events.read_bytes() for events in run.checkpoints.glob("logs/*/events.*"))

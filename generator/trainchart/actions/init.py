@@ -66,7 +66,7 @@ def init_model(request: InitRequest) -> NewFiles:
     program: tuple[str, ...]
     if request.script is None:
         strategy = request.strategy or "single"
-        text, folder = read_script_template(strategy), CODE / request.name
+        text, folder = read_script_template(), CODE / request.name
         facts = read_script(text, SCRIPT)
         files[folder / SCRIPT] = text.encode()
         code_path, program = folder.as_posix(), ("python", SCRIPT)

@@ -31,8 +31,13 @@ class Flag:
     """A flag that takes one value."""
 
     option: str
-    """As typed on the command line: --learning_rate."""
+    """As typed on the command line: --learning_rate. A plain name where the program reads it from its environment."""
     hyperparameter: Hyperparameter
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether the command has to hold it."""
+        return self.option.startswith("-")
 
     @property
     def name(self) -> str:

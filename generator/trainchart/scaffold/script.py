@@ -15,6 +15,7 @@ from trainchart.scaffold.absl_flags import find_absl
 from trainchart.scaffold.argparse_flags import find_argparse
 from trainchart.scaffold.click_flags import find_click
 from trainchart.scaffold.flag import Declaration, Flag, NotReadableError, to_camel_case
+from trainchart.scaffold.library_settings import find_settings
 from trainchart.scaffold.python_literal import read_constants
 from trainchart_runtime import contract
 
@@ -77,6 +78,7 @@ def read_script(text: str, file: str) -> ScriptFacts:
         *find_argparse(tree, constants, PurePosixPath(file).name),
         *find_absl(tree, constants),
         *find_click(tree, constants),
+        *find_settings(tree, constants),
     ]
     names = {to_camel_case(declaration.option) for declaration in found if declaration.option.startswith("-")}
     is_classic = names >= _HOSTS

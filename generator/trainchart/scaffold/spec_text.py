@@ -71,7 +71,7 @@ def _code(model: NewModel) -> Iterator[str]:
 def _flags(facts: ScriptFacts) -> Iterator[str]:
     for option, variable in facts.references.items():
         yield f"{option}=$({variable})"
-    for flag in facts.flags:
+    for flag in filter(lambda flag: flag.is_argument, facts.flags):
         yield f"{flag.option}=$({hyperparameter_variable(flag.name)})"
 
 

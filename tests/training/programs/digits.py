@@ -45,7 +45,8 @@ def read_examples(split, shard, settings):
 
 
 def build_optimizer(settings):
-    return keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(settings.learning_rate, settings.max_steps))
+    rate = keras.optimizers.schedules.CosineDecay(settings.learning_rate, settings.max_steps)
+    return keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(rate, use_ema=True, ema_momentum=0.9))
 
 
 class Killer(Hook):

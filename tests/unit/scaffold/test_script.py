@@ -90,6 +90,21 @@ def test_click_and_typer(text: str, expected: dict[str, Any]) -> None:
     assert hyperparameters(text) == expected
 
 
+def test_hyperparameters_of_the_training_library_need_no_flag() -> None:
+    text = (
+        "STEPS = 10\n@dataclass(frozen=True)\nclass Settings(Hyperparameters):\n"
+        '    """What may vary."""\n    learning_rate: float = 0.01\n    """Step size."""\n    max_steps: int = STEPS\n'
+        '    augment: bool = True\n    loss: str = "mse"\nclass Other:\n    size: int = 1\n'
+    )
+    assert hyperparameters(text) == {
+        "learningRate": {"type": "number", "default": 0.01, "description": "Step size."},
+        "maxSteps": {"type": "integer", "default": 10},
+        "augment": {"type": "boolean", "default": True},
+        "loss": {"type": "string", "default": "mse"},
+    }
+    assert not any(flag.is_argument for flag in read(text).flags)
+
+
 UNREADABLE = [
     ('parser.add_argument("--seed", type=int)', "it has no default"),
     ('parser.add_argument("--verbose", action="store_true")', "it is a switch"),
@@ -112,6 +127,9 @@ UNREADABLE = [
     ('flags.DEFINE_list("sizes", [], "")', "DEFINE_list is not read"),
     ('@click.option("--fast", is_flag=True)\ndef f(fast): ...', "it is a switch"),
     ("@app.command()\ndef f(fast: bool = False): ...", "it is a switch"),
+    ("class S(t.Hyperparameters):\n    sizes: list[int] = [1]", "its type is not float, int, str or bool"),
+    ("class S(Hyperparameters):\n    size: int", "it has no default"),
+    ("class S(Hyperparameters):\n    size: int = field(default=3)", "it is computed when the script runs"),
 ]
 
 

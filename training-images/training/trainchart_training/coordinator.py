@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +17,7 @@ import tensorflow as tf
 from trainchart_training.batches import WHOLE, build_batches
 from trainchart_training.definition import Training
 from trainchart_training.hyperparameters import Hyperparameters
-from trainchart_training.state import TrainingState, create_state
+from trainchart_training.state import TrainingState, create_state, find_device
 from trainchart_training.step import build_steps
 from trainchart_training.stop import StopRequest
 
@@ -75,6 +76,9 @@ class CoordinatorRunner:
 
     def collect(self) -> None:
         """Nothing to do: the state's variables are those on the ps."""
+
+    def devices(self) -> Sequence[str]:
+        return [find_device(variable) for variable in self.state.saved_variables]
 
     def agree(self, is_wanted: bool) -> bool:
         return is_wanted

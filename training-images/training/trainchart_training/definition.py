@@ -54,6 +54,10 @@ class Training:
     metrics: Callable[[], Sequence[Any]] = tuple
     """() → Keras metrics, measured on the test examples."""
     hyperparameters: type[Hyperparameters] = Hyperparameters
+    step: Callable[[Any, Any, Any], tuple[Any, Sequence[Any]]] | None = None
+    """(model, features, targets) → loss, gradients of model.trainable_variables: what a step computes, your own way.
+
+    Without it, the gradients of `loss`. Applying them stays the strategy's part."""
     augment: Callable[[Any, Any], tuple[Any, Any]] | None = None
     """(features, targets) of a training batch → the batch to train on."""
     serve: Callable[[Any, Any], Mapping[str, Any]] | None = None

@@ -22,7 +22,7 @@ from trainchart_training.failures import describe_error
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import Place
 from trainchart_training.progress import write_progress
-from trainchart_training.state import create_state
+from trainchart_training.state import create_state, take_averages
 from trainchart_training.summary import open_summaries, write_scalars
 
 log = logging.getLogger(__name__)
@@ -124,6 +124,7 @@ class Evaluator:
                     raise
                 log.warning("the checkpoint of step %d is gone before its turn: %s", step, error)
                 return
+            take_averages(self._state)
             self._done[step] = self._measure()
             self._book.add(step, self._done[step])
             log.info("step %d  %s", step, describe_metrics(self._done[step]))

@@ -17,7 +17,7 @@ from trainchart_training.definition import Shard, Training
 from trainchart_training.errors import SettingsError
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import BETWEEN_GRAPH_SYNC, CHIEF, IN_GRAPH, PS, WORKER, Place
-from trainchart_training.state import TrainingState, create_state
+from trainchart_training.state import TrainingState, create_state, unwrap
 from trainchart_training.step import build_gradients, clip
 
 v1 = tf.compat.v1
@@ -74,7 +74,7 @@ def build_graph(training: Training, settings: Hyperparameters, place: Place) -> 
         sync = _make_synchronous(optimizer, settings, place)
         pairs = list(zip(_mean(gradients), (item.value for item in state.model.trainable_variables), strict=True))
         apply = (sync or optimizer).apply_gradients(pairs, state.step)
-        variables = [*map(_unwrap, state.saved_variables)]
+        variables = [*map(unwrap, state.saved_variables)]
         with tf.device(me):
             is_alive = tf.reduce_all([item.is_initialized() for item in (*variables, is_ready)])
             loss = tf.add_n(losses) / len(losses)
@@ -94,12 +94,12 @@ def build_graph(training: Training, settings: Hyperparameters, place: Place) -> 
     )
 
 
-def session_config(place: Place) -> Any:
+def session_config(place: Place, settings: Hyperparameters) -> Any:
     """Return the session's configuration: a worker between graphs sees the ps and itself.
 
     So one that is away does not hold up the others. In-graph, the chief needs them all.
     """
-    config = v1.ConfigProto()
+    config = v1.ConfigProto(log_device_placement=settings.log_device_placement)
     # Functions of a graph may touch variables of other processes.
     config.experimental.share_cluster_devices_in_session = True
     if place.strategy != IN_GRAPH:
@@ -134,7 +134,7 @@ class _KerasOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
         state = self._state
 
         def apply(*gradients: Any) -> Any:
-            state.optimizer.apply(clip(gradients, self._clip_norm), state.model.trainable_variables)
+            state.optimizer.apply(clip(gradients, self._clip_norm, state.optimizer), state.model.trainable_variables)
             return global_step.assign_add(1, read_value=True)
 
         # A function, because Keras relies on its statements being run in order.
@@ -162,8 +162,3 @@ def _mean(gradients: Sequence[Sequence[Any]]) -> list[Any]:
     return [
         tf.add_n([tf.convert_to_tensor(part) for part in parts]) / len(parts) for parts in zip(*gradients, strict=True)
     ]
-
-
-def _unwrap(variable: Any) -> Any:
-    """Return TensorFlow's variable, of which Keras' is a wrapper."""
-    return variable if isinstance(variable, tf.Variable) else variable.value

@@ -35,6 +35,10 @@ class Hyperparameters:
     """Steps between two checkpoints."""
     log_steps: int = _at_least(1, 50)
     """Steps between two lines of the log and points of TensorBoard's curves."""
+    histogram_steps: int = _at_least(0, 0)
+    """Steps between two histograms of all weights and of the gradients of one batch; 0 writes none."""
+    log_device_placement: bool = False
+    """Say where every variable lies, and let TensorFlow say where every operation runs."""
     steps_per_call: int = _at_least(1, 10)
     """Steps between two looks at whether the training shall stop; more of them cost a little less."""
     keep_checkpoints: int = _at_least(1, 20)

@@ -18,11 +18,12 @@ from trainchart_training.definition import Training
 from trainchart_training.errors import EXIT_PEER_LOST, TrainingError
 from trainchart_training.evaluation import EvaluationBook, Measure, describe_metrics
 from trainchart_training.export import export_model
+from trainchart_training.histograms import Histograms
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import Place
 from trainchart_training.progress import write_progress
 from trainchart_training.runner import Runner
-from trainchart_training.state import TrainingState, create_state
+from trainchart_training.state import TrainingState, copy_result, create_state
 from trainchart_training.stop import StopRequest
 from trainchart_training.summary import open_summaries, write_scalars
 
@@ -42,8 +43,9 @@ class Leader:
         self._stop = stop
         self._checkpoints = Checkpoints(place.checkpoints_dir, settings.keep_checkpoints)
         self._book = EvaluationBook(place.checkpoints_dir)
-        self._copy: Any = None
+        self._copy: TrainingState | None = None
         self._measure: Measure | None = None
+        self._histograms: Histograms | None = None
         self._metrics: dict[str, float] = {}
         self._summaries = open_summaries(place.log_dir if place.is_leader else "", place.task_type)
         self._saved_step = -1
@@ -56,6 +58,7 @@ class Leader:
         # At both ends all agree once more, so that nobody leaves before worker 0 is done: it would lose a peer.
         while runner.step < last_step and not runner.is_stopping and not is_early:
             self._run_some()
+            self._write_histograms()
             if runner.step // every > self._saved_step // every and runner.step < last_step:
                 self._save()
                 is_early = runner.agree(self._place.is_leader and self._is_stalled())
@@ -78,6 +81,8 @@ class Leader:
             log.info("joined the training at step %d: its variables are still there", step)
         elif restored is not None:
             log.info("restored step %d from %s", step, self._checkpoints.path(restored))
+        if self._settings.log_device_placement and self._place.is_leader:
+            self._log_devices()
         self._saved_step = -1 if restored is None else restored
         if restored is None:
             # At once, so that a folder nobody can write to is found now and not after the first hundreds of steps.
@@ -86,11 +91,16 @@ class Leader:
             for hook in self._training.hooks:
                 hook.begin(self._runner.state.model, step)
 
+    def _log_devices(self) -> None:
+        names = [*(item.name for item in self._runner.state.shapes), "step"]
+        for name, device in zip(names, self._runner.devices(), strict=True):
+            log.info("placed %s on %s", name, device)
+
     def _run_some(self) -> None:
         """Run to the next multiple of log_steps or checkpoint_steps, then report."""
         step = self._runner.step
-        pauses = (self._settings.log_steps, self._settings.checkpoint_steps)
-        target = min(self._settings.max_steps, *((step // every + 1) * every for every in pauses))
+        pauses = (self._settings.log_steps, self._settings.checkpoint_steps, self._settings.histogram_steps)
+        target = min(self._settings.max_steps, *((step // every + 1) * every for every in pauses if every))
         started = time.monotonic()
         loss = self._runner.run(target - step)
         steps = self._runner.step - step
@@ -113,6 +123,14 @@ class Leader:
         write_scalars(self._summaries, step, values)
         for hook in self._training.hooks:
             hook.logged(step, values)
+
+    def _write_histograms(self) -> None:
+        every = self._settings.histogram_steps
+        if not every or self._runner.step % every or not self._place.is_leader:
+            return
+        self._histograms = self._histograms or Histograms(self._training, self._settings)
+        self._runner.collect()
+        self._histograms.write(self._summaries, self._runner.step, self._runner.state)
 
     def _save(self) -> None:
         if not self._place.is_leader:
@@ -160,7 +178,7 @@ class Leader:
         self._save()
         self._checkpoints.mark_ending(self._saved_step, EARLY if is_early else LAST)
         for hook in self._training.hooks:
-            hook.end(self._copy, step)
+            hook.end(self._copy_model(), step)
 
     def _evaluate(self) -> None:
         """Measure the state as it is, unless the book has it already."""
@@ -179,11 +197,11 @@ class Leader:
         write_progress(self._place.progress_file, step, 0.0, self._metrics)
 
     def _copy_model(self) -> Any:
-        """Return the model with the weights as they are now, in variables of this process, where it can be exported."""
+        """Return the model as it is now, in variables of this process: what is measured and exported."""
         if self._copy is None:
-            self._copy = create_state(self._training, self._settings).model
-        self._copy.set_weights(self._runner.state.model.get_weights())
-        return self._copy
+            self._copy = create_state(self._training, self._settings)
+        copy_result(self._runner.state, self._copy)
+        return self._copy.model
 
 
 def _check_weights(state: TrainingState, step: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +17,7 @@ from trainchart_training.definition import Shard, Training
 from trainchart_training.errors import PeerLost
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import MIRRORED, MULTI_WORKER_MIRRORED, Place
-from trainchart_training.state import TrainingState, create_state
+from trainchart_training.state import TrainingState, create_state, find_device
 from trainchart_training.step import build_steps
 from trainchart_training.stop import StopRequest
 
@@ -96,6 +97,9 @@ class ReplicaRunner:
 
     def collect(self) -> None:
         """Nothing to do: the state is here."""
+
+    def devices(self) -> Sequence[str]:
+        return [find_device(variable) for variable in self.state.saved_variables]
 
     def agree(self, is_wanted: bool) -> bool:
         return self._total(int(is_wanted)) > 0 if self._is_many else is_wanted

@@ -103,6 +103,7 @@ def _play(training: Training, settings: Hyperparameters, place: Place) -> int:
     # Below ERROR there is nothing but remarks about "retracing" and deprecation.
     tf.get_logger().setLevel(logging.ERROR)
     tf.get_logger().propagate = False
+    tf.debugging.set_log_device_placement(settings.log_device_placement)
     if place.task_type == EVALUATOR:
         from trainchart_training.evaluation import evaluate
 

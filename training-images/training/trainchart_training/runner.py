@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from trainchart_training.state import TrainingState
@@ -33,6 +34,9 @@ class Runner(Protocol):
 
     def collect(self) -> None:
         """Bring `state` up to date."""
+
+    def devices(self) -> Sequence[str]:
+        """Return where each of the state's saved variables lies while it is trained."""
 
     def agree(self, is_wanted: bool) -> bool:
         """Return whether any process that acts together with this one wants it; all must call this alike."""

@@ -21,7 +21,7 @@ from trainchart_training.graph import TrainingGraph, build_graph, session_config
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import BETWEEN_GRAPH_SYNC, IN_GRAPH, Place
 from trainchart_training.progress import write_progress
-from trainchart_training.state import create_state
+from trainchart_training.state import create_state, find_device
 from trainchart_training.stop import StopRequest
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class GraphRunner:
         self.examples_per_step = settings.batch_size * _batches_per_step(settings, place)
         self._stop = stop
         self._graph = build_graph(training, settings, place)
-        self._session = open_session(place, self._graph)
+        self._session = open_session(place, settings, self._graph)
         # Returns when all that hold a part of the graph have answered.
         self._session.run(self._graph.is_alive)
         # Steps run in a thread, so that signals reach the main one while a step waits for another worker.
@@ -88,6 +88,9 @@ class GraphRunner:
             variable.assign(value)
         self._step = int(self.state.step.numpy())
 
+    def devices(self) -> Sequence[str]:
+        return [find_device(variable) for variable in self._graph.variables]
+
     def agree(self, is_wanted: bool) -> bool:
         return is_wanted
 
@@ -111,7 +114,7 @@ class GraphRunner:
 def follow(training: Training, settings: Hyperparameters, place: Place) -> int:
     """Compute gradients beside the leader until the training has reached its last step; return 0."""
     graph = build_graph(training, settings, place)
-    session = open_session(place, graph)
+    session = open_session(place, settings, graph)
     log.info("waiting for the leader")
     while not is_ready(session, graph):
         time.sleep(_POLL_SECONDS)
@@ -134,10 +137,10 @@ def follow(training: Training, settings: Hyperparameters, place: Place) -> int:
     return 0
 
 
-def open_session(place: Place, graph: TrainingGraph) -> Any:
+def open_session(place: Place, settings: Hyperparameters, graph: TrainingGraph) -> Any:
     """Start this process's server, which others may reach, and return a session on it."""
     cluster = tf.train.ClusterSpec(place.cluster)
-    config = session_config(place)
+    config = session_config(place, settings)
     server = v1.train.Server(cluster, job_name=place.task_type, task_index=place.task_index, config=config)
     log.info("listening at %s, waiting for the others", server.target)
     session = v1.Session(server.target, graph=graph.graph, config=config)

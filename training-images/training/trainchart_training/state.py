@@ -65,14 +65,47 @@ def create_state(training: Training, settings: Hyperparameters, has_replicas: bo
     )
 
 
+def find_device(variable: Any) -> str:
+    """Return the device of a variable, or all where every replica has a copy of it."""
+    inner = unwrap(variable)
+    return ", ".join(copy.device for copy in getattr(inner, "values", (inner,)))
+
+
+def unwrap(variable: Any) -> Any:
+    """Return TensorFlow's variable, of which Keras' is a wrapper."""
+    return variable if isinstance(variable, tf.Variable) else variable.value
+
+
+def take_averages(state: TrainingState) -> None:
+    """Replace the weights by the moving averages that the optimizer keeps of them, where it does (use_ema=True)."""
+    if int(state.optimizer.iterations.numpy()):
+        state.optimizer.finalize_variable_values(state.model.trainable_variables)
+
+
+def copy_result(source: TrainingState, copy: TrainingState) -> None:
+    """Set the model of `copy`, in this process, to what is measured and exported of `source`."""
+    copy.model.set_weights(source.model.get_weights())
+    if _inner(source.optimizer).use_ema:
+        for mine, theirs in zip(copy.optimizer.variables, source.optimizer.variables, strict=True):
+            mine.assign(theirs.numpy())
+        take_averages(copy)
+
+
+def _inner(optimizer: Any) -> Any:
+    """Return the optimizer itself, where another one scales the loss for it."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
 def _check_optimizer(optimizer: Any) -> None:
     """Refuse what would mean something else under every strategy."""
+    optimizer = _inner(optimizer)
     if any(getattr(optimizer, name, None) for name in ("clipnorm", "clipvalue", "global_clipnorm")):
         raise TrainingError(
             "the program's optimizer clips gradients itself, replica by replica and before they are averaged:"
             " use the hyperparameter clipNorm instead"
         )
-    if getattr(optimizer, "use_ema", False):
-        raise TrainingError("the program's optimizer keeps moving averages of the weights, which is not supported")
-    if getattr(optimizer, "loss_scale_factor", None) or hasattr(optimizer, "inner_optimizer"):
-        raise TrainingError("the program's optimizer scales the loss, which is not supported: use mixed_bfloat16")
+    if getattr(optimizer, "ema_overwrite_frequency", None):
+        raise TrainingError(
+            "the program's optimizer overwrites the weights with their moving averages while it trains:"
+            " leave ema_overwrite_frequency out, and evaluation and export use the averages"
+        )

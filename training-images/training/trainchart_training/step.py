@@ -13,27 +13,51 @@ from trainchart_training.state import TrainingState
 
 
 def build_gradients(training: Training, state: TrainingState) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
-    """Return the function (features, targets) → (loss, gradients of the trainable variables)."""
-    model = state.model
+    """Return the function (features, targets) → (loss, gradients of the trainable variables).
 
-    def compute(features: Any, targets: Any) -> tuple[Any, list[Any]]:
+    The gradients are those of the loss times loss_scale(): the optimizer takes that out again.
+    """
+    model, optimizer, own_step = state.model, state.optimizer, training.step
+    if own_step and scales_loss(optimizer):
+        raise TrainingError("the program's step computes gradients itself, so its optimizer cannot scale the loss")
+
+    def differentiate(_model: Any, features: Any, targets: Any) -> tuple[Any, Sequence[Any]]:
         with tf.GradientTape() as tape:
             outputs = model(features, training=True)
             loss = tf.cast(tf.reduce_mean(training.loss(targets, outputs)), tf.float32)
             # Regularisers, and whatever layers add.
             loss = tf.add_n([loss, *(tf.cast(extra, tf.float32) for extra in model.losses)])
-        gradients = tape.gradient(loss, [item.value for item in model.trainable_variables])
+            scaled = optimizer.scale_loss(loss)
+        return loss, tape.gradient(scaled, [item.value for item in model.trainable_variables])
+
+    def compute(features: Any, targets: Any) -> tuple[Any, list[Any]]:
+        loss, gradients = (own_step or differentiate)(model, features, targets)
+        if len(gradients) != len(model.trainable_variables):
+            raise TrainingError(
+                f"the program's step returned {len(gradients)} gradients for"
+                f" {len(model.trainable_variables)} trainable variables of the model"
+            )
         for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
             if gradient is None:
                 raise TrainingError(f"the loss does not depend on the weights {variable.path}: leave them out")
-        return loss, gradients
+        return tf.cast(loss, tf.float32), list(gradients)
 
     return compute
 
 
-def clip(gradients: Sequence[Any], norm: float) -> list[Any]:
-    """Return `gradients` with a norm of at most `norm` over all of them; 0 changes nothing."""
-    return list(tf.clip_by_global_norm(gradients, norm)[0]) if norm else list(gradients)
+def scales_loss(optimizer: Any) -> bool:
+    """Say whether `optimizer` is a LossScaleOptimizer, which skips a step whose gradients are not finite."""
+    return hasattr(optimizer, "inner_optimizer")
+
+
+def loss_scale(optimizer: Any) -> Any:
+    """Return the factor that gradients are greater by than they should be, so that float16 can hold small ones."""
+    return optimizer.scale_loss(1.0)
+
+
+def clip(gradients: Sequence[Any], norm: float, optimizer: Any) -> list[Any]:
+    """Return `gradients` with a norm, the loss's scale apart, of at most `norm` over all of them; 0 changes nothing."""
+    return list(tf.clip_by_global_norm(gradients, norm * loss_scale(optimizer))[0]) if norm else list(gradients)
 
 
 def build_steps(training: Training, strategy: Any, state: TrainingState, clip_norm: float) -> Any:
@@ -56,10 +80,11 @@ def _build_replica_step(training: Training, state: TrainingState, clip_norm: flo
         loss, gradients = compute(features, targets)
         context = tf.distribute.get_replica_context()
         replicas = context.num_replicas_in_sync
-        if clip_norm and replicas > 1:
-            # What is clipped is the mean, so that a number of replicas does not change what the norm means.
+        if replicas > 1 and (clip_norm or scales_loss(state.optimizer)):
+            # What is clipped is the mean, so that a number of replicas does not change what the norm means; and all
+            # replicas have to see alike whether a scale was too large.
             gradients = context.all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
-        gradients = clip(gradients, clip_norm)
+        gradients = clip(gradients, clip_norm, state.optimizer)
         # Keras applies the sum over all replicas.
         shares = gradients if replicas == 1 else [_divide(gradient, replicas) for gradient in gradients]
         state.optimizer.apply(shares, state.model.trainable_variables)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
+
+_BUCKETS = 30
 
 
 def open_summaries(log_dir: str, name: str) -> Any:
@@ -24,4 +28,16 @@ def write_scalars(writer: Any, step: int, values: Mapping[str, float]) -> None:
     with writer.as_default(step=step):
         for name, value in values.items():
             tf.summary.write(name, tf.constant(value, tf.float32), metadata=metadata)
+    writer.flush()
+
+
+def write_histograms(writer: Any, step: int, values: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Add one histogram to every name in `values`; numbers that are not finite are left out."""
+    plugin = tf.compat.v1.SummaryMetadata.PluginData(plugin_name="histograms")
+    metadata = tf.compat.v1.SummaryMetadata(plugin_data=plugin, data_class=2)  # DATA_CLASS_TENSOR
+    with writer.as_default(step=step):
+        for name, value in values.items():
+            counts, edges = np.histogram(value[np.isfinite(value)].astype(np.float64), _BUCKETS)
+            # Rows of left edge, right edge and count.
+            tf.summary.write(name, tf.constant(np.stack([edges[:-1], edges[1:], counts], axis=1)), metadata=metadata)
     writer.flush()

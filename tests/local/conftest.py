@@ -1,0 +1,37 @@
+"""What tests of the examples share: train a checked-in chart as local processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def train_chart(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Return the function that runs charts/<name> with an example's code and returns the result trainchart prints."""
+
+    def train(name: str, code: str, *arguments: str) -> dict[str, Any]:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "trainchart", "run", str(ROOT / "charts" / name)),
+                *("--code", str(ROOT / "examples" / code), "--quiet", "--format", "json", *arguments),
+            ],
+            cwd=tmp_path,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+
+    return train
