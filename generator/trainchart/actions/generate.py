@@ -82,7 +82,7 @@ def read_defaults() -> Document:
 
 def render_model(model: LocatedModel) -> RenderedChart:
     """Return all files of the model's chart, the lock included."""
-    _require_code(model)
+    require_code(model)
     family = read_family(FAMILY)
     chart = render_chart(model.plan, family, read_definitions(KUBERNETES_VERSION))
     image = model.plan.spec.image
@@ -154,8 +154,8 @@ def _project_folder(spec: Path) -> Path:
     return folder.parent if folder.name == MODELS.name else folder
 
 
-def _require_code(model: LocatedModel) -> None:
-    """Refuse a spec whose code is not there: it would only be noticed when the image starts."""
+def require_code(model: LocatedModel) -> None:
+    """Refuse a spec whose code is not there: it would only be noticed when the image starts. Raises SpecError."""
     where = str(model.plan.origins["code", "path"])
     if not model.code.is_dir():
         raise SpecError(

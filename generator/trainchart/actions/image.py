@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart import __version__
-from trainchart.actions.generate import load_model, locate_specs
+from trainchart.actions.generate import load_model, locate_specs, require_code
 from trainchart.actions.package import read_source_date
 from trainchart.actions.repository_access import ImageAccess, open_image_registry
 from trainchart.errors import ImageNotFound, Problem, PublishError, VersionConflict
@@ -109,6 +109,7 @@ def plan_image(request: ImageRequest, environment: Mapping[str, str]) -> Planned
         return PlannedImage(plan, None, plan.tag, request.plain_http)
     (path,) = locate_specs((request.model,))
     model = load_model(path)
+    require_code(model)
     rules = read_ignore_rules(model.code)
     code = read_code(model.code, rules)
     require_no_secrets(code, rules)
@@ -155,10 +156,10 @@ def push_image(image: PlannedImage, tool: BuildTool, *, update_spec: bool) -> Pu
             found = read_image(registry, pushed)
     if found is None:
         raise PublishError(f"the registry has no {plan.reference}, though it was just pushed", hint="run it again")
-    in_spec = update_spec and image.spec is not None
-    if in_spec and image.spec is not None:
-        _update_spec(image.spec, plan.tag, found.digest)
-    return PushedImage(plan.reference, found.digest, is_new, in_spec)
+    spec = image.spec if update_spec else None
+    if spec:
+        _update_spec(spec, plan.tag, found.digest)
+    return PushedImage(plan.reference, found.digest, is_new, is_in_spec=spec is not None)
 
 
 def inspect_image(image: PlannedImage, environment: Mapping[str, str]) -> InspectedImage:

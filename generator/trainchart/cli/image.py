@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,7 @@ from trainchart.cli.publish import PlainHttpOption
 from trainchart.images.choices import BuilderName, Flavour, TagChoice
 
 if TYPE_CHECKING:
-    from trainchart.actions.image import ImageRequest, PlannedImage
+    from trainchart.actions.image import BuildTool, ImageRequest, PlannedImage
     from trainchart.images.builders import Builder
 
 ModelArgument = Annotated[str, typer.Argument(help="Model, or path of its spec.", show_default=False)]
@@ -199,7 +199,7 @@ def _secrets(pip_config: Path | None, ca_bundle: Path | None) -> Mapping[str, st
     return {name: str(path.absolute()) for name, path in given.items() if path}
 
 
-def _tool(builder: Builder, secrets: Mapping[str, str]) -> Any:
+def _tool(builder: Builder, secrets: Mapping[str, str]) -> BuildTool:
     from trainchart.actions.image import BuildTool
 
     return BuildTool(builder, secrets, os.environ, print_note)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainchart.errors import PlanError, Problem
@@ -38,14 +38,9 @@ def hash_files(files: Iterable[ContextFile]) -> str:
     )
 
 
-def hash_arguments(arguments: Mapping[str, str]) -> str:
-    """Return the sha256 of build arguments."""
-    return _hash(f"{name}={value}" for name, value in sorted(arguments.items()))
-
-
-def hash_parts(parts: Mapping[str, str]) -> str:
-    """Return the sha256 of everything, from the hashes of its parts."""
-    return hash_arguments(parts)
+def hash_mapping(values: Mapping[str, str]) -> str:
+    """Return the sha256 of names and their values: of build arguments, or of parts and their own hashes."""
+    return _hash(f"{name}={value}" for name, value in sorted(values.items()))
 
 
 def require_no_secrets(code: Iterable[ContextFile], rules: IgnoreRules) -> None:
@@ -68,7 +63,7 @@ def is_secret(path: str) -> bool:
     return bool(set(folders) & set(_SECRET_FOLDERS)) or any(fnmatch.fnmatchcase(name, secret) for secret in _SECRETS)
 
 
-def _hash(lines: Iterable[str] | Iterator[str]) -> str:
+def _hash(lines: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for line in lines:
         content = line.encode()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from trainchart.errors import PlanError
 from trainchart.images.choices import Flavour, TagChoice
-from trainchart.images.inputs import ContextFile, hash_arguments, hash_files, hash_parts
+from trainchart.images.inputs import ContextFile, hash_files, hash_mapping
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.values import TAG_PATTERN
 
@@ -27,7 +27,6 @@ PACKAGES: Mapping[str, str] = {
 """Part of an image to where the Dockerfiles expect its package, as in this project's folder."""
 INPUT_LABEL = "trainchart.inputs."
 """Labels of an image that hold the sha256 of each part it was made of."""
-CONTENT_TAG = re.compile(r"in-[0-9a-f]{16}")
 _CODE = "model"
 """Folder of the build context with the model's code."""
 _REQUIREMENTS = f"{_CODE}/requirements.txt"
@@ -171,12 +170,12 @@ def _base(options: ImageOptions) -> dict[str, str]:
 
 
 def _hash_choices(arguments: Mapping[str, str], options: ImageOptions) -> str:
-    return hash_arguments({**arguments, "platform": options.platform})
+    return hash_mapping({**arguments, "platform": options.platform})
 
 
 def _choose_tag(options: ImageOptions, parts: Mapping[str, str], of_spec: str) -> str:
     if options.tag is TagChoice.content:
-        return f"in-{hash_parts(parts)[:16]}"
+        return f"in-{hash_mapping(parts)[:16]}"
     if options.tag is TagChoice.spec:
         return of_spec
     tag = options.origin.description

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trainchart.errors import PlanError
 from trainchart.images.ignore import parse_ignore_rules
-from trainchart.images.inputs import ContextFile, hash_arguments, hash_files, is_secret, require_no_secrets
+from trainchart.images.inputs import ContextFile, hash_files, hash_mapping, is_secret, require_no_secrets
 
 files = st.lists(
     st.builds(ContextFile, st.text(min_size=1, max_size=6), st.binary(max_size=6), st.booleans()),
@@ -43,8 +43,8 @@ def test_every_property_of_a_file_counts() -> None:
 
 
 def test_arguments_are_told_apart() -> None:
-    assert hash_arguments({"a": "1", "b": "2"}) == hash_arguments({"b": "2", "a": "1"})
-    assert hash_arguments({"a": "1", "b": "2"}) != hash_arguments({"a": "1b=2"})
+    assert hash_mapping({"a": "1", "b": "2"}) == hash_mapping({"b": "2", "a": "1"})
+    assert hash_mapping({"a": "1", "b": "2"}) != hash_mapping({"a": "1b=2"})
 
 
 @pytest.mark.parametrize("path", [".env", "conf/.env.local", "tls/server.key", "id_rsa", ".ssh/config", "pip.conf"])
