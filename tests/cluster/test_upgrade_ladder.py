@@ -85,6 +85,7 @@ def test_a_model_is_compared_with_a_release(admin: Access, namespace: str, tmp_p
     assert rule not in labels(monitored)
     refused = diff(admin, namespace, spec, "nowhere", code=9)
     assert refused["error"] == "NotFound"
+    assert "there is no release nowhere" in refused["message"]
 
 
 def diff(admin: Access, namespace: str, spec: Path, release: str, *, code: int = 0) -> dict[str, Any]:

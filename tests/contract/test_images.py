@@ -144,6 +144,11 @@ def test_what_no_registry_can_hold_is_refused(host: str) -> None:
         require_images({}, rendering(f"{host}/ML/Upper:1.0"), access(host))
 
 
+def test_values_that_only_helm_reads_do_not_hide_the_image(host: str) -> None:
+    digest = push_image(host, "ml/foreign", "1.0")
+    assert ask(host, f"{host}/ml/foreign:1.0", "a: 1\n---\nb: 2\n").digest == digest
+
+
 def test_a_registry_of_another_machine_is_spoken_to_with_encryption(tmp_path: Path) -> None:
     """A host name that is not loopback's, though it leads here: without the word, TLS is tried."""
     with serve_registry(tmp_path / "data") as host:

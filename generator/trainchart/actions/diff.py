@@ -16,7 +16,7 @@ from trainchart.archive.read import parse_archive
 from trainchart.chart_version import is_chart_version
 from trainchart.compare.chart import ChartChanges, compare_versions
 from trainchart.compare.version import last_version, next_version
-from trainchart.errors import RepositoryNotFound, ToolError
+from trainchart.errors import NotFound, RepositoryNotFound, ToolError
 from trainchart.host.helm import find_engine
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.publish.repository import Repository
@@ -98,7 +98,13 @@ def _read_old(name: str, against: Against, environment: Mapping[str, str]) -> _O
     if not against.text or is_chart_version(against.text):
         return _read_published(name, against, environment)
     api, namespace = open_cluster(against.place)
-    installed = read_installed(api, against.text, namespace)
+    try:
+        installed = read_installed(api, against.text, namespace)
+    except NotFound as error:
+        raise NotFound(
+            f"there is no release {against.text} in namespace {namespace}, and no chart at such a path",
+            hint="see: trainchart list; a version has three numbers, such as 1.4.0",
+        ) from error
     if installed.chart_name != name:
         raise ToolError(
             f"the release {against.text} is of the chart {installed.chart_name}, not of {name}",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from trainchart.actions.repository_access import ImageAccess, open_image_registry
 from trainchart.archive.chart_file import CHART_FILE, IMAGES_ANNOTATION
 from trainchart.check.objects import find_images, mapping_at
 from trainchart.errors import ImageConflict, ImageNotFound, Problem, PublishError
-from trainchart.kubernetes_yaml import parse_mapping
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.publish.image import ImageState, find_image
 from trainchart.publish.image_reference import ImageReference, parse_image_reference, with_tag
 from trainchart.rendering import Rendering
@@ -85,7 +86,7 @@ def require_known(answers: tuple[ImageAnswer, ...], hint: str) -> None:
 def _references(files: Mapping[str, bytes], rendering: Rendering) -> Iterator[ImageReference]:
     """Yield the images, those that manifests name by tag or digest alone with what values or the release say beside."""
     released = _released_images(files)
-    values = mapping_at(parse_mapping(files.get(VALUES_FILE, b"").decode(errors="replace") or "{}"), "image")
+    values = mapping_at(_read_mapping(files, VALUES_FILE), "image")
     pinned, tag = f"{values.get('repository')}@{values.get('digest')}", str(values.get("tag") or "")
     for text in find_images(rendering):
         image = parse_image_reference(text)
@@ -96,9 +97,16 @@ def _references(files: Mapping[str, bytes], rendering: Rendering) -> Iterator[Im
 
 def _released_images(files: Mapping[str, bytes]) -> dict[str, ImageReference]:
     """Return the images that a release has written into Chart.yaml, by what manifests call them."""
-    chart = parse_mapping(files.get(CHART_FILE, b"").decode(errors="replace") or "{}")
-    listed = str(mapping_at(chart, "annotations").get(IMAGES_ANNOTATION) or "").split()
+    listed = str(mapping_at(_read_mapping(files, CHART_FILE), "annotations").get(IMAGES_ANNOTATION) or "").split()
     return {text.partition("@")[0]: parse_image_reference(text) for text in listed}
+
+
+def _read_mapping(files: Mapping[str, bytes], name: str) -> Mapping[str, Any]:
+    try:
+        return parse_mapping(files.get(name, b"").decode("utf-8-sig"))
+    except (UnicodeDecodeError, YamlError):
+        # Of somebody else's chart, that Helm reads nevertheless: there is no image of ours in it.
+        return {}
 
 
 def _ask(image: ImageReference, access: ImageAccess) -> ImageAnswer:

@@ -77,9 +77,8 @@ def publish(
 
     address = Address(to, plain_http)
     images = choose_image_access(address, skip_image_check, insecure_registry)
-    done = publish_chart(
-        chart, address, PublishOptions(images, engine, allow_drift, sign, artifacthub_repo, os.environ)
-    )
+    options = PublishOptions(images, engine, allow_drift, sign, artifacthub_repo, os.environ)
+    done = publish_chart(chart, address, options)
     publication = done.publication
     if format_ is Format.json:
         print_json(
