@@ -72,9 +72,15 @@ spec:
   resourceClaims:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- with .settings.initContainers | default .context.Values.initContainers }}
+  {{- $further := .settings.initContainers | default .context.Values.initContainers }}
+  {{- if or .context.Values.image.injectLauncher $further }}
   initContainers:
+    {{- if .context.Values.image.injectLauncher }}
+    {{- include "mnist-multi-gpu.launcherContainer" .context | nindent 4 }}
+    {{- end }}
+    {{- with $further }}
     {{- toYaml . | nindent 4 }}
+    {{- end }}
   {{- end }}
   containers:
     - name: training
@@ -126,6 +132,9 @@ spec:
       {{- end }}
       volumeMounts:
         {{- include "mnist-multi-gpu.volumeMounts" . | nindent 8 }}
+        {{- if .context.Values.image.injectLauncher }}
+        {{- include "mnist-multi-gpu.launcherMount" .context | nindent 8 }}
+        {{- end }}
         {{- with .settings.extraVolumeMounts | default .context.Values.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -134,6 +143,9 @@ spec:
     {{- end }}
   volumes:
     {{- include "mnist-multi-gpu.podVolumes" . | nindent 4 }}
+    {{- if .context.Values.image.injectLauncher }}
+    {{- include "mnist-multi-gpu.launcherVolume" .context | nindent 4 }}
+    {{- end }}
     {{- with .settings.extraVolumes | default .context.Values.extraVolumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

@@ -6,6 +6,9 @@
 {{- if and .Values.run.controller.enabled (not .Values.rbac.create) (not .Values.run.controller.serviceAccountName) -}}
 {{- fail "rbac.create: without it, name a ServiceAccount with the run controller's rights in run.controller.serviceAccountName" -}}
 {{- end -}}
+{{- if and .Values.image.injectLauncher (not .Values.run.controller.image) -}}
+{{- fail "image.injectLauncher: name the runtime image, which has the launcher, in run.controller.image" -}}
+{{- end -}}
 {{- range $key, $value := .Values.env -}}
 {{- if regexMatch "^(TRAINCHART_.*|TF_CONFIG)$" $key -}}
 {{- fail (printf "env.%s: this variable is set by trainchart itself" $key) -}}
