@@ -28,6 +28,7 @@ DELIBERATE = (
     r"hyperparameters\.\w+: \S+ must be (greater|less) than",
     r"networkPolicy\.tensorboardFrom: name the ingress controller's namespace",
     r"rbac\.create: without it, name a ServiceAccount",
+    r"image\.injectLauncher: name the runtime image",
     r"roles: TF_CONFIG would need \d+ bytes",
     r"roles\.\w+\.preStopSleepSeconds: the sleep of \d+ s must be shorter than stopGraceSeconds",
     r"service\.statusPort: port \d+ cannot serve TensorFlow and the status at once",
