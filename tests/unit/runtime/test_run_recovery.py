@@ -293,6 +293,22 @@ def test_a_training_that_waits_for_a_pod_too_long_is_ended():
     assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "start-deadline", "exp1-mnist-ps-0")
 
 
+def test_a_container_that_cannot_be_started_again_is_waited_for_as_long_as_one_that_never_was():
+    # Its node has come back without the image, which the registry does not give any more.
+    held = pod("ps-0", died(), is_running=False, is_held=True, problem=Problem("image-pull", "not found"))
+    first = decide(PLAN, see(group(ps_0=held)), running())
+    assert (first.state.missing_since, first.wake_at) == (NOW, NOW + 1800)
+    verdict = decide(PLAN, see(group(ps_0=held), now=NOW + 1800), first.state).state.verdict
+    assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "image-pull", "exp1-mnist-ps-0")
+
+
+def test_a_worker_that_has_succeeded_is_not_waited_for():
+    mwms = make_plan(MULTI_WORKER_MIRRORED, worker=2)
+    done = decide(mwms, see(group(mwms, worker_1=pod("worker-1", end())), plan=mwms), running(mwms)).state
+    assert (done.phase, done.succeeded) == (RUNNING, ("worker-1",))
+    assert decide(mwms, see(group(mwms, worker_1=None), plan=mwms), done).state.missing_since is None
+
+
 def test_parameter_server_training_goes_on_without_a_worker_but_not_multi_worker_mirrored():
     assert decide(PLAN, see(group(worker_0=None), now=NOW + 9999), running()).state.missing_since is None
     mwms = make_plan(MULTI_WORKER_MIRRORED, worker=2)

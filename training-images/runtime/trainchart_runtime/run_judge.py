@@ -103,7 +103,7 @@ def _follow_start(plan: RunPlan, group: Cluster, own: Sequence[PodView], state: 
             return enter_phase(state, RUNNING, now, "every pod is running")
         since: Optional[float] = state.since
     else:
-        missing = [task for task in missing if not is_dispensable(group, task)]
+        missing = [task for task in missing if not is_dispensable(group, task) and str(task) not in state.succeeded]
         since = (state.missing_since or now) if missing else None
         state = state._replace(missing_since=since)
     if since is None or not plan.start_deadline_seconds or now < since + plan.start_deadline_seconds:

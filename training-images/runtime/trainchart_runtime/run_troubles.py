@@ -138,8 +138,8 @@ def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> 
 
 
 def find_missing(group: Cluster, own: Sequence[PodView]) -> List[Task]:
-    """Return the tasks that have no pod which runs or has run."""
-    started = {pod.task for pod in own if not pod.is_deleting and (pod.is_running or pod.ends)}
+    """Return the tasks that have no pod which runs, or has run and is about to run again."""
+    started = {pod.task for pod in own if not pod.is_deleting and (pod.is_running or (pod.ends and not pod.is_held))}
     return [task for task_type in group.roles for task in group.tasks(task_type) if task not in started]
 
 
