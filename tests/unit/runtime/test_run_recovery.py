@@ -207,6 +207,24 @@ def test_a_pod_that_was_evicted_is_an_incident_but_no_failure():
     assert decide(PLAN, see(group(worker_0=going), now=NOW + 1), state).state.incidents == (incident,)
 
 
+def test_pods_that_go_in_large_numbers_are_told_once():
+    plan = make_plan(chief=1, worker=60, ps=1)
+    going = {f"worker_{index}": pod(f"worker-{index}", gone_by=NOW + 30) for index in range(60)}
+    first = decide(plan, see(group(plan, **going), plan=plan), running(plan))
+    assert len(first.state.incidents) == 20
+    fewer = {**going, "worker_0": None}
+    for pods in (going, fewer):
+        again = decide(plan, see(group(plan, **pods), now=NOW + 1, plan=plan), first.state)
+        assert (again.state.incidents, again.notices) == (first.state.incidents, ())
+
+
+def test_a_pod_that_has_died_once_and_is_evicted_later_is_an_incident_again():
+    state = decide(PLAN, see(group(worker_0=pod("worker-0", died(), restarts=1))), running()).state
+    going = pod("worker-0", died(), restarts=1, gone_by=NOW + 30, problem=NODE_LOST)
+    state = decide(PLAN, see(group(worker_0=going), now=NOW + 9), state).state
+    assert [incident.cause for incident in state.incidents] == ["killed", "node-lost"]
+
+
 def test_a_pod_that_was_killed_by_its_eviction_is_evicted_and_nobodys_fault():
     plan = PLAN._replace(max_restarts=0)
     problem = Problem("evicted", "The node was low on memory")

@@ -55,7 +55,7 @@ def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: flo
 
 def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: RunState, now: float) -> RunState:
     """Return `state` with the pods that somebody else takes away, or has taken: evicted, preempted, on a lost node."""
-    known = {incident.uid for incident in state.incidents}
+    known, died = set(state.taken_away), {incident.uid for incident in state.incidents}
     incidents = []
     # An evicted pod has ended before anybody deletes it, and then it is gone at once.
     ended = [pod for pod in own if pod.is_deleting or (is_taken_away(pod) and not pod.is_running)]
@@ -67,9 +67,14 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
         cause = causes.CAUSES.get(problem.cause)
         if cause is None or cause.restart != causes.POD_DELETED.restart:
             problem = Problem(causes.POD_DELETED.name, "")
+        if problem.cause == causes.POD_DELETED.name and pod.uid in died:
+            # The controller itself deletes a pod that the kubelet lets wait after its deaths.
+            continue
         is_lost = problem.cause == causes.NODE_LOST.name
         action = "waiting: Kubernetes replaces no pod of a node that does not answer" if is_lost else _BY_SET
         incidents.append(Incident(now, pod.name, pod.node, problem.cause, action, error=problem.message, uid=pod.uid))
+    if len(known) > len(state.taken_away):
+        state = state._replace(taken_away=tuple(sorted(known.intersection(pod.uid for pod in ended))))
     return _add_incidents(state, incidents)
 
 
