@@ -265,6 +265,27 @@ def test_a_pod_of_a_lost_node_is_replaced_only_if_the_values_say_so():
     assert (early.deletions, early.wake_at) == ((), NOW + LOST_SECONDS)
 
 
+def test_a_lost_pod_of_the_run_before_is_named_and_replaced_like_one_of_this_run():
+    lost = pod("worker-1", run_id="run-0", node="node-2", gone_by=NOW - LOST_SECONDS, problem=NODE_LOST)
+    before = running()._replace(run_id="run-0")
+    waiting = decide(PLAN, see([lost], zero()), before)
+    assert (waiting.state.phase, waiting.scales, waiting.deletions) == (STARTING, (), ())
+    assert [(each.subject, each.cause, each.node) for each in waiting.state.problems] == [
+        (lost.name, "node-lost", "node-2")
+    ]
+    verdict = decide(PLAN, see([lost], zero(), NOW + 1800), waiting.state).state.verdict
+    assert (verdict.cause, verdict.pod, verdict.node) == ("node-lost", lost.name, "node-2")
+    bold = PLAN._replace(force_delete_lost=True)
+    assert decide(bold, see([lost], zero()), before).deletions == (Deletion(lost.name, lost.uid, is_forced=True),)
+
+
+def test_a_pod_that_the_controller_may_not_delete_is_left_alone():
+    fewer = make_plan(chief=1, worker=1, ps=1)._replace(force_delete_lost=True)
+    lost = pod("worker-1", gone_by=NOW - LOST_SECONDS, problem=NODE_LOST)
+    restarting = decide(fewer, upgraded(see(group(worker_1=lost)), "worker"), running())
+    assert (restarting.state.phase, restarting.deletions) == (RESTARTING, ())
+
+
 def test_a_run_ends_though_a_lost_node_keeps_a_pod():
     stopping = decide(PLAN, see(group(chief_0=pod("chief-0", end()))), running()).state
     lost = pod("worker-1", gone_by=NOW, node="node-2")

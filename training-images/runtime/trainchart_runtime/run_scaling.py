@@ -66,10 +66,16 @@ def resolve_deletions(
         is_useless = _waits_too_long(plan, group, pod, state) if is_live else _is_newcomer(group, pod, state)
         if is_useless and not pod.is_deleting:
             deletions.append(Deletion(pod.name, pod.uid))
-        is_on_lost_node = pod.problem is not None and pod.problem.cause == causes.NODE_LOST.name
-        if plan.force_delete_lost and is_on_lost_node and pod.is_lost(seen.now):
-            deletions.append(Deletion(pod.name, pod.uid, is_forced=True))
-    return tuple(deletions)
+    # One of an earlier run is in the way as well.
+    lost = [pod for pod in seen.pods if plan.force_delete_lost and _is_on_lost_node(pod, seen.now)]
+    deletions += [Deletion(pod.name, pod.uid, is_forced=True) for pod in lost]
+    # The controller may delete pods of those names only that its chart has.
+    allowed = {plan.cluster.pod_name(task) for role in plan.cluster.roles for task in plan.cluster.tasks(role)}
+    return tuple(deletion for deletion in deletions if deletion.pod_name in allowed)
+
+
+def _is_on_lost_node(pod: PodView, now: float) -> bool:
+    return pod.problem is not None and pod.problem.cause == causes.NODE_LOST.name and pod.is_lost(now)
 
 
 def _is_newcomer(group: Cluster, pod: PodView, state: RunState) -> bool:

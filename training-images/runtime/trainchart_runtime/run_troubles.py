@@ -113,7 +113,7 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
     found = []
     for task, problem in find_problems(group, seen, own):
         name = group.pod_name(task)
-        node = next((pod.node for pod in own if pod.task == task), "")
+        node = next((pod.node for pod in seen.pods if pod.task == task), "")
         begin = since.get((name, problem.cause), seen.now)
         found.append(PodProblem(name, node, problem.cause, problem.message, begin))
     return state._replace(problems=tuple(found[:PROBLEMS_KEPT]))
@@ -121,7 +121,8 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
 
 def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> List[Tuple[Task, Problem]]:
     """Return what keeps tasks of the group from running, as far as it is known."""
-    pods = {pod.task: pod for pod in own}
+    # A pod of an earlier run that does not go keeps the place of this one's.
+    pods = {pod.task: pod for pod in (*(pod for pod in seen.pods if pod.is_lost(seen.now)), *own)}
     found = []
     for task_type, role in group.roles.items():
         is_wanted = role.name in seen.sets and seen.sets[role.name].replicas > 0
