@@ -414,7 +414,8 @@ def test_a_leader_that_tells_no_steps_and_works_for_long_between_its_restarts_is
 
 def test_a_claim_that_cannot_be_provided_is_explained_by_its_provisioner():
     unbound = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
-    waiting = pod("ps-0", is_running=False, problem=Problem("volume-error", unbound), claims=("exp1-mnist-data",))
+    problem = Problem("volume-error", unbound)
+    waiting = pod("ps-0", is_running=False, node="", problem=problem, claims=("exp1-mnist-data",))
     scheduler = Event("Pod", "exp1-mnist-ps-0", "FailedScheduling", unbound, NOW)
     provisioner = Event("PersistentVolumeClaim", "exp1-mnist-data", "ProvisioningFailed", "no class fast", NOW)
 
@@ -424,6 +425,8 @@ def test_a_claim_that_cannot_be_provided_is_explained_by_its_provisioner():
 
     assert explain(scheduler) == ("volume-error", unbound)
     assert explain(scheduler, provisioner) == ("volume-error", "claim exp1-mnist-data: no class fast")
+    pulling = see(group(ps_0=waiting._replace(node="node-1", problem=None)))._replace(events=(scheduler, provisioner))
+    assert decide(PLAN, pulling, running()).state.problems == (), "it has its claim and its node by now"
 
 
 def test_the_step_is_recorded_now_and_then():

@@ -132,7 +132,9 @@ def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> 
             if pod is not None:
                 problem = pod.problem
                 if problem is None or problem.cause == causes.VOLUME_ERROR.name:
-                    told = find_claim_problem(pod.claims, seen.events) or find_pod_event(pod.name, seen.events)
+                    # With a node, a pod has its claims: what was said about them is past.
+                    of_claim = None if pod.node else find_claim_problem(pod.claims, seen.events)
+                    told = of_claim or find_pod_event(pod.name, seen.events, pod.uid, bool(pod.node))
                     problem = (None if pod.is_running else told) or problem
             else:
                 problem = refusal if is_wanted else None
