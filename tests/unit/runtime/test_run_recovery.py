@@ -120,6 +120,15 @@ def test_an_upgrade_that_kubernetes_has_not_looked_at_yet_waits():
     assert decide(PLAN, unsettled, running()).state.phase == RUNNING
 
 
+def test_pods_that_are_there_before_kubernetes_tells_the_revision_of_their_set_are_of_this_attempt():
+    seen = see(group(ps_0=pod("ps-0", revision="exp1-mnist-ps-1")))
+    unsettled = seen._replace(sets={name: view._replace(revision="") for name, view in seen.sets.items()})
+    first = decide(PLAN, unsettled, None)
+    assert first.state.phase == RUNNING
+    assert decide(PLAN, seen, first.state).state.phase == RUNNING
+    assert decide(PLAN, upgraded(seen, "ps"), first.state).state.phase == RESTARTING, "it is another's by then"
+
+
 PATIENT = PLAN._replace(on_change="finish-first")
 
 

@@ -24,7 +24,7 @@ from trainchart_runtime.run_plan import (
     RunPlan,
     resolve_group,
 )
-from trainchart_runtime.run_scaling import resolve_deletions, resolve_scales
+from trainchart_runtime.run_scaling import is_newcomer, resolve_deletions, resolve_scales
 from trainchart_runtime.run_state import (
     ENDED_PHASES,
     FAILED,
@@ -138,11 +138,7 @@ def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], sta
     if state.phase == RESTARTING:
         return state
     changed = [name for name, view in seen.sets.items() if view.revision and view.revision != state.revisions.get(name)]
-    mixed = [
-        pod.name
-        for pod in own
-        if pod.revision and pod.revision != state.revisions.get(plan.cluster.roles[pod.task.task_type].name)
-    ]
+    mixed = [pod.name for pod in own if is_newcomer(plan.cluster, pod, state)]
     if mixed:
         return enter_phase(
             state, RESTARTING, now, f"{list_names(mixed)} came back as an upgrade wants it, others did not"

@@ -63,7 +63,7 @@ def resolve_deletions(
     deletions = []
     for pod in own:
         is_live = state.phase in (STARTING, RUNNING, FINISHING)
-        is_useless = _waits_too_long(plan, group, pod, state) if is_live else _is_newcomer(group, pod, state)
+        is_useless = _waits_too_long(plan, group, pod, state) if is_live else is_newcomer(group, pod, state)
         if is_useless and not pod.is_deleting:
             deletions.append(Deletion(pod.name, pod.uid))
     # One of an earlier run is in the way as well.
@@ -78,9 +78,12 @@ def _is_on_lost_node(pod: PodView, now: float) -> bool:
     return pod.problem is not None and pod.problem.cause == causes.NODE_LOST.name and pod.is_lost(now)
 
 
-def _is_newcomer(group: Cluster, pod: PodView, state: RunState) -> bool:
-    """Say whether a pod is as an upgrade wants it while pods of before it still save: it must not train beside them."""
-    first = state.revisions.get(group.roles[pod.task.task_type].name)
+def is_newcomer(cluster: Cluster, pod: PodView, state: RunState) -> bool:
+    """Say whether a pod is as an upgrade wants it, and not as its attempt began: it must not train beside the others.
+
+    While Kubernetes has not looked at a new set yet, nobody knows how the attempt began.
+    """
+    first = state.revisions.get(cluster.roles[pod.task.task_type].name)
     return bool(first and pod.revision and pod.revision != first)
 
 
