@@ -377,6 +377,19 @@ def test_a_run_may_take_only_so_long():
     assert decision.scales == CHIEF_FIRST, "a program that is well gets the time to save"
 
 
+def test_a_clock_that_is_set_back_puts_no_deadline_off():
+    ahead = decide(PLAN, see([], now=NOW + 1e6), None).state
+    starting = decide(PLAN, see([]), ahead)
+    assert (starting.is_recorded, starting.wake_at) == (False, NOW + 1800)
+    missing = decide(PLAN, see(group(ps_0=None), now=NOW + 1e6), running()).state
+    assert decide(PLAN, see(group(ps_0=None)), missing).wake_at == NOW + 1800
+    failing = group(ps_0=pod("ps-0", end(causes.MODULE_MISSING, 1)))
+    seen = decide(PLAN, see(failing, now=NOW + 1e6), running()).state
+    assert decide(PLAN, see(failing), seen).wake_at == NOW + SETTLE_SECONDS
+    hasty = PLAN._replace(active_deadline_seconds=60.0)
+    assert decide(hasty, see(group()), running()._replace(active_since=NOW + 1e6)).wake_at == NOW + 60
+
+
 def report(attempt, step, **more):
     return LeaderReport(attempt, step=step, **more)
 

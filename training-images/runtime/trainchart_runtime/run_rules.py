@@ -62,6 +62,7 @@ PROGRESS_SECONDS = 30.0
 def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> Decision:
     """Return what follows from one look at the release."""
     state = recorded if recorded and recorded.run_id == plan.run_id else _begin(plan, seen, recorded)
+    state = _follow_clock(state, seen.now)
     group = resolve_group(plan.cluster, state.roles)
     of_run = [pod for pod in seen.pods if pod.run_id in (None, plan.run_id)]
     has_strangers = len(of_run) < len(seen.pods)
@@ -104,6 +105,16 @@ def _begin(plan: RunPlan, seen: Observation, earlier: Optional[RunState]) -> Run
         lost = "the record of this run is gone, but its pods were stopped: nothing is started; set another run.id"
         return enter_phase(state, STATE_LOST, seen.now, lost)
     return enter_phase(state, STARTING, seen.now, "a new run")
+
+
+def _follow_clock(state: RunState, now: float) -> RunState:
+    """Return `state` without times that are still to come: a clock that was set back must not put deadlines off."""
+    return state._replace(
+        since=min(state.since, now),
+        active_since=min(state.active_since, now),
+        failure_seen_at=None if state.failure_seen_at is None else min(state.failure_seen_at, now),
+        missing_since=None if state.missing_since is None else min(state.missing_since, now),
+    )
 
 
 def _note(plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
