@@ -202,6 +202,12 @@ def test_a_pod_that_the_kubelet_lets_wait_is_made_anew(task, restarts, is_made_a
     assert not decision.is_recorded
 
 
+def test_so_is_one_that_was_told_to_stop_though_its_pod_stays():
+    stopped = end(causes.TERMINATED, 143)
+    waiting = pod("ps-0", stopped, stopped, restarts=1, is_running=False, is_backing_off=True)
+    assert decide(PLAN, see(group(ps_0=waiting)), running()).deletions == (Deletion(waiting.name, waiting.uid),)
+
+
 def test_a_launcher_that_gave_up_and_a_pod_that_goes_anyway_are_left_alone():
     given_up = pod("ps-0", end(), died(), restarts=2, is_running=False, is_backing_off=True)
     going = pod("worker-0", died(), restarts=3, is_running=False, is_backing_off=True, gone_by=NOW + 9)

@@ -22,7 +22,7 @@ from trainchart_runtime.run_state import (
     VERDICTS,
     RunState,
 )
-from trainchart_runtime.run_troubles import is_given_up
+from trainchart_runtime.run_troubles import count_deaths, is_given_up
 
 _CUT_SHORT = (causes.STOPPED.name, causes.ACTIVE_DEADLINE.name)
 """Verdicts about programs that are well and would go on: they get the time to save."""
@@ -90,7 +90,7 @@ def is_newcomer(cluster: Cluster, pod: PodView, state: RunState) -> bool:
 def _waits_too_long(plan: RunPlan, group: Cluster, pod: PodView, state: RunState) -> bool:
     known = state.deaths.get(str(pod.task))
     # With last words the launcher has given up: a new pod would forget that, and try again.
-    if not pod.is_backing_off or not pod.ends or pod.ends[0].termination or known is None:
+    if not pod.is_backing_off or not count_deaths(pod) or known is None:
         return False
     deaths = _LONG_BACK_OFF_DEATHS if is_dispensable(group, pod.task) else _BACK_OFF_DEATHS
     return known.total >= deaths and not is_given_up(plan.max_restarts, pod, known.total)
