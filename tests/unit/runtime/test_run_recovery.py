@@ -251,6 +251,21 @@ def test_a_pod_that_was_killed_by_its_eviction_is_evicted_and_nobodys_fault():
     assert [incident.cause for incident in state.incidents] == ["evicted"]
 
 
+def test_a_success_counts_though_its_pod_is_gone_before_anybody_looked():
+    done = pod("chief-0", end(causes.SUCCEEDED, step=800, metrics={"accuracy": 0.9}), is_running=False)
+    anew = pod("chief-0", uid="other", is_running=False)
+    seen = see(group(chief_0=anew))._replace(departed=(done,))
+    verdict = decide(PLAN, seen, running()).state.verdict
+    assert (verdict.result, verdict.pod, verdict.step, verdict.metrics) == (
+        SUCCEEDED,
+        done.name,
+        800,
+        {"accuracy": 0.9},
+    )
+    other = done._replace(run_id="run-0")
+    assert decide(PLAN, seen._replace(departed=(other,)), running()).state.verdict is None
+
+
 def test_a_container_that_is_told_to_stop_again_and_again_has_a_budget_like_any_other():
     state = running()
     for restarts in range(4):

@@ -68,9 +68,10 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
     has_strangers = len(of_run) < len(seen.pods)
     # A pod that somebody else's scaling has made is of no task, and goes again: what becomes of it says nothing.
     own = [pod for pod in of_run if pod.task.task_index < group.roles[pod.task.task_type].replicas]
-    state = _note(plan, group, seen, own, state)
+    gone = [pod for pod in seen.departed if pod.run_id in (None, plan.run_id)]
+    state = _note(plan, group, seen, own, gone, state)
     if state.phase in (STARTING, RUNNING, FINISHING):
-        state = judge(plan, group, own, state, seen.now)
+        state = judge(plan, group, own, gone, state, seen.now)
     state = _follow_wishes(plan, seen, own, state)
     state = _leave_pods_behind(plan, seen, state)
     group = resolve_group(plan.cluster, state.roles)
@@ -117,11 +118,12 @@ def _follow_clock(state: RunState, now: float) -> RunState:
     )
 
 
-def _note(plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
+def _note(
+    plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodView], gone: Sequence[PodView], state: RunState
+) -> RunState:
     """Return `state` with what has happened to the pods, and the revisions that the attempt began with."""
     if state.phase in (STARTING, RUNNING, FINISHING):
         state = note_deaths(plan, own, state, seen.now)
-        gone = [pod for pod in seen.departed if pod.run_id in (None, plan.run_id)]
         state = note_disruptions(own, gone, state, seen.now)
         leader = deciding_tasks(group)[0]
         state = note_report(next((pod for pod in own if pod.task == leader), None), seen.report, state, seen.now)
