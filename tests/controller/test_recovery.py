@@ -123,12 +123,14 @@ class _Pods(Cluster):
 
 
 @pytest.fixture
-def launchers():
+def launchers(request):
+    log = getattr(request, "param", b"step 1\nstep 2\n")
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(b"step 1\nstep 2\n")
+            self.wfile.write(log)
 
         def log_message(self, format, *args):
             pass
@@ -146,3 +148,10 @@ def test_the_last_lines_of_each_role_are_kept_and_who_is_silent_is_left_out(laun
     assert set(logs) == {"exp1-chief-0", "exp1-worker-0", "exp1-worker-1"}
     assert logs["exp1-chief-0"]["lines"] == ["step 1", "step 2"]
     assert json.dumps(logs)
+
+
+@pytest.mark.parametrize("launchers", [("шаг\x1b\n" + 199 * ("ш" * 1999 + "\n") + "the error").encode()], indirect=True)
+def test_of_long_logs_the_end_is_kept_and_the_record_has_room_for_it(launchers):
+    lines = fetch_logs(launchers)["exp1-chief-0"]["lines"]
+    assert lines[-1] == "the error" and len(lines) > 1
+    assert len(json.dumps(lines)) <= 40_000

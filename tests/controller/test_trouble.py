@@ -67,6 +67,14 @@ def test_events_that_may_not_be_created_delay_nothing(api, start, run_to_phase):
     assert api.events == [] and controller.log.count("creating Events") == 1
 
 
+def test_events_that_cannot_be_read_delay_nothing(api, start):
+    api.fail("GET", "/events", 503, times=1000)
+    controller = start()
+    api.wait_for(lambda: api.seen("GET", "/events"), "asked why a worker is missing")
+    finish(api, controller)
+    assert controller.log.count("reading Events") == 1
+
+
 def test_a_watch_that_breaks_in_an_event_is_followed_by_a_list(api, start, run_to_phase):
     controller = start()
     run_to_phase("Running")

@@ -72,7 +72,10 @@ def diagnose(key: TrainingKey, seen: Sighting) -> Report:
     pods = sorted((pod for pod in found if pod), key=lambda pod: (_rank(pod.view.task.task_type), pod.view.task))
     record = read_record(seen.records)
     controller = _find_controller(seen, record, find_controller(listed(seen.jobs), listed(seen.pods), events))
-    if record.state is not None:
+    if record.state is not None and _is_earlier(record.state, sets):
+        # A record that says how the run before has ended says nothing about this one.
+        report = Report(key=key, now=seen.now, phase=STARTING, source=FROM_RECORD, run_id=_run_id(sets))
+    elif record.state is not None:
         report = _from_record(key, seen.now, record.state)
     else:
         report = _from_pods(key, seen, sets, cluster, pods)
@@ -160,6 +163,11 @@ def _from_pods(
 
 def _has_succeeded(view: PodView) -> bool:
     return any(end.succeeded for end in view.ends)
+
+
+def _is_earlier(state: RunState, sets: Sequence[RoleSet]) -> bool:
+    """Say whether the pods are to be of another run than the one that the record is about."""
+    return bool(sets) and all(each.run_id != state.run_id for each in sets)
 
 
 def _run_id(sets: Sequence[RoleSet]) -> str:
@@ -287,6 +295,11 @@ def _remark(
     has_job = controller.state not in ("", "missing", NO_CONTROLLER)
     if has_job and not record.name and not record.trouble and not isinstance(seen.records, Unseen):
         remarks.append("its record is gone: somebody deleted it; the next helm upgrade brings an empty one")
+    if record.state is not None and _is_earlier(record.state, sets):
+        remarks.append(
+            f"the record is still of the run before, {record.state.run_id!r} ({record.state.phase}): "
+            "the run controller has not begun this one yet"
+        )
     if not sets and not isinstance(seen.sets, Unseen):
         remarks.append("its StatefulSets are gone: the release is half deleted; helm uninstall removes the rest")
     if any(each.is_deleting for each in sets):

@@ -85,6 +85,18 @@ def test_a_record_says_phase_attempt_and_progress() -> None:
     assert not report.remarks
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_how_the_run_before_has_ended_is_not_how_this_one_does(phase: str) -> None:
+    sets = make_sets(0)
+    for each in sets:
+        each["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"] = "2026-11-22-030000"
+    record = make_record(make_state(phase, verdict=make_verdict(phase)))
+    report = look(sets=sets, pods=[], records=[record], jobs=[make_job()])
+    assert (report.phase, report.is_over, report.outcome) == ("Starting", False, None)
+    assert (report.run_id, report.source) == ("2026-11-22-030000", "record")
+    assert any(f"of the run before, '' ({phase})" in remark for remark in report.remarks)
+
+
 def test_the_record_of_a_release_with_a_long_name_is_named_by_a_hash() -> None:
     record = make_record(make_state("Running"))
     record["metadata"] |= {

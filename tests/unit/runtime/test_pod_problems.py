@@ -205,6 +205,28 @@ def test_the_newest_event_counts() -> None:
         assert problem.cause == "admission-refused"
 
 
+@pytest.mark.parametrize(
+    ("uid", "reason", "node", "cause"),
+    [
+        ("u2", "FailedMount", "node-1", "volume-error"),
+        ("", "FailedMount", "node-1", "volume-error"),
+        ("u1", "FailedMount", "node-1", None),
+        ("u1", "Evicted", "", None),
+        ("u2", "FailedScheduling", "", "unschedulable"),
+        ("u2", "FailedScheduling", "node-1", None),
+    ],
+)
+def test_events_of_an_earlier_pod_and_of_the_wait_for_its_node_tell_nothing(
+    uid: str, reason: str, node: str, cause: str | None
+) -> None:
+    # The pod is pulling its image, of which its status and Warnings say nothing.
+    events = [event("Pod", "ps-0", reason, "timed out")._replace(uid=uid)]
+    pod = {"metadata": {"name": "ps-0", "uid": "u2"}, "spec": {"nodeName": node}}
+
+    for problem in (find_pod_event("ps-0", events, "u2", bool(node)), find_pod_problem(pod, events)):
+        assert (problem and problem.cause) == cause
+
+
 def test_an_event_is_read_with_the_time_of_its_last_occurrence() -> None:
     found = parse_event(
         {

@@ -76,6 +76,7 @@ def test_why_a_container_does_not_run():
     view = parse_pod(CLUSTER, {"metadata": {"name": "exp1-chief-0"}, "status": {"containerStatuses": [waiting]}})
     assert view.problem == Problem("image-pull", "not found")
     assert (view.run_id, view.is_running, view.ends, view.deaths) == (None, False, (), 0)
+    assert (view.is_held, view.is_backing_off) == (True, False)
 
 
 def test_a_container_that_the_kubelet_lets_wait():
@@ -83,7 +84,7 @@ def test_a_container_that_the_kubelet_lets_wait():
     labels = {"controller-revision-hash": "exp1-w-7d9"}
     pod = {"metadata": {"name": "exp1-w-0", "labels": labels}, "status": {"containerStatuses": [waiting]}}
     view = parse_pod(CLUSTER, pod)
-    assert (view.is_backing_off, view.problem, view.revision) == (True, None, "exp1-w-7d9")
+    assert (view.is_backing_off, view.is_held, view.problem, view.revision) == (True, False, None, "exp1-w-7d9")
 
 
 def test_a_pod_that_is_going():

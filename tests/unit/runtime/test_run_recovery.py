@@ -120,6 +120,15 @@ def test_an_upgrade_that_kubernetes_has_not_looked_at_yet_waits():
     assert decide(PLAN, unsettled, running()).state.phase == RUNNING
 
 
+def test_pods_that_are_there_before_kubernetes_tells_the_revision_of_their_set_are_of_this_attempt():
+    seen = see(group(ps_0=pod("ps-0", revision="exp1-mnist-ps-1")))
+    unsettled = seen._replace(sets={name: view._replace(revision="") for name, view in seen.sets.items()})
+    first = decide(PLAN, unsettled, None)
+    assert first.state.phase == RUNNING
+    assert decide(PLAN, seen, first.state).state.phase == RUNNING
+    assert decide(PLAN, upgraded(seen, "ps"), first.state).state.phase == RESTARTING, "it is another's by then"
+
+
 PATIENT = PLAN._replace(on_change="finish-first")
 
 
@@ -193,6 +202,12 @@ def test_a_pod_that_the_kubelet_lets_wait_is_made_anew(task, restarts, is_made_a
     assert not decision.is_recorded
 
 
+def test_so_is_one_that_was_told_to_stop_though_its_pod_stays():
+    stopped = end(causes.TERMINATED, 143)
+    waiting = pod("ps-0", stopped, stopped, restarts=1, is_running=False, is_backing_off=True)
+    assert decide(PLAN, see(group(ps_0=waiting)), running()).deletions == (Deletion(waiting.name, waiting.uid),)
+
+
 def test_a_launcher_that_gave_up_and_a_pod_that_goes_anyway_are_left_alone():
     given_up = pod("ps-0", end(), died(), restarts=2, is_running=False, is_backing_off=True)
     going = pod("worker-0", died(), restarts=3, is_running=False, is_backing_off=True, gone_by=NOW + 9)
@@ -207,6 +222,24 @@ def test_a_pod_that_was_evicted_is_an_incident_but_no_failure():
     assert decide(PLAN, see(group(worker_0=going), now=NOW + 1), state).state.incidents == (incident,)
 
 
+def test_pods_that_go_in_large_numbers_are_told_once():
+    plan = make_plan(chief=1, worker=60, ps=1)
+    going = {f"worker_{index}": pod(f"worker-{index}", gone_by=NOW + 30) for index in range(60)}
+    first = decide(plan, see(group(plan, **going), plan=plan), running(plan))
+    assert len(first.state.incidents) == 20
+    fewer = {**going, "worker_0": None}
+    for pods in (going, fewer):
+        again = decide(plan, see(group(plan, **pods), now=NOW + 1, plan=plan), first.state)
+        assert (again.state.incidents, again.notices) == (first.state.incidents, ())
+
+
+def test_a_pod_that_has_died_once_and_is_evicted_later_is_an_incident_again():
+    state = decide(PLAN, see(group(worker_0=pod("worker-0", died(), restarts=1))), running()).state
+    going = pod("worker-0", died(), restarts=1, gone_by=NOW + 30, problem=NODE_LOST)
+    state = decide(PLAN, see(group(worker_0=going), now=NOW + 9), state).state
+    assert [incident.cause for incident in state.incidents] == ["killed", "node-lost"]
+
+
 def test_a_pod_that_was_killed_by_its_eviction_is_evicted_and_nobodys_fault():
     plan = PLAN._replace(max_restarts=0)
     problem = Problem("evicted", "The node was low on memory")
@@ -216,6 +249,21 @@ def test_a_pod_that_was_killed_by_its_eviction_is_evicted_and_nobodys_fault():
         state = decide(plan, see(ended, now=now), state).state
     assert (state.phase, state.deaths) == (RUNNING, {})
     assert [incident.cause for incident in state.incidents] == ["evicted"]
+
+
+def test_a_success_counts_though_its_pod_is_gone_before_anybody_looked():
+    done = pod("chief-0", end(causes.SUCCEEDED, step=800, metrics={"accuracy": 0.9}), is_running=False)
+    anew = pod("chief-0", uid="other", is_running=False)
+    seen = see(group(chief_0=anew))._replace(departed=(done,))
+    verdict = decide(PLAN, seen, running()).state.verdict
+    assert (verdict.result, verdict.pod, verdict.step, verdict.metrics) == (
+        SUCCEEDED,
+        done.name,
+        800,
+        {"accuracy": 0.9},
+    )
+    other = done._replace(run_id="run-0")
+    assert decide(PLAN, seen._replace(departed=(other,)), running()).state.verdict is None
 
 
 def test_a_container_that_is_told_to_stop_again_and_again_has_a_budget_like_any_other():
@@ -245,6 +293,27 @@ def test_a_pod_of_a_lost_node_is_replaced_only_if_the_values_say_so():
     assert decide(bold, seen, running()).deletions == (Deletion(lost.name, lost.uid, is_forced=True),)
     early = decide(bold, seen._replace(now=NOW + LOST_SECONDS - 1), running())
     assert (early.deletions, early.wake_at) == ((), NOW + LOST_SECONDS)
+
+
+def test_a_lost_pod_of_the_run_before_is_named_and_replaced_like_one_of_this_run():
+    lost = pod("worker-1", run_id="run-0", node="node-2", gone_by=NOW - LOST_SECONDS, problem=NODE_LOST)
+    before = running()._replace(run_id="run-0")
+    waiting = decide(PLAN, see([lost], zero()), before)
+    assert (waiting.state.phase, waiting.scales, waiting.deletions) == (STARTING, (), ())
+    assert [(each.subject, each.cause, each.node) for each in waiting.state.problems] == [
+        (lost.name, "node-lost", "node-2")
+    ]
+    verdict = decide(PLAN, see([lost], zero(), NOW + 1800), waiting.state).state.verdict
+    assert (verdict.cause, verdict.pod, verdict.node) == ("node-lost", lost.name, "node-2")
+    bold = PLAN._replace(force_delete_lost=True)
+    assert decide(bold, see([lost], zero()), before).deletions == (Deletion(lost.name, lost.uid, is_forced=True),)
+
+
+def test_a_pod_that_the_controller_may_not_delete_is_left_alone():
+    fewer = make_plan(chief=1, worker=1, ps=1)._replace(force_delete_lost=True)
+    lost = pod("worker-1", gone_by=NOW - LOST_SECONDS, problem=NODE_LOST)
+    restarting = decide(fewer, upgraded(see(group(worker_1=lost)), "worker"), running())
+    assert (restarting.state.phase, restarting.deletions) == (RESTARTING, ())
 
 
 def test_a_run_ends_though_a_lost_node_keeps_a_pod():
@@ -293,6 +362,22 @@ def test_a_training_that_waits_for_a_pod_too_long_is_ended():
     assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "start-deadline", "exp1-mnist-ps-0")
 
 
+def test_a_container_that_cannot_be_started_again_is_waited_for_as_long_as_one_that_never_was():
+    # Its node has come back without the image, which the registry does not give any more.
+    held = pod("ps-0", died(), is_running=False, is_held=True, problem=Problem("image-pull", "not found"))
+    first = decide(PLAN, see(group(ps_0=held)), running())
+    assert (first.state.missing_since, first.wake_at) == (NOW, NOW + 1800)
+    verdict = decide(PLAN, see(group(ps_0=held), now=NOW + 1800), first.state).state.verdict
+    assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "image-pull", "exp1-mnist-ps-0")
+
+
+def test_a_worker_that_has_succeeded_is_not_waited_for():
+    mwms = make_plan(MULTI_WORKER_MIRRORED, worker=2)
+    done = decide(mwms, see(group(mwms, worker_1=pod("worker-1", end())), plan=mwms), running(mwms)).state
+    assert (done.phase, done.succeeded) == (RUNNING, ("worker-1",))
+    assert decide(mwms, see(group(mwms, worker_1=None), plan=mwms), done).state.missing_since is None
+
+
 def test_parameter_server_training_goes_on_without_a_worker_but_not_multi_worker_mirrored():
     assert decide(PLAN, see(group(worker_0=None), now=NOW + 9999), running()).state.missing_since is None
     mwms = make_plan(MULTI_WORKER_MIRRORED, worker=2)
@@ -311,6 +396,19 @@ def test_a_run_may_take_only_so_long():
     assert (decision.state.verdict.result, decision.state.verdict.cause) == (FAILED, "active-deadline")
     assert decision.state.verdict.node == "node-1"
     assert decision.scales == CHIEF_FIRST, "a program that is well gets the time to save"
+
+
+def test_a_clock_that_is_set_back_puts_no_deadline_off():
+    ahead = decide(PLAN, see([], now=NOW + 1e6), None).state
+    starting = decide(PLAN, see([]), ahead)
+    assert (starting.is_recorded, starting.wake_at) == (False, NOW + 1800)
+    missing = decide(PLAN, see(group(ps_0=None), now=NOW + 1e6), running()).state
+    assert decide(PLAN, see(group(ps_0=None)), missing).wake_at == NOW + 1800
+    failing = group(ps_0=pod("ps-0", end(causes.MODULE_MISSING, 1)))
+    seen = decide(PLAN, see(failing, now=NOW + 1e6), running()).state
+    assert decide(PLAN, see(failing), seen).wake_at == NOW + SETTLE_SECONDS
+    hasty = PLAN._replace(active_deadline_seconds=60.0)
+    assert decide(hasty, see(group()), running()._replace(active_since=NOW + 1e6)).wake_at == NOW + 60
 
 
 def report(attempt, step, **more):
@@ -359,7 +457,8 @@ def test_a_leader_that_tells_no_steps_and_works_for_long_between_its_restarts_is
 
 def test_a_claim_that_cannot_be_provided_is_explained_by_its_provisioner():
     unbound = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
-    waiting = pod("ps-0", is_running=False, problem=Problem("volume-error", unbound), claims=("exp1-mnist-data",))
+    problem = Problem("volume-error", unbound)
+    waiting = pod("ps-0", is_running=False, node="", problem=problem, claims=("exp1-mnist-data",))
     scheduler = Event("Pod", "exp1-mnist-ps-0", "FailedScheduling", unbound, NOW)
     provisioner = Event("PersistentVolumeClaim", "exp1-mnist-data", "ProvisioningFailed", "no class fast", NOW)
 
@@ -369,6 +468,8 @@ def test_a_claim_that_cannot_be_provided_is_explained_by_its_provisioner():
 
     assert explain(scheduler) == ("volume-error", unbound)
     assert explain(scheduler, provisioner) == ("volume-error", "claim exp1-mnist-data: no class fast")
+    pulling = see(group(ps_0=waiting._replace(node="node-1", problem=None)))._replace(events=(scheduler, provisioner))
+    assert decide(PLAN, pulling, running()).state.problems == (), "it has its claim and its node by now"
 
 
 def test_the_step_is_recorded_now_and_then():

@@ -45,6 +45,7 @@ STATE = RunState(
     deaths={"worker-1": Deaths("u2", 1, 2)},
     problems=(PodProblem("exp1-worker-0", "", "unschedulable", "0/2 nodes", 3.0),),
     incidents=(Incident(2.0, "exp1-worker-1", "node-2", "killed", "restarted", 137, uid="u2"),),
+    taken_away=("u1",),
     progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1),
 )
 STATE = enter_phase(STATE, STOPPING, 7.25, "disk full")
@@ -102,6 +103,7 @@ def test_the_schema():
                 "uid": "u2",
             }
         ],
+        "takenAway": ["u1"],
         "progress": {
             "at": 6.0,
             "attempt": 2,
@@ -116,7 +118,7 @@ def test_the_schema():
 
 def test_a_record_of_an_earlier_version_lacks_what_came_later():
     document = json.loads(dump_state(STATE))
-    for key in ("deaths", "incidents", "problems", "progress", "revisions", "activeSince"):
+    for key in ("deaths", "incidents", "takenAway", "problems", "progress", "revisions", "activeSince"):
         del document[key]
     assert parse_state(json.dumps(document)).verdict == STATE.verdict
     assert parse_state(json.dumps({**json.loads(dump_state(STATE)), "later": 1})) == STATE

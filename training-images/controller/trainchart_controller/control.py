@@ -54,6 +54,7 @@ class Controller:
         self._backoff = Backoff(self._times.first_retry)
         self._trouble = TroubleLog("controlling the run")
         self._event_trouble = TroubleLog("creating Events")
+        self._reason_trouble = TroubleLog("reading Events")
         self._job_trouble = TroubleLog("changing the controller's Job")
         self._refused_since: Optional[float] = None
         """time.monotonic() of the first of those answers in a row that do not accept the token."""
@@ -127,8 +128,7 @@ class Controller:
         if self._pods is None:
             return None
         if self._events_due is not None and time.monotonic() >= self._events_due:
-            self._events = self._release.read_events()
-            self._events_due = time.monotonic() + _EVENTS_SECONDS
+            self._read_events()
         pods = tuple(self._pods.values())
         departed = tuple(self._departed)
         seen = Observation(time.time(), pods, dict(self._sets), self._events, self._report, departed)
@@ -165,6 +165,15 @@ class Controller:
         self._sets_read_at = time.monotonic()
         is_settled = all(view.revision for view in self._sets.values())
         self._sets_due = self._sets_read_at + (QUIET_REREAD_SECONDS if is_settled else _UNSETTLED_REREAD_SECONDS)
+
+    def _read_events(self) -> None:
+        """Read Events if that is possible: they only say why a pod does not run, so nothing waits for them."""
+        try:
+            self._events = self._release.read_events()
+            self._reason_trouble.succeed()
+        except ApiError as err:
+            self._reason_trouble.fail(err)
+        self._events_due = time.monotonic() + _EVENTS_SECONDS
 
     def _fetch_logs(self, decision: Decision) -> Mapping[str, Any]:
         if not decision.keeps_logs:

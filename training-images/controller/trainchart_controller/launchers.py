@@ -19,9 +19,10 @@ POLL_SECONDS = 10.0
 _ANSWER_SECONDS = 2.0
 _LOG_SECONDS = 1.0
 """GPUs are held while the last lines are fetched, so whoever is slow is left out."""
-_ANSWER_LIMIT = 100_000
+_ANSWER_LIMIT = 2_000_000
+"""Bytes: a launcher's longest log, whose end matters most."""
 _LOG_LIMIT = 40_000
-"""Bytes kept of one pod's lines: a record of many roles must stay below a ConfigMap's megabyte."""
+"""Bytes of JSON kept of one pod's lines: a record of many roles must stay below a ConfigMap's megabyte."""
 _LOGS_KEPT = 8
 
 
@@ -55,7 +56,7 @@ def fetch_logs(cluster: Cluster, others: Sequence[Task] = ()) -> Dict[str, Mappi
     def fetch(task: Task) -> None:
         body = _fetch(cluster.address(task, cluster.status_port), "/log?lines=200", _LOG_SECONDS)
         if body:
-            lines = body[-_LOG_LIMIT:].decode("utf-8", "replace").splitlines()
+            lines = _keep_last(body.decode("utf-8", "replace").splitlines())
             found[cluster.pod_name(task)] = {"at": round(time.time(), 3), "lines": lines}
 
     threads = [threading.Thread(target=fetch, args=(task,), daemon=True) for task in tasks[:_LOGS_KEPT]]
@@ -65,6 +66,18 @@ def fetch_logs(cluster: Cluster, others: Sequence[Task] = ()) -> Dict[str, Mappi
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
     return dict(found)
+
+
+def _keep_last(lines: Sequence[str]) -> List[str]:
+    """Return the last lines, as many as fit; JSON makes up to twelve bytes of one character."""
+    kept: List[str] = []
+    room = _LOG_LIMIT
+    for line in reversed(lines):
+        room -= len(json.dumps([line]))
+        if room < 0:
+            break
+        kept.append(line)
+    return kept[::-1]
 
 
 def _fetch(address: str, path: str, timeout_seconds: float) -> bytes:

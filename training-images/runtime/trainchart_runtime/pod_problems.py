@@ -29,6 +29,8 @@ class Event(NamedTuple):
     message: str
     at: float
     """Unix seconds of its last occurrence."""
+    uid: str = ""
+    """Of the object; empty where the event does not say."""
 
 
 class Problem(NamedTuple):
@@ -51,12 +53,14 @@ def parse_event(event: Mapping[str, Any]) -> Event:
         reason=event.get("reason") or "",
         message=event.get("message") or "",
         at=max(parse_time(time) for time in times),
+        uid=about.get("uid") or "",
     )
 
 
 def find_pod_problem(pod: Mapping[str, Any], events: Sequence[Event] = ()) -> Optional[Problem]:
     """Return what keeps a pod object of the API from running; None where nothing is known to."""
-    status = pod.get("status") or {}
+    status, metadata = pod.get("status") or {}, pod.get("metadata") or {}
+    is_scheduled = bool((pod.get("spec") or {}).get("nodeName"))
     return (
         _find_disruption(pod, status)
         or _find_waiting(status)
@@ -64,13 +68,18 @@ def find_pod_problem(pod: Mapping[str, Any], events: Sequence[Event] = ()) -> Op
         or _find_unscheduled(pod, status, events)
         or _find_silent_node(status)
         or _find_failed_sidecar(status)
-        or find_pod_event((pod.get("metadata") or {}).get("name") or "", events)
+        or find_pod_event(metadata.get("name") or "", events, metadata.get("uid") or "", is_scheduled)
     )
 
 
-def find_pod_event(name: str, events: Sequence[Event]) -> Optional[Problem]:
-    """Return what the Events of a pod, whose status says nothing, keep it from."""
-    return _find_newest("Pod", name, events, _POD_EVENTS)
+def find_pod_event(name: str, events: Sequence[Event], uid: str = "", is_scheduled: bool = False) -> Optional[Problem]:
+    """Return what the Events of a pod, whose status says nothing, keep it from.
+
+    Events outlive what they tell of: the pod that had this name before, and the wait for a node.
+    """
+    past = ("FailedScheduling",) if is_scheduled else ()
+    current = [each for each in events if (not (uid and each.uid) or each.uid == uid) and each.reason not in past]
+    return _find_newest("Pod", name, current, _POD_EVENTS)
 
 
 def find_claim_problem(claims: Sequence[str], events: Sequence[Event]) -> Optional[Problem]:

@@ -30,17 +30,22 @@ FRUITLESS_RESTARTS = 5
 """So many starts of the leading task's program without a new highest step, and the run is given up."""
 
 
-def judge(plan: RunPlan, group: Cluster, own: Sequence[PodView], state: RunState, now: float) -> RunState:
-    """Return `state` after the successes, failures and deadlines that are due."""
+def judge(
+    plan: RunPlan, group: Cluster, own: Sequence[PodView], gone: Sequence[PodView], state: RunState, now: float
+) -> RunState:
+    """Return `state` after the successes, failures and deadlines that are due.
+
+    A pod that is `gone` has succeeded all the same; a failure of it is no failure of the one that follows it.
+    """
     deciding = deciding_tasks(group)
     evaluators = group.tasks(EVALUATOR)
-    state = _note_successes(state, own, {*deciding, *evaluators})
+    state = _note_successes(state, (*own, *gone), {*deciding, *evaluators})
     failures = find_failures(own, plan.run_id, plan.max_restarts, state.deaths)
     if state.phase != FINISHING:
         leader = deciding[0]
         if str(leader) not in state.succeeded:
             return _judge_unfinished(plan, group, own, failures, state, now)
-        success = explain_success([pod for pod in own if pod.task == leader], now)
+        success = explain_success([pod for pod in (*own, *gone) if pod.task == leader], now)
         state = enter_phase(state._replace(pending_verdict=success), FINISHING, now, f"{leader} succeeded")
     late = [task for task in deciding if str(task) not in state.succeeded]
     # The leader is done: only a failure of a task whose own work is needed, and not its end's echo, still counts.
@@ -103,7 +108,7 @@ def _follow_start(plan: RunPlan, group: Cluster, own: Sequence[PodView], state: 
             return enter_phase(state, RUNNING, now, "every pod is running")
         since: Optional[float] = state.since
     else:
-        missing = [task for task in missing if not is_dispensable(group, task)]
+        missing = [task for task in missing if not is_dispensable(group, task) and str(task) not in state.succeeded]
         since = (state.missing_since or now) if missing else None
         state = state._replace(missing_since=since)
     if since is None or not plan.start_deadline_seconds or now < since + plan.start_deadline_seconds:

@@ -49,6 +49,8 @@ class PodView(NamedTuple):
     is_running: bool = False
     is_backing_off: bool = False
     """The kubelet waits before it starts the container again."""
+    is_held: bool = False
+    """The container waits for something else than that: its image, a volume, its sandbox, an init container."""
     gone_by: float = 0.0
     """Unix time at which a pod that is being deleted should have gone; 0 for one that is not."""
     revision: str = ""
@@ -134,6 +136,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         return None
     container = _find_training(status.get("containerStatuses"))
     current, last = container.get("state") or {}, container.get("lastState") or {}
+    waiting = current.get("waiting")
     ends = [_parse_end(state["terminated"]) for state in (current, last) if state.get("terminated")]
     return PodView(
         name=name,
@@ -142,7 +145,8 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         run_id=_find_run_id(spec),
         node=spec.get("nodeName") or "",
         is_running="running" in current,
-        is_backing_off=(current.get("waiting") or {}).get("reason") == _BACKING_OFF,
+        is_backing_off=waiting is not None and waiting.get("reason") == _BACKING_OFF,
+        is_held=waiting is not None and waiting.get("reason") != _BACKING_OFF,
         gone_by=parse_time(metadata.get("deletionTimestamp")),
         revision=(metadata.get("labels") or {}).get(_REVISION_LABEL) or "",
         problem=find_pod_problem(pod),

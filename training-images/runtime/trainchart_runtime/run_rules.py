@@ -24,7 +24,7 @@ from trainchart_runtime.run_plan import (
     RunPlan,
     resolve_group,
 )
-from trainchart_runtime.run_scaling import resolve_deletions, resolve_scales
+from trainchart_runtime.run_scaling import is_newcomer, resolve_deletions, resolve_scales
 from trainchart_runtime.run_state import (
     ENDED_PHASES,
     FAILED,
@@ -62,14 +62,16 @@ PROGRESS_SECONDS = 30.0
 def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> Decision:
     """Return what follows from one look at the release."""
     state = recorded if recorded and recorded.run_id == plan.run_id else _begin(plan, seen, recorded)
+    state = _follow_clock(state, seen.now)
     group = resolve_group(plan.cluster, state.roles)
     of_run = [pod for pod in seen.pods if pod.run_id in (None, plan.run_id)]
     has_strangers = len(of_run) < len(seen.pods)
     # A pod that somebody else's scaling has made is of no task, and goes again: what becomes of it says nothing.
     own = [pod for pod in of_run if pod.task.task_index < group.roles[pod.task.task_type].replicas]
-    state = _note(plan, group, seen, own, state)
+    gone = [pod for pod in seen.departed if pod.run_id in (None, plan.run_id)]
+    state = _note(plan, group, seen, own, gone, state)
     if state.phase in (STARTING, RUNNING, FINISHING):
-        state = judge(plan, group, own, state, seen.now)
+        state = judge(plan, group, own, gone, state, seen.now)
     state = _follow_wishes(plan, seen, own, state)
     state = _leave_pods_behind(plan, seen, state)
     group = resolve_group(plan.cluster, state.roles)
@@ -106,11 +108,22 @@ def _begin(plan: RunPlan, seen: Observation, earlier: Optional[RunState]) -> Run
     return enter_phase(state, STARTING, seen.now, "a new run")
 
 
-def _note(plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
+def _follow_clock(state: RunState, now: float) -> RunState:
+    """Return `state` without times that are still to come: a clock that was set back must not put deadlines off."""
+    return state._replace(
+        since=min(state.since, now),
+        active_since=min(state.active_since, now),
+        failure_seen_at=None if state.failure_seen_at is None else min(state.failure_seen_at, now),
+        missing_since=None if state.missing_since is None else min(state.missing_since, now),
+    )
+
+
+def _note(
+    plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodView], gone: Sequence[PodView], state: RunState
+) -> RunState:
     """Return `state` with what has happened to the pods, and the revisions that the attempt began with."""
     if state.phase in (STARTING, RUNNING, FINISHING):
         state = note_deaths(plan, own, state, seen.now)
-        gone = [pod for pod in seen.departed if pod.run_id in (None, plan.run_id)]
         state = note_disruptions(own, gone, state, seen.now)
         leader = deciding_tasks(group)[0]
         state = note_report(next((pod for pod in own if pod.task == leader), None), seen.report, state, seen.now)
@@ -138,11 +151,7 @@ def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], sta
     if state.phase == RESTARTING:
         return state
     changed = [name for name, view in seen.sets.items() if view.revision and view.revision != state.revisions.get(name)]
-    mixed = [
-        pod.name
-        for pod in own
-        if pod.revision and pod.revision != state.revisions.get(plan.cluster.roles[pod.task.task_type].name)
-    ]
+    mixed = [pod.name for pod in own if is_newcomer(plan.cluster, pod, state)]
     if mixed:
         return enter_phase(
             state, RESTARTING, now, f"{list_names(mixed)} came back as an upgrade wants it, others did not"

@@ -22,7 +22,7 @@ from trainchart_runtime.run_state import (
     VERDICTS,
     RunState,
 )
-from trainchart_runtime.run_troubles import is_given_up
+from trainchart_runtime.run_troubles import count_deaths, is_given_up
 
 _CUT_SHORT = (causes.STOPPED.name, causes.ACTIVE_DEADLINE.name)
 """Verdicts about programs that are well and would go on: they get the time to save."""
@@ -63,25 +63,34 @@ def resolve_deletions(
     deletions = []
     for pod in own:
         is_live = state.phase in (STARTING, RUNNING, FINISHING)
-        is_useless = _waits_too_long(plan, group, pod, state) if is_live else _is_newcomer(group, pod, state)
+        is_useless = _waits_too_long(plan, group, pod, state) if is_live else is_newcomer(group, pod, state)
         if is_useless and not pod.is_deleting:
             deletions.append(Deletion(pod.name, pod.uid))
-        is_on_lost_node = pod.problem is not None and pod.problem.cause == causes.NODE_LOST.name
-        if plan.force_delete_lost and is_on_lost_node and pod.is_lost(seen.now):
-            deletions.append(Deletion(pod.name, pod.uid, is_forced=True))
-    return tuple(deletions)
+    # One of an earlier run is in the way as well.
+    lost = [pod for pod in seen.pods if plan.force_delete_lost and _is_on_lost_node(pod, seen.now)]
+    deletions += [Deletion(pod.name, pod.uid, is_forced=True) for pod in lost]
+    # The controller may delete pods of those names only that its chart has.
+    allowed = {plan.cluster.pod_name(task) for role in plan.cluster.roles for task in plan.cluster.tasks(role)}
+    return tuple(deletion for deletion in deletions if deletion.pod_name in allowed)
 
 
-def _is_newcomer(group: Cluster, pod: PodView, state: RunState) -> bool:
-    """Say whether a pod is as an upgrade wants it while pods of before it still save: it must not train beside them."""
-    first = state.revisions.get(group.roles[pod.task.task_type].name)
+def _is_on_lost_node(pod: PodView, now: float) -> bool:
+    return pod.problem is not None and pod.problem.cause == causes.NODE_LOST.name and pod.is_lost(now)
+
+
+def is_newcomer(cluster: Cluster, pod: PodView, state: RunState) -> bool:
+    """Say whether a pod is as an upgrade wants it, and not as its attempt began: it must not train beside the others.
+
+    While Kubernetes has not looked at a new set yet, nobody knows how the attempt began.
+    """
+    first = state.revisions.get(cluster.roles[pod.task.task_type].name)
     return bool(first and pod.revision and pod.revision != first)
 
 
 def _waits_too_long(plan: RunPlan, group: Cluster, pod: PodView, state: RunState) -> bool:
     known = state.deaths.get(str(pod.task))
     # With last words the launcher has given up: a new pod would forget that, and try again.
-    if not pod.is_backing_off or not pod.ends or pod.ends[0].termination or known is None:
+    if not pod.is_backing_off or not count_deaths(pod) or known is None:
         return False
     deaths = _LONG_BACK_OFF_DEATHS if is_dispensable(group, pod.task) else _BACK_OFF_DEATHS
     return known.total >= deaths and not is_given_up(plan.max_restarts, pod, known.total)

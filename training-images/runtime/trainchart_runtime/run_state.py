@@ -166,6 +166,8 @@ class RunState(NamedTuple):
     """By task, such as "ps-0"; only of tasks that have died."""
     problems: Sequence[PodProblem] = ()
     incidents: Sequence[Incident] = ()
+    taken_away: Sequence[str] = ()
+    """Uids of the pods that are known to be taken away: of so many, incidents are not kept."""
     progress: Optional[RunProgress] = None
 
 

@@ -55,7 +55,7 @@ def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: flo
 
 def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: RunState, now: float) -> RunState:
     """Return `state` with the pods that somebody else takes away, or has taken: evicted, preempted, on a lost node."""
-    known = {incident.uid for incident in state.incidents}
+    known, died = set(state.taken_away), {incident.uid for incident in state.incidents}
     incidents = []
     # An evicted pod has ended before anybody deletes it, and then it is gone at once.
     ended = [pod for pod in own if pod.is_deleting or (is_taken_away(pod) and not pod.is_running)]
@@ -67,9 +67,14 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
         cause = causes.CAUSES.get(problem.cause)
         if cause is None or cause.restart != causes.POD_DELETED.restart:
             problem = Problem(causes.POD_DELETED.name, "")
+        if problem.cause == causes.POD_DELETED.name and pod.uid in died:
+            # The controller itself deletes a pod that the kubelet lets wait after its deaths.
+            continue
         is_lost = problem.cause == causes.NODE_LOST.name
         action = "waiting: Kubernetes replaces no pod of a node that does not answer" if is_lost else _BY_SET
         incidents.append(Incident(now, pod.name, pod.node, problem.cause, action, error=problem.message, uid=pod.uid))
+    if len(known) > len(state.taken_away):
+        state = state._replace(taken_away=tuple(sorted(known.intersection(pod.uid for pod in ended))))
     return _add_incidents(state, incidents)
 
 
@@ -108,7 +113,7 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
     found = []
     for task, problem in find_problems(group, seen, own):
         name = group.pod_name(task)
-        node = next((pod.node for pod in own if pod.task == task), "")
+        node = next((pod.node for pod in seen.pods if pod.task == task), "")
         begin = since.get((name, problem.cause), seen.now)
         found.append(PodProblem(name, node, problem.cause, problem.message, begin))
     return state._replace(problems=tuple(found[:PROBLEMS_KEPT]))
@@ -116,7 +121,8 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
 
 def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> List[Tuple[Task, Problem]]:
     """Return what keeps tasks of the group from running, as far as it is known."""
-    pods = {pod.task: pod for pod in own}
+    # A pod of an earlier run that does not go keeps the place of this one's.
+    pods = {pod.task: pod for pod in (*(pod for pod in seen.pods if pod.is_lost(seen.now)), *own)}
     found = []
     for task_type, role in group.roles.items():
         is_wanted = role.name in seen.sets and seen.sets[role.name].replicas > 0
@@ -126,7 +132,9 @@ def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> 
             if pod is not None:
                 problem = pod.problem
                 if problem is None or problem.cause == causes.VOLUME_ERROR.name:
-                    told = find_claim_problem(pod.claims, seen.events) or find_pod_event(pod.name, seen.events)
+                    # With a node, a pod has its claims: what was said about them is past.
+                    of_claim = None if pod.node else find_claim_problem(pod.claims, seen.events)
+                    told = of_claim or find_pod_event(pod.name, seen.events, pod.uid, bool(pod.node))
                     problem = (None if pod.is_running else told) or problem
             else:
                 problem = refusal if is_wanted else None
@@ -138,8 +146,8 @@ def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> 
 
 
 def find_missing(group: Cluster, own: Sequence[PodView]) -> List[Task]:
-    """Return the tasks that have no pod which runs or has run."""
-    started = {pod.task for pod in own if not pod.is_deleting and (pod.is_running or pod.ends)}
+    """Return the tasks that have no pod which runs, or has run and is about to run again."""
+    started = {pod.task for pod in own if not pod.is_deleting and (pod.is_running or (pod.ends and not pod.is_held))}
     return [task for task_type in group.roles for task in group.tasks(task_type) if task not in started]
 
 

@@ -112,6 +112,7 @@ def explain_late_start(
     }
     first = min(missing, key=lambda task: known[names[task]].since if names[task] in known else now + 1)
     cause = causes.CAUSES[known[names[first]].cause] if names[first] in known else causes.START_DEADLINE
+    place = known.get(names[first]) or found.get(first)
     late = causes.START_DEADLINE.sentence
     sentence = late if cause is causes.START_DEADLINE else f"{cause.sentence} {late}"
     return Verdict(
@@ -121,7 +122,7 @@ def explain_late_start(
         sentence=sentence,
         hint=cause.hint,
         pod=names[first],
-        node=found[first].node if first in found else "",
+        node=place.node if place else "",
         error=reasons[first],
         lines=tuple(f"{names[task]}: {reasons[task]}"[:LINE_LIMIT] for task in missing[:LINES_KEPT]),
     )
