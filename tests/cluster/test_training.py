@@ -224,7 +224,11 @@ def test_a_release_installed_again_goes_on_from_the_checkpoints_it_left(
     again.install()
 
     assert again.wait_until_succeeded(CHIEF).step == 400
-    log = admin.kubectl("logs", CHIEF, f"--namespace={release.namespace}", "--container=training", "--previous")
+    argv = ("logs", CHIEF, f"--namespace={release.namespace}", "--container=training", "--previous")
+    # It is the previous container's only once the kubelet has started the next one.
+    log = admin.wait_for(
+        lambda _: admin.kubectl(*argv, check=False) or None, "the ended container's log", namespace=release.namespace
+    )
     assert "/checkpoints/ckpt-300" in log
     assert "step 50/400" not in log
     again.uninstall()
