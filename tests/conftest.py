@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ import pytest
 from testcluster.programs import ProgramError, find_program
 
 FIXTURES = Path(__file__).parent / "fixtures"
+
+# A shell that runs us in the background has Ctrl-C ignored, and so would every program that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test judges by the clock, and `make test` tries the same cases every time: `make fuzz` looks for new ones.
 hypothesis.settings.register_profile(
