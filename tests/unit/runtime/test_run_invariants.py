@@ -1,7 +1,7 @@
 """A small world of sets and pods in which anything may happen, in any order: what must hold all the same.
 
 Controllers die between recording and scaling, look late, look twice, and see pods that end, vanish, come back, or hang
-on a lost node; people suspend, resume, stop and upgrade.
+on a lost node; people suspend, resume, stop, upgrade and rerun; and clocks are set back.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class Release(RuleBasedStateMachine):
         self.revision = 1
         self.made = 0
         self.pods = {}
+        self.departed = []
         self.record = ""
-        self.now = 1000.0
+        self.now = 1e6
         self.verdict = None
         self.exit_code = None
         self.create_pods()
@@ -53,7 +54,9 @@ class Release(RuleBasedStateMachine):
                 name = f"{role.name}-{ordinal}"
                 if name not in self.pods:
                     self.made += 1
-                    view = PodView(name, Task(task_type, ordinal), uid=str(self.made), run_id="run-1", node="node-1")
+                    view = PodView(
+                        name, Task(task_type, ordinal), uid=str(self.made), run_id=self.plan.run_id, node="node-1"
+                    )
                     self.pods[name] = view._replace(revision=f"{role.name}-{self.revision}")
 
     def remove_pods(self):
@@ -66,7 +69,7 @@ class Release(RuleBasedStateMachine):
 
     def look(self):
         sets = {name: SetView(number, f"{name}-{self.revision}") for name, number in self.sets.items()}
-        return Observation(self.now, tuple(self.pods.values()), sets)
+        return Observation(self.now, tuple(self.pods.values()), sets, departed=tuple(self.departed))
 
     @rule()
     def reconcile(self):
@@ -77,19 +80,38 @@ class Release(RuleBasedStateMachine):
     def wait(self, seconds):
         self.now += seconds
 
+    @rule()
+    def set_the_clock_back(self):
+        self.now -= 1000.0
+
+    @rule()
+    @precondition(lambda self: self.record)
+    def begin_another_run(self):
+        number = int(self.plan.run_id.partition("-")[2])
+        self.plan = self.plan._replace(run_id=f"run-{number + 1}", desired_state="running")
+        self.upgrade_the_pods()
+
     @rule(data=st.data())
     @precondition(lambda self: self.pods)
     def start_a_container(self, data):
         pod = self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
         if not pod.is_running:
-            self.pods[pod.name] = pod._replace(is_running=True, is_backing_off=False, restarts=pod.deaths)
+            restarted = pod._replace(is_running=True, is_backing_off=False, is_held=False, restarts=pod.deaths)
+            self.pods[pod.name] = restarted
 
     @rule(data=st.data())
     @precondition(lambda self: self.pods)
     def let_a_container_wait(self, data):
         pod = self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
         if pod.ends and not pod.is_running:
-            self.pods[pod.name] = pod._replace(is_backing_off=True)
+            self.pods[pod.name] = pod._replace(is_backing_off=True, is_held=False)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.pods)
+    def hold_a_container(self, data):
+        pod = self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
+        if not pod.is_running:
+            self.pods[pod.name] = pod._replace(is_backing_off=False, is_held=True)
 
     @rule(data=st.data())
     @precondition(lambda self: self.pods)
@@ -119,14 +141,14 @@ class Release(RuleBasedStateMachine):
         if pod.node == "lost":
             return
         code = 0 if cause is causes.SUCCEEDED else 1
-        words = cause and Termination(cause.name, code, *pod.task, run_id="run-1", finished_at=self.now)
+        words = cause and Termination(cause.name, code, *pod.task, run_id=pod.run_id, finished_at=self.now)
         ends = (ContainerEnd(code if cause else 137, termination=words, finished_at=self.now), *pod.ends)[:2]
         self.pods[pod.name] = pod._replace(is_running=False, ends=ends)
 
     @rule(data=st.data())
     @precondition(lambda self: self.pods)
     def lose_a_pod(self, data):
-        del self.pods[data.draw(st.sampled_from(sorted(self.pods)))]
+        self.departed.append(self.pods.pop(data.draw(st.sampled_from(sorted(self.pods)))))
 
     @rule(data=st.data())
     def upgrade_raises_a_set(self, data):
@@ -141,6 +163,7 @@ class Release(RuleBasedStateMachine):
         if not decision.is_recorded:
             self.record = dump_state(decision.state)
             assert parse_state(self.record) == decision.state
+        self.departed.clear()
         for scale in decision.scales[: {"recording": 0, "one scale": 1, "all": None}[dies_after]]:
             self.sets[scale.set_name] = scale.replicas
         for deletion in decision.deletions:
@@ -153,7 +176,8 @@ class Release(RuleBasedStateMachine):
     def check(self, recorded, decision):
         state = decision.state
         assert state.phase != STATE_LOST
-        if recorded and recorded.verdict:
+        is_same_run = recorded is not None and recorded.run_id == self.plan.run_id
+        if recorded and recorded.verdict and is_same_run:
             assert state.verdict == recorded.verdict, "a verdict never changes"
         if state.verdict:
             assert all(scale.replicas == 0 for scale in decision.scales), "nothing is started after a verdict"
@@ -161,15 +185,18 @@ class Release(RuleBasedStateMachine):
             assert not decision.is_recorded, "nothing is done without a record"
         if self.plan.desired_state == "suspended":
             assert state.verdict or state.phase in (SUSPENDED, FINISHING)
-        if any(scale.replicas for scale in decision.scales) and recorded and state.attempt > recorded.attempt:
+        if any(scale.replicas for scale in decision.scales) and is_same_run and state.attempt > recorded.attempt:
             assert not self.pods, "an attempt starts when nothing is left of the one before"
+        if any(scale.replicas for scale in decision.scales):
+            runs = {pod.run_id for pod in self.pods.values()}
+            assert runs <= {self.plan.run_id}, "a run starts when nothing is left of the one before"
         if not self.plan.force_delete_lost:
             assert not any(deletion.is_forced for deletion in decision.deletions)
         if decision.exit_code is not None:
             left = [pod for pod in self.pods.values() if not pod.is_lost(self.now)]
             assert not left and not any(self.sets.values()), "nothing is left behind"
             assert (decision.exit_code == 0) == (state.verdict.result == SUCCEEDED)
-        if state.verdict and state.verdict.result == FAILED and not (recorded and recorded.verdict):
+        if state.verdict and state.verdict.result == FAILED and not (is_same_run and recorded.verdict):
             assert state.verdict.cause and state.verdict.pod
 
     @invariant()
@@ -182,6 +209,8 @@ class Release(RuleBasedStateMachine):
         """Left in peace, a run that has a verdict ends and holds nothing; the same look twice says nothing new."""
         if not hasattr(self, "plan"):
             return
+        # When pods must be gone is said by another clock, which nobody sets back.
+        self.now = max([self.now, *(pod.gone_by for pod in self.pods.values())])
         for _ in range(12):
             self.control()
             self.reconcile()

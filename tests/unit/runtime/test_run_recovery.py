@@ -158,6 +158,22 @@ def test_another_number_of_workers_is_another_attempt():
     assert Scale("exp1-mnist-worker", 3) in started.scales
 
 
+def test_a_role_that_an_upgrade_brings_belongs_to_the_next_attempt():
+    before = make_plan("between-graph-async", worker=2, ps=1)
+    after = make_plan(chief=1, worker=2, ps=1)._replace(on_change="finish-first")
+    seen = upgraded(see(group(before), plan=after), "worker", "ps")
+    patient = decide(after, seen, running(before))
+    assert (patient.state.phase, patient.scales) == (RUNNING, (Scale("exp1-mnist-chief", 0),))
+    done = decide(after, seen._replace(pods=tuple(group(before, worker_0=pod("worker-0", end())))), patient.state)
+    assert (done.state.verdict.result, done.state.verdict.pod) == (SUCCEEDED, "exp1-mnist-worker-0")
+
+
+def test_a_role_that_replaces_the_only_other_one_has_its_pods_at_once():
+    before, after = make_plan("single", chief=1), make_plan(MULTI_WORKER_MIRRORED, worker=2)
+    swapped = decide(after, see([pod("worker-0")], {"exp1-mnist-worker": 1}, plan=after), running(before))
+    assert swapped.scales == (Scale("exp1-mnist-worker", 2),)
+
+
 # --- deaths ------------------------------------------------------------------------------------------------------
 
 

@@ -92,12 +92,14 @@ class Decision(NamedTuple):
 def resolve_group(cluster: Cluster, known: Mapping[str, RoleState]) -> Cluster:
     """Return the cluster with the pods of the present attempt, where it is `known`: an upgrade may ask for others.
 
+    A role that an upgrade has brought belongs to the next attempt: it has no pods while others go on in this one.
     Raises StateError where nobody is left whose success could end the run.
     """
-    roles: Dict[str, Role] = {
-        task_type: role._replace(replicas=known[task_type].wanted) if task_type in known else role
-        for task_type, role in cluster.roles.items()
-    }
+    goes_on = any(known[role].wanted for role in (CHIEF, WORKER) if role in known and role in cluster.roles)
+    roles: Dict[str, Role] = {}
+    for task_type, role in cluster.roles.items():
+        newly_wanted = 0 if goes_on else role.replicas
+        roles[task_type] = role._replace(replicas=known[task_type].wanted if task_type in known else newly_wanted)
     group = cluster._replace(roles=roles)
     if not deciding_tasks(group):
         raise StateError(f"by the record, there is neither a chief nor a worker: {dict(known)}")
