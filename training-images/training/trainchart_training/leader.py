@@ -46,6 +46,8 @@ class Leader:
         self._copy: TrainingState | None = None
         self._measure: Measure | None = None
         self._histograms: Histograms | None = None
+        self._drawn_step = 0
+        """The step of the last histograms, or the first of this process."""
         self._metrics: dict[str, float] = {}
         self._summaries = open_summaries(place.log_dir if place.is_leader else "", place.task_type)
         self._saved_step = -1
@@ -83,6 +85,7 @@ class Leader:
             log.info("restored step %d from %s", step, self._checkpoints.path(restored))
         if self._settings.log_device_placement and self._place.is_leader:
             self._log_devices()
+        self._drawn_step = step
         self._saved_step = -1 if restored is None else restored
         if restored is None:
             # At once, so that a folder nobody can write to is found now and not after the first hundreds of steps.
@@ -125,12 +128,14 @@ class Leader:
             hook.logged(step, values)
 
     def _write_histograms(self) -> None:
-        every = self._settings.histogram_steps
-        if not every or self._runner.step % every or not self._place.is_leader:
+        every, step = self._settings.histogram_steps, self._runner.step
+        # Asynchronous workers rarely end on a multiple: whoever passes one draws.
+        if not every or step // every == self._drawn_step // every or not self._place.is_leader:
             return
+        self._drawn_step = step
         self._histograms = self._histograms or Histograms(self._training, self._settings)
         self._runner.collect()
-        self._histograms.write(self._summaries, self._runner.step, self._runner.state)
+        self._histograms.write(self._summaries, step, self._runner.state)
 
     def _save(self) -> None:
         if not self._place.is_leader:
