@@ -48,7 +48,8 @@ def plan_pod(
         "containers": [container],
     }
     if node:
-        spec["nodeName"] = node
+        # Not nodeName: a kubelet that meets a claim before it is bound looks again only 10 to 15 seconds later.
+        spec["nodeSelector"] = {"kubernetes.io/hostname": node}
     if fs_group is not None:
         spec["securityContext"]["fsGroup"] = fs_group
     if claim:

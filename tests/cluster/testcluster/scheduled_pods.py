@@ -1,7 +1,4 @@
-"""Small pods that the scheduler places and the kubelet restarts, as it does a training's. Pure.
-
-Those of `pods.py` run once, on a node that is given.
-"""
+"""Small pods that the kubelet restarts, as it does a training's; those of `pods.py` run once. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ class ScheduledPod:
     command: Sequence[str] = ("sleep", "600")
     image: str = IMAGE
     labels: Mapping[str, str] = field(default_factory=dict)
-    node: str | None = None
+    node: str = ""
     """The only one that it fits."""
     claim: str = ""
     """Mounted at /volume."""
@@ -33,11 +30,9 @@ class ScheduledPod:
         """Return the pod as kubectl takes it."""
         command = f"exec {shlex.join(self.command)}"
         group = USER if self.claim else None
-        pod = plan_pod(self.name, command, claim=self.claim, fs_group=group, labels=self.labels)
+        pod = plan_pod(self.name, command, node=self.node, claim=self.claim, fs_group=group, labels=self.labels)
         # Not grace 0, which would let the API forget a pod while it still runs.
         pod["spec"] |= {"restartPolicy": "Always", "terminationGracePeriodSeconds": 1, **self.spec}
-        if self.node:
-            pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": self.node}
         container = pod["spec"]["containers"][0]
         container["image"] = self.image
         container["resources"]["limits"] = {"memory": self.memory_limit} if self.memory_limit else {}
