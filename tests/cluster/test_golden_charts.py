@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,14 @@ def objects(admin: Access, module_namespace: str) -> list[dict[str, Any]]:
 
     Those are there already: not even a trial takes a pod whose account is missing.
     """
-    rendered = []
+    cases = []
     for chart in CHARTS:
         name = chart.parent.name if chart.name == "chart" else f"{chart.name}-example"
-        for number, values in enumerate([chart / "values.yaml", *sorted(chart.glob("ci/*"))]):
-            rendered += render(admin, module_namespace, f"{name}-{number}", chart, values)
+        values = [chart / "values.yaml", *sorted(chart.glob("ci/*"))]
+        cases += [(f"{name}-{number}", chart, file) for number, file in enumerate(values)]
+    with ThreadPoolExecutor(4) as pool:
+        charts = pool.map(lambda case: render(admin, module_namespace, *case), cases)
+        rendered = [item for objects in charts for item in objects]
     trainer = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
     accounts = [item for item in rendered if item["kind"] == "ServiceAccount"]
     admin.kubectl("create", f"--namespace={module_namespace}", "-f", "-", text=dump_objects(trainer, *accounts))

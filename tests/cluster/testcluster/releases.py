@@ -36,6 +36,7 @@ def make_values(model: str, roles: tuple[str, ...], **hyperparameters: Any) -> d
         "hyperparameters": hyperparameters,
         "volumes": {"checkpoints": {"storageClass": "shared", "size": "1Gi"}},
         "roles": {role: dict(SMALL) for role in roles},
+        "tensorboard": {"cpuLimit": "2"},
     }
 
 
