@@ -457,6 +457,23 @@ def test_a_leader_that_fails_by_itself_again_and_again_is_explained_by_its_own_w
     assert verdict.error == f"{words} ({FRUITLESS_RESTARTS + 1} restarts without a step)"
 
 
+def test_a_leader_that_is_evicted_again_and_again_and_comes_no_further_is_given_up():
+    state = running()
+    for number in range(FRUITLESS_RESTARTS + 1):
+        assert state.phase == RUNNING
+        evicted = Problem("evicted", "The node was low on resource: ephemeral-storage.")
+        chief = pod("chief-0", uid=f"u{number}")
+        state = decide(
+            PLAN, see(group(chief_0=chief), now=NOW + 20 * number)._replace(report=report(1, 5)), state
+        ).state
+        going = chief._replace(problem=evicted, is_running=False)
+        state = decide(PLAN, see(group(chief_0=going), now=NOW + 20 * number + 10), state).state
+    again = see(group(chief_0=pod("chief-0", uid="last")), now=NOW + 900)._replace(report=report(1, 5))
+    verdict = decide(PLAN, again, state).state.verdict
+    assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "evicted", "exp1-mnist-chief-0")
+    assert verdict.error.startswith("The node was low on resource: ephemeral-storage. (6 restarts since step 5")
+
+
 def test_restarts_before_the_first_look_alone_end_no_run():
     late = decide(PLAN, see(group())._replace(report=report(40, None, cause="peer-lost")), None).state
     assert late.verdict is None

@@ -46,7 +46,7 @@ STATE = RunState(
     problems=(PodProblem("exp1-worker-0", "", "unschedulable", "0/2 nodes", 3.0),),
     incidents=(Incident(2.0, "exp1-worker-1", "node-2", "killed", "restarted", 137, uid="u2"),),
     taken_away=("u1",),
-    progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1),
+    progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1, "u3"),
 )
 STATE = enter_phase(STATE, STOPPING, 7.25, "disk full")
 
@@ -112,6 +112,7 @@ def test_the_schema():
             "metrics": {"loss": 0.5},
             "bestStep": 900,
             "fruitlessRestarts": 1,
+            "uid": "u3",
         },
     }
 

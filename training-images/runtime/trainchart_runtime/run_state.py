@@ -126,7 +126,9 @@ class RunProgress(NamedTuple):
     metrics: Mapping[str, float] = {}
     best_step: Optional[int] = None
     fruitless_restarts: int = 0
-    """Starts of the program since `best_step` was reached."""
+    """Starts of the program since `best_step` was reached, in whichever pod."""
+    uid: str = ""
+    """Of the leader's pod."""
 
 
 class HistoryEntry(NamedTuple):

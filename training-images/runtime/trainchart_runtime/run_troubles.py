@@ -84,14 +84,17 @@ def note_report(leader: Optional[PodView], report: Optional[LeaderReport], state
         return state
     last = state.progress
     best, fruitless = (last.best_step, last.fruitless_restarts) if last else (None, _count_earlier(report))
-    if last and report.attempt != last.attempt:
+    uid = leader.uid if leader else ""
+    is_other_pod = bool(last and last.uid and uid and uid != last.uid)
+    if last and (is_other_pod or report.attempt != last.attempt):
         # A program that tells no steps is judged by how long it ran.
         is_steady = best is None and now - last.at >= STEADY_SECONDS
-        fruitless = (0 if is_steady else fruitless) + max(1, report.attempt - last.attempt)
+        starts = report.attempt if is_other_pod else max(1, report.attempt - last.attempt)
+        fruitless = (0 if is_steady else fruitless) + starts
     if report.step is not None and (best is None or report.step > best):
         best, fruitless = report.step, 0
     progress = RunProgress(
-        now, report.attempt, report.step, report.examples_per_second, report.metrics, best, fruitless
+        now, report.attempt, report.step, report.examples_per_second, report.metrics, best, fruitless, uid
     )
     if last and progress == last._replace(at=now):
         return state

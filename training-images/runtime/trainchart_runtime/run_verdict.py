@@ -15,11 +15,12 @@ from trainchart_runtime.run_state import FAILED, STOPPED, SUCCEEDED, Deaths, Pod
 from trainchart_runtime.run_troubles import count_deaths, is_given_up, is_taken_away, name_death, word_death
 from trainchart_runtime.termination import LINE_LIMIT, LINES_KEPT, Termination, find_first_failure, follows_a_peer
 
-_OWN_FAULTS = {
+_TELLING = {
     causes.PEER_UNRESOLVABLE.name,
+    causes.EVICTED.name,
     *(cause.name for cause in causes.CAUSES.values() if cause.restart == RESTART_IN_PLACE),
 }
-"""Causes of a program's end that say more than that it came no further."""
+"""Causes of the end of a program, or its pod, that say more than that it came no further."""
 
 
 def find_failures(
@@ -137,7 +138,7 @@ def explain_fruitless(leader: Optional[PodView], name: str, state: RunState, now
     assert progress is not None
     reached = "without a step" if progress.best_step is None else f"since step {progress.best_step} was reached"
     error = f"{progress.fruitless_restarts} restarts {reached}"
-    ends = [incident for incident in state.incidents if incident.pod == name and incident.cause in _OWN_FAULTS]
+    ends = [incident for incident in state.incidents if incident.pod == name and incident.cause in _TELLING]
     cause = causes.CAUSES[ends[-1].cause] if ends else causes.NO_PROGRESS
     if ends:
         error = f"{ends[-1].error} ({error})"
