@@ -75,7 +75,13 @@ BENCHES = {
     "library": Bench("The training library", lambda _: measure_library()),
     "peers": Bench("Beside others", lambda _: measure_peers(find_program("helm-4"))),
     "publishing": Bench("Publish into a large index", lambda _: measure_publishing(find_program("helm-4"))),
-    "lifecycle": Bench("The life of a run", measure_lifecycle, needs_cluster=True),
+    "lifecycle": Bench(
+        "The life of a run",
+        measure_lifecycle,
+        "Parameter servers and workers wait for 3 s before they are told to stop (`preStopSleepSeconds`), so that the "
+        "chief can save first when everything is stopped at once.",
+        needs_cluster=True,
+    ),
     "scale": Bench("Scale", measure_scale, needs_cluster=True),
 }
 
