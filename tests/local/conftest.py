@@ -19,19 +19,29 @@ ROOT = Path(__file__).parent.parent.parent
 def train_chart(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Return the function that runs charts/<name> with an example's code and returns the result trainchart prints."""
 
-    def train(name: str, code: str, *arguments: str) -> dict[str, Any]:
-        done = subprocess.run(
+    def train(
+        name: str, code: str, *arguments: str, meanwhile: Callable[[subprocess.Popen[str]], None] | None = None
+    ) -> dict[str, Any]:
+        with subprocess.Popen(
             [
                 *(sys.executable, "-m", "trainchart", "run", str(ROOT / "charts" / name)),
                 *("--code", str(ROOT / "examples" / code), "--quiet", "--format", "json", *arguments),
             ],
             cwd=tmp_path,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        result: dict[str, Any] = json.loads(done.stdout)
+        ) as running:
+            try:
+                if meanwhile:
+                    meanwhile(running)
+                out, err = running.communicate()
+            except BaseException:
+                running.kill()
+                raise
+        assert running.returncode == 0, err[-3000:]
+        result: dict[str, Any] = json.loads(out)
         return result
 
     return train
