@@ -16,7 +16,7 @@ import pytest
 
 from chart_archives import upload
 from chart_images import push_image, push_index
-from chart_servers import serve_museum, serve_registry, serve_web_folder
+from chart_servers import find_new_registry, serve_museum, serve_registry, serve_web_folder
 from trainchart.actions.publish import PublishOptions, publish_chart
 from trainchart.actions.repository_access import Address, open_repository
 from trainchart.errors import (
@@ -30,8 +30,8 @@ from trainchart.errors import (
 from trainchart.publish.registry import ANY_MANIFEST
 from trainchart.publish.repository import Publication, Repository, Upload, publish_upload
 
-KINDS = ("folder", "web folder", "web folder without locks", "ChartMuseum", "registry")
-DECIDING = tuple(kind for kind in KINDS if kind not in ("web folder without locks", "registry"))
+KINDS = ("folder", "web folder", "web folder without locks", "ChartMuseum", "registry", "new registry")
+DECIDING = tuple(kind for kind in KINDS if kind != "web folder without locks" and "registry" not in kind)
 """Those that can decide which of two publishers wins."""
 
 
@@ -41,8 +41,9 @@ def _serve(kind: str, folder: Path, stack: ExitStack) -> str:
         return f"file://{folder}/www/charts"
     if kind == "ChartMuseum":
         return f"chartmuseum+http://{stack.enter_context(serve_museum())}"
-    if kind == "registry":
-        return f"oci://{stack.enter_context(serve_registry(folder))}/team/charts"
+    if "registry" in kind:
+        program = find_new_registry() if kind == "new registry" else ""
+        return f"oci://{stack.enter_context(serve_registry(folder, program=program))}/team/charts"
     locks = kind == "web folder"
     return f"http://{stack.enter_context(serve_web_folder(folder, with_locks=locks))}/charts"
 
@@ -223,7 +224,7 @@ def test_real_helm_finds_pulls_and_renders_it(
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    if kind == "registry":
+    if "registry" in kind:
         chart, options = f"{served}/{name}", ["--plain-http"]
         if major == 4:
             assert "newer" in run("show", "values", f"{chart}@{newest.digest}", *options)
