@@ -17,6 +17,7 @@ from trainchart.cli.publish import (
     ToOption,
     choose_image_access,
     describe_image_check,
+    warn_of_refusal,
 )
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def deprecate(
 
 def _print(released: Released, format_: Format, image_check: str) -> None:
     publication = released.publication
+    if publication is not None:
+        warn_of_refusal(publication.refused)
     if format_ is Format.json:
         print_json(
             {
@@ -116,6 +119,7 @@ def _print(released: Released, format_: Format, image_check: str) -> None:
                 "identity": released.archive.identity if released.archive else "",
                 "digest": publication.digest if publication else "",
                 "reference": publication.reference if publication else "",
+                "provenanceRefused": publication.refused if publication else "",
                 "imageCheck": image_check,
                 "changelog": released.entry,
             }
