@@ -5,15 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from chart_archives import upload
 from chart_servers import find_new_registry, serve_registry
 from fault_proxy import CUT_AFTER, CUT_BEFORE, Fault, Proxy, Reply, Seen, proxied
+from trainchart.actions.release import ReleaseOptions, release_model
 from trainchart.actions.repository_access import Address, open_repository
-from trainchart.archive.attestation import MATERIALS_TYPE, STATEMENT_TYPE, Attestation, parse_statement
-from trainchart.errors import PublishError, RepositoryForbidden, RepositoryUnreachable
+from trainchart.actions.verify import VerifyOptions, verify_chart
+from trainchart.archive.attestation import (
+    MATERIALS_TYPE,
+    STATEMENT_TYPE,
+    Attestation,
+    Subject,
+    build_attestations,
+    parse_statement,
+)
+from trainchart.errors import ChecksFailed, PublishError, RepositoryForbidden, RepositoryUnreachable
 from trainchart.publish.http import HttpClient
 from trainchart.publish.oci import OciRepository
 from trainchart.publish.oci_manifest import build_artifact, describe_upload
@@ -21,6 +31,8 @@ from trainchart.publish.oci_referrer import INDEX_TYPE, build_referrer, referrer
 from trainchart.publish.referrers import attach
 from trainchart.publish.registry import Registry
 from trainchart.publish.repository import publish_upload
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module", params=["registry", "new registry"])
@@ -159,3 +171,26 @@ def test_a_list_that_is_none(proxy: Proxy) -> None:
     proxy.restart(lambda seen: Reply(200, body=b"<html>") if "/referrers/" in seen.path else None)
     with opened(proxy.host) as repository, pytest.raises(PublishError, match="is no index of manifests"):
         repository.read_attached("demo", f"sha256:{'0' * 64}", STATEMENT_TYPE)
+
+
+def test_verify_holds_a_chart_against_its_statement(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    released = release_model("digits", Address(f"oci://{host}/team", plain_http=True), ReleaseOptions(None))
+    reference, options = f"oci://{host}/team/digits:{released.version}", VerifyOptions(plain_http=True)
+    verified = verify_chart(reference, options)
+    assert verified.has_provenance
+    assert not verified.is_signed
+    with HttpClient(f"http://{host}") as client:
+        registry = Registry(client)
+        found = registry.read_manifest("team/digits", released.version, "the chart")
+        assert found is not None
+        untrue = json.loads(found[1])["annotations"] | {"trainchart/spec-sha256": "9" * 64}
+        for digest in (found[0], f"sha256:{'0' * 64}"):
+            subject = Subject("digits", released.version, digest.removeprefix("sha256:"), "1" * 64)
+            attach(registry, "team/digits", found[1], build_attestations(untrue, subject))
+    with pytest.raises(ChecksFailed) as caught:
+        verify_chart(reference, options)
+    said = sorted(str(problem) for problem in caught.value.problems)
+    assert said[0].startswith(f"{reference}: the provenance is about another chart")
+    assert said[1].startswith(f"trainchart/spec-sha256: the provenance says {'9' * 64}, the chart ")
+    assert len(said) == 2

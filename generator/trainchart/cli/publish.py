@@ -37,6 +37,15 @@ InsecureRegistryOption = Annotated[
     ),
 ]
 
+OwnersOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--artifacthub-repo",
+        help="Also put this file beside index.yaml as artifacthub-repo.yml, or into a registry for Artifact Hub.",
+        metavar="FILE",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add `trainchart publish` to `app`."""
@@ -56,12 +65,7 @@ def publish(
     sign: SignOption = "",
     skip_image_check: SkipImageCheckOption = False,
     insecure_registry: InsecureRegistryOption = None,
-    artifacthub_repo: Annotated[
-        Path | None,
-        typer.Option(
-            "--artifacthub-repo", help="Also put this file beside index.yaml, as artifacthub-repo.yml.", metavar="FILE"
-        ),
-    ] = None,
+    artifacthub_repo: OwnersOption = None,
     format_: FormatOption = Format.text,
 ) -> None:
     """Publish a chart. The same content again is success, other content under that version is refused.

@@ -12,6 +12,7 @@ from trainchart.cli.output import Format, FormatOption, print_json, print_note
 from trainchart.cli.package import SignOption
 from trainchart.cli.publish import (
     InsecureRegistryOption,
+    OwnersOption,
     PlainHttpOption,
     SkipImageCheckOption,
     ToOption,
@@ -53,6 +54,7 @@ def release(
     sign: SignOption = "",
     skip_image_check: SkipImageCheckOption = False,
     insecure_registry: InsecureRegistryOption = None,
+    artifacthub_repo: OwnersOption = None,
     engine: Annotated[
         str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
     ] = "auto",
@@ -77,6 +79,7 @@ def release(
         sign=sign,
         engine=engine,
         is_dry_run=dry_run,
+        owners=artifacthub_repo,
         environment=os.environ,
     )
     released = release_model(model, address, options)

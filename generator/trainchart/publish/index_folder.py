@@ -12,10 +12,8 @@ from trainchart.archive.chart_file import CREATED_ANNOTATION
 from trainchart.archive.pack import open_archive
 from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
 from trainchart.publish.index import INDEX_FILE, add_entry, find_entries, find_entry, read_entry
-from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload, sha256_digest
+from trainchart.publish.repository import OWNERS_FILE, FetchedArchive, PublishedVersion, Upload, sha256_digest
 
-OWNERS_FILE = "artifacthub-repo.yml"
-"""Says to Artifact Hub whose repository this is; it is read from beside the index."""
 _TRIES = 5
 """How often the index is written where nothing locks it and others write it too."""
 

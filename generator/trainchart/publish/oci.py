@@ -17,6 +17,7 @@ from trainchart.publish.oci_manifest import (
     Artifact,
     ManifestInfo,
     build_artifact,
+    build_owners,
     describe_upload,
     parse_manifest,
     tag_version,
@@ -71,6 +72,18 @@ class OciRepository:
         if not self._has_tag(name, artifact.tag):
             self._push_manifest(name, artifact)
         return refused
+
+    def put_owners(self, name: str, content: bytes) -> None:
+        """Put what says to Artifact Hub whose a chart is beside its versions, in place of what may be there."""
+        artifact, path, what = build_owners(content), self._repository(name), f"say whose {name} is"
+        there = self._registry.read_manifest(path, artifact.tag, what)
+        if there is not None and there[1] == artifact.manifest:
+            return
+        for blob in artifact.blobs.values():
+            self._registry.push_blob(path, blob, what)
+        answer = self._registry.push_manifest(path, artifact.tag, artifact.manifest, MANIFEST_TYPE, what)
+        if not answer.is_done:
+            raise refusal(answer, what, self._registry.base)
 
     def _push_manifest(self, name: str, artifact: Artifact) -> None:
         what = f"tag {name} with {artifact.tag}"

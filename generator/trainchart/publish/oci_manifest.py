@@ -10,12 +10,16 @@ from typing import Any
 from trainchart.archive.attestation import Attestation, Subject, build_attestations
 from trainchart.archive.chart_file import CREATED_ANNOTATION, IDENTITY_ANNOTATION
 from trainchart.errors import PublishError
-from trainchart.publish.repository import Upload, sha256_digest
+from trainchart.publish.repository import OWNERS_FILE, Upload, sha256_digest
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 CONFIG_TYPE = "application/vnd.cncf.helm.config.v1+json"
 CHART_TYPE = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 PROVENANCE_TYPE = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+OWNERS_TAG = "artifacthub.io"
+"""Where Artifact Hub looks beside the versions of a chart: https://artifacthub.io/docs/topics/repositories/helm-charts"""
+_OWNERS_CONFIG_TYPE = "application/vnd.cncf.artifacthub.config.v1+yaml"
+_OWNERS_TYPE = "application/vnd.cncf.artifacthub.repository-metadata.layer.v1.yaml"
 _TITLE = "org.opencontainers.image.title"
 _VERSION = "org.opencontainers.image.version"
 _CREATED = "org.opencontainers.image.created"
@@ -66,6 +70,19 @@ def build_artifact(upload: Upload) -> Artifact:
     }
     blobs = {sha256_digest(content): content for content in (config, *(content for _, content in layers))}
     return Artifact(blobs, json.dumps(manifest, ensure_ascii=False).encode(), version_tag(upload.archive.version))
+
+
+def build_owners(content: bytes) -> Artifact:
+    """Return the artifact that says to Artifact Hub whose a chart is, as `oras push` makes it."""
+    config = b"{}"
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "config": descriptor(_OWNERS_CONFIG_TYPE, config),
+        "layers": [{**descriptor(_OWNERS_TYPE, content), "annotations": {_TITLE: OWNERS_FILE}}],
+    }
+    blobs = {sha256_digest(blob): blob for blob in (config, content)}
+    return Artifact(blobs, json.dumps(manifest).encode(), OWNERS_TAG)
 
 
 def describe_upload(upload: Upload, artifact: Artifact) -> tuple[Attestation, ...]:

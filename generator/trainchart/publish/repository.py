@@ -15,6 +15,9 @@ from trainchart.archive.pack import ChartArchive, open_archive
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
 
+OWNERS_FILE = "artifacthub-repo.yml"
+"""Says to Artifact Hub whose repository this is."""
+
 
 @dataclass(frozen=True)
 class PublishedVersion:
