@@ -12,6 +12,7 @@ from trainchart.actions.owners import put_owners, read_owners
 from trainchart.actions.package import build_archive, sign_archive
 from trainchart.actions.rendered_version import require_rendering
 from trainchart.actions.repository_access import Address, ImageAccess, open_repository
+from trainchart.archive.provenance import stated_digest
 from trainchart.archive.read import parse_archive
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes
@@ -22,6 +23,7 @@ from trainchart.publish.repository import (
     add_upload,
     find_publication,
     prepare_upload,
+    sha256_digest,
 )
 
 
@@ -62,7 +64,7 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
         archive = build_archive(chart, engine=options.engine, allow_drift=options.allow_drift, environment=environment)
         upload = prepare_upload(archive.data, created=utc_now())
     else:
-        upload = _read_upload(chart)
+        upload = _read_upload(chart, is_signed_anew=bool(options.sign))
     if options.sign:
         upload = replace(upload, provenance=sign_archive(upload.archive, options.sign, environment))
     owners = read_owners(options.owners)
@@ -82,11 +84,24 @@ def utc_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _read_upload(archive: Path) -> Upload:
+def _read_upload(archive: Path, *, is_signed_anew: bool) -> Upload:
     require_chart(archive)
-    signature = archive.with_name(f"{archive.name}.prov")
-    provenance = read_bytes(signature) if signature.is_file() else None
     try:
-        return prepare_upload(read_bytes(archive), created=utc_now(), provenance=provenance)
+        upload = prepare_upload(read_bytes(archive), created=utc_now())
     except ToolError as error:
         raise ToolError(f"{archive}: {error.message}", hint=error.hint) from error
+    signature = archive.with_name(f"{archive.name}.prov")
+    # One that is made anew does not matter.
+    return upload if is_signed_anew or not signature.is_file() else _with_signature(upload, signature)
+
+
+def _with_signature(upload: Upload, signature: Path) -> Upload:
+    """Return the upload with its .prov file. Raises ToolError where that is about another archive."""
+    provenance, name = read_bytes(signature), upload.archive.filename
+    stated, digest = stated_digest(provenance, name), sha256_digest(upload.archive.data)
+    if stated != digest:
+        raise ToolError(
+            f"{signature} is about {stated or f'no {name}'}, and the archive is {digest}",
+            hint="sign it again with --sign, or remove that file: a published version keeps its signature for ever",
+        )
+    return replace(upload, provenance=provenance)
