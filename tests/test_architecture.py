@@ -52,6 +52,7 @@ PURE_FILES = {
     "publish/index.py",
     "publish/location.py",
     "publish/oci_manifest.py",
+    "publish/oci_referrer.py",
     "publish/repository.py",
 }
 ACTING_FOLDERS = {"cluster", "host", "images", "local", "publish"}

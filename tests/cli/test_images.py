@@ -100,5 +100,7 @@ def test_publish_asks_before_anything_is_there_and_not_again(project: Project) -
     assert (code, told["isNew"], told["imageCheck"]) == (0, True, "skipped")
     code, told = project.run(*publish)
     assert (code, told["isNew"], told["imageCheck"]) == (0, False, "not needed")
+    code, told = project.run("verify", f"oci://{project.host}/charts/digits:0.1.0", "--plain-http")
+    assert (code, told["hasProvenance"], told["isSigned"]) == (0, True, False)
     code, told = project.run("verify", "charts/digits", "--images")
     assert (code, told["error"], told["problems"][0]["message"]) == (6, "ChecksFailed", "is not there")

@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from chart_servers import serve_registry
+from trainchart.archive.pack import open_archive
+from trainchart.archive.provenance import build_statement
 
 SKIP = "--skip-image-check"
 """The images of these charts are nowhere; test_images.py has some that are."""
@@ -20,6 +22,12 @@ SKIP = "--skip-image-check"
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "trainchart", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def signed(text: str) -> str:
+    """Return `text` as gpg would clear-sign it, but for a signature that holds."""
+    begin = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n"
+    return f"{begin}\n{text}\n-----BEGIN PGP SIGNATURE-----\n\n-----END PGP SIGNATURE-----\n"
 
 
 def test_publishing_twice_and_then_something_else(plain_chart: Path, tmp_path: Path) -> None:
@@ -48,7 +56,8 @@ def test_publishing_twice_and_then_something_else(plain_chart: Path, tmp_path: P
 def test_an_archive_goes_as_it_is_with_its_signature(plain_chart: Path, tmp_path: Path) -> None:
     assert run("package", plain_chart, "-d", tmp_path).returncode == 0
     archive = tmp_path / "plain-1.2.3.tgz"
-    (tmp_path / "plain-1.2.3.tgz.prov").write_text("signed")
+    signature = tmp_path / "plain-1.2.3.tgz.prov"
+    signature.write_text(signed(build_statement(open_archive(archive.read_bytes()))))
     with serve_registry(tmp_path / "data") as host:
         to = ("--to", f"oci://{host}/charts", "--plain-http", SKIP)
         done = run("publish", archive, *to)
@@ -59,7 +68,12 @@ def test_an_archive_goes_as_it_is_with_its_signature(plain_chart: Path, tmp_path
     published = run("publish", archive, "--to", tmp_path / "repository", SKIP)
     assert published.returncode == 0, published.stderr
     assert (tmp_path / "repository" / archive.name).read_bytes() == archive.read_bytes()
-    assert (tmp_path / "repository" / "plain-1.2.3.tgz.prov").read_text() == "signed"
+    assert (tmp_path / "repository" / signature.name).read_text() == signature.read_text()
+    signature.write_text(signature.read_text().replace("sha256:", "sha256:0"))
+    refused = run("publish", archive, "--to", tmp_path / "other", SKIP)
+    assert refused.returncode == 7
+    assert "plain-1.2.3.tgz.prov is about sha256:0" in refused.stderr
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(

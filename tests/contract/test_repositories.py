@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from chart_archives import upload
 from chart_images import push_image, push_index
-from chart_servers import serve_museum, serve_registry, serve_web_folder
+from chart_servers import find_new_registry, serve_museum, serve_registry, serve_web_folder
 from trainchart.actions.publish import PublishOptions, publish_chart
 from trainchart.actions.repository_access import Address, open_repository
 from trainchart.errors import (
@@ -30,8 +31,8 @@ from trainchart.errors import (
 from trainchart.publish.registry import ANY_MANIFEST
 from trainchart.publish.repository import Publication, Repository, Upload, publish_upload
 
-KINDS = ("folder", "web folder", "web folder without locks", "ChartMuseum", "registry")
-DECIDING = tuple(kind for kind in KINDS if kind not in ("web folder without locks", "registry"))
+KINDS = ("folder", "web folder", "web folder without locks", "ChartMuseum", "registry", "new registry")
+DECIDING = tuple(kind for kind in KINDS if kind != "web folder without locks" and "registry" not in kind)
 """Those that can decide which of two publishers wins."""
 
 
@@ -41,8 +42,9 @@ def _serve(kind: str, folder: Path, stack: ExitStack) -> str:
         return f"file://{folder}/www/charts"
     if kind == "ChartMuseum":
         return f"chartmuseum+http://{stack.enter_context(serve_museum())}"
-    if kind == "registry":
-        return f"oci://{stack.enter_context(serve_registry(folder))}/team/charts"
+    if "registry" in kind:
+        program = find_new_registry() if kind == "new registry" else ""
+        return f"oci://{stack.enter_context(serve_registry(folder, program=program))}/team/charts"
     locks = kind == "web folder"
     return f"http://{stack.enter_context(serve_web_folder(folder, with_locks=locks))}/charts"
 
@@ -223,7 +225,7 @@ def test_real_helm_finds_pulls_and_renders_it(
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    if kind == "registry":
+    if "registry" in kind:
         chart, options = f"{served}/{name}", ["--plain-http"]
         if major == 4:
             assert "newer" in run("show", "values", f"{chart}@{newest.digest}", *options)
@@ -293,9 +295,30 @@ def test_artifact_hub_is_told_whose_a_folder_is(tmp_path: Path) -> None:
         publish_chart(archive, Address(str(folder)), options)
         assert (folder / "artifacthub-repo.yml").read_text() == text
     assert sorted(path.name for path in folder.iterdir()) == ["artifacthub-repo.yml", archive.name, "index.yaml"]
-    with pytest.raises(PublishError, match="is no folder with an index"):
-        publish_chart(archive, Address("oci://127.0.0.1:1/charts"), options)
+    with pytest.raises(PublishError, match="there is no place for"):
+        publish_chart(archive, Address("chartmuseum+https://127.0.0.1:1"), options)
     owners.write_text("name: Ada\n")
     with pytest.raises(ToolError, match="says neither repositoryID nor owners"):
         publish_chart(archive, Address(str(tmp_path / "other")), options)
     assert not (tmp_path / "other").exists()
+
+
+def test_artifact_hub_is_told_whose_a_chart_in_a_registry_is(kind: str, served: str, name: str, tmp_path: Path) -> None:
+    if "registry" not in kind:
+        return
+    archive, owners = tmp_path / f"{name}-1.0.0.tgz", tmp_path / "owners.yml"
+    archive.write_bytes(upload("1.0.0", name=name).archive.data)
+    options = PublishOptions(None, owners=owners, environment={"HOME": "/nonexistent"})
+    for text in ("owners: [{name: Ada, email: ada@example.com}]\n", "repositoryID: 1b2c\n", "repositoryID: 1b2c\n"):
+        owners.write_text(text)
+        publish_chart(archive, Address(served, plain_http=True), options)
+        # What Artifact Hub reads: the layer of this type under this tag.
+        place = f"http://{served.removeprefix('oci://').replace('/', '/v2/', 1)}/{name}"
+        asked = urllib.request.Request(f"{place}/manifests/artifacthub.io", headers={"Accept": ANY_MANIFEST})
+        with urllib.request.urlopen(asked) as answer:
+            (layer,) = json.load(answer)["layers"]
+        assert layer["mediaType"] == "application/vnd.cncf.artifacthub.repository-metadata.layer.v1.yaml"
+        with urllib.request.urlopen(f"{place}/blobs/{layer['digest']}") as answer:
+            assert answer.read().decode() == text
+    with opened(served) as repository:
+        assert repository.find_versions(name) == ("1.0.0",)

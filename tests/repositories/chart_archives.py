@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainchart.archive.lock import Lock, Source
 from trainchart.archive.pack import BuildInfo, pack_chart
 from trainchart.publish.repository import Upload, prepare_upload
 
@@ -22,6 +23,14 @@ def chart_files(version: str, note: str = "", name: str = "demo") -> dict[str, b
     }
 
 
-def upload(version: str, note: str = "", *, name: str = "demo", provenance: bytes | None = None) -> Upload:
-    archive = pack_chart(chart_files(version, note, name), BuildInfo(created_epoch=1767225600))
+def upload(
+    version: str, note: str = "", *, name: str = "demo", provenance: bytes | None = None, is_generated: bool = False
+) -> Upload:
+    """Return the upload of a chart; where it `is_generated`, its annotations say where it comes from."""
+    source = Source("models/demo.yaml", "0" * 64)
+    lock = Lock("0.1.0", source, source, (), {}) if is_generated else None
+    images = (f"registry.example.com/ml/demo:1@sha256:{'1' * 64}",) if is_generated else ()
+    archive = pack_chart(
+        chart_files(version, note, name), BuildInfo(created_epoch=1767225600, lock=lock, images=images)
+    )
     return prepare_upload(archive.data, created=CREATED, provenance=provenance)

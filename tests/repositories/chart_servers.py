@@ -1,13 +1,14 @@
-"""Real servers of charts on loopback: Debian's docker-registry, nginx with WebDAV, and the stand-in for ChartMuseum."""
+"""Real servers of charts on loopback: two registries, nginx with WebDAV, and the stand-in for ChartMuseum."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -15,11 +16,12 @@ from threading import Thread
 import pytest
 
 from chart_museum_stand_in import Museum, MuseumHandler
+from testcluster.programs import ProgramError, find_program
 
 USER = "ada"
 PASSWORD = "secret"
 _BCRYPT = "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"
-"""Of PASSWORD; docker-registry takes no other kind."""
+"""Of PASSWORD; registries take no other kind."""
 _DEADLINE_SECONDS = 30.0
 
 
@@ -31,6 +33,14 @@ def find_server(name: str) -> str:
     return program
 
 
+def find_new_registry() -> str:
+    """Return the path of the registry that is built from Go modules; the test is skipped where that cannot be."""
+    try:
+        return str(find_program("registry"))
+    except ProgramError as error:
+        pytest.skip(str(error))
+
+
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -38,8 +48,8 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def serve_registry(folder: Path, *, with_password: bool = False) -> Iterator[str]:
-    """Give host and port of an OCI registry that keeps its data in `folder`."""
+def serve_registry(folder: Path, *, program: str = "", with_password: bool = False) -> Iterator[str]:
+    """Give host and port of an OCI registry that keeps its data in `folder`: Debian's, or another `program`."""
     host = f"127.0.0.1:{free_port()}"
     folder.mkdir(parents=True)
     auth = ""
@@ -51,7 +61,10 @@ def serve_registry(folder: Path, *, with_password: bool = False) -> Iterator[str
         f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {folder}/data}}}}\n"
         f"http: {{addr: '{host}', relativeurls: true}}\n{auth}"
     )
-    with _running([find_server("docker-registry"), "serve", str(config)], folder / "log", host):
+    # It would look for somebody to send traces to.
+    environment = {**os.environ, "OTEL_TRACES_EXPORTER": "none"}
+    command = [program or find_server("docker-registry"), "serve", str(config)]
+    with _running(command, folder / "log", host, environment):
         yield host
 
 
@@ -110,9 +123,11 @@ def in_thread(server: ThreadingHTTPServer) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _running(command: list[str], log: Path, host: str) -> Iterator[None]:
+def _running(command: list[str], log: Path, host: str, environment: Mapping[str, str] | None = None) -> Iterator[None]:
     with log.open("wb") as stream:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT
+        )
     try:
         _wait_for(host, process, log)
         yield

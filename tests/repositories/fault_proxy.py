@@ -48,6 +48,8 @@ class Proxy:
         self.host = ""
         self.decide: Callable[[Seen], Fault] = lambda seen: None
         self.seen: list[Seen] = []
+        self.added_headers: dict[str, str] = {}
+        """What every answer of the server gets on its way."""
         self._lock = Lock()
 
     def note(self, method: str, path: str, headers: Mapping[str, str]) -> Seen:
@@ -92,12 +94,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == CUT_BEFORE:
             self._hang_up()
         else:
-            self._pass_on(proxy.upstream, body, fault)
+            self._pass_on(proxy, body, fault)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_LOCK = do_UNLOCK = _forward  # noqa: N815
 
-    def _pass_on(self, upstream: str, body: bytes, fault: Fault) -> None:
-        connection = http.client.HTTPConnection(upstream, timeout=60)
+    def _pass_on(self, proxy: Proxy, body: bytes, fault: Fault) -> None:
+        connection = http.client.HTTPConnection(proxy.upstream, timeout=60)
         try:
             # With the Host that the client knows, so that what the server calls itself leads through here again.
             connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
@@ -118,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
             {"content-length"} if self.command != "HEAD" else set()
         )
         headers = {key: value for key, value in response.getheaders() if key.lower() not in drop}
-        self._answer(response.status, headers, content, cut=fault == CUT_ANSWER)
+        self._answer(response.status, headers | proxy.added_headers, content, cut=fault == CUT_ANSWER)
 
     def _answer(self, status: int, headers: dict[str, str], body: bytes, cut: bool = False) -> None:
         self.send_response(status)

@@ -8,22 +8,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainchart.actions.image_check import require_images
+from trainchart.actions.owners import put_owners, read_owners
 from trainchart.actions.package import build_archive, sign_archive
 from trainchart.actions.rendered_version import require_rendering
 from trainchart.actions.repository_access import Address, ImageAccess, open_repository
+from trainchart.archive.provenance import stated_digest
 from trainchart.archive.read import parse_archive
-from trainchart.errors import PublishError, ToolError
+from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes
 from trainchart.host.helm_input import require_chart
-from trainchart.kubernetes_yaml import YamlError, parse_mapping
-from trainchart.publish.index_folder import OWNERS_FILE, IndexRepository
 from trainchart.publish.repository import (
     Publication,
-    Repository,
     Upload,
     add_upload,
     find_publication,
     prepare_upload,
+    sha256_digest,
 )
 
 
@@ -47,7 +47,7 @@ class PublishOptions:
     allow_drift: bool = False
     sign: str = ""
     owners: Path | None = None
-    """A file that says to Artifact Hub whose repository this is, to be put beside its index."""
+    """A file that says to Artifact Hub whose repository this is, to be put beside the index or the versions."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -64,13 +64,12 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
         archive = build_archive(chart, engine=options.engine, allow_drift=options.allow_drift, environment=environment)
         upload = prepare_upload(archive.data, created=utc_now())
     else:
-        upload = _read_upload(chart)
+        upload = _read_upload(chart, is_signed_anew=bool(options.sign))
     if options.sign:
         upload = replace(upload, provenance=sign_archive(upload.archive, options.sign, environment))
-    owners = _read_owners(options.owners) if options.owners is not None else None
+    owners = read_owners(options.owners)
     with open_repository(to, environment) as repository:
-        if owners is not None:
-            _put_owners(repository, owners)
+        put_owners(repository, upload.archive.name, owners)
         publication = find_publication(repository, upload)
         if publication is None:
             if options.images is not None:
@@ -85,34 +84,24 @@ def utc_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _read_owners(path: Path) -> bytes:
-    content = read_bytes(path)
-    try:
-        said = parse_mapping(content.decode())
-    except (UnicodeDecodeError, YamlError) as error:
-        raise ToolError(f"{path} cannot be read: {error}") from error
-    if not said.keys() & {"repositoryID", "owners"}:
-        raise ToolError(
-            f"{path} says neither repositoryID nor owners",
-            hint="see https://github.com/artifacthub/hub/blob/master/docs/metadata/artifacthub-repo.yml",
-        )
-    return content
-
-
-def _put_owners(repository: Repository, content: bytes) -> None:
-    if not isinstance(repository, IndexRepository):
-        raise PublishError(
-            f"{repository.url} is no folder with an index.yaml to put {OWNERS_FILE} beside",
-            hint="push it to a registry with oras, as Artifact Hub's documentation says",
-        )
-    repository.put_owners(content)
-
-
-def _read_upload(archive: Path) -> Upload:
+def _read_upload(archive: Path, *, is_signed_anew: bool) -> Upload:
     require_chart(archive)
-    signature = archive.with_name(f"{archive.name}.prov")
-    provenance = read_bytes(signature) if signature.is_file() else None
     try:
-        return prepare_upload(read_bytes(archive), created=utc_now(), provenance=provenance)
+        upload = prepare_upload(read_bytes(archive), created=utc_now())
     except ToolError as error:
         raise ToolError(f"{archive}: {error.message}", hint=error.hint) from error
+    signature = archive.with_name(f"{archive.name}.prov")
+    # One that is made anew does not matter.
+    return upload if is_signed_anew or not signature.is_file() else _with_signature(upload, signature)
+
+
+def _with_signature(upload: Upload, signature: Path) -> Upload:
+    """Return the upload with its .prov file. Raises ToolError where that is about another archive."""
+    provenance, name = read_bytes(signature), upload.archive.filename
+    stated, digest = stated_digest(provenance, name), sha256_digest(upload.archive.data)
+    if stated != digest:
+        raise ToolError(
+            f"{signature} is about {stated or f'no {name}'}, and the archive is {digest}",
+            hint="sign it again with --sign, or remove that file: a published version keeps its signature for ever",
+        )
+    return replace(upload, provenance=provenance)

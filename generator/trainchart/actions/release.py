@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from trainchart.actions.diff import compare_files, fetch_last, nothing_published
 from trainchart.actions.generate import load_model, locate_specs, render_model
 from trainchart.actions.image_check import require_images
+from trainchart.actions.owners import put_owners, read_owners
 from trainchart.actions.package import read_build_info, sign_archive
 from trainchart.actions.publish import utc_now
 from trainchart.actions.rendered_version import require_rendering, values_sets
@@ -41,6 +43,8 @@ class ReleaseOptions:
     sign: str = ""
     engine: str = "auto"
     is_dry_run: bool = False
+    owners: Path | None = None
+    """A file that says to Artifact Hub whose the chart is."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -83,7 +87,10 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     chart = render_model(load_model(spec))
     rendering = require_rendering(chart.files, options.engine)
     build = read_build_info(spec.parent, chart.files, options.environment)
+    owners = read_owners(options.owners)
     with open_repository(to, options.environment) as repository:
+        if not options.is_dry_run:
+            put_owners(repository, chart.name, owners)
         last = fetch_last(repository, chart.name)
         if last is None:
             version = with_pre_release(chart.version, options.pre_release)

@@ -1,18 +1,21 @@
-"""Verify a chart: that its model spec gives the very same bytes, and that its signature holds."""
+"""Verify a chart: that its model spec gives the very same bytes, that its signature holds, and what is attached to it
+in a registry says the same."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
 from trainchart.actions.chart_input import read_chart_files
 from trainchart.actions.generate import MODELS, load_model, render_model
 from trainchart.actions.image_check import ImageAnswer, ask_for_images, require_known
+from trainchart.actions.published_chart import RegistryChart, fetch_published, is_reference
 from trainchart.actions.rendered_version import require_rendering
 from trainchart.actions.repository_access import ImageAccess
+from trainchart.archive.attestation import origin_annotations
 from trainchart.archive.chart_file import (
     CHART_FILE,
     GENERATOR_ANNOTATION,
@@ -25,6 +28,7 @@ from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION, comp
 from trainchart.archive.ignore import drop_ignored
 from trainchart.archive.lock import LOCK_FILE, Lock, find_drift, parse_lock
 from trainchart.archive.provenance import stated_digest
+from trainchart.archive.read import parse_archive
 from trainchart.errors import ChecksFailed, Problem, ToolError
 from trainchart.host.files import read_bytes
 from trainchart.host.gpg import find_bad_signature
@@ -40,6 +44,8 @@ class Verified:
     identity: str
     spec: Path
     is_signed: bool
+    has_provenance: bool = False
+    """A statement of ours is attached to it in its registry."""
     images: tuple[ImageAnswer, ...] = ()
     """Those that the chart names, all as it says; nothing where they were not asked for."""
 
@@ -53,24 +59,43 @@ class VerifyOptions:
     images: ImageAccess | None = None
     """How image registries are asked; None: they are not."""
     engine: str = "auto"
+    plain_http: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def verify_chart(chart: Path, options: VerifyOptions) -> Verified:
-    """Compare a chart folder or archive with what its model spec gives, byte by byte, and check the .prov beside it.
+@dataclass(frozen=True)
+class _Given:
+    """The chart to verify, from wherever it is."""
+
+    called: str
+    files: Mapping[str, bytes]
+    archive: bytes | None = None
+    """None: it is a folder."""
+    signature: bytes | None = None
+    path: Path = field(default_factory=Path)
+    """Its spec is looked for in the folders above."""
+    published: RegistryChart | None = None
+
+
+def verify_chart(chart: str, options: VerifyOptions) -> Verified:
+    """Compare a chart with what its model spec gives, byte by byte, and check its signature.
+
+    The chart is a folder, an archive with the .prov file beside it, or oci://HOST/PATH/NAME:VERSION, whose provenance
+    is compared with the chart too.
 
     Raises ChecksFailed with everything that does not hold, ToolError where the spec or gpg is missing, and a
     PublishError of the kind that fits where all else holds, but nothing could be known of an image.
     """
-    files = read_chart_files(chart)
+    given = _read(chart, options)
+    files = given.files
     found = parse_chart_file(files)
     lock = parse_lock(files[LOCK_FILE].decode(errors="replace")) if LOCK_FILE in files else None
-    source = options.spec or _find_spec(chart, found.name, lock)
-    signature = chart.with_name(f"{chart.name}.prov")
-    is_signed = chart.is_file() and signature.is_file()
+    source = options.spec or _find_spec(given, found.name, lock)
     problems = list(_lock_problems(lock, files)) if lock is not None else list(_identity_problems(found, files))
     problems += _regeneration_problems(found, files, source, lock)
-    if is_signed:
-        problems += _signature_problems(chart, found, read_bytes(signature), options.keyring)
+    problems += _signature_problems(given, found, options.keyring)
+    if given.published is not None:
+        problems += _provenance_problems(given.published, found)
     images = _ask_for_images(files, options)
     if problems or any(image.is_wrong for image in images):
         problems += [image.problem for image in images if image.problem]
@@ -80,7 +105,15 @@ def verify_chart(chart: Path, options: VerifyOptions) -> Verified:
             problems=tuple(problems),
         )
     require_known(images, "log in, or run it again: everything else holds")
-    return Verified(found.name, found.version, compute_identity(files), source, is_signed, images)
+    return Verified(
+        found.name,
+        found.version,
+        compute_identity(files),
+        source,
+        given.signature is not None,
+        _has_provenance(given),
+        images,
+    )
 
 
 def _ask_for_images(files: Mapping[str, bytes], options: VerifyOptions) -> tuple[ImageAnswer, ...]:
@@ -131,21 +164,55 @@ def _as_released(expected: dict[str, bytes], chart: ChartFile, files: Mapping[st
     return expected | added | {CHART_FILE: files[CHART_FILE] if same else dump_mapping(data).encode()}
 
 
-def _signature_problems(chart: Path, found: ChartFile, signed: bytes, keyring: Path | None) -> Iterator[Problem]:
-    where = f"{chart.name}.prov"
-    reason = find_bad_signature(signed, keyring)
+def _signature_problems(given: _Given, found: ChartFile, keyring: Path | None) -> Iterator[Problem]:
+    if given.archive is None or given.signature is None:
+        return
+    where = f"{found.name}-{found.version}.tgz.prov"
+    reason = find_bad_signature(given.signature, keyring)
     if reason:
         yield Problem(f"the signature does not hold: {reason}", where=where)
-    digest = f"sha256:{hashlib.sha256(read_bytes(chart)).hexdigest()}"
-    stated = stated_digest(signed, f"{found.name}-{found.version}.tgz")
+    digest = f"sha256:{hashlib.sha256(given.archive).hexdigest()}"
+    stated = stated_digest(given.signature, f"{found.name}-{found.version}.tgz")
     if stated != digest:
         yield Problem(f"it is about {stated or 'no archive of this name'}, and the archive is {digest}", where=where)
 
 
-def _find_spec(chart: Path, name: str, lock: Lock | None) -> Path:
+def _provenance_problems(published: RegistryChart, found: ChartFile) -> Iterator[Problem]:
+    """Yield where what is attached to a chart in its registry contradicts the chart."""
+    if (found.name, found.version) != (published.name, published.version):
+        yield Problem(f"it holds {found.name} {found.version}", where=published.reference)
+    annotations = origin_annotations(found.annotations)
+    for origin in published.origins:
+        if published.digest.removeprefix("sha256:") not in origin.subjects:
+            yield Problem("the provenance is about another chart", where=published.reference)
+            continue
+        for key in sorted({*annotations, *origin.annotations}):
+            said, is_so = origin.annotations.get(key, "nothing"), annotations.get(key, "nothing")
+            if said != is_so:
+                yield Problem(f"the provenance says {said}, the chart {is_so}", where=key)
+
+
+def _has_provenance(given: _Given) -> bool:
+    return given.published is not None and bool(given.published.origins)
+
+
+def _read(chart: str, options: VerifyOptions) -> _Given:
+    if is_reference(chart):
+        published = fetch_published(chart, plain_http=options.plain_http, environment=options.environment)
+        files = parse_archive(published.archive).files
+        return _Given(chart, files, published.archive, published.signature, published=published)
+    path = Path(chart)
+    files = read_chart_files(path)
+    if path.is_dir():
+        return _Given(chart, files, path=path)
+    signature = path.with_name(f"{path.name}.prov")
+    return _Given(chart, files, read_bytes(path), read_bytes(signature) if signature.is_file() else None, path)
+
+
+def _find_spec(given: _Given, name: str, lock: Lock | None) -> Path:
     """Return the spec that a chart was made from: its lock's in a folder above, else the model of that name here."""
     wanted = PurePosixPath(lock.spec.name) if lock is not None else PurePosixPath(MODELS.name, f"{name}.yaml")
-    for folder in (*chart.absolute().parents, Path()):
+    for folder in (*given.path.absolute().parents, Path()):
         if (folder / wanted).is_file():
             return folder / wanted
-    raise ToolError(f"there is no {wanted} to make {chart} from", hint="name the model spec with --spec")
+    raise ToolError(f"there is no {wanted} to make {given.called} from", hint="name the model spec with --spec")

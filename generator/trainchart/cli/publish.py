@@ -37,6 +37,15 @@ InsecureRegistryOption = Annotated[
     ),
 ]
 
+OwnersOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--artifacthub-repo",
+        help="Also put this file beside index.yaml as artifacthub-repo.yml, or into a registry for Artifact Hub.",
+        metavar="FILE",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add `trainchart publish` to `app`."""
@@ -56,12 +65,7 @@ def publish(
     sign: SignOption = "",
     skip_image_check: SkipImageCheckOption = False,
     insecure_registry: InsecureRegistryOption = None,
-    artifacthub_repo: Annotated[
-        Path | None,
-        typer.Option(
-            "--artifacthub-repo", help="Also put this file beside index.yaml, as artifacthub-repo.yml.", metavar="FILE"
-        ),
-    ] = None,
+    artifacthub_repo: OwnersOption = None,
     format_: FormatOption = Format.text,
 ) -> None:
     """Publish a chart. The same content again is success, other content under that version is refused.
@@ -80,6 +84,7 @@ def publish(
     options = PublishOptions(images, engine, allow_drift, sign, artifacthub_repo, os.environ)
     done = publish_chart(chart, address, options)
     publication = done.publication
+    warn_of_refusal(publication.refused)
     if format_ is Format.json:
         print_json(
             {
@@ -90,6 +95,7 @@ def publish(
                 "reference": publication.reference,
                 "isNew": publication.is_new,
                 "isSigned": publication.is_signed,
+                "provenanceRefused": publication.refused,
                 "imageCheck": describe_image_check(skip_image_check, publication.is_new),
             }
         )
@@ -110,6 +116,12 @@ def choose_image_access(to: Address, is_skipped: bool, insecure_registries: list
         print_note("warning: nobody has looked whether the chart's images are in their registries (--skip-image-check)")
         return None
     return ImageAccess(os.environ, tuple(insecure_registries or ()), beside=to)
+
+
+def warn_of_refusal(refused: str) -> None:
+    """Say where a registry has taken the chart, but not what says where it comes from."""
+    if refused:
+        print_note(f"warning: the chart is published without its provenance: {refused}")
 
 
 def describe_image_check(is_skipped: bool, is_needed: bool) -> str:

@@ -12,11 +12,13 @@ from trainchart.cli.output import Format, FormatOption, print_json, print_note
 from trainchart.cli.package import SignOption
 from trainchart.cli.publish import (
     InsecureRegistryOption,
+    OwnersOption,
     PlainHttpOption,
     SkipImageCheckOption,
     ToOption,
     choose_image_access,
     describe_image_check,
+    warn_of_refusal,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ def release(
     sign: SignOption = "",
     skip_image_check: SkipImageCheckOption = False,
     insecure_registry: InsecureRegistryOption = None,
+    artifacthub_repo: OwnersOption = None,
     engine: Annotated[
         str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
     ] = "auto",
@@ -76,6 +79,7 @@ def release(
         sign=sign,
         engine=engine,
         is_dry_run=dry_run,
+        owners=artifacthub_repo,
         environment=os.environ,
     )
     released = release_model(model, address, options)
@@ -105,6 +109,8 @@ def deprecate(
 
 def _print(released: Released, format_: Format, image_check: str) -> None:
     publication = released.publication
+    if publication is not None:
+        warn_of_refusal(publication.refused)
     if format_ is Format.json:
         print_json(
             {
@@ -116,6 +122,7 @@ def _print(released: Released, format_: Format, image_check: str) -> None:
                 "identity": released.archive.identity if released.archive else "",
                 "digest": publication.digest if publication else "",
                 "reference": publication.reference if publication else "",
+                "provenanceRefused": publication.refused if publication else "",
                 "imageCheck": image_check,
                 "changelog": released.entry,
             }

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json
-from trainchart.cli.publish import InsecureRegistryOption
+from trainchart.cli.publish import InsecureRegistryOption, PlainHttpOption
 
 
 def register(app: typer.Typer) -> None:
@@ -18,7 +18,10 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    chart: Annotated[Path, typer.Argument(help="Chart folder or archive.", show_default=False)],
+    chart: Annotated[
+        str,
+        typer.Argument(help="Chart folder or archive, or oci://HOST/PATH/NAME:VERSION.", show_default=False),
+    ],
     spec: Annotated[
         Path | None, typer.Option("--spec", help="Its model spec. Default: what the lock names, or models/NAME.yaml.")
     ] = None,
@@ -28,6 +31,7 @@ def verify(
     images: Annotated[
         bool, typer.Option("--images", help="Ask the registries whether the images are there, tag and digest.")
     ] = False,
+    plain_http: PlainHttpOption = False,
     insecure_registry: InsecureRegistryOption = None,
     engine: Annotated[
         str, typer.Option("--engine", help="Helm engine for --images: auto, sdk, binary or the path of a helm program.")
@@ -36,6 +40,7 @@ def verify(
 ) -> None:
     """Make a chart again from its spec, compare it byte by byte, and check the signature in the .prov file beside it.
 
+    Of a chart in a registry, what is attached there about where it comes from is compared with the chart too.
     Exits with 6 where something does not hold, and with 8 where all else holds, but a registry does not tell.
 
     Example: trainchart verify charts/mnist
@@ -44,7 +49,7 @@ def verify(
     from trainchart.actions.verify import VerifyOptions, verify_chart
 
     access = ImageAccess(os.environ, tuple(insecure_registry or ())) if images else None
-    found = verify_chart(chart, VerifyOptions(spec, keyring, access, engine))
+    found = verify_chart(chart, VerifyOptions(spec, keyring, access, engine, plain_http, os.environ))
     if format_ is Format.json:
         print_json(
             {
@@ -53,6 +58,7 @@ def verify(
                 "identity": found.identity,
                 "spec": str(found.spec),
                 "isSigned": found.is_signed,
+                "hasProvenance": found.has_provenance,
                 "images": [{"image": image.image, "digest": image.digest} for image in found.images],
             }
         )
@@ -60,5 +66,7 @@ def verify(
     print(f"{found.name} {found.version} is what {found.spec} gives")
     print(f"  identity  sha256:{found.identity}")
     print(f"  signature {'holds' if found.is_signed else 'none'}")
+    if chart.startswith("oci://"):
+        print(f"  origin    {'holds' if found.has_provenance else 'none'}")
     for image in found.images:
         print(f"  image     {image.image} is there: {image.digest}")

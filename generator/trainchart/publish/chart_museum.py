@@ -65,7 +65,7 @@ class ChartMuseumRepository:
             raise refusal(signed, what, self._client.base)
         return FetchedArchive(archive.body, digest, signed.body if signed.is_done else None)
 
-    def add(self, upload: Upload) -> None:
+    def add(self, upload: Upload) -> str:
         archive = upload.archive
         what = f"publish {archive.name} {archive.version}"
         # Both at once: a version that is signed is never seen without its signature.
@@ -75,6 +75,7 @@ class ChartMuseumRepository:
         answer = self._client.send("POST", self._api, what=what, files=files)
         if not answer.is_done and answer.status != _CONFLICT:
             raise refusal(answer, what, self._client.base)
+        return ""
 
     def _is_absent(self, answer: Answer, what: str) -> bool:
         """Tell a ChartMuseum that lacks something from a server without its API, whose 404 is no such JSON."""

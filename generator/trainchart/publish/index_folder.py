@@ -12,10 +12,8 @@ from trainchart.archive.chart_file import CREATED_ANNOTATION
 from trainchart.archive.pack import open_archive
 from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
 from trainchart.publish.index import INDEX_FILE, add_entry, find_entries, find_entry, read_entry
-from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload, sha256_digest
+from trainchart.publish.repository import OWNERS_FILE, FetchedArchive, PublishedVersion, Upload, sha256_digest
 
-OWNERS_FILE = "artifacthub-repo.yml"
-"""Says to Artifact Hub whose repository this is; it is read from beside the index."""
 _TRIES = 5
 """How often the index is written where nothing locks it and others write it too."""
 
@@ -78,16 +76,17 @@ class IndexRepository:
             raise PublishError(f"{self.url}: {reference} is damaged: listed as {said}, but it is {digest}")
         return FetchedArchive(data, digest, self._store.read(f"{reference}.prov"))
 
-    def add(self, upload: Upload) -> None:
+    def add(self, upload: Upload) -> str:
         archive = upload.archive
         with self._store.locked():
             if find_entry(self._read_index(), archive.name, archive.version) is not None:
-                return
+                return ""
             is_new = self._require_not_taken(upload)
             if upload.provenance is not None:
                 self._store.write(f"{archive.filename}.prov", upload.provenance)
             self._store.write(archive.filename, archive.data, is_new=is_new)
             self._add_to_index(upload)
+        return ""
 
     def put_owners(self, content: bytes) -> None:
         """Put OWNERS_FILE beside the index, in place of the one that may be there."""

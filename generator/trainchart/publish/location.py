@@ -17,6 +17,11 @@ _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.D
 _NAMESPACE = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*")
 """What the OCI distribution specification allows in front of the chart's name."""
 
+_HOST_FIRST = re.compile(
+    r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z][A-Za-z0-9-]*|[A-Za-z0-9.-]+:[0-9]+)(?:/|$)"
+)
+"""Folders are rarely called so, and nobody means to publish into one for lack of a scheme."""
+
 
 class Kind(enum.StrEnum):
     oci = "oci"
@@ -35,7 +40,7 @@ class Location:
     base: str = ""
     """Scheme, host and port that HTTP is spoken with."""
     path: str = ""
-    """Path on that host without slashes around it; for a folder, its path on this machine."""
+    """Path on that host, decoded, without slashes around it; for a folder, its path on this machine."""
 
     @property
     def host(self) -> str:
@@ -50,6 +55,11 @@ def parse_location(text: str, *, plain_http: bool = False) -> Location:
     if not match:
         if not text.strip():
             raise PublishError("the address of the repository is empty", hint=_KINDS_HINT)
+        if _HOST_FIRST.match(text):
+            raise PublishError(
+                f"{text} could be a path here or a host elsewhere",
+                hint=f"write oci://{text} for a registry, https://{text} for a web server, or ./{text} for a folder",
+            )
         return Location(Kind.folder, text, path=text)
     scheme, rest = match["scheme"].lower(), match["rest"].rstrip("/")
     if scheme == "file":
@@ -89,7 +99,7 @@ def _remote(kind: Kind, url: str, spoken: str, rest: str) -> Location:
     if not parts.hostname or parts.query or parts.fragment:
         raise PublishError(f"{url} is not the address of a repository", hint=_KINDS_HINT)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    path = parts.path.strip("/")
+    path = unquote(parts.path).strip("/")
     if kind is Kind.oci and path and not _NAMESPACE.fullmatch(path):
         raise PublishError(
             f"{url}: {path!r} cannot be a path in a registry", hint="use lower-case letters, digits, dots and dashes"

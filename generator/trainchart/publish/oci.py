@@ -7,8 +7,6 @@ without a word and have no conditional writes, so the tag is looked at right bef
 from __future__ import annotations
 
 import json
-import re
-from urllib.parse import urlencode, urljoin
 
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import PublishError, RepositoryUnauthorized
@@ -19,14 +17,16 @@ from trainchart.publish.oci_manifest import (
     Artifact,
     ManifestInfo,
     build_artifact,
+    build_owners,
+    describe_upload,
     parse_manifest,
     tag_version,
     version_tag,
 )
+from trainchart.publish.referrers import attach, read_attached
 from trainchart.publish.registry import ANY_MANIFEST, Registry
 from trainchart.publish.repository import FetchedArchive, PublishedVersion, Upload
 
-_NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
 _TAGS_AT_ONCE = 1000
 
 
@@ -56,37 +56,46 @@ class OciRepository:
         provenance = self._registry.read_blob(self._repository(name), info.provenance) if info.provenance else None
         return FetchedArchive(self._registry.read_blob(self._repository(name), info.chart), digest, provenance)
 
-    def add(self, upload: Upload) -> None:
+    def read_attached(self, name: str, digest: str, media_type: str) -> tuple[bytes, ...]:
+        """Return what is attached to the manifest of a chart, of one type."""
+        return read_attached(self._registry, self._repository(name), digest, media_type)
+
+    def add(self, upload: Upload) -> str:
         name, artifact = upload.archive.name, build_artifact(upload)
-        for digest, content in artifact.blobs.items():
-            self._push_blob(name, digest, content)
+        path = self._repository(name)
+        for content in artifact.blobs.values():
+            self._registry.push_blob(path, content, f"push a part of {name}")
+        if self._has_tag(name, artifact.tag):
+            return ""
+        # Before the tag: whoever sees the version sees where it comes from.
+        refused = attach(self._registry, path, artifact.manifest, describe_upload(upload, artifact))
         if not self._has_tag(name, artifact.tag):
             self._push_manifest(name, artifact)
+        return refused
+
+    def put_owners(self, name: str, content: bytes) -> None:
+        """Put what says to Artifact Hub whose a chart is beside its versions, in place of what may be there."""
+        artifact, path, what = build_owners(content), self._repository(name), f"say whose {name} is"
+        there = self._registry.read_manifest(path, artifact.tag, what)
+        if there is not None and there[1] == artifact.manifest:
+            return
+        for blob in artifact.blobs.values():
+            self._registry.push_blob(path, blob, what)
+        answer = self._registry.push_manifest(path, artifact.tag, artifact.manifest, MANIFEST_TYPE, what)
+        if not answer.is_done:
+            raise refusal(answer, what, self._registry.base)
 
     def _push_manifest(self, name: str, artifact: Artifact) -> None:
         what = f"tag {name} with {artifact.tag}"
-        url = self._address(name, f"manifests/{artifact.tag}")
-        answer = self._registry.ask("PUT", url, what, body=artifact.manifest, headers={"Content-Type": MANIFEST_TYPE})
+        answer = self._registry.push_manifest(
+            self._repository(name), artifact.tag, artifact.manifest, MANIFEST_TYPE, what
+        )
         if answer.is_done:
             return
         error = refusal(answer, what, self._registry.base)
         # A registry whose tags are immutable says so in words of its own; what is there now tells.
         if isinstance(error, RepositoryUnauthorized) or answer.status >= 500 or not self._has_tag(name, artifact.tag):
             raise error
-
-    def _push_blob(self, name: str, digest: str, content: bytes) -> None:
-        what = f"push a part of {name}"
-        if self._registry.ask("HEAD", self._address(name, f"blobs/{digest}"), what).is_done:
-            return
-        start = self._registry.ask("POST", self._address(name, "blobs/uploads/"), what)
-        if start.status != 202 or "location" not in start.headers:
-            raise refusal(start, what, self._registry.base)
-        place = urljoin(self._address(name, "blobs/uploads/"), start.headers["location"])
-        place += ("&" if "?" in place else "?") + urlencode({"digest": digest})
-        headers = {"Content-Type": "application/octet-stream"}
-        done = self._registry.ask("PUT", place, what, body=content, headers=headers)
-        if not done.is_done:
-            raise refusal(done, what, self._registry.base)
 
     def _has_tag(self, name: str, tag: str) -> bool:
         what = f"look for {name}:{tag}"
@@ -116,10 +125,8 @@ class OciRepository:
 
     def _list_tags(self, name: str) -> list[str]:
         what = f"list the versions of {name}"
-        url = self._address(name, f"tags/list?n={_TAGS_AT_ONCE}")
         tags: list[str] = []
-        while url:
-            answer = self._registry.ask("GET", url, what)
+        for answer in self._registry.read_pages(self._address(name, f"tags/list?n={_TAGS_AT_ONCE}"), what):
             if answer.status == 404:
                 self._registry.require_registry()
                 return []
@@ -129,8 +136,6 @@ class OciRepository:
                 tags += [str(tag) for tag in json.loads(answer.body)["tags"] or ()]
             except (ValueError, KeyError, TypeError) as error:
                 raise PublishError(f"cannot {what}: {self._registry.base} does not answer like a registry") from error
-            following = _NEXT.search(answer.headers.get("link", ""))
-            url = urljoin(url, following[1]) if following else ""
         return tags
 
     def _address(self, name: str, rest: str) -> str:

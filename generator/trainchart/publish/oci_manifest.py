@@ -7,14 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainchart.archive.attestation import Attestation, Subject, build_attestations
 from trainchart.archive.chart_file import CREATED_ANNOTATION, IDENTITY_ANNOTATION
 from trainchart.errors import PublishError
-from trainchart.publish.repository import Upload, sha256_digest
+from trainchart.publish.repository import OWNERS_FILE, Upload, sha256_digest
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 CONFIG_TYPE = "application/vnd.cncf.helm.config.v1+json"
 CHART_TYPE = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 PROVENANCE_TYPE = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+OWNERS_TAG = "artifacthub.io"
+"""Where Artifact Hub looks beside the versions of a chart: https://artifacthub.io/docs/topics/repositories/helm-charts"""
+_OWNERS_CONFIG_TYPE = "application/vnd.cncf.artifacthub.config.v1+yaml"
+_OWNERS_TYPE = "application/vnd.cncf.artifacthub.repository-metadata.layer.v1.yaml"
 _TITLE = "org.opencontainers.image.title"
 _VERSION = "org.opencontainers.image.version"
 _CREATED = "org.opencontainers.image.created"
@@ -59,12 +64,32 @@ def build_artifact(upload: Upload) -> Artifact:
     manifest = {
         "schemaVersion": 2,
         "mediaType": MANIFEST_TYPE,
-        "config": _descriptor(CONFIG_TYPE, config),
-        "layers": [_descriptor(media_type, content) for media_type, content in layers],
+        "config": descriptor(CONFIG_TYPE, config),
+        "layers": [descriptor(media_type, content) for media_type, content in layers],
         "annotations": _annotations(upload),
     }
     blobs = {sha256_digest(content): content for content in (config, *(content for _, content in layers))}
     return Artifact(blobs, json.dumps(manifest, ensure_ascii=False).encode(), version_tag(upload.archive.version))
+
+
+def build_owners(content: bytes) -> Artifact:
+    """Return the artifact that says to Artifact Hub whose a chart is, as `oras push` makes it."""
+    config = b"{}"
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "config": descriptor(_OWNERS_CONFIG_TYPE, config),
+        "layers": [{**descriptor(_OWNERS_TYPE, content), "annotations": {_TITLE: OWNERS_FILE}}],
+    }
+    blobs = {sha256_digest(blob): blob for blob in (config, content)}
+    return Artifact(blobs, json.dumps(manifest).encode(), OWNERS_TAG)
+
+
+def describe_upload(upload: Upload, artifact: Artifact) -> tuple[Attestation, ...]:
+    """Return what says where a chart comes from, about the very manifest that it gets."""
+    archive = upload.archive
+    subject = Subject(archive.name, archive.version, _sha256(artifact.manifest), _sha256(archive.data))
+    return build_attestations(_own_annotations(upload.chart), subject)
 
 
 def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
@@ -91,14 +116,14 @@ def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
         raise PublishError(f"{reference} is no Helm chart: its manifest lacks {error}") from error
 
 
-def _descriptor(media_type: str, content: bytes) -> dict[str, Any]:
+def descriptor(media_type: str, content: bytes) -> dict[str, Any]:
+    """Return what names a content in a manifest."""
     return {"mediaType": media_type, "digest": sha256_digest(content), "size": len(content)}
 
 
 def _annotations(upload: Upload) -> dict[str, str]:
     chart = upload.chart
-    own = chart.get("annotations")
-    annotations = {str(key): str(value) for key, value in own.items()} if isinstance(own, Mapping) else {}
+    annotations = _own_annotations(chart)
     sources = chart.get("sources")
     found = {
         "org.opencontainers.image.description": chart.get("description"),
@@ -112,6 +137,15 @@ def _annotations(upload: Upload) -> dict[str, str]:
         _VERSION: upload.archive.version,
     }
     return {key: str(value) for key, value in sorted(found.items()) if value}
+
+
+def _own_annotations(chart: Mapping[str, Any]) -> dict[str, str]:
+    own = chart.get("annotations")
+    return {str(key): str(value) for key, value in own.items()} if isinstance(own, Mapping) else {}
+
+
+def _sha256(content: bytes) -> str:
+    return sha256_digest(content).removeprefix("sha256:")
 
 
 def _authors(chart: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """Requests to an OCI registry, over the distribution API: log in where it asks, tell its answers apart.
 
-What is stored there is decided by its callers: charts in oci.py, images in image.py.
+What is stored there is decided by its callers: charts in oci.py, what is attached to them in referrers.py, images in
+image.py.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
-from urllib.parse import quote, urlencode
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote, urlencode, urljoin
 
 from trainchart.errors import PublishError, RepositoryNotFound
 from trainchart.publish.http import Answer, HttpClient, refusal
@@ -24,6 +25,7 @@ ANY_MANIFEST = ", ".join(
     )
 )
 """What to accept: a registry answers 404 for a tag that is there, but of a type that was not asked for."""
+_NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
 _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -67,6 +69,34 @@ class Registry:
         if sha256_digest(answer.body) != digest:
             raise PublishError(f"cannot {what}: the registry sends {sha256_digest(answer.body)}", hint="run it again")
         return answer.body
+
+    def read_pages(self, url: str, what: str) -> Iterator[Answer]:
+        """Yield the answers that a list comes in; the last one where the registry refuses to go on."""
+        while url:
+            answer = self.ask("GET", url, what)
+            yield answer
+            following = _NEXT.search(answer.headers.get("link", "")) if answer.is_done else None
+            url = urljoin(url, following[1]) if following else ""
+
+    def push_blob(self, path: str, content: bytes, what: str) -> None:
+        """Put a blob into the repository at `path`, unless it is there. Raises PublishError."""
+        digest = sha256_digest(content)
+        if self.ask("HEAD", self.address(path, f"blobs/{digest}"), what).is_done:
+            return
+        uploads = self.address(path, "blobs/uploads/")
+        start = self.ask("POST", uploads, what)
+        if start.status != 202 or "location" not in start.headers:
+            raise refusal(start, what, self.base)
+        place = urljoin(uploads, start.headers["location"])
+        place += ("&" if "?" in place else "?") + urlencode({"digest": digest})
+        done = self.ask("PUT", place, what, body=content, headers={"Content-Type": "application/octet-stream"})
+        if not done.is_done:
+            raise refusal(done, what, self.base)
+
+    def push_manifest(self, path: str, reference: str, manifest: bytes, media_type: str, what: str) -> Answer:
+        """Put a manifest under a tag or its digest; returns whatever the registry answers."""
+        url = self.address(path, f"manifests/{reference}")
+        return self.ask("PUT", url, what, body=manifest, headers={"Content-Type": media_type})
 
     def require_registry(self) -> None:
         """Tell a registry that lacks something from a server that is no registry."""

@@ -15,6 +15,9 @@ from trainchart.archive.pack import ChartArchive, open_archive
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, PublishError, ToolError, VersionConflict
 
+OWNERS_FILE = "artifacthub-repo.yml"
+"""Says to Artifact Hub whose repository this is."""
+
 
 @dataclass(frozen=True)
 class PublishedVersion:
@@ -60,6 +63,8 @@ class Publication:
     """What `helm pull` or `helm install` takes."""
     is_signed: bool = False
     """A .prov file is there; an earlier publication may have had none."""
+    refused: str = ""
+    """Why the repository has not taken what says where the chart comes from; empty where it has, or was not asked."""
 
 
 class Repository(Protocol):
@@ -81,11 +86,12 @@ class Repository(Protocol):
     def fetch(self, name: str, version: str) -> FetchedArchive | None:
         """Return a published version, its digest verified; None where the repository answers that it has none."""
 
-    def add(self, upload: Upload) -> None:
+    def add(self, upload: Upload) -> str:
         """Make a version visible in one last step; leave alone what is there, the caller looks afterwards.
 
         Whoever is cut off before that step can run it again. Of two callers at once exactly one wins where the
-        repository has a way to decide; docs/publishing.md says which have.
+        repository has a way to decide; docs/publishing.md says which have. Returns why the repository does not take
+        what says where the chart comes from; empty where it does, or where there is no place for that.
         """
 
 
@@ -128,14 +134,14 @@ def add_upload(repository: Repository, upload: Upload) -> Publication:
     Raises VersionConflict where another publisher was faster, and PublishError where the repository takes the archive
     but does not give it back.
     """
-    repository.add(upload)
+    refused = repository.add(upload)
     done = find_publication(repository, upload)
     if done is None:
         reference = repository.reference(upload.archive.name, upload.archive.version)
         raise PublishError(
             f"{reference} was accepted, but is not there to be read", hint="run it again; nothing is lost by that"
         )
-    return replace(done, is_new=True)
+    return replace(done, is_new=True, refused=refused)
 
 
 def require_same(reference: str, there: FetchedArchive, archive: ChartArchive) -> None:

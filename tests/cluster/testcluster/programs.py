@@ -1,4 +1,5 @@
-"""Find the programs that the tests run, building each once a machine: all Kubernetes daemons, CoreDNS, kwok, helm.
+"""Find the programs that the tests run, building each once a machine: all Kubernetes daemons, CoreDNS, kwok, helm, a
+registry.
 
 Those of the Go module beside this package are cached by what they are made of, the others by version. Parallel runs
 and other checkouts share them. `python -m testcluster.programs [NAME…]` builds them ahead of time.

@@ -18,7 +18,15 @@ from trainchart.publish.location import Kind, parse_location
         ("HTTPS://charts.example.com", Kind.web_folder, "https://charts.example.com", ""),
         ("chartmuseum+https://cm.example.com/org", Kind.chart_museum, "https://cm.example.com", "org"),
         ("file:///srv/my%20charts", Kind.folder, "", "/srv/my charts"),
+        ("https://charts.example.com/my%20charts", Kind.web_folder, "https://charts.example.com", "my charts"),
         ("dist/charts", Kind.folder, "", "dist/charts"),
+        ("./registry.example.com/charts", Kind.folder, "", "./registry.example.com/charts"),
+        (".", Kind.folder, "", "."),
+        ("../charts", Kind.folder, "", "../charts"),
+        ("charts/v1.2", Kind.folder, "", "charts/v1.2"),
+        ("v1.2/charts", Kind.folder, "", "v1.2/charts"),
+        (".charts", Kind.folder, "", ".charts"),
+        ("/srv/charts.example.com", Kind.folder, "", "/srv/charts.example.com"),
     ],
 )
 def test_an_address_says_what_is_there(text: str, kind: Kind, base: str, path: str) -> None:
@@ -40,6 +48,10 @@ def test_plain_http_needs_the_word() -> None:
     [
         ("file:///srv/a%00b", "is not the address"),
         ("", "is empty"),
+        ("registry.example.com/charts", "could be a path here or a host elsewhere"),
+        ("localhost:5000/charts", "could be a path here or a host elsewhere"),
+        ("localhost/charts", "could be a path here or a host elsewhere"),
+        ("registry:5000", "could be a path here or a host elsewhere"),
         ("s3://bucket/charts", "there is no kind of repository s3://"),
         ("https://ada:secret@charts.example.com", "holds a password"),
         ("https:///charts", "is not the address of a repository"),

@@ -1,0 +1,196 @@
+"""What is attached to a chart in a registry: there before the version is, found again, and never in the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from chart_archives import upload
+from chart_servers import find_new_registry, serve_registry
+from fault_proxy import CUT_AFTER, CUT_BEFORE, Fault, Proxy, Reply, Seen, proxied
+from trainchart.actions.release import ReleaseOptions, release_model
+from trainchart.actions.repository_access import Address, open_repository
+from trainchart.actions.verify import VerifyOptions, verify_chart
+from trainchart.archive.attestation import (
+    MATERIALS_TYPE,
+    STATEMENT_TYPE,
+    Attestation,
+    Subject,
+    build_attestations,
+    parse_statement,
+)
+from trainchart.errors import ChecksFailed, PublishError, RepositoryForbidden, RepositoryUnreachable
+from trainchart.publish.http import HttpClient
+from trainchart.publish.oci import OciRepository
+from trainchart.publish.oci_manifest import build_artifact, describe_upload
+from trainchart.publish.oci_referrer import INDEX_TYPE, build_referrer, referrers_tag
+from trainchart.publish.referrers import attach
+from trainchart.publish.registry import Registry
+from trainchart.publish.repository import publish_upload
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module", params=["registry", "new registry"])
+def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    program = find_new_registry() if request.param == "new registry" else ""
+    with serve_registry(tmp_path_factory.mktemp("registry") / "data", program=program) as host:
+        yield host
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    with serve_registry(tmp_path_factory.mktemp("behind") / "data") as host, proxied(host) as proxy:
+        yield proxy
+
+
+@pytest.fixture(autouse=True)
+def _nothing_goes_wrong_yet(proxy: Proxy) -> None:
+    proxy.restart(lambda seen: None)
+    proxy.added_headers = {}
+
+
+@contextmanager
+def opened(host: str) -> Iterator[OciRepository]:
+    with open_repository(Address(f"oci://{host}/team", plain_http=True), {"HOME": "/nonexistent"}) as repository:
+        assert isinstance(repository, OciRepository)
+        yield repository
+
+
+def test_a_generated_chart_says_where_it_comes_from(host: str) -> None:
+    mine = upload("1.0.0", name="demo-attached", is_generated=True)
+    with opened(host) as repository:
+        done = publish_upload(repository, mine)
+        (statement,) = repository.read_attached("demo-attached", done.digest, STATEMENT_TYPE)
+        (materials,) = repository.read_attached("demo-attached", done.digest, MATERIALS_TYPE)
+        assert repository.read_attached("demo-attached", done.digest, "text/plain") == ()
+        # The list of what is attached has a tag beside the versions.
+        assert repository.find_versions("demo-attached") == ("1.0.0",)
+        assert [found.version for found in repository.list_versions("demo-attached")] == ["1.0.0"]
+    assert done.refused == ""
+    origin = parse_statement(statement)
+    assert origin is not None
+    assert done.digest.removeprefix("sha256:") in origin.subjects
+    assert origin.annotations["trainchart/spec-sha256"] == "0" * 64
+    assert json.loads(materials)["components"][0]["name"] == "registry.example.com/ml/demo"
+
+
+def test_a_chart_of_somebody_else_gets_nothing(host: str) -> None:
+    with opened(host) as repository:
+        done = publish_upload(repository, upload("1.0.0", name="demo-plain"))
+        assert repository.read_attached("demo-plain", done.digest, STATEMENT_TYPE) == ()
+
+
+def test_what_others_have_attached_stays(host: str) -> None:
+    mine = upload("1.0.0", name="demo-others", is_generated=True)
+    theirs = Attestation("application/vnd.example+json", b"{}", {"by": "them"})
+    manifest = build_artifact(mine).manifest
+    with opened(host) as repository, HttpClient(f"http://{host}") as client:
+        registry = Registry(client)
+        assert attach(registry, "team/demo-others", manifest, (theirs,)) == ""
+        done = publish_upload(repository, mine)
+        assert repository.read_attached("demo-others", done.digest, theirs.media_type) == (b"{}",)
+        assert len(repository.read_attached("demo-others", done.digest, STATEMENT_TYPE)) == 1
+        kept = registry.read_manifest("team/demo-others", referrers_tag(done.digest), "the list")
+        assert attach(registry, "team/demo-others", manifest, describe_upload(mine, build_artifact(mine))) == ""
+        assert registry.read_manifest("team/demo-others", referrers_tag(done.digest), "the list") == kept
+
+
+@pytest.mark.parametrize("kept", range(4), ids=["first", "second", "list", "version"])
+@pytest.mark.parametrize("cut", [CUT_BEFORE, CUT_AFTER])
+def test_nobody_sees_a_version_before_what_is_attached_to_it(proxy: Proxy, cut: str, kept: int) -> None:
+    """Each of the four manifests is cut once; whatever is there then, running it again makes it whole."""
+    name = f"demo-cut-{kept}-{'before' if cut == CUT_BEFORE else 'after'}"
+    mine = upload("1.0.0", name=name, is_generated=True)
+    left = iter(range(4))
+    is_put = "/manifests/"
+    proxy.restart(lambda seen: cut if seen.method == "PUT" and is_put in seen.path and next(left) == kept else None)
+    with opened(proxy.host) as repository:
+        with pytest.raises(RepositoryUnreachable):
+            publish_upload(repository, mine)
+        proxy.restart(lambda seen: None)
+        seen = repository.fetch(name, "1.0.0")
+        assert (seen is not None) == (kept == 3 and cut == CUT_AFTER)
+        if seen is not None:
+            assert len(repository.read_attached(name, seen.digest, STATEMENT_TYPE)) == 1
+        done = publish_upload(repository, mine)
+        for media_type in (STATEMENT_TYPE, MATERIALS_TYPE):
+            assert len(repository.read_attached(name, done.digest, media_type)) == 1
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 415])
+@pytest.mark.parametrize("what", ["/manifests/sha256:", "/manifests/sha256-"], ids=["manifest", "list"])
+def test_a_registry_that_takes_no_referrers_gets_the_chart(proxy: Proxy, what: str, status: int) -> None:
+    def decide(seen: Seen) -> Fault:
+        is_attaching = seen.method == "PUT" and what in seen.path
+        return Reply(status, body=b"MANIFEST_INVALID: unknown media type") if is_attaching else None
+
+    proxy.restart(decide)
+    mine = upload("1.0.0", name=f"demo-{status}-{'list' if what.endswith('-') else 'manifest'}", is_generated=True)
+    with opened(proxy.host) as repository:
+        done = publish_upload(repository, mine)
+        assert done.is_new
+        assert "MANIFEST_INVALID" in done.refused
+        assert publish_upload(repository, mine).refused == ""
+
+
+def test_who_may_not_publish_learns_it_from_the_chart(proxy: Proxy) -> None:
+    proxy.restart(lambda seen: Reply(403) if seen.method == "PUT" and "/manifests/" in seen.path else None)
+    with opened(proxy.host) as repository, pytest.raises(RepositoryForbidden):
+        publish_upload(repository, upload("1.0.0", name="demo-forbidden", is_generated=True))
+
+
+def test_a_registry_that_lists_referrers_itself_is_asked(proxy: Proxy) -> None:
+    """As OCI 1.1 has it, in pages; neither of the real registries does."""
+    mine = upload("1.0.0", name="demo-listed", is_generated=True)
+    artifact = build_artifact(mine)
+    referrers = [build_referrer(artifact.manifest, each) for each in describe_upload(mine, artifact)]
+
+    def decide(seen: Seen) -> Fault:
+        path, _, page = seen.path.partition("?page=")
+        if "/referrers/" not in path:
+            return None
+        index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [referrers[int(page or 0)].described]}
+        headers = {"Content-Type": INDEX_TYPE} | ({} if page else {"Link": f'<{path}?page=1>; rel="next"'})
+        return Reply(200, headers, json.dumps(index).encode())
+
+    proxy.restart(decide)
+    proxy.added_headers = {"OCI-Subject": f"sha256:{'0' * 64}"}
+    with opened(proxy.host) as repository:
+        done = publish_upload(repository, mine)
+        for media_type in (STATEMENT_TYPE, MATERIALS_TYPE):
+            assert len(repository.read_attached("demo-listed", done.digest, media_type)) == 1
+    assert not [seen for seen in proxy.seen if "/manifests/sha256-" in seen.path]
+
+
+def test_a_list_that_is_none(proxy: Proxy) -> None:
+    proxy.restart(lambda seen: Reply(200, body=b"<html>") if "/referrers/" in seen.path else None)
+    with opened(proxy.host) as repository, pytest.raises(PublishError, match="is no index of manifests"):
+        repository.read_attached("demo", f"sha256:{'0' * 64}", STATEMENT_TYPE)
+
+
+def test_verify_holds_a_chart_against_its_statement(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    released = release_model("digits", Address(f"oci://{host}/team", plain_http=True), ReleaseOptions(None))
+    reference, options = f"oci://{host}/team/digits:{released.version}", VerifyOptions(plain_http=True)
+    verified = verify_chart(reference, options)
+    assert verified.has_provenance
+    assert not verified.is_signed
+    with HttpClient(f"http://{host}") as client:
+        registry = Registry(client)
+        found = registry.read_manifest("team/digits", released.version, "the chart")
+        assert found is not None
+        untrue = json.loads(found[1])["annotations"] | {"trainchart/spec-sha256": "9" * 64}
+        for digest in (found[0], f"sha256:{'0' * 64}"):
+            subject = Subject("digits", released.version, digest.removeprefix("sha256:"), "1" * 64)
+            attach(registry, "team/digits", found[1], build_attestations(untrue, subject))
+    with pytest.raises(ChecksFailed) as caught:
+        verify_chart(reference, options)
+    said = sorted(str(problem) for problem in caught.value.problems)
+    assert said[0].startswith(f"{reference}: the provenance is about another chart")
+    assert said[1].startswith(f"trainchart/spec-sha256: the provenance says {'9' * 64}, the chart ")
+    assert len(said) == 2
