@@ -18,9 +18,8 @@ from trainchart.images.choices import BuilderName, Flavour, TagChoice
 from trainchart.images.code_folder import read_code, read_ignore_rules
 from trainchart.images.inputs import ContextFile, require_no_secrets
 from trainchart.images.plan import (
+    IMAGE_FILES,
     PACKAGES,
-    RUNTIME_DOCKERFILE,
-    TRAINING_DOCKERFILE,
     ImageBuildPlan,
     ImageOptions,
     Origin,
@@ -31,7 +30,7 @@ from trainchart.images.plan import (
 from trainchart.images.program import build_context, find_builder, run_step
 from trainchart.publish.image import PublishedImage, read_image
 from trainchart.publish.image_reference import ImageReference, parse_image_reference
-from trainchart.resources import read_dockerfile, read_package
+from trainchart.resources import read_image_file, read_package
 from trainchart.spec.edit import set_texts
 
 CONTEXT = "CONTEXT"
@@ -209,11 +208,11 @@ def _read_origin(code: Path, created_epoch: int | None) -> Origin:
 
 
 def _read_sources() -> tuple[ContextFile, ...]:
-    """Return the Dockerfiles and this program's packages, where the Dockerfiles expect them."""
-    dockerfiles = [ContextFile(path, read_dockerfile(path)) for path in (TRAINING_DOCKERFILE, RUNTIME_DOCKERFILE)]
+    """Return the Dockerfiles, the lists of packages and this program's own, where the Dockerfiles expect them."""
+    files = [ContextFile(path, read_image_file(path)) for path in IMAGE_FILES]
     packages = [
         ContextFile(f"{folder}/{path}", content)
         for folder in PACKAGES.values()
         for path, content in read_package(folder.rpartition("/")[2]).items()
     ]
-    return (*dockerfiles, *packages)
+    return (*files, *packages)

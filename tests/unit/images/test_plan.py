@@ -16,6 +16,7 @@ from trainchart.images.inputs import ContextFile
 from trainchart.images.plan import (
     PACKAGES,
     RUNTIME_DOCKERFILE,
+    TENSORFLOW_REQUIREMENTS,
     TRAINING_DOCKERFILE,
     ImageBuildPlan,
     ImageOptions,
@@ -38,9 +39,13 @@ code: {path: code, command: [python, train.py]}
 strategy: single
 """
 CODE = (ContextFile("train.py", b"print(1)"), ContextFile("requirements.txt", b"numpy==2.4.0\n"))
+GPU_LIST = b"tensorflow[and-cuda]==2.21.0 --hash=sha256:1\nnumpy==2.4.6 --hash=sha256:2\n"
+CPU_LIST = b"tensorflow-cpu==2.21.0 --hash=sha256:3\n"
 SOURCES = (
     ContextFile(TRAINING_DOCKERFILE, b"FROM scratch"),
     ContextFile(RUNTIME_DOCKERFILE, b"FROM base"),
+    ContextFile(TENSORFLOW_REQUIREMENTS[Flavour.gpu], GPU_LIST),
+    ContextFile(TENSORFLOW_REQUIREMENTS[Flavour.cpu], CPU_LIST),
     *(ContextFile(f"{folder}/__init__.py", part.encode()) for part, folder in PACKAGES.items()),
 )
 ORIGIN = Origin("4711abc-dirty", "v1.2-3-g4711abc-dirty", 1767225600)
@@ -68,20 +73,20 @@ def test_a_training_image_has_all_packages_and_the_code_and_no_other_dockerfile(
     made = plan()
     assert made.arguments == {
         "MODEL": "model",
-        "TENSORFLOW_PACKAGE": "tensorflow[and-cuda]",
-        "TENSORFLOW_VERSION": "2.21.0",
+        "TENSORFLOW_REQUIREMENTS": TENSORFLOW_REQUIREMENTS[Flavour.gpu],
     }
     paths = [file.path for file in made.files]
     assert paths == [
         TRAINING_DOCKERFILE,
+        TENSORFLOW_REQUIREMENTS[Flavour.gpu],
         *(f"{folder}/__init__.py" for folder in PACKAGES.values()),
         "model/train.py",
         "model/requirements.txt",
     ]
-    assert set(made.parts) == {*PACKAGES, "dockerfile", "code", "arguments"}
+    assert set(made.parts) == {*PACKAGES, "dockerfile", "tensorflow", "code", "arguments"}
     assert plan(flavour=Flavour.cpu, base_image="debian@sha256:1").arguments == {
         **made.arguments,
-        "TENSORFLOW_PACKAGE": "tensorflow-cpu",
+        "TENSORFLOW_REQUIREMENTS": TENSORFLOW_REQUIREMENTS[Flavour.cpu],
         "BASE_IMAGE": "debian@sha256:1",
     }
 
@@ -91,6 +96,20 @@ def test_code_without_requirements_gets_an_empty_list_and_a_note(plan: Plan) -> 
     assert ContextFile("model/requirements.txt", b"") in made.files
     assert "no requirements.txt" in made.notes[0]
     assert plan().notes == ()
+
+
+def test_code_may_bring_another_tensorflow_if_the_spec_names_it(plan: Plan, spec: ModelSpec) -> None:
+    own = ContextFile("requirements-tensorflow.txt", GPU_LIST.replace(b"2.21.0", b"2.20.0"))
+    with pytest.raises(PlanError, match=r"wants TensorFlow 2\.21\.0; requirements-tensorflow\.txt has 2\.20\.0"):
+        plan(code=(*CODE, own))
+    older = spec.model_copy(update={"framework": spec.framework.model_copy(update={"tensorflow": "2.20.0"})})
+    with pytest.raises(PlanError, match=r"wants TensorFlow 2\.20\.0; .*gpu\.txt has 2\.21\.0"):
+        plan_training_image(older, CODE, SOURCES, ImageOptions())
+    made = plan_training_image(older, (*CODE, own), SOURCES, ImageOptions())
+    assert made.arguments["TENSORFLOW_REQUIREMENTS"] == "model/requirements-tensorflow.txt"
+    paths = [file.path for file in made.files]
+    assert "model/requirements-tensorflow.txt" in paths
+    assert not {*TENSORFLOW_REQUIREMENTS.values()} & {*paths}
 
 
 def test_the_runtime_image_has_no_training_library_and_no_code() -> None:
@@ -109,8 +128,8 @@ def test_the_tag_changes_with_each_input_and_with_nothing_else(plan: Plan) -> No
     others = [
         plan(code=(*CODE, ContextFile("more.py", b""))),
         *(
-            plan(sources=(*SOURCES[:i], dataclasses.replace(SOURCES[i], content=b"x"), *SOURCES[i + 1 :]))
-            for i in (0, 2, 5)
+            plan(sources=(*SOURCES[:i], dataclasses.replace(SOURCES[i], content=content), *SOURCES[i + 1 :]))
+            for i, content in ((0, b"x"), (2, GPU_LIST.replace(b":2", b":4")), (4, b"x"), (7, b"x"))
         ),
         plan(flavour=Flavour.cpu),
         plan(base_image="debian:13"),
