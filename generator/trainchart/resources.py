@@ -38,7 +38,7 @@ def read_family(family: str) -> Mapping[str, str]:
     }
 
 
-def read_image_file(path: str) -> bytes:
+def read_image_source(path: str) -> bytes:
     """Return a Dockerfile, or what it copies, by path in the repository: training-images/tensorflow/Dockerfile."""
     packaged = _PACKAGE / "_resources" / path
     return (packaged if packaged.is_file() else _CHECKOUT / path).read_bytes()

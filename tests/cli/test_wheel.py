@@ -41,6 +41,7 @@ def test_the_wheel_holds_what_the_program_reads_at_run_time(wheel: Path) -> None
         "trainchart/_resources/controller.pyz",
         "trainchart/_resources/chart-templates/training-job/templates/statefulset.yaml",
         "trainchart/_resources/training-images/controller/Dockerfile",
+        "trainchart/_resources/training-images/sbom/write_sbom.py",
         "trainchart/_resources/training-images/tensorflow/Dockerfile",
         "trainchart/_resources/training-images/tensorflow/requirements/gpu.txt",
         "trainchart/_resources/chart-templates/training-job/.helmignore",

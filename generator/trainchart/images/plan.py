@@ -28,7 +28,10 @@ TENSORFLOW_REQUIREMENTS: Mapping[Flavour, str] = {
     flavour: f"training-images/tensorflow/requirements/{flavour}.txt" for flavour in Flavour
 }
 """Flavour to the list of its packages, each with its hashes; `make lock` writes them."""
-IMAGE_FILES = (TRAINING_DOCKERFILE, RUNTIME_DOCKERFILE, *TENSORFLOW_REQUIREMENTS.values())
+SBOM_WRITER = "training-images/sbom/write_sbom.py"
+SBOM = "usr/share/trainchart/sbom.cdx.json"
+"""Where the Dockerfiles write what an image holds, in a last and small layer."""
+IMAGE_FILES = (TRAINING_DOCKERFILE, RUNTIME_DOCKERFILE, SBOM_WRITER, *TENSORFLOW_REQUIREMENTS.values())
 """What images are made from, but for packages, by path in this project's folder."""
 PACKAGES: Mapping[str, str] = {
     "launcher": "training-images/launcher/trainchart_launcher",
@@ -111,7 +114,7 @@ def plan_training_image(
     tensorflow = _OWN_TENSORFLOW if _OWN_TENSORFLOW in texts else ours
     require_tensorflow(texts[tensorflow], spec.framework.tensorflow, tensorflow.removeprefix(f"{_CODE}/"))
     arguments = {"MODEL": _CODE, "TENSORFLOW_REQUIREMENTS": tensorflow, **_base(options)}
-    files = _only(sources, TRAINING_DOCKERFILE, tensorflow, *PACKAGES.values())
+    files = _only(sources, TRAINING_DOCKERFILE, SBOM_WRITER, tensorflow, *PACKAGES.values())
     parts = {**_hash_sources(files), "code": hash_files(placed), "arguments": _hash_choices(arguments, options)}
     tag = _choose_tag(options, parts, str(spec.image.tag))
     labels = {f"{_OCI}title": spec.name, f"{_OCI}description": spec.description}
@@ -139,7 +142,8 @@ def plan_runtime_image(
             "the runtime image belongs to no model, so its tag comes from its content", hint="leave --tag out"
         )
     arguments = _base(options)
-    files = _only(sources, RUNTIME_DOCKERFILE, PACKAGES["launcher"], PACKAGES["controller"], PACKAGES["runtime"])
+    packages = (PACKAGES[name] for name in ("launcher", "controller", "runtime"))
+    files = _only(sources, RUNTIME_DOCKERFILE, SBOM_WRITER, *packages)
     parts = {**_hash_sources(files), "arguments": _hash_choices(arguments, options)}
     tag = _choose_tag(options, parts, "")
     labels = {
@@ -175,6 +179,7 @@ def _only(sources: tuple[ContextFile, ...], *wanted: str) -> tuple[ContextFile, 
 def _hash_sources(files: tuple[ContextFile, ...]) -> dict[str, str]:
     parts = {part: [file for file in files if file.path.startswith(f"{folder}/")] for part, folder in PACKAGES.items()}
     parts["dockerfile"] = [file for file in files if file.path.endswith("/Dockerfile")]
+    parts["sbom"] = [file for file in files if file.path == SBOM_WRITER]
     parts["tensorflow"] = [file for file in files if file.path in TENSORFLOW_REQUIREMENTS.values()]
     return {part: hash_files(held) for part, held in parts.items() if held}
 

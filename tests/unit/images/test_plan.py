@@ -16,6 +16,8 @@ from trainchart.images.inputs import ContextFile
 from trainchart.images.plan import (
     PACKAGES,
     RUNTIME_DOCKERFILE,
+    SBOM,
+    SBOM_WRITER,
     TENSORFLOW_REQUIREMENTS,
     TRAINING_DOCKERFILE,
     ImageBuildPlan,
@@ -25,6 +27,7 @@ from trainchart.images.plan import (
     plan_runtime_image,
     plan_training_image,
 )
+from trainchart.resources import read_image_source
 from trainchart.spec.model import ModelSpec
 
 SPEC = """\
@@ -44,6 +47,7 @@ CPU_LIST = b"tensorflow-cpu==2.21.0 --hash=sha256:3\n"
 SOURCES = (
     ContextFile(TRAINING_DOCKERFILE, b"FROM scratch"),
     ContextFile(RUNTIME_DOCKERFILE, b"FROM base"),
+    ContextFile(SBOM_WRITER, b"print({})"),
     ContextFile(TENSORFLOW_REQUIREMENTS[Flavour.gpu], GPU_LIST),
     ContextFile(TENSORFLOW_REQUIREMENTS[Flavour.cpu], CPU_LIST),
     *(ContextFile(f"{folder}/__init__.py", part.encode()) for part, folder in PACKAGES.items()),
@@ -78,12 +82,13 @@ def test_a_training_image_has_all_packages_and_the_code_and_no_other_dockerfile(
     paths = [file.path for file in made.files]
     assert paths == [
         TRAINING_DOCKERFILE,
+        SBOM_WRITER,
         TENSORFLOW_REQUIREMENTS[Flavour.gpu],
         *(f"{folder}/__init__.py" for folder in PACKAGES.values()),
         "model/train.py",
         "model/requirements.txt",
     ]
-    assert set(made.parts) == {*PACKAGES, "dockerfile", "tensorflow", "code", "arguments"}
+    assert set(made.parts) == {*PACKAGES, "dockerfile", "sbom", "tensorflow", "code", "arguments"}
     assert plan(flavour=Flavour.cpu, base_image="debian@sha256:1").arguments == {
         **made.arguments,
         "TENSORFLOW_REQUIREMENTS": TENSORFLOW_REQUIREMENTS[Flavour.cpu],
@@ -114,7 +119,7 @@ def test_code_may_bring_another_tensorflow_if_the_spec_names_it(plan: Plan, spec
 
 def test_the_runtime_image_has_no_training_library_and_no_code() -> None:
     made = plan_runtime_image("r.example.com/ml/runtime", SOURCES, "0.1.0", ImageOptions())
-    assert set(made.parts) == {"launcher", "controller", "runtime", "dockerfile", "arguments"}
+    assert set(made.parts) == {"launcher", "controller", "runtime", "dockerfile", "sbom", "arguments"}
     assert made.dockerfile == RUNTIME_DOCKERFILE
     assert TRAINING_DOCKERFILE not in [file.path for file in made.files]
     with pytest.raises(PlanError):
@@ -129,7 +134,7 @@ def test_the_tag_changes_with_each_input_and_with_nothing_else(plan: Plan) -> No
         plan(code=(*CODE, ContextFile("more.py", b""))),
         *(
             plan(sources=(*SOURCES[:i], dataclasses.replace(SOURCES[i], content=content), *SOURCES[i + 1 :]))
-            for i, content in ((0, b"x"), (2, GPU_LIST.replace(b":2", b":4")), (4, b"x"), (7, b"x"))
+            for i, content in ((0, b"x"), (2, b"x"), (3, GPU_LIST.replace(b":2", b":4")), (5, b"x"), (8, b"x"))
         ),
         plan(flavour=Flavour.cpu),
         plan(base_image="debian:13"),
@@ -138,6 +143,13 @@ def test_the_tag_changes_with_each_input_and_with_nothing_else(plan: Plan) -> No
     assert len({made.tag for made in (first, *others)}) == 1 + len(others)
     unrelated = (SOURCES[0], dataclasses.replace(SOURCES[1], content=b"another runtime image"), *SOURCES[2:])
     assert plan(sources=unrelated).tag == first.tag
+
+
+@pytest.mark.parametrize("path", [TRAINING_DOCKERFILE, RUNTIME_DOCKERFILE])
+def test_the_last_layer_of_an_image_is_what_it_holds(path: str) -> None:
+    instructions = read_image_source(path).decode().splitlines()
+    assert any(line.endswith(SBOM_WRITER.rpartition("/")[2]) for line in instructions if line.startswith("COPY"))
+    assert instructions[-1] == f"COPY --from=sbom /tmp/sbom.cdx.json /{SBOM}"
 
 
 def test_a_tag_may_come_from_git_or_from_the_spec(plan: Plan) -> None:

@@ -39,6 +39,7 @@ _SOURCES = (
     "training-images/controller",
     "training-images/runtime",
     "training-images/training",
+    "training-images/sbom",
 )
 _CONTEXT = (*_SOURCES, str(PurePosixPath(plan.REQUIREMENTS).parent), *(f"examples/{model}" for model in plan.MODELS))
 _CA_BUNDLE_IN_BUILD = "/run/secrets/ca-bundle"
