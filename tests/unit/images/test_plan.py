@@ -149,7 +149,7 @@ def test_the_tag_changes_with_each_input_and_with_nothing_else(plan: Plan) -> No
 def test_the_last_layer_of_an_image_is_what_it_holds(path: str) -> None:
     instructions = read_image_source(path).decode().splitlines()
     assert any(line.endswith(SBOM_WRITER.rpartition("/")[2]) for line in instructions if line.startswith("COPY"))
-    assert instructions[-1] == f"COPY --from=sbom /tmp/sbom.cdx.json /{SBOM}"
+    assert instructions[-1] == f"COPY --from=sbom --chown=0:0 /tmp/sbom.cdx.json /{SBOM}"
 
 
 def test_a_tag_may_come_from_git_or_from_the_spec(plan: Plan) -> None:
