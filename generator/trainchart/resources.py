@@ -1,4 +1,4 @@
-"""Files that ship with trainchart: chart templates, built-in defaults, Dockerfiles, and packages that go into images.
+"""Files that ship with trainchart: chart templates, built-in defaults, Dockerfiles and what else goes into images.
 
 In a wheel they lie inside the package, in a checkout at the top level of the repository.
 """
@@ -38,8 +38,8 @@ def read_family(family: str) -> Mapping[str, str]:
     }
 
 
-def read_dockerfile(path: str) -> bytes:
-    """Return a Dockerfile by its path in the repository, for example training-images/tensorflow/Dockerfile."""
+def read_image_source(path: str) -> bytes:
+    """Return a Dockerfile, or what it copies, by path in the repository: training-images/tensorflow/Dockerfile."""
     packaged = _PACKAGE / "_resources" / path
     return (packaged if packaged.is_file() else _CHECKOUT / path).read_bytes()
 

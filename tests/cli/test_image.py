@@ -56,7 +56,7 @@ def test_the_steps_are_shown_without_a_builder_and_nothing_else_is(project: Path
     assert [step["name"] for step in told["steps"]] == ["build", "push"]
     build, push = (step["argv"] for step in told["steps"])
     assert {
-        "--build-arg=TENSORFLOW_PACKAGE=tensorflow[and-cuda]",
+        "--build-arg=TENSORFLOW_REQUIREMENTS=training-images/tensorflow/requirements/gpu.txt",
         f"--secret=id=pip-config,src={project}/pip.conf",
     } <= set(build)
     assert push[-1] == f"docker://{told['reference']}"

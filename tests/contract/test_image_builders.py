@@ -20,12 +20,21 @@ import pytest
 from chart_servers import PASSWORD, USER, serve_registry
 from fake_docker import make_docker
 from trainchart.actions.generate import load_model, render_model
-from trainchart.actions.image import BuildTool, ImageRequest, PlannedImage, inspect_image, plan_image, push_image
+from trainchart.actions.image import (
+    BuildTool,
+    ImageRequest,
+    PlannedImage,
+    inspect_image,
+    plan_image,
+    push_image,
+    read_sbom,
+)
 from trainchart.archive.lock import LOCK_FILE, parse_lock
-from trainchart.errors import ImageNotFound, RepositoryUnauthorized, ToolError, VersionConflict
+from trainchart.errors import ImageNotFound, PublishError, RepositoryUnauthorized, ToolError, VersionConflict
 from trainchart.images.builders import BUILDERS
 from trainchart.images.choices import BuilderName, TagChoice
 from trainchart.images.inputs import ContextFile
+from trainchart.images.plan import SBOM
 
 SPEC = """\
 # Digits, by hand.
@@ -40,6 +49,8 @@ code: {{path: code, command: [python, train.py]}}
 strategy: single
 """
 DOCKERFILE = b"FROM scratch\nARG MODEL\nCOPY ${MODEL} /app\n"
+HELD = '{"bomFormat": "CycloneDX"}\n'
+"""Stands for what a real image says that it holds; tests/unit/images/test_write_sbom.py writes one."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +70,10 @@ class Bench:
     def write_spec(self, text: str = SPEC) -> None:
         self.spec.write_text(text.format(host=self.registry))
 
-    def plan(self, tag: TagChoice = TagChoice.content) -> PlannedImage:
+    def plan(self, tag: TagChoice = TagChoice.content, dockerfile: bytes = DOCKERFILE) -> PlannedImage:
         request = ImageRequest(str(self.spec), tag=tag, plain_http=True)
         image = plan_image(request, self.environment)
-        files = (ContextFile(image.plan.dockerfile, DOCKERFILE), *image.plan.files[1:])
+        files = (ContextFile(image.plan.dockerfile, dockerfile), *image.plan.files[1:])
         return dataclasses.replace(image, plan=dataclasses.replace(image.plan, files=files))
 
     def tool(self) -> BuildTool:
@@ -147,6 +158,25 @@ def test_a_tag_of_other_content_is_not_replaced(bench: Bench) -> None:
 def test_what_is_not_there_is_said(bench: Bench) -> None:
     with pytest.raises(ImageNotFound, match=r"has no .*/ml/digits:1\.4\.0"):
         inspect_image(bench.plan(), bench.environment)
+
+
+@pytest.mark.parametrize("bench", [BuilderName.buildah], indirect=True)
+def test_what_an_image_holds_is_read_from_its_last_layers(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    (bench.project / "code" / "sbom.json").write_text(HELD)
+    written = DOCKERFILE + f"COPY ${{MODEL}}/sbom.json /{SBOM}\nCOPY ${{MODEL}}/train.py /more/\n".encode()
+    push_image(bench.plan(dockerfile=written), bench.tool(), update_spec=True)
+    assert read_sbom(bench.plan(), bench.environment) == HELD
+    monkeypatch.setattr("trainchart.publish.image.LAYER_LIMIT", 1)
+    with pytest.raises(PublishError, match=f"does not say what it holds: it has no /{SBOM}"):
+        read_sbom(bench.plan(), bench.environment)
+
+
+def test_an_image_that_does_not_say_what_it_holds_is_named(bench: Bench) -> None:
+    with pytest.raises(ImageNotFound):
+        read_sbom(bench.plan(), bench.environment)
+    push_image(bench.plan(), bench.tool(), update_spec=True)
+    with pytest.raises(PublishError, match="does not say what it holds"):
+        read_sbom(bench.plan(), bench.environment)
 
 
 @pytest.mark.parametrize("bench", [BuilderName.buildah], indirect=True)

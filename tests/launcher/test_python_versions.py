@@ -62,7 +62,11 @@ def check_versions(*paths):
 
 
 def test_nothing_newer_than_python_3_8_is_used(tmp_path):
-    packages = (SOURCES / "launcher" / "trainchart_launcher", SOURCES / "runtime" / "trainchart_runtime")
+    packages = (
+        SOURCES / "launcher" / "trainchart_launcher",
+        SOURCES / "runtime" / "trainchart_runtime",
+        SOURCES / "sbom",
+    )
     result = check_versions(*packages)
     assert result.returncode == 0, result.stdout
     newer = tmp_path / "newer.py"

@@ -18,9 +18,9 @@ from trainchart.images.choices import BuilderName, Flavour, TagChoice
 from trainchart.images.code_folder import read_code, read_ignore_rules
 from trainchart.images.inputs import ContextFile, require_no_secrets
 from trainchart.images.plan import (
+    IMAGE_FILES,
     PACKAGES,
-    RUNTIME_DOCKERFILE,
-    TRAINING_DOCKERFILE,
+    SBOM,
     ImageBuildPlan,
     ImageOptions,
     Origin,
@@ -29,9 +29,9 @@ from trainchart.images.plan import (
     plan_training_image,
 )
 from trainchart.images.program import build_context, find_builder, run_step
-from trainchart.publish.image import PublishedImage, read_image
+from trainchart.publish.image import PublishedImage, read_image, read_image_file
 from trainchart.publish.image_reference import ImageReference, parse_image_reference
-from trainchart.resources import read_dockerfile, read_package
+from trainchart.resources import read_image_source, read_package
 from trainchart.spec.edit import set_texts
 
 CONTEXT = "CONTEXT"
@@ -164,14 +164,39 @@ def push_image(image: PlannedImage, tool: BuildTool, *, update_spec: bool) -> Pu
 
 def inspect_image(image: PlannedImage, environment: Mapping[str, str]) -> InspectedImage:
     """Return what the registry has under the name in the spec. Raises ImageNotFound, or another PublishError."""
-    repository, wanted = image.plan.repository, image.wanted
-    reference = parse_image_reference(f"{repository}@{wanted}" if ":" in wanted else f"{repository}:{wanted}")
+    reference = _named(image)
     with open_image_registry(reference, _access(image, reference, environment)) as registry:
         found = read_image(registry, reference)
     if found is None:
-        hint = "trainchart image push builds and pushes it"
-        raise ImageNotFound(f"the registry has no {reference.text}", hint=hint)
+        raise _not_there(reference)
     return InspectedImage(reference.text, found, find_changed_parts(image.plan, found.labels))
+
+
+def read_sbom(image: PlannedImage, environment: Mapping[str, str]) -> str:
+    """Return what the image under the name in the spec holds, as CycloneDX JSON; few bytes are pulled for it.
+
+    Raises ImageNotFound, or another PublishError: images that others have built tell nothing.
+    """
+    reference = _named(image)
+    with open_image_registry(reference, _access(image, reference, environment)) as registry:
+        if read_image(registry, reference) is None:
+            raise _not_there(reference)
+        content = read_image_file(registry, reference, SBOM)
+    if content is None:
+        hint = "its Dockerfile is not trainchart's, or an older one; trainchart image push builds it anew"
+        raise PublishError(f"{reference.text} does not say what it holds: it has no /{SBOM}", hint=hint)
+    return content.decode(errors="replace")
+
+
+def _named(image: PlannedImage) -> ImageReference:
+    """Return the image as the spec names it."""
+    repository, wanted = image.plan.repository, image.wanted
+    return parse_image_reference(f"{repository}@{wanted}" if ":" in wanted else f"{repository}:{wanted}")
+
+
+def _not_there(reference: ImageReference) -> ImageNotFound:
+    hint = "trainchart image push builds and pushes it"
+    return ImageNotFound(f"the registry has no {reference.text}", hint=hint)
 
 
 def _access(image: PlannedImage, reference: ImageReference, environment: Mapping[str, str]) -> ImageAccess:
@@ -209,11 +234,11 @@ def _read_origin(code: Path, created_epoch: int | None) -> Origin:
 
 
 def _read_sources() -> tuple[ContextFile, ...]:
-    """Return the Dockerfiles and this program's packages, where the Dockerfiles expect them."""
-    dockerfiles = [ContextFile(path, read_dockerfile(path)) for path in (TRAINING_DOCKERFILE, RUNTIME_DOCKERFILE)]
+    """Return the Dockerfiles, the lists of packages and this program's own, where the Dockerfiles expect them."""
+    files = [ContextFile(path, read_image_source(path)) for path in IMAGE_FILES]
     packages = [
         ContextFile(f"{folder}/{path}", content)
         for folder in PACKAGES.values()
         for path, content in read_package(folder.rpartition("/")[2]).items()
     ]
-    return (*dockerfiles, *packages)
+    return (*files, *packages)

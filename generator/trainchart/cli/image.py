@@ -148,18 +148,26 @@ def inspect(
     base_image: BaseOption = "",
     platform: PlatformOption = "",
     plain_http: PlainHttpOption = False,
+    sbom: Annotated[
+        bool, typer.Option("--sbom", help="Print what it holds instead: packages and versions, as CycloneDX JSON.")
+    ] = False,
     format_: FormatOption = Format.text,
 ) -> None:
     """Show the image that a model spec names: digest, size, platforms, labels, and whether its inputs have changed.
 
-    Asks the registry and pulls nothing. Options that the image was built with belong to its inputs.
+    Asks the registry and pulls nothing but, for --sbom, the last layers. Options that the image was built with
+    belong to its inputs.
 
     Example: trainchart image inspect mnist
     """
-    from trainchart.actions.image import ImageRequest, inspect_image, plan_image
+    from trainchart.actions.image import ImageRequest, inspect_image, plan_image, read_sbom
 
     request = ImageRequest(model, "", TagChoice.spec, flavour, base_image, platform, plain_http)
-    found = inspect_image(plan_image(request, os.environ), os.environ)
+    planned = plan_image(request, os.environ)
+    if sbom:
+        print(read_sbom(planned, os.environ), end="")
+        return
+    found = inspect_image(planned, os.environ)
     image = found.image
     if format_ is Format.json:
         print_json(

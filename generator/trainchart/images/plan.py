@@ -13,11 +13,26 @@ from datetime import UTC, datetime
 from trainchart.errors import PlanError
 from trainchart.images.choices import Flavour, TagChoice
 from trainchart.images.inputs import ContextFile, hash_files, hash_mapping
+from trainchart.images.requirements import (
+    OWN_TENSORFLOW_FILE,
+    REQUIREMENTS_FILE,
+    require_no_tensorflow,
+    require_tensorflow,
+)
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.values import TAG_PATTERN
 
 TRAINING_DOCKERFILE = "training-images/tensorflow/Dockerfile"
 RUNTIME_DOCKERFILE = "training-images/controller/Dockerfile"
+TENSORFLOW_REQUIREMENTS: Mapping[Flavour, str] = {
+    flavour: f"training-images/tensorflow/requirements/{flavour}.txt" for flavour in Flavour
+}
+"""Flavour to the list of its packages, each with its hashes; `make lock` writes them."""
+SBOM_WRITER = "training-images/sbom/write_sbom.py"
+SBOM = "usr/share/trainchart/sbom.cdx.json"
+"""Where the Dockerfiles write what an image holds, in a last and small layer."""
+IMAGE_FILES = (TRAINING_DOCKERFILE, RUNTIME_DOCKERFILE, SBOM_WRITER, *TENSORFLOW_REQUIREMENTS.values())
+"""What images are made from, but for packages, by path in this project's folder."""
 PACKAGES: Mapping[str, str] = {
     "launcher": "training-images/launcher/trainchart_launcher",
     "controller": "training-images/controller/trainchart_controller",
@@ -29,8 +44,8 @@ INPUT_LABEL = "trainchart.inputs."
 """Labels of an image that hold the sha256 of each part it was made of."""
 _CODE = "model"
 """Folder of the build context with the model's code."""
-_REQUIREMENTS = f"{_CODE}/requirements.txt"
-_TENSORFLOW = {Flavour.cpu: "tensorflow-cpu", Flavour.gpu: "tensorflow[and-cuda]"}
+_REQUIREMENTS = f"{_CODE}/{REQUIREMENTS_FILE}"
+_OWN_TENSORFLOW = f"{_CODE}/{OWN_TENSORFLOW_FILE}"
 _OCI = "org.opencontainers.image."
 
 
@@ -86,20 +101,20 @@ def plan_training_image(
     """Return the plan of a model's image.
 
     `code` has paths relative to the code folder, `sources` are this program's packages and Dockerfiles.
-    Raises PlanError where the wanted tag cannot be one.
+    Raises PlanError where the wanted tag cannot be one, or lists of packages contradict the spec or each other.
     """
     placed = tuple(ContextFile(f"{_CODE}/{file.path}", file.content, file.is_executable) for file in code)
     notes = []
     if not any(file.path == _REQUIREMENTS for file in placed):
         placed += (ContextFile(_REQUIREMENTS, b""),)
-        notes.append("the code folder has no requirements.txt: the image has TensorFlow and TensorBoard alone")
-    arguments = {
-        "MODEL": _CODE,
-        "TENSORFLOW_PACKAGE": _TENSORFLOW[options.flavour or Flavour(spec.framework.flavour)],
-        "TENSORFLOW_VERSION": spec.framework.tensorflow,
-        **_base(options),
-    }
-    files = _only(sources, TRAINING_DOCKERFILE, *PACKAGES.values())
+        notes.append(f"the code folder has no {REQUIREMENTS_FILE}: the image has TensorFlow and TensorBoard alone")
+    texts = {file.path: file.content.decode(errors="replace") for file in (*sources, *placed)}
+    require_no_tensorflow(texts[_REQUIREMENTS])
+    ours = TENSORFLOW_REQUIREMENTS[options.flavour or Flavour(spec.framework.flavour)]
+    tensorflow = _OWN_TENSORFLOW if _OWN_TENSORFLOW in texts else ours
+    require_tensorflow(texts[tensorflow], spec.framework.tensorflow, tensorflow.removeprefix(f"{_CODE}/"))
+    arguments = {"MODEL": _CODE, "TENSORFLOW_REQUIREMENTS": tensorflow, **_base(options)}
+    files = _only(sources, TRAINING_DOCKERFILE, SBOM_WRITER, tensorflow, *PACKAGES.values())
     parts = {**_hash_sources(files), "code": hash_files(placed), "arguments": _hash_choices(arguments, options)}
     tag = _choose_tag(options, parts, str(spec.image.tag))
     labels = {f"{_OCI}title": spec.name, f"{_OCI}description": spec.description}
@@ -127,7 +142,8 @@ def plan_runtime_image(
             "the runtime image belongs to no model, so its tag comes from its content", hint="leave --tag out"
         )
     arguments = _base(options)
-    files = _only(sources, RUNTIME_DOCKERFILE, PACKAGES["launcher"], PACKAGES["controller"], PACKAGES["runtime"])
+    packages = (PACKAGES[name] for name in ("launcher", "controller", "runtime"))
+    files = _only(sources, RUNTIME_DOCKERFILE, SBOM_WRITER, *packages)
     parts = {**_hash_sources(files), "arguments": _hash_choices(arguments, options)}
     tag = _choose_tag(options, parts, "")
     labels = {
@@ -154,14 +170,17 @@ def find_changed_parts(plan: ImageBuildPlan, labels: Mapping[str, str]) -> tuple
     return tuple(sorted(part for part in {*there, *plan.parts} if there.get(part) != plan.parts.get(part)))
 
 
-def _only(sources: tuple[ContextFile, ...], dockerfile: str, *folders: str) -> tuple[ContextFile, ...]:
-    wanted = tuple(f"{folder}/" for folder in folders)
-    return tuple(file for file in sources if file.path == dockerfile or file.path.startswith(wanted))
+def _only(sources: tuple[ContextFile, ...], *wanted: str) -> tuple[ContextFile, ...]:
+    """Return the files that are wanted, by path or by folder."""
+    folders = tuple(f"{folder}/" for folder in wanted)
+    return tuple(file for file in sources if file.path in wanted or file.path.startswith(folders))
 
 
 def _hash_sources(files: tuple[ContextFile, ...]) -> dict[str, str]:
     parts = {part: [file for file in files if file.path.startswith(f"{folder}/")] for part, folder in PACKAGES.items()}
     parts["dockerfile"] = [file for file in files if file.path.endswith("/Dockerfile")]
+    parts["sbom"] = [file for file in files if file.path == SBOM_WRITER]
+    parts["tensorflow"] = [file for file in files if file.path in TENSORFLOW_REQUIREMENTS.values()]
     return {part: hash_files(held) for part, held in parts.items() if held}
 
 

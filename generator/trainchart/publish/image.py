@@ -7,7 +7,10 @@ image is the builders' work.
 from __future__ import annotations
 
 import enum
+import io
 import json
+import tarfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +18,9 @@ from typing import Any
 from trainchart.errors import PublishError
 from trainchart.publish.image_reference import ImageReference
 from trainchart.publish.registry import Registry
+
+LAYER_LIMIT = 16 * 1024 * 1024
+"""Bytes of the layers that are pulled to find a file in them."""
 
 
 class ImageState(enum.StrEnum):
@@ -63,6 +69,52 @@ def read_image(registry: Registry, image: ImageReference) -> PublishedImage | No
 
     Raises PublishError.
     """
+    found = _read_manifests(registry, image)
+    if found is None:
+        return None
+    digest, platforms, document = found
+    try:
+        size = sum(int(blob["size"]) for blob in (document["config"], *document["layers"]))
+        config = _parse(registry.read_blob(image.path, document["config"]["digest"]), image.text)
+        labels = (config.get("config") or {}).get("Labels") or {}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PublishError(f"{image.text} is no image: {error!r}") from error
+    return PublishedImage(digest, size, platforms or (_platform({"platform": config}),), dict(labels))
+
+
+def read_image_file(registry: Registry, image: ImageReference, path: str) -> bytes | None:
+    """Return a file of an image's last layers; None where they do not have it, down to the first that is large.
+
+    Of the first platform, under a digest, else under a tag. Raises PublishError.
+    """
+    found = _read_manifests(registry, image)
+    layers = found[2].get("layers") if found else None
+    for layer in reversed(layers or ()):
+        if int(layer["size"]) > LAYER_LIMIT:
+            return None
+        content = _unpack(registry.read_blob(image.path, layer["digest"]), path, image.text)
+        if content is not None:
+            return content
+    return None
+
+
+def _unpack(layer: bytes, path: str, name: str) -> bytes | None:
+    """Return a file of a layer, which may be compressed."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+            for member in archive:
+                if member.name.removeprefix("./").removeprefix("/") == path and member.isfile():
+                    file = archive.extractfile(member)
+                    return file.read(LAYER_LIMIT) if file else None
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise PublishError(
+            f"a layer of {name} cannot be read: {error}", hint="it is no tar, or packed by zstd"
+        ) from error
+    return None
+
+
+def _read_manifests(registry: Registry, image: ImageReference) -> tuple[str, tuple[str, ...], Mapping[str, Any]] | None:
+    """Return digest and platforms of an image, and the manifest of the first platform; None where there is none."""
     found = registry.read_manifest(image.path, image.digest or image.tag, image.text)
     if found is None:
         return None
@@ -75,13 +127,7 @@ def read_image(registry: Registry, image: ImageReference) -> PublishedImage | No
         if below is None:
             raise PublishError(f"{image.text} is an index without an image that is there")
         document = _parse(below[1], image.text)
-    try:
-        size = sum(int(blob["size"]) for blob in (document["config"], *document["layers"]))
-        config = _parse(registry.read_blob(image.path, document["config"]["digest"]), image.text)
-        labels = (config.get("config") or {}).get("Labels") or {}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PublishError(f"{image.text} is no image: {error!r}") from error
-    return PublishedImage(digest, size, platforms or (_platform({"platform": config}),), dict(labels))
+    return digest, platforms, document
 
 
 def _list_digests(manifest: bytes) -> set[str]:

@@ -16,6 +16,9 @@ from trainchart.images.inputs import ContextFile
 from trainchart.images.plan import (
     PACKAGES,
     RUNTIME_DOCKERFILE,
+    SBOM,
+    SBOM_WRITER,
+    TENSORFLOW_REQUIREMENTS,
     TRAINING_DOCKERFILE,
     ImageBuildPlan,
     ImageOptions,
@@ -24,6 +27,7 @@ from trainchart.images.plan import (
     plan_runtime_image,
     plan_training_image,
 )
+from trainchart.resources import read_image_source
 from trainchart.spec.model import ModelSpec
 
 SPEC = """\
@@ -38,9 +42,14 @@ code: {path: code, command: [python, train.py]}
 strategy: single
 """
 CODE = (ContextFile("train.py", b"print(1)"), ContextFile("requirements.txt", b"numpy==2.4.0\n"))
+GPU_LIST = b"tensorflow[and-cuda]==2.21.0 --hash=sha256:1\nnumpy==2.4.6 --hash=sha256:2\n"
+CPU_LIST = b"tensorflow-cpu==2.21.0 --hash=sha256:3\n"
 SOURCES = (
     ContextFile(TRAINING_DOCKERFILE, b"FROM scratch"),
     ContextFile(RUNTIME_DOCKERFILE, b"FROM base"),
+    ContextFile(SBOM_WRITER, b"print({})"),
+    ContextFile(TENSORFLOW_REQUIREMENTS[Flavour.gpu], GPU_LIST),
+    ContextFile(TENSORFLOW_REQUIREMENTS[Flavour.cpu], CPU_LIST),
     *(ContextFile(f"{folder}/__init__.py", part.encode()) for part, folder in PACKAGES.items()),
 )
 ORIGIN = Origin("4711abc-dirty", "v1.2-3-g4711abc-dirty", 1767225600)
@@ -68,20 +77,21 @@ def test_a_training_image_has_all_packages_and_the_code_and_no_other_dockerfile(
     made = plan()
     assert made.arguments == {
         "MODEL": "model",
-        "TENSORFLOW_PACKAGE": "tensorflow[and-cuda]",
-        "TENSORFLOW_VERSION": "2.21.0",
+        "TENSORFLOW_REQUIREMENTS": TENSORFLOW_REQUIREMENTS[Flavour.gpu],
     }
     paths = [file.path for file in made.files]
     assert paths == [
         TRAINING_DOCKERFILE,
+        SBOM_WRITER,
+        TENSORFLOW_REQUIREMENTS[Flavour.gpu],
         *(f"{folder}/__init__.py" for folder in PACKAGES.values()),
         "model/train.py",
         "model/requirements.txt",
     ]
-    assert set(made.parts) == {*PACKAGES, "dockerfile", "code", "arguments"}
+    assert set(made.parts) == {*PACKAGES, "dockerfile", "sbom", "tensorflow", "code", "arguments"}
     assert plan(flavour=Flavour.cpu, base_image="debian@sha256:1").arguments == {
         **made.arguments,
-        "TENSORFLOW_PACKAGE": "tensorflow-cpu",
+        "TENSORFLOW_REQUIREMENTS": TENSORFLOW_REQUIREMENTS[Flavour.cpu],
         "BASE_IMAGE": "debian@sha256:1",
     }
 
@@ -93,9 +103,23 @@ def test_code_without_requirements_gets_an_empty_list_and_a_note(plan: Plan) -> 
     assert plan().notes == ()
 
 
+def test_code_may_bring_another_tensorflow_if_the_spec_names_it(plan: Plan, spec: ModelSpec) -> None:
+    own = ContextFile("requirements-tensorflow.txt", GPU_LIST.replace(b"2.21.0", b"2.20.0"))
+    with pytest.raises(PlanError, match=r"wants TensorFlow 2\.21\.0; requirements-tensorflow\.txt has 2\.20\.0"):
+        plan(code=(*CODE, own))
+    older = spec.model_copy(update={"framework": spec.framework.model_copy(update={"tensorflow": "2.20.0"})})
+    with pytest.raises(PlanError, match=r"wants TensorFlow 2\.20\.0; .*gpu\.txt has 2\.21\.0"):
+        plan_training_image(older, CODE, SOURCES, ImageOptions())
+    made = plan_training_image(older, (*CODE, own), SOURCES, ImageOptions())
+    assert made.arguments["TENSORFLOW_REQUIREMENTS"] == "model/requirements-tensorflow.txt"
+    paths = [file.path for file in made.files]
+    assert "model/requirements-tensorflow.txt" in paths
+    assert not {*TENSORFLOW_REQUIREMENTS.values()} & {*paths}
+
+
 def test_the_runtime_image_has_no_training_library_and_no_code() -> None:
     made = plan_runtime_image("r.example.com/ml/runtime", SOURCES, "0.1.0", ImageOptions())
-    assert set(made.parts) == {"launcher", "controller", "runtime", "dockerfile", "arguments"}
+    assert set(made.parts) == {"launcher", "controller", "runtime", "dockerfile", "sbom", "arguments"}
     assert made.dockerfile == RUNTIME_DOCKERFILE
     assert TRAINING_DOCKERFILE not in [file.path for file in made.files]
     with pytest.raises(PlanError):
@@ -109,8 +133,8 @@ def test_the_tag_changes_with_each_input_and_with_nothing_else(plan: Plan) -> No
     others = [
         plan(code=(*CODE, ContextFile("more.py", b""))),
         *(
-            plan(sources=(*SOURCES[:i], dataclasses.replace(SOURCES[i], content=b"x"), *SOURCES[i + 1 :]))
-            for i in (0, 2, 5)
+            plan(sources=(*SOURCES[:i], dataclasses.replace(SOURCES[i], content=content), *SOURCES[i + 1 :]))
+            for i, content in ((0, b"x"), (2, b"x"), (3, GPU_LIST.replace(b":2", b":4")), (5, b"x"), (8, b"x"))
         ),
         plan(flavour=Flavour.cpu),
         plan(base_image="debian:13"),
@@ -119,6 +143,13 @@ def test_the_tag_changes_with_each_input_and_with_nothing_else(plan: Plan) -> No
     assert len({made.tag for made in (first, *others)}) == 1 + len(others)
     unrelated = (SOURCES[0], dataclasses.replace(SOURCES[1], content=b"another runtime image"), *SOURCES[2:])
     assert plan(sources=unrelated).tag == first.tag
+
+
+@pytest.mark.parametrize("path", [TRAINING_DOCKERFILE, RUNTIME_DOCKERFILE])
+def test_the_last_layer_of_an_image_is_what_it_holds(path: str) -> None:
+    instructions = read_image_source(path).decode().splitlines()
+    assert any(line.endswith(SBOM_WRITER.rpartition("/")[2]) for line in instructions if line.startswith("COPY"))
+    assert instructions[-1] == f"COPY --from=sbom --chown=0:0 /tmp/sbom.cdx.json /{SBOM}"
 
 
 def test_a_tag_may_come_from_git_or_from_the_spec(plan: Plan) -> None:

@@ -12,7 +12,8 @@ from testcluster.images import plan
 DOCKERFILE = """# first comment
 ARG BASE_IMAGE
 FROM ${BASE_IMAGE} AS tensorflow
-RUN pip install tensorflow
+COPY training-images/tensorflow/requirements/cpu.txt /requirements.txt
+RUN pip install --requirement /requirements.txt
 
 FROM tensorflow AS model
 COPY examples/mnist /app
@@ -20,6 +21,7 @@ COPY examples/mnist /app
 SOURCES = (
     plan.SourceFile("examples/mnist/train.py", b"print(1)\n"),
     plan.SourceFile("training-images/launcher/main.py", b"print(2)\n"),
+    plan.SourceFile(plan.REQUIREMENTS, b"tensorflow-cpu==2.21.0\n"),
 )
 MIRROR = "http://deb.debian.org/debian"
 OTHERS = ("registry.trainchart.test/cluster/pause:1",)
@@ -34,7 +36,7 @@ BUILD = plan.DockerfileBuild(
 
 
 def test_a_change_of_code_rebuilds_the_set_alone() -> None:
-    changed = (dataclasses.replace(SOURCES[0], content=b"print(3)\n"), SOURCES[1])
+    changed = (dataclasses.replace(SOURCES[0], content=b"print(3)\n"), *SOURCES[1:])
 
     keys = plan.resolve_keys(MIRROR, DOCKERFILE, changed, OTHERS)
 
@@ -50,7 +52,17 @@ def test_a_change_of_a_later_stage_keeps_the_tensorflow_layer() -> None:
 
 
 def test_a_change_of_the_first_stage_keeps_the_base_alone() -> None:
-    keys = plan.resolve_keys(MIRROR, DOCKERFILE.replace("install tensorflow", "install jax"), SOURCES, OTHERS)
+    keys = plan.resolve_keys(MIRROR, DOCKERFILE.replace("pip install", "pip install --quiet"), SOURCES, OTHERS)
+
+    assert keys.base == KEYS.base
+    assert keys.tensorflow != KEYS.tensorflow
+    assert keys.image_set != KEYS.image_set
+
+
+def test_another_list_of_packages_rebuilds_the_tensorflow_layer() -> None:
+    changed = (*SOURCES[:2], dataclasses.replace(SOURCES[2], content=b"tensorflow-cpu==2.22.0\n"))
+
+    keys = plan.resolve_keys(MIRROR, DOCKERFILE, changed, OTHERS)
 
     assert keys.base == KEYS.base
     assert keys.tensorflow != KEYS.tensorflow
@@ -62,7 +74,7 @@ def test_a_change_of_the_first_stage_keeps_the_base_alone() -> None:
     [
         ("http://mirror.example.com/debian", SOURCES, OTHERS),
         (MIRROR, SOURCES[:1], OTHERS),
-        (MIRROR, (dataclasses.replace(SOURCES[0], path="examples/mnist/other.py"), SOURCES[1]), OTHERS),
+        (MIRROR, (dataclasses.replace(SOURCES[0], path="examples/mnist/other.py"), *SOURCES[1:]), OTHERS),
         (MIRROR, SOURCES, ("registry.trainchart.test/cluster/pause:2",)),
     ],
 )
@@ -83,15 +95,16 @@ def test_parts_of_a_key_do_not_run_into_each_other() -> None:
     assert plan.content_key("ab", "c") != plan.content_key("a", "bc")
 
 
-def test_the_first_stage_of_the_real_dockerfile_installs_tensorflow_and_no_model() -> None:
+def test_the_first_stage_of_the_real_dockerfile_installs_the_listed_tensorflow_and_no_model() -> None:
     dockerfile = Path(__file__).parents[3] / "training-images" / "tensorflow" / "Dockerfile"
 
     stage = plan.first_stage(dockerfile.read_text())
 
-    assert "ARG TENSORFLOW_VERSION" in stage
+    assert f"ARG TENSORFLOW_REQUIREMENTS={plan.REQUIREMENTS}" in stage
     assert "pip install" in stage
     assert "ARG MODEL" not in stage
-    assert "COPY" not in stage
+    copied = [line for line in stage.splitlines() if line.startswith(("COPY", "ADD"))]
+    assert copied == ["COPY ${TENSORFLOW_REQUIREMENTS} /opt/trainchart/tensorflow.txt"], "all of it is in the key"
 
 
 def test_an_image_keeps_its_name_but_for_the_registry() -> None:

@@ -39,8 +39,9 @@ _SOURCES = (
     "training-images/controller",
     "training-images/runtime",
     "training-images/training",
+    "training-images/sbom",
 )
-_CONTEXT = (*_SOURCES, *(f"examples/{model}" for model in plan.MODELS))
+_CONTEXT = (*_SOURCES, str(PurePosixPath(plan.REQUIREMENTS).parent), *(f"examples/{model}" for model in plan.MODELS))
 _CA_BUNDLE_IN_BUILD = "/run/secrets/ca-bundle"
 _CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 _PROGRAM_USER = "65535:65535"

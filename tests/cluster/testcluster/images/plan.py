@@ -17,6 +17,8 @@ RUNTIME_IMAGE = f"{REGISTRY_HOST}/ml/trainchart-runtime:1.0.0"
 """The small image from which a run controller may run."""
 FOREIGN_IMAGE = f"{REGISTRY_HOST}/elsewhere/python:3.13"
 """An image of another Debian and Python than the training images', which has never heard of trainchart."""
+REQUIREMENTS = "training-images/tensorflow/requirements/cpu.txt"
+"""The only source that the Dockerfile's first stage takes: TensorFlow's packages."""
 REGISTRY_ONLY_TAG = "registry-only"
 """Tag of images that no node holds, so that a kubelet has to pull them."""
 
@@ -94,10 +96,14 @@ def sources_key(sources: tuple[SourceFile, ...]) -> str:
 
 
 def resolve_keys(mirror: str, dockerfile: str, sources: tuple[SourceFile, ...], others: tuple[str, ...]) -> ImageKeys:
-    """Return the keys. `others` names what else is in the set: references, and the hashes of the static programs."""
+    """Return the keys. `others` names what else is in the set: references, and the hashes of the static programs.
+
+    `sources` has the list of TensorFlow's packages, which the Dockerfile's first stage installs.
+    """
     base = content_key(*base_argv(mirror, PurePosixPath("base.tar")))
     foreign = content_key(*foreign_argv(mirror, PurePosixPath("foreign.tar")))
-    tensorflow = content_key(base, first_stage(dockerfile))
+    packages = sources_key(tuple(source for source in sources if source.path == REQUIREMENTS))
+    tensorflow = content_key(base, first_stage(dockerfile), packages)
     image_set = content_key(tensorflow, foreign, dockerfile, sources_key(sources), *others)
     return ImageKeys(base, foreign, tensorflow, image_set)
 

@@ -1,0 +1,95 @@
+"""Reads lists of Python packages, as pip takes them: the model's, and the one that TensorFlow comes from. Pure.
+
+Only what decides about an image is read: names, versions, and whether there are hashes. pip reads the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trainchart.errors import PlanError, Problem
+
+REQUIREMENTS_FILE = "requirements.txt"
+"""File of the code folder with the packages that the model needs beside TensorFlow."""
+OWN_TENSORFLOW_FILE = "requirements-tensorflow.txt"
+"""File of the code folder with another TensorFlow than ours, each package with its hashes."""
+_TENSORFLOW = frozenset(
+    f"{name}{flavour}" for name in ("tensorflow", "tf-nightly") for flavour in ("", "-cpu", "-gpu", "-cpu-aws")
+)
+"""Packages that all install the folder tensorflow/, over each other."""
+_HINT = f"write {OWN_TENSORFLOW_FILE} into the code folder, with uv pip compile --generate-hashes: docs/images.md"
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?:==\s*([^\s;,]+))?")
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One package of a list."""
+
+    name: str
+    """In the form in which names are compared."""
+    version: str
+    """Empty where the list leaves it open."""
+    is_hashed: bool
+    line: int
+
+
+def parse_requirements(text: str) -> tuple[Requirement, ...]:
+    """Return the packages that a list names; options of pip, and what has no name, are left out."""
+    found = []
+    for line, entry in _join_lines(text):
+        match = None if entry.lstrip().startswith("-") else _NAME.match(entry)
+        if match:
+            name = re.sub(r"[-_.]+", "-", match[1]).lower()
+            found.append(Requirement(name, match[2] or "", "--hash=" in entry, line))
+    return tuple(found)
+
+
+def require_no_tensorflow(text: str) -> None:
+    """Refuse a model's list with a TensorFlow in it, which pip would lay over the image's own. Raises PlanError."""
+    found = [requirement for requirement in parse_requirements(text) if requirement.name in _TENSORFLOW]
+    if found:
+        raise PlanError(
+            "the model's packages would replace the TensorFlow of the image, or parts of it",
+            hint=f"leave it out: framework.tensorflow and framework.flavour name it, or {OWN_TENSORFLOW_FILE}",
+            problems=tuple(
+                Problem(f"names {requirement.name}", f"{REQUIREMENTS_FILE}:{requirement.line}") for requirement in found
+            ),
+        )
+
+
+def require_tensorflow(text: str, version: str, file: str) -> None:
+    """Refuse a list for TensorFlow whose packages lack hashes, or that has another TensorFlow. Raises PlanError."""
+    requirements = parse_requirements(text)
+    bare = [requirement for requirement in requirements if not (requirement.version and requirement.is_hashed)]
+    if bare:
+        raise PlanError(
+            f"{file} does not say exactly what it means",
+            hint=_HINT,
+            problems=tuple(
+                Problem(f"{requirement.name} has no exact version with hashes", f"{file}:{requirement.line}")
+                for requirement in bare
+            ),
+        )
+    versions = sorted({requirement.version for requirement in requirements if requirement.name in _TENSORFLOW})
+    if versions != [version]:
+        raise PlanError(
+            f"the model spec wants TensorFlow {version}; {file} has {' and '.join(versions) or 'none'}",
+            hint=_HINT,
+        )
+
+
+def _join_lines(text: str) -> list[tuple[int, str]]:
+    """Return the entries of a list, each with the line it begins on: without comments, lines that go on joined."""
+    entries: list[tuple[int, str]] = []
+    goes_on = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        content = re.sub(r"(^|\s)#.*$", "", line)
+        body = content.rstrip().removesuffix("\\")
+        if goes_on:
+            first, before = entries[-1]
+            entries[-1] = (first, f"{before} {body}")
+        else:
+            entries.append((number, body))
+        goes_on = content.rstrip().endswith("\\")
+    return [(number, entry) for number, entry in entries if entry.strip()]

@@ -1,0 +1,83 @@
+"""What lists of packages say about an image, and whether ours say all that pip needs to refuse anything else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from trainchart.errors import PlanError
+from trainchart.images.choices import Flavour
+from trainchart.images.plan import TENSORFLOW_REQUIREMENTS
+from trainchart.images.requirements import (
+    Requirement,
+    parse_requirements,
+    require_no_tensorflow,
+    require_tensorflow,
+)
+from trainchart.kubernetes_yaml import parse_mapping
+from trainchart.resources import read_builtin_defaults
+
+ROOT = Path(__file__).parents[3]
+LISTS = sorted(path.with_suffix(".txt") for path in (ROOT / "training-images").rglob("*.in"))
+HASHED = """\
+# made by hand
+--only-binary :all:
+TensorFlow_CPU==2.21.0 ; python_version < "3.14" \\
+    --hash=sha256:1 \\
+    --hash=sha256:2
+    # via nobody
+numpy==2.4.6 --hash=sha256:3  # the last one
+"""
+
+
+def test_names_versions_and_hashes_are_read() -> None:
+    assert parse_requirements(HASHED) == (
+        Requirement("tensorflow-cpu", "2.21.0", True, 3),
+        Requirement("numpy", "2.4.6", True, 7),
+    )
+    assert parse_requirements("tensorflow[and-cuda] == 2.21.0\nmlxtend>=0.25\n\n./wheels/own.whl\n") == (
+        Requirement("tensorflow", "2.21.0", False, 1),
+        Requirement("mlxtend", "", False, 2),
+    )
+
+
+@pytest.mark.parametrize("line", ["tensorflow==2.21.0", "tensorflow_cpu", "TensorFlow[and-cuda]>=2", "tf-nightly"])
+def test_a_model_brings_no_tensorflow(line: str) -> None:
+    require_no_tensorflow("tensorflow-datasets==4.9.9\nmlxtend==0.25.0\n")
+    with pytest.raises(PlanError) as refusal:
+        require_no_tensorflow(f"mlxtend==0.25.0\n{line}\n")
+    assert [problem.where for problem in refusal.value.problems] == ["requirements.txt:2"]
+
+
+@pytest.mark.parametrize("line", ["numpy==2.4.6", "numpy --hash=sha256:1", "numpy>=2 --hash=sha256:1"])
+def test_a_list_for_tensorflow_is_exact(line: str) -> None:
+    require_tensorflow(HASHED, "2.21.0", "list.txt")
+    with pytest.raises(PlanError) as refusal:
+        require_tensorflow(f"{HASHED}{line}\n", "2.21.0", "list.txt")
+    assert [problem.where for problem in refusal.value.problems] == ["list.txt:8"]
+    with pytest.raises(PlanError, match=r"wants TensorFlow 2\.21\.0; list\.txt has none"):
+        require_tensorflow("numpy==2.4.6 --hash=sha256:3\n", "2.21.0", "list.txt")
+
+
+def test_every_flavour_has_a_list() -> None:
+    assert {ROOT / path for path in TENSORFLOW_REQUIREMENTS.values()} <= set(LISTS)
+
+
+@pytest.mark.parametrize("flavour", Flavour)
+def test_our_lists_hold_the_tensorflow_that_specs_mean(flavour: Flavour) -> None:
+    path = ROOT / TENSORFLOW_REQUIREMENTS[flavour]
+    default = parse_mapping(read_builtin_defaults()[1])["framework"]["tensorflow"]
+    require_tensorflow(path.read_text(), default, path.name)
+
+
+@pytest.mark.parametrize("path", LISTS, ids=lambda path: path.relative_to(ROOT / "training-images").as_posix())
+def test_our_lists_are_what_was_declared_with_hashes_alone(path: Path) -> None:
+    listed = parse_requirements(path.read_text())
+    assert [requirement for requirement in listed if not (requirement.version and requirement.is_hashed)] == []
+    assert len(re.findall(r"^[^#\s-]", path.read_text(), re.MULTILINE)) == len(listed), "nothing but packages by name"
+    declared = {(each.name, each.version) for each in parse_requirements(path.with_suffix(".in").read_text())}
+    assert declared
+    assert "" not in {version for _, version in declared}
+    assert declared <= {(each.name, each.version) for each in listed}, "make lock"
