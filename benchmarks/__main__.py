@@ -33,6 +33,9 @@ HEAD = """\
 Written by `make bench`; `python -m benchmarks SECTION…` renews the named sections alone. Contenders take turns;
 times are medians of at least five rounds after one that does not count, unless a line says otherwise, and the sums over
 a hundred charts are taken once. Ratios and differences say more than times: the machine may be busy with other things.
+
+What can only be seen on GPUs, `python -m benchmarks.gpu` prints, with no tool but TensorFlow: `mirrored` on one and on
+several, memory growth and mixed precision. Where TensorFlow sees no GPU it says so, with exit code 69.
 """
 
 

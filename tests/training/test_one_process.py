@@ -7,86 +7,17 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trainchart_training import Hook, Hyperparameters, Shard, Training, TrainingError
-from trainchart_training.place import Place
+from small_training import TRAINING, Settings, Trainer, Weights, build_model, square_by_hand, write_records
+from trainchart_training import Hook, Shard, TrainingError
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
-
-
-@dataclass(frozen=True)
-class Settings(Hyperparameters):
-    max_steps: int = 40
-    checkpoint_steps: int = 20
-    log_steps: int = 20
-    batch_size: int = 16
-    keep_checkpoints: int = 2
-    hidden: int = 8
-    learning_rate: float = 0.01
-
-
-def build_model(settings: Settings) -> Any:
-    import keras
-
-    layers = [keras.Input((4,)), keras.layers.Dense(settings.hidden, "relu"), keras.layers.Dense(1)]
-    return keras.Sequential(layers)
-
-
-def read_examples(split: str, shard: Shard, settings: Settings) -> Any:
-    import numpy as np
-    import tensorflow as tf
-
-    inputs = np.random.default_rng(len(split)).normal(size=(200, 4)).astype("float32")[shard.index :: shard.count]
-    return tf.data.Dataset.from_tensor_slices((inputs, inputs.sum(axis=1, keepdims=True)))
-
-
-def build_optimizer(settings: Settings) -> Any:
-    import keras
-
-    return keras.optimizers.Adam(settings.learning_rate)
-
-
-def measure_square(targets: Any, outputs: Any) -> Any:
-    return (targets - outputs) ** 2
-
-
-TRAINING = Training(build_model, read_examples, build_optimizer, measure_square, hyperparameters=Settings)
-
-
-class Trainer:
-    """Trains in one folder, as a process of the strategy `single` does."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "checkpoints"
-        self.place = Place(checkpoints_dir=str(self.folder), log_dir="", progress_file=str(folder / "progress.json"))
-
-    def run(self, training: Training = TRAINING, **settings: Any) -> int:
-        from trainchart_training.roles import _compute
-
-        return _compute(training, Settings(**settings), self.place)
-
-    def steps(self) -> list[int]:
-        from trainchart_training.checkpoints import Checkpoints
-
-        return Checkpoints(str(self.folder)).steps()
-
-    def progress(self) -> dict[str, Any]:
-        return dict(json.loads(Path(self.place.progress_file).read_text()))
-
-
-@pytest.fixture
-def trainer(tmp_path: Path) -> Iterator[Trainer]:
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield Trainer(tmp_path)
-    signal.alarm(0)
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 def test_it_trains_saves_evaluates_and_exports(trainer: Trainer) -> None:
@@ -129,16 +60,6 @@ def test_a_training_goes_on_where_it_was_and_not_beyond_its_end(
     steps.clear()
     assert trainer.run(training, max_steps=60) == 0
     assert steps == []
-
-
-class Weights(Hook):
-    """Keeps the first and the last weights."""
-
-    def begin(self, model: Any, step: int) -> None:
-        self.first = model.get_weights()
-
-    def end(self, model: Any, step: int) -> None:
-        self.last = model.get_weights()
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: Path) -> None:
@@ -184,7 +105,7 @@ def test_a_result_that_was_not_exported_is_exported_the_next_time(trainer: Train
     with pytest.raises(RuntimeError):
         trainer.run(replace(TRAINING, hooks=[Die()]), max_steps=40)
     assert trainer.steps()[0] == 40
-    shutil.rmtree(trainer.folder / "saved_model")
+    assert not (trainer.folder / "saved_model").exists()
     assert trainer.run(max_steps=40) == 0
     assert (trainer.folder / "saved_model").exists()
 
@@ -301,12 +222,52 @@ def test_a_scale_that_is_too_large_skips_steps_until_it_fits(trainer: Trainer) -
     assert trainer.progress()["metrics"]["test_loss"] < 1.5
 
 
-def square_by_hand(model: Any, features: Any, targets: Any) -> tuple[Any, Any]:
-    import tensorflow as tf
+@pytest.fixture
+def float32_again() -> Iterator[None]:
+    import keras
 
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean((targets - model(features, training=True)) ** 2)
-    return loss, tape.gradient(loss, [item.value for item in model.trainable_variables])
+    yield
+    keras.mixed_precision.set_global_policy("float32")
+
+
+def test_in_float16_a_step_that_overflows_is_skipped_and_the_training_goes_on(
+    trainer: Trainer, float32_again: None
+) -> None:
+    import keras
+    import numpy as np
+
+    scales: list[Any] = []
+    models: list[Any] = []
+
+    def build_in_half(settings: Settings) -> Any:
+        keras.mixed_precision.set_global_policy("mixed_float16")
+        models.append(build_model(settings))
+        return models[-1]
+
+    def scale_the_loss(settings: Settings) -> Any:
+        # The greatest float16 is less than 2**16: the gradients of some steps do not fit.
+        scales.append(keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.02), initial_scale=2.0**24))
+        return scales[-1]
+
+    class Watch(Weights):
+        def logged(self, step: int, values: Any) -> None:
+            # The first model was made to look at the examples.
+            seen.append((step, float(scales[1].dynamic_scale.numpy()), models[1].get_weights()))
+
+    seen: list[tuple[int, float, Any]] = []
+    weights = Watch()
+    loss = keras.losses.MeanSquaredError()
+    training = replace(TRAINING, model=build_in_half, optimizer=scale_the_loss, loss=loss, hooks=[weights])
+
+    assert trainer.run(training, max_steps=200, log_steps=1) == 0
+
+    assert {(layer.compute_dtype, layer.variable_dtype) for layer in models[1].layers} == {("float16", "float32")}
+    step, scale, skipped = seen[0]
+    assert (step, scale) == (1, 2.0**23)
+    assert all((before == after).all() for before, after in zip(weights.first, skipped, strict=True))
+    assert seen[-1][1] < 2.0**20
+    assert all(np.isfinite(array).all() for array in weights.last)
+    assert trainer.progress()["metrics"]["test_loss"] < 1.0
 
 
 def test_a_step_of_the_programs_own_does_what_the_librarys_does(tmp_path: Path) -> None:
@@ -340,6 +301,27 @@ def test_histograms_show_weights_and_gradients(trainer: Trainer, tmp_path: Path)
     assert kernel[0, 0] < kernel[-1, 1]
 
 
+def test_the_graph_of_a_step_is_written_once(trainer: Trainer, tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    trainer.place = replace(trainer.place, log_dir=str(tmp_path / "logs"))
+    assert trainer.run(max_steps=20) == 0
+    assert trainer.run(max_steps=40) == 0
+    graphs = []
+    for events in (tmp_path / "logs" / "worker").glob("events.*"):
+        for record in tf.data.TFRecordDataset(str(events)):
+            event = tf.compat.v1.Event.FromString(record.numpy())
+            if event.graph_def:
+                graphs.append(tf.compat.v1.GraphDef.FromString(event.graph_def))
+    (graph,) = graphs
+    operations = [node.op for node in graph.node]
+    # Forwards through two layers; and backwards, but for the gradient of the examples.
+    assert operations.count("MatMul") == 2 + 3
+    assert "Relu" in operations
+    features, _ = [node for node in graph.node if node.op == "Placeholder" and node.name in ("features", "targets")]
+    assert [size.size for size in features.attr["shape"].shape.dim] == [16, 4]
+
+
 def test_where_every_variable_lies_is_told(trainer: Trainer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "trainchart_training")
     assert trainer.run(max_steps=20, log_device_placement=True) == 0
@@ -347,106 +329,6 @@ def test_where_every_variable_lies_is_told(trainer: Trainer, caplog: pytest.LogC
     assert any("/kernel on /job:localhost/replica:0/task:0/device:CPU:0" in line for line in placed)
     # Four weights, Adam's two averages of each, its iterations and rate, and the step.
     assert len(placed) == 4 + 8 + 2 + 1
-
-
-def fail(*_arguments: Any) -> Any:
-    raise KeyError("no such column")
-
-
-def read_nothing(split: str, shard: Shard, settings: Settings) -> Any:
-    return read_examples(split, shard, settings).take(0)
-
-
-def read_triples(split: str, shard: Shard, settings: Settings) -> Any:
-    return read_examples(split, shard, settings).map(lambda inputs, targets: (inputs, targets, targets))
-
-
-def read_wider(split: str, shard: Shard, settings: Settings) -> Any:
-    import tensorflow as tf
-
-    return read_examples(split, shard, settings).map(lambda inputs, targets: (tf.concat([inputs, inputs], 0), targets))
-
-
-def clip_by_itself(settings: Settings) -> Any:
-    import keras
-
-    return keras.optimizers.SGD(0.1, clipnorm=1.0)
-
-
-def overwrite_weights(settings: Settings) -> Any:
-    import keras
-
-    return keras.optimizers.SGD(0.1, use_ema=True, ema_overwrite_frequency=5)
-
-
-def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
-    loss, gradients = square_by_hand(model, features, targets)
-    return loss, gradients[:1]
-
-
-@pytest.mark.parametrize(
-    ("part", "function", "message"),
-    [
-        ("model", fail, "the program's function model failed: KeyError: 'no such column'"),
-        ("examples", fail, "the program's function examples failed: KeyError"),
-        ("examples", read_nothing, "no training examples in shard 1 of 1: use fewer workers"),
-        ("examples", read_triples, r"an example is a pair \(features, targets\), not"),
-        ("examples", read_wider, r"model and examples do not fit together: .*features float32 \[2, 8\]"),
-        ("loss", fail, "model and examples do not fit together: KeyError"),
-        ("optimizer", clip_by_itself, "the program's optimizer clips gradients itself"),
-        ("optimizer", overwrite_weights, "the program's optimizer overwrites the weights with their moving averages"),
-        ("step", fail, "model and examples do not fit together: KeyError"),
-        ("step", return_one_gradient, "the program's step returned 1 gradients for 4 trainable variables"),
-    ],
-)
-def test_a_wrong_program_is_told_what_is_wrong_before_anything_is_saved(
-    trainer: Trainer, part: str, function: Callable[..., Any], message: str
-) -> None:
-    with pytest.raises(TrainingError, match=message):
-        trainer.run(replace(TRAINING, **{part: function}))
-    assert trainer.steps() == []
-
-
-def test_a_loss_that_is_no_number_ends_the_training_and_is_never_saved(trainer: Trainer) -> None:
-    import tensorflow as tf
-
-    assert trainer.run(max_steps=20) == 0
-
-    def explode(targets: Any, outputs: Any) -> Any:
-        return tf.reduce_mean(outputs) / 0.0
-
-    with pytest.raises(TrainingError, match=r"the loss is (nan|inf|-inf) at step 40: try a smaller learning rate"):
-        trainer.run(replace(TRAINING, loss=explode), max_steps=40)
-    assert trainer.steps() == [20, 0]
-    assert trainer.run(max_steps=40) == 0
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "checkpoints").write_text("a file, so that even root cannot make a folder here")
-    with pytest.raises(TrainingError, match=rf"cannot save step 0 in {tmp_path}/checkpoints: .*none"):
-        Trainer(tmp_path).run()
-
-
-def test_a_full_disk_leaves_the_checkpoint_before_it_whole(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
-    import resource
-
-    assert trainer.run(max_steps=20) == 0
-    # A limit on the size of files stands for a full disk: it holds for root as well.
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-    class Fill(Hook):
-        def logged(self, step: int, values: Any) -> None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-
-    try:
-        with pytest.raises(TrainingError, match=r"cannot save step 40 .*last complete checkpoint: step 20"):
-            trainer.run(replace(TRAINING, hooks=[Fill()]), max_steps=60)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert trainer.steps() == [20, 0]
-    assert trainer.run(max_steps=40) == 0
 
 
 def test_the_evaluator_measures_every_checkpoint_and_ends_with_the_last(trainer: Trainer, tmp_path: Path) -> None:
@@ -490,16 +372,6 @@ def test_a_folder_that_was_copied_elsewhere_can_be_restored(trainer: Trainer, tm
     assert moved.steps() == [40, 20]
 
 
-def write_records(folder: Path, files: int, records: int) -> str:
-    import tensorflow as tf
-
-    for number in range(files):
-        with tf.io.TFRecordWriter(str(folder / f"train-{number}.tfrecord")) as writer:
-            for value in range(records):
-                writer.write(f"{number}.{value}".encode())
-    return f"{folder}/train-*.tfrecord"
-
-
 @pytest.mark.parametrize(("files", "shards"), [(4, 2), (3, 2), (1, 3), (2, 2)])
 def test_every_record_goes_to_one_shard(tmp_path: Path, files: int, shards: int) -> None:
     from trainchart_training.records import read_tfrecords
@@ -517,33 +389,6 @@ def test_records_that_are_not_there_are_named(tmp_path: Path) -> None:
 
     with pytest.raises(TrainingError, match=f"no file matches {tmp_path}/train-"):
         read_tfrecords(f"{tmp_path}/train-*", Shard(0, 1))
-
-
-def test_a_damaged_record_ends_the_training_in_one_line_that_names_the_role(
-    trainer: Trainer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    import tensorflow as tf
-
-    from trainchart_training.records import read_tfrecords
-    from trainchart_training.roles import _guard
-
-    pattern = write_records(tmp_path, 1, 300)
-
-    def read(split: str, shard: Shard, settings: Settings) -> Any:
-        dataset = read_tfrecords(pattern, shard).map(tf.strings.to_number)
-        return dataset.map(lambda number: (tf.fill([4], number), tf.fill([1], number)))
-
-    assert _guard(replace(TRAINING, examples=read), Settings(max_steps=20, shuffle_buffer=0), trainer.place) == 0
-    path = tmp_path / "train-0.tfrecord"
-    content = bytearray(path.read_bytes())
-    content[-9] ^= 255
-    path.write_bytes(content)
-    caplog.clear()
-    assert _guard(replace(TRAINING, examples=read), Settings(max_steps=60, shuffle_buffer=0), trainer.place) == 1
-    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert line.startswith("error: worker 0: the training data is damaged: ")
-    assert "corrupted record at" in line
-    assert trainer.steps()[0] == 20
 
 
 def test_another_process_that_went_away_is_no_fault_of_this_one(

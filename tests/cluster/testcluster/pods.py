@@ -23,6 +23,7 @@ def plan_pod(
     is_read_only: bool = False,
     labels: Mapping[str, str] | None = None,
     ports: Mapping[str, int] | None = None,
+    memory_limit: str = "256Mi",
 ) -> dict[str, Any]:
     """Plan a pod that runs a shell command once, on a node if one is named, as Pod Security `restricted` wants it.
 
@@ -33,7 +34,7 @@ def plan_pod(
         "image": IMAGE,
         "command": ["sh", "-c", command],
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}},
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": memory_limit}},
     }
     spec: dict[str, Any] = {
         "restartPolicy": "Never",

@@ -24,6 +24,8 @@ IDLE = {"command": ["python3", "-c", "import signal; signal.pause()"], "tensorbo
 PROJECT = Path(__file__).resolve().parents[3]
 SMALL = {"cpu": "100m", "cpuLimit": "2", "memory": "1Gi"}
 """What a role asks for, so that a whole release fits on two small nodes, and still starts quickly."""
+TRAINING_GROUP = 1000
+"""The charts' fsGroup."""
 TRAINING_SECONDS = 180
 """Deadline for a few hundred steps on a busy machine."""
 

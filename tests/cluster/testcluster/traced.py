@@ -12,13 +12,11 @@ from typing import Any
 
 from .access import Access
 from .pods import dump_objects, plan_claim
-from .releases import PROJECT, Release, digits_values, merge_values, mnist_values
+from .releases import PROJECT, TRAINING_GROUP, Release, digits_values, merge_values, mnist_values
 from .runs import CONTROLLED, TINY
 from .scheduled_pods import ScheduledPod
 
 _CLAIM = _READER = "shared"
-_TRAINING_GROUP = 1000
-"""The charts' fsGroup."""
 _PROGRAM = """
 import json, os, signal, time
 os.umask(0)
@@ -72,7 +70,7 @@ class Traces:
 
     def prepare(self, node: str | None = None) -> None:
         """Make the claim and the pod that reads it, on a node if one is named, and wait until it does."""
-        spec = {"securityContext": {**_SECURITY, "fsGroup": _TRAINING_GROUP}}
+        spec = {"securityContext": {**_SECURITY, "fsGroup": TRAINING_GROUP}}
         pod = ScheduledPod(_READER, node=node, claim=_CLAIM, spec=spec)
         objects = dump_objects(plan_claim(_CLAIM, "shared", "ReadWriteMany"), pod.manifest())
         self.access.kubectl("apply", "-n", self.namespace, "-f", "-", text=objects)

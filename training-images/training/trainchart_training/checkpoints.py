@@ -21,6 +21,7 @@ from trainchart_training.state import TrainingState
 log = logging.getLogger(__name__)
 
 _FILE_ERRORS = (tf.errors.OpError, OSError)
+_PROBE = ".writable"
 
 
 class Checkpoints:
@@ -94,6 +95,19 @@ class Checkpoints:
             ) from error
         self._tidy_up()
         return self.path(step)
+
+    def check_writable(self) -> None:
+        """Raise TrainingError where nothing can be saved here: now, and not after the steps up to the next save."""
+        probe = f"{self._folder}/{_PROBE}"
+        try:
+            with tf.io.gfile.GFile(probe, "w") as file:
+                file.write("\n")
+            tf.io.gfile.remove(probe)
+        except _FILE_ERRORS as error:
+            raise TrainingError(
+                f"cannot write to {self._folder}: {describe_error(error)}"
+                f" (last complete checkpoint: {self._describe_newest()})"
+            ) from error
 
     def mark_ending(self, step: int, ending: str) -> None:
         """Note in the marker of a saved step that the training has ended with it."""

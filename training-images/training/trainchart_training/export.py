@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from trainchart_training.batches import WHOLE
 from trainchart_training.definition import TEST, Training
-from trainchart_training.failures import call_program
+from trainchart_training.errors import TrainingError
+from trainchart_training.failures import call_program, describe_error
 from trainchart_training.hyperparameters import Hyperparameters
 
 FOLDER = "saved_model"
@@ -36,7 +37,11 @@ def export_model(training: Training, settings: Hyperparameters, model: Any, dire
     _remove(draft)
     _remove(old)
     concrete = call_program("serve", tf.function(signature).get_concrete_function, **named)
-    tf.saved_model.save(module, draft, signatures=concrete)
+    try:
+        tf.saved_model.save(module, draft, signatures=concrete)
+    except (tf.errors.OpError, OSError) as error:
+        _remove(draft)
+        raise TrainingError(f"cannot export the model to {target}: {describe_error(error)}") from error
     if tf.io.gfile.exists(target):
         tf.io.gfile.rename(target, old)
     tf.io.gfile.rename(draft, target)

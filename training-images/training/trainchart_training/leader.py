@@ -20,12 +20,13 @@ from trainchart_training.evaluation import EvaluationBook, Measure, describe_met
 from trainchart_training.export import export_model
 from trainchart_training.histograms import Histograms
 from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.model_graph import trace_gradients
 from trainchart_training.place import Place
 from trainchart_training.progress import write_progress
 from trainchart_training.runner import Runner
 from trainchart_training.state import TrainingState, copy_result, create_state
 from trainchart_training.stop import StopRequest
-from trainchart_training.summary import open_summaries, write_scalars
+from trainchart_training.summary import open_summaries, write_graph, write_scalars
 
 log = logging.getLogger(__name__)
 
@@ -87,9 +88,12 @@ class Leader:
             self._log_devices()
         self._drawn_step = step
         self._saved_step = -1 if restored is None else restored
+        # A folder that nobody can write to is found now, and not after the first hundreds of steps.
         if restored is None:
-            # At once, so that a folder nobody can write to is found now and not after the first hundreds of steps.
             self._save()
+            self._write_graph()
+        elif self._place.is_leader:
+            self._checkpoints.check_writable()
         if self._place.is_leader:
             for hook in self._training.hooks:
                 hook.begin(self._runner.state.model, step)
@@ -98,6 +102,11 @@ class Leader:
         names = [*(item.name for item in self._runner.state.shapes), "step"]
         for name, device in zip(names, self._runner.devices(), strict=True):
             log.info("placed %s on %s", name, device)
+
+    def _write_graph(self) -> None:
+        """Show TensorBoard what a step computes; once, since it is the same after a restart."""
+        if self._place.is_leader and self._place.log_dir:
+            write_graph(self._summaries, trace_gradients(self._training, self._settings))
 
     def _run_some(self) -> None:
         """Run to the next multiple of log_steps or checkpoint_steps, then report."""
@@ -171,17 +180,14 @@ class Leader:
         return is_stalled
 
     def _finish(self, is_early: bool) -> None:
-        """Export and save, and note the end last: whoever finds that need not ask whether the rest was done."""
-        self._runner.collect()
-        state = self._runner.state
-        step = int(state.step.numpy())
-        _check_weights(state, step)
-        folder = self._place.checkpoints_dir
+        """Save and export, and note the end last: whoever finds that need not ask whether the rest was done."""
+        # First, so that no step is lost where the export fails, and what is exported is the last checkpoint.
+        self._save()
+        step, folder = self._saved_step, self._place.checkpoints_dir
         log.info("SavedModel: %s", export_model(self._training, self._settings, self._copy_model(), folder))
         if not self._place.evaluators:
             self._evaluate()
-        self._save()
-        self._checkpoints.mark_ending(self._saved_step, EARLY if is_early else LAST)
+        self._checkpoints.mark_ending(step, EARLY if is_early else LAST)
         for hook in self._training.hooks:
             hook.end(self._copy_model(), step)
 

@@ -1,4 +1,4 @@
-"""Curves for TensorBoard, written with TensorFlow alone."""
+"""Curves, histograms and a graph for TensorBoard, written with TensorFlow alone."""
 
 from __future__ import annotations
 
@@ -28,6 +28,13 @@ def write_scalars(writer: Any, step: int, values: Mapping[str, float]) -> None:
     with writer.as_default(step=step):
         for name, value in values.items():
             tf.summary.write(name, tf.constant(value, tf.float32), metadata=metadata)
+    writer.flush()
+
+
+def write_graph(writer: Any, graph: Any) -> None:
+    """Add a tf.Graph; TensorBoard shows the last one of a run."""
+    with writer.as_default():
+        tf.summary.graph(graph)
     writer.flush()
 
 

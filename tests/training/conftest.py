@@ -1,0 +1,20 @@
+"""What the tests of the training library in this process share."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from small_training import Trainer
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Iterator[Trainer]:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield Trainer(tmp_path)
+    signal.alarm(0)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

@@ -1,0 +1,346 @@
+"""What a training says about a wrong program, damaged data and a folder that takes nothing more, in one line each.
+
+The line names the role. Whatever was saved before is as it was, byte by byte, and can be gone on with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from small_training import TRAINING, Settings, Trainer, read_examples, square_by_hand, write_records
+from trainchart_training import Hook, Shard, Training
+from trainchart_training.place import Place
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
+
+NOBODY = 65534
+"""A user that may write nowhere but where all may."""
+
+
+class Lines:
+    """Trains until it fails, and tells what the log says of it."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        self._caplog = caplog
+
+    def fail(self, place: Place, training: Training, **settings: Any) -> str:
+        """Return the line with which a process ends that cannot go on; it is the only one of its kind."""
+        from trainchart_training.roles import _guard
+
+        self._caplog.clear()
+        assert _guard(training, Settings(**settings), place) == 1
+        (line,) = [record.getMessage() for record in self._caplog.records if record.levelname == "ERROR"]
+        return str(line)
+
+
+class Watch(Hook):
+    """Remembers where the training went on, and calls `act` at every report."""
+
+    def __init__(self, act: Callable[[], object] = lambda: None) -> None:
+        self.begun: list[int] = []
+        self.reported: list[int] = []
+        self._act = act
+
+    def begin(self, model: Any, step: int) -> None:
+        self.begun.append(step)
+
+    def logged(self, step: int, values: Any) -> None:
+        self.reported.append(step)
+        self._act()
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
+    return Lines(caplog)
+
+
+@pytest.fixture(scope="module")
+def trained_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint folder with steps 0 and 20, the result, and what was measured."""
+    trainer = Trainer(tmp_path_factory.mktemp("trained"))
+    assert trainer.run(max_steps=20) == 0
+    return trainer.folder
+
+
+@pytest.fixture
+def trainer(trainer: Trainer, trained_folder: Path) -> Trainer:
+    """A training that has come to step 20 before."""
+    shutil.copytree(trained_folder, trainer.folder)
+    return trainer
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def go_on(trainer: Trainer) -> None:
+    """Train on with the right program: from step 20."""
+    watch = Watch()
+    assert trainer.run(replace(TRAINING, hooks=[watch]), max_steps=40) == 0
+    assert watch.begun == [20]
+
+
+def fail(*_arguments: Any) -> Any:
+    raise KeyError("no such column")
+
+
+def read_nothing(split: str, shard: Shard, settings: Settings) -> Any:
+    return read_examples(split, shard, settings).take(0)
+
+
+def read_triples(split: str, shard: Shard, settings: Settings) -> Any:
+    return read_examples(split, shard, settings).map(lambda inputs, targets: (inputs, targets, targets))
+
+
+def read_wider(split: str, shard: Shard, settings: Settings) -> Any:
+    import tensorflow as tf
+
+    return read_examples(split, shard, settings).map(lambda inputs, targets: (tf.concat([inputs, inputs], 0), targets))
+
+
+def clip_by_itself(settings: Settings) -> Any:
+    import keras
+
+    return keras.optimizers.SGD(0.1, clipnorm=1.0)
+
+
+def overwrite_weights(settings: Settings) -> Any:
+    import keras
+
+    return keras.optimizers.SGD(0.1, use_ema=True, ema_overwrite_frequency=5)
+
+
+def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
+    loss, gradients = square_by_hand(model, features, targets)
+    return loss, gradients[:1]
+
+
+@pytest.mark.parametrize(
+    ("part", "function", "message"),
+    [
+        ("model", fail, "the program's function model failed: KeyError: 'no such column'"),
+        ("examples", fail, "the program's function examples failed: KeyError: 'no such column'"),
+        ("examples", read_nothing, "no training examples in shard 1 of 1: use fewer workers, or split the data finer"),
+        ("examples", read_triples, "an example is a pair (features, targets), not "),
+        ("examples", read_wider, "model and examples do not fit together: "),
+        ("loss", fail, "model and examples do not fit together: KeyError: 'no such column'"),
+        ("optimizer", clip_by_itself, "the program's optimizer clips gradients itself"),
+        ("optimizer", overwrite_weights, "the program's optimizer overwrites the weights with their moving averages"),
+        ("step", fail, "model and examples do not fit together: KeyError: 'no such column'"),
+        ("step", return_one_gradient, "the program's step returned 1 gradients for 4 trainable variables"),
+    ],
+)
+def test_a_wrong_program_is_told_what_is_wrong_before_anything_is_saved(
+    trainer: Trainer, lines: Lines, part: str, function: Callable[..., Any], message: str
+) -> None:
+    before = read_files(trainer.folder)
+
+    line = lines.fail(trainer.place, replace(TRAINING, **{part: function}), max_steps=40)
+
+    assert line.startswith(f"error: worker 0: {message}")
+    assert read_files(trainer.folder) == before
+
+
+def test_shapes_that_do_not_match_are_told(trainer: Trainer, lines: Lines) -> None:
+    line = lines.fail(trainer.place, replace(TRAINING, examples=read_wider), max_steps=40)
+
+    assert line.endswith("(a batch has features float32 [2, 8] and targets float32 [2, 1])")
+    assert "expected axis -1 of input shape to have value 4" in line
+    go_on(trainer)
+
+
+def test_the_worker_whose_shard_is_empty_names_itself(trainer: Trainer, lines: Lines) -> None:
+    hosts = {"worker": [f"worker-{index}:2222" for index in range(3)], "ps": ["ps-0:2222"]}
+    place = replace(trainer.place, strategy="between-graph-async", task_index=2, cluster=hosts)
+
+    def read_for_two(split: str, shard: Shard, settings: Settings) -> Any:
+        return (read_examples if shard.index < 2 else read_nothing)(split, shard, settings)
+
+    line = lines.fail(place, replace(TRAINING, examples=read_for_two), max_steps=40)
+
+    assert line.startswith("error: worker 2: no training examples in shard 3 of 3: ")
+
+
+def test_an_evaluator_without_examples_names_itself(trainer: Trainer, lines: Lines) -> None:
+    (trainer.folder / "evaluations.json").unlink()
+    before = read_files(trainer.folder)
+    place = replace(trainer.place, task_type="evaluator")
+
+    line = lines.fail(place, replace(TRAINING, examples=read_nothing), max_steps=20)
+
+    assert line == "error: evaluator 0: there are no test examples to evaluate with"
+    assert read_files(trainer.folder) == before
+
+
+def test_a_loss_that_is_no_number_ends_the_training_and_is_never_saved(trainer: Trainer, lines: Lines) -> None:
+    before = read_files(trainer.folder)
+
+    def explode(targets: Any, outputs: Any) -> Any:
+        return outputs * float("nan")
+
+    line = lines.fail(trainer.place, replace(TRAINING, loss=explode), max_steps=40)
+
+    assert line == "error: worker 0: the loss is nan at step 40: try a smaller learning rate"
+    assert read_files(trainer.folder) == before
+    go_on(trainer)
+
+
+def test_weights_that_are_no_numbers_are_never_saved(trainer: Trainer, lines: Lines) -> None:
+    """The loss of the last step is that before its weights: it may be a number, and they may not."""
+    before = read_files(trainer.folder)
+
+    def explode(model: Any, features: Any, targets: Any) -> Any:
+        loss, gradients = square_by_hand(model, features, targets)
+        return loss, [gradient * float("inf") for gradient in gradients]
+
+    line = lines.fail(trainer.place, replace(TRAINING, step=explode), max_steps=21)
+
+    assert line.startswith("error: worker 0: ")
+    assert "is not finite at step 21: try a smaller learning rate" in line
+    assert read_files(trainer.folder) == before
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, lines: Lines) -> None:
+    (tmp_path / "file").write_text("in the way")
+    place = Place(checkpoints_dir=f"{tmp_path}/file/checkpoints")
+
+    line = lines.fail(place, TRAINING)
+
+    assert line.startswith(f"error: worker 0: cannot save step 0 in {place.checkpoints_dir}: ")
+    assert line.endswith("(last complete checkpoint: none)")
+
+
+def test_a_folder_without_permission_is_told_before_the_first_step(trained_folder: Path, lines: Lines) -> None:
+    watch = Watch()
+    with write_protected(trained_folder) as folder:
+        before = read_files(folder)
+        place = Place(checkpoints_dir=str(folder))
+
+        line = lines.fail(place, replace(TRAINING, hooks=[watch]), max_steps=40)
+
+        assert read_files(folder) == before
+    assert line.startswith(f"error: worker 0: cannot write to {folder}: ")
+    assert "Permission denied" in line
+    assert line.endswith("(last complete checkpoint: step 20)")
+    assert (watch.begun, watch.reported) == ([], [])
+
+
+@contextlib.contextmanager
+def write_protected(original: Path) -> Iterator[Path]:
+    """Copy a folder to where it can be read and not written; root may do all, so it is somebody else meanwhile."""
+    # Not below pytest's own folder, which nobody else may enter.
+    outside = Path(tempfile.mkdtemp(prefix="trainchart-"))
+    folder = outside / "checkpoints"
+    shutil.copytree(original, folder)
+    user = os.geteuid()
+    outside.chmod(0o755)
+    folder.chmod(0o555)
+    try:
+        if user == 0:
+            os.seteuid(NOBODY)
+        yield folder
+    finally:
+        if user == 0:
+            os.seteuid(0)
+        folder.chmod(0o755)
+        shutil.rmtree(outside)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with a megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"only root can mount a small disk: {done.stderr.strip()}")
+    yield folder
+    # Lazily: TensorFlow still holds a file there.
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill_disk(folder: Path) -> None:
+    """Write until the last byte is taken."""
+    with (folder / "ballast").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 512)
+
+
+def test_a_full_disk_leaves_the_checkpoint_before_it_whole(
+    trained_folder: Path, small_disk: Path, lines: Lines, tmp_path: Path
+) -> None:
+    trainer = Trainer(small_disk)
+    # Curves go to the same claim by default, and so to the same disk.
+    trainer.place = replace(trainer.place, progress_file="", log_dir=f"{trainer.folder}/logs")
+    shutil.copytree(trained_folder, trainer.folder)
+    before = read_files(trainer.folder)
+    watch = Watch(lambda: fill_disk(small_disk))
+
+    line = lines.fail(trainer.place, replace(TRAINING, hooks=[watch]), max_steps=60)
+
+    assert watch.reported == [40]
+    assert line.startswith(f"error: worker 0: cannot save step 40 in {trainer.folder}: ")
+    assert "No space left on device" in line
+    assert line.endswith("(last complete checkpoint: step 20)")
+    assert {name: content for name, content in read_files(trainer.folder).items() if "logs/" not in name} == before
+    (small_disk / "ballast").unlink()
+    go_on(trainer)
+
+
+def test_a_full_disk_at_the_export_loses_no_step(trained_folder: Path, small_disk: Path, lines: Lines) -> None:
+    trainer = Trainer(small_disk)
+    trainer.place = replace(trainer.place, progress_file="")
+    shutil.copytree(trained_folder, trainer.folder)
+    before = read_files(trainer.folder / "saved_model")
+
+    class Fill(Hook):
+        def saved(self, step: int, path: str) -> None:
+            fill_disk(small_disk)
+
+    line = lines.fail(trainer.place, replace(TRAINING, hooks=[Fill()]), max_steps=40)
+
+    assert line.startswith(f"error: worker 0: cannot export the model to {trainer.folder}/saved_model: ")
+    assert "No space left on device" in line
+    assert trainer.steps() == [40, 20]
+    assert read_files(trainer.folder / "saved_model") == before
+    assert not (trainer.folder / "saved_model.draft").exists()
+    (small_disk / "ballast").unlink()
+    assert trainer.run(max_steps=40) == 0
+    assert read_files(trainer.folder / "saved_model") != before
+
+
+def test_a_damaged_record_ends_the_training_in_one_line_that_names_the_role(
+    trainer: Trainer, tmp_path: Path, lines: Lines
+) -> None:
+    import tensorflow as tf
+
+    from trainchart_training.records import read_tfrecords
+
+    pattern = write_records(tmp_path, 1, 300)
+
+    def read(split: str, shard: Shard, settings: Settings) -> Any:
+        dataset = read_tfrecords(pattern, shard).map(tf.strings.to_number)
+        return dataset.map(lambda number: (tf.fill([4], number), tf.fill([1], number)))
+
+    before = read_files(trainer.folder)
+    path = tmp_path / "train-0.tfrecord"
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 255
+    path.write_bytes(content)
+
+    line = lines.fail(trainer.place, replace(TRAINING, examples=read), max_steps=60, shuffle_buffer=0)
+
+    assert line.startswith("error: worker 0: the training data is damaged: ")
+    assert "corrupted record at" in line
+    assert read_files(trainer.folder) == before
