@@ -68,7 +68,7 @@ class Traces:
     access: Access
     namespace: str
 
-    def prepare(self, node: str | None = None) -> None:
+    def prepare(self, node: str = "") -> None:
         """Make the claim and the pod that reads it, on a node if one is named, and wait until it does."""
         spec = {"securityContext": {**_SECURITY, "fsGroup": TRAINING_GROUP}}
         pod = ScheduledPod(_READER, node=node, claim=_CLAIM, spec=spec)
