@@ -10,9 +10,11 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from lightkube.core.exceptions import ApiError
 from lightkube.resources.core_v1 import Node, Pod
 
 from . import config
@@ -103,7 +105,11 @@ def _remove(access: Access, names: tuple[str, ...]) -> None:
     # A pod of a node that is no more would wait for a kubelet; the garbage collector takes a minute to see it.
     for pod in client.list(Pod, namespace="*"):
         if pod.metadata and pod.spec and pod.spec.nodeName in names:
-            client.delete(Pod, str(pod.metadata.name), namespace=pod.metadata.namespace, grace_period=0)
+            try:
+                client.delete(Pod, str(pod.metadata.name), namespace=pod.metadata.namespace, grace_period=0)
+            except ApiError as error:
+                if error.status.code != HTTPStatus.NOT_FOUND:
+                    raise
 
 
 def _is_ready(node: Node) -> bool:
