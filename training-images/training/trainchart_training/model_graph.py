@@ -15,5 +15,8 @@ from trainchart_training.step import build_gradients
 
 def trace_gradients(training: Training, settings: Hyperparameters) -> Any:
     """Return the tf.Graph, the same under every strategy; of a model of its own, which is dropped again."""
-    compute = tf.function(build_gradients(training, create_state(training, settings)))
-    return compute.get_concrete_function(*build_batches(training, settings, WHOLE, settings.seed).element_spec).graph
+    # Not on a GPU, which may have room for one model and not for two.
+    with tf.device("CPU:0"):
+        compute = tf.function(build_gradients(training, create_state(training, settings)))
+        batches = build_batches(training, settings, WHOLE, settings.seed)
+        return compute.get_concrete_function(*batches.element_spec).graph
