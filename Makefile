@@ -6,7 +6,7 @@ SEED ?= 20261121
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONPATH := $(CURDIR)/tests/cluster
 .DEFAULT_GOAL := help
-LOCKS := tensorflow/requirements/cpu tensorflow/requirements/gpu
+LOCKS := tensorflow/requirements/cpu tensorflow/requirements/gpu notebook/requirements
 .PHONY: help demo test test-long fuzz bench check format golden docs lock tools cluster-up cluster-shell cluster-down clean
 
 help: ## List the targets

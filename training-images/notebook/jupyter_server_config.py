@@ -1,0 +1,37 @@
+"""How JupyterLab runs beside a release: nobody gets in without the token, and TensorBoard is behind it, too.
+
+Jupyter executes this file at its start, with `get_config` in reach.
+"""
+
+import os
+
+TOKEN_LENGTH = 16
+"""Characters that a token must have at least."""
+
+token = os.environ.get("JUPYTER_TOKEN", "")
+if len(token) < TOKEN_LENGTH:
+    # Without one, Jupyter would invent and print it; with an empty one, it would let everybody in.
+    raise SystemExit(
+        f"JUPYTER_TOKEN has {len(token)} characters, expected {TOKEN_LENGTH} or more: set it from a Secret, "
+        "made for instance with: kubectl create secret generic NAME --from-literal=token=$(openssl rand -hex 16)"
+    )
+
+c = get_config()  # noqa: F821
+c.IdentityProvider.token = token
+c.ServerApp.ip = "0.0.0.0"
+c.ServerApp.port = 8888
+c.ServerApp.port_retries = 0
+c.ServerApp.open_browser = False
+c.ServerApp.root_dir = "/notebooks"
+c.ServerProxy.servers = {
+    "tensorboard": {
+        "command": [
+            *("python", "-m", "tensorboard.main", "--host=127.0.0.1", "--port={port}"),
+            f"--logdir={os.environ.get('LOG_DIR', '/checkpoints/logs')}",
+            "--path_prefix={base_url}tensorboard",
+        ],
+        "absolute_url": True,
+        "timeout": 60,
+        "launcher_entry": {"title": "TensorBoard"},
+    }
+}
