@@ -14,7 +14,16 @@ from typing import Any
 
 import pytest
 
-from small_training import TRAINING, Settings, Trainer, Weights, build_model, square_by_hand, write_records
+from small_training import (
+    TRAINING,
+    Settings,
+    Trainer,
+    Weights,
+    build_model,
+    read_examples,
+    square_by_hand,
+    write_records,
+)
 from trainchart_training import Hook, Shard, TrainingError
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
@@ -320,6 +329,20 @@ def test_the_graph_of_a_step_is_written_once(trainer: Trainer, tmp_path: Path) -
     assert "Relu" in operations
     features, _ = [node for node in graph.node if node.op == "Placeholder" and node.name in ("features", "targets")]
     assert [size.size for size in features.attr["shape"].shape.dim] == [16, 4]
+
+
+def test_the_graph_asks_for_no_examples_of_other_workers() -> None:
+    from trainchart_training.model_graph import trace_gradients
+
+    asked = []
+
+    def read(split: str, shard: Shard, settings: Settings) -> Any:
+        asked.append((split, shard))
+        return read_examples(split, shard, settings)
+
+    graph = trace_gradients(replace(TRAINING, examples=read), Settings(), Shard(0, 3))
+    assert asked == [("train", Shard(0, 3))]
+    assert any(node.type == "MatMul" for node in graph.get_operations())
 
 
 def test_where_every_variable_lies_is_told(trainer: Trainer, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from trainchart_training.definition import Shard
 from trainchart_training.errors import SettingsError
 from trainchart_training.place import Place, read_place
 
@@ -59,6 +60,19 @@ def test_one_process_leads(strategy: str, cluster: object, task: object, leads: 
 def test_an_evaluator_without_a_cluster_is_known_by_the_launchers_word() -> None:
     place = read_place(environment("single", TASK_TYPE="evaluator", TASK_INDEX="0"))
     assert (place.task_type, place.is_leader) == ("evaluator", False)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "cluster", "task", "shard"),
+    [
+        ("single", None, None, Shard(0, 1)),
+        ("parameter-server", {"chief": ["d:1"], **CLUSTER}, {"type": "chief", "index": 0}, Shard(0, 1)),
+        ("between-graph-sync", CLUSTER, {"type": "worker", "index": 0}, Shard(0, 2)),
+        ("multi-worker-mirrored", {"worker": ["a:1", "b:1", "e:1"]}, {"type": "worker", "index": 2}, Shard(2, 3)),
+    ],
+)
+def test_a_process_looks_at_its_own_examples(strategy: str, cluster: object, task: object, shard: Shard) -> None:
+    assert read_place(environment(strategy, cluster, task)).shard == shard
 
 
 @pytest.mark.parametrize(

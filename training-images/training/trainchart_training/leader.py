@@ -106,7 +106,7 @@ class Leader:
     def _write_graph(self) -> None:
         """Show TensorBoard what a step computes; once, since it is the same after a restart."""
         if self._place.is_leader and self._place.log_dir:
-            write_graph(self._summaries, trace_gradients(self._training, self._settings))
+            write_graph(self._summaries, trace_gradients(self._training, self._settings, self._place.shard))
 
     def _run_some(self) -> None:
         """Run to the next multiple of log_steps or checkpoint_steps, then report."""

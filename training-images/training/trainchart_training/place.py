@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainchart_training.definition import Shard
 from trainchart_training.errors import SettingsError
 from trainchart_training.hyperparameters import parse_object
 
@@ -64,6 +65,11 @@ class Place:
     @property
     def has_chief(self) -> bool:
         return CHIEF in NEEDED[self.strategy]
+
+    @property
+    def shard(self) -> Shard:
+        """The part of the examples that this process looks at before it begins; a chief computes with none itself."""
+        return Shard(0, 1) if self.task_type == CHIEF else Shard(self.task_index, self.workers)
 
     @property
     def workers(self) -> int:

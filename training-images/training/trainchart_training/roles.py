@@ -10,7 +10,7 @@ import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from trainchart_training.definition import Shard, Training
+from trainchart_training.definition import Training
 from trainchart_training.errors import (
     EXIT_BAD_SETTINGS,
     EXIT_FAILED,
@@ -23,7 +23,6 @@ from trainchart_training.hyperparameters import Hyperparameters, parse_hyperpara
 from trainchart_training.place import (
     BETWEEN_GRAPH_ASYNC,
     BETWEEN_GRAPH_SYNC,
-    CHIEF,
     EVALUATOR,
     IN_GRAPH,
     MULTI_WORKER_MIRRORED,
@@ -141,7 +140,7 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
         log.info("nothing left to do: step %d in %s is the end of the training", last, place.checkpoints_dir)
         return 0
     if place.strategy != MULTI_WORKER_MIRRORED:
-        check_examples(training, settings, _shard(place))
+        check_examples(training, settings, place.shard)
     if place.strategy in _BETWEEN_GRAPH and not place.is_leader:
         from trainchart_training.sessions import follow
 
@@ -150,14 +149,9 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
     runner = _open_runner(training, settings, place, stop)
     if place.strategy == MULTI_WORKER_MIRRORED:
         # Not before: TensorFlow connects the workers before it computes anything, or not at all.
-        check_examples(training, settings, _shard(place))
+        check_examples(training, settings, place.shard)
     stop.listen()
     return Leader(training, settings, place, runner, stop).run()
-
-
-def _shard(place: Place) -> Shard:
-    """Return the part of the examples that this process is to look at before it begins."""
-    return Shard(0, 1) if place.task_type == CHIEF else Shard(place.task_index, place.workers)
 
 
 def _open_runner(training: Training, settings: Hyperparameters, place: Place, stop: StopRequest) -> Runner:
