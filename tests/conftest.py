@@ -57,7 +57,8 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session", autouse=True)
 def _no_process_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fail a session that leaves processes of its own, and end them."""
-    base = str(tmp_path_factory.getbasetemp())
+    # Ends like a folder: a session in pytest-1, or popen-gw1, must not end one in pytest-10, or popen-gw10.
+    base = f"{tmp_path_factory.getbasetemp()}{os.sep}"
     yield
     left = []
     for process in psutil.process_iter(["cmdline"]):
