@@ -1,4 +1,4 @@
-"""Fixtures that several kinds of test share: the real helm programs and the hand-written chart."""
+"""Fixtures that several kinds of test share: real helm programs, the hand-written chart, copies of the checkout."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -15,6 +15,7 @@ import pytest
 
 from testcluster.programs import ProgramError, find_program
 
+ROOT = Path(__file__).parent.parent
 FIXTURES = Path(__file__).parent / "fixtures"
 
 # A shell that runs us in the background has Ctrl-C ignored, and so would every program that a test interrupts.
@@ -57,7 +58,8 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session", autouse=True)
 def _no_process_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fail a session that leaves processes of its own, and end them."""
-    base = str(tmp_path_factory.getbasetemp())
+    # Ends like a folder: a session in pytest-1, or popen-gw1, must not end one in pytest-10, or popen-gw10.
+    base = f"{tmp_path_factory.getbasetemp()}{os.sep}"
     yield
     left = []
     for process in psutil.process_iter(["cmdline"]):
@@ -85,3 +87,21 @@ def helm4() -> Path:
 def plain_chart(tmp_path: Path) -> Path:
     """A private copy of the hand-written chart tests/fixtures/charts/plain, free to be broken."""
     return Path(shutil.copytree(FIXTURES / "charts" / "plain", tmp_path / "charts" / "plain"))
+
+
+@pytest.fixture
+def copy_sources() -> Callable[..., Path]:
+    """Return the function that copies files and folders, named as in the checkout, into a folder, and returns that."""
+    # While this copies an example, a test in another process may run it from the checkout.
+    without_bytecode = shutil.ignore_patterns("__pycache__")
+
+    def copy(folder: Path, *names: str) -> Path:
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, folder / name, ignore=without_bytecode)
+            else:
+                shutil.copy(ROOT / name, folder / name)
+        return folder
+
+    return copy

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
-
 
 def run(project: Path, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "trainchart", *map(str, arguments)]
@@ -22,12 +20,8 @@ def run(project: Path, *arguments: str | Path, **environment: str) -> subprocess
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    for name in ("models/digits.yaml", "examples/digits", "charts/digits"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(ROOT / name, tmp_path / "project" / name)
-    return tmp_path / "project"
+def project(tmp_path: Path, copy_sources: Callable[..., Path]) -> Path:
+    return copy_sources(tmp_path / "project", "models/digits.yaml", "examples/digits", "charts/digits")
 
 
 def edit(path: Path, old: str, new: str) -> None:

@@ -6,10 +6,9 @@ import base64
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ import pytest
 from chart_images import push_image
 from chart_servers import PASSWORD, USER, serve_registry
 from trainchart.archive.read import parse_archive
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @dataclass(frozen=True)
@@ -57,11 +54,8 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def project(registry: str, tmp_path: Path) -> Project:
-    for name in ("models/digits.yaml", "examples/digits"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(ROOT / name, tmp_path / name)
+def project(registry: str, tmp_path: Path, copy_sources: Callable[..., Path]) -> Project:
+    copy_sources(tmp_path, "models/digits.yaml", "examples/digits")
     login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
     (tmp_path / "docker").mkdir()
     (tmp_path / "docker" / "config.json").write_text(json.dumps({"auths": {registry: {"auth": login}}}))

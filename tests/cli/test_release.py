@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,17 @@ import yaml
 from chart_servers import find_server
 from trainchart.archive.read import parse_archive
 
-ROOT = Path(__file__).parent.parent.parent
 EPOCH = "1767225600"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    for name in ("models/digits.yaml", "examples/digits"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(ROOT / name, tmp_path / "project" / name)
-    return tmp_path / "project"
+def project(tmp_path: Path, copy_sources: Callable[..., Path]) -> Path:
+    return copy_sources(tmp_path / "project", "models/digits.yaml", "examples/digits")
 
 
 def run(project: Path, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "trainchart", *map(str, arguments)]
-    known = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **environment}
+    known = {**os.environ, "XDG_DATA_HOME": str(project.parent / "data"), "SOURCE_DATE_EPOCH": EPOCH, **environment}
     return subprocess.run(command, cwd=project, capture_output=True, text=True, env=known)
 
 

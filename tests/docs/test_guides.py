@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -149,14 +148,11 @@ GUIDES = {guide.name: blocks.read_guide(guide) for guide in blocks.GUIDES}
 
 
 @pytest.fixture
-def follow(tmp_path: Path, helm4: Path) -> Iterator[Callable[[str], subprocess.CompletedProcess[str]]]:
+def follow(
+    tmp_path: Path, helm4: Path, copy_sources: Callable[..., Path]
+) -> Iterator[Callable[[str], subprocess.CompletedProcess[str]]]:
     """Return a function that runs a command in a copy of the project, each where the one before it left off."""
-    project = tmp_path / "project"
-    for name in ("models", "charts", "examples", "Makefile", "pyproject.toml"):
-        source = ROOT / name
-        copy = shutil.copytree if source.is_dir() else shutil.copy
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(source, project / name)
+    project = copy_sources(tmp_path / "project", "models", "charts", "examples", "Makefile", "pyproject.toml")
     for name, text in PROPS.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)

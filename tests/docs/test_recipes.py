@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,8 @@ def commands(recipe: str, job: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Path]:
-    for name in ("models/digits.yaml", "examples/digits"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(ROOT / name, tmp_path / "project" / name)
+def project(tmp_path: Path, copy_sources: Callable[..., Path]) -> Iterator[Path]:
+    copy_sources(tmp_path / "project", "models/digits.yaml", "examples/digits")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "trainchart").write_text(f'#!/bin/sh\nexec {sys.executable} -m trainchart "$@"\n')
     (tmp_path / "bin" / "trainchart").chmod(0o755)
@@ -49,7 +45,8 @@ def project(tmp_path: Path) -> Iterator[Path]:
 
 def run(project: Path, script: str) -> str:
     path = f"{project.parent / 'bin'}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "REPOSITORY": str(project.parent / "repository")}
+    folders = {"REPOSITORY": str(project.parent / "repository"), "XDG_DATA_HOME": str(project.parent / "data")}
+    environment = {**os.environ, "PATH": path, **folders}
     done = subprocess.run(["bash", "-ec", script], cwd=project, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
     return done.stdout
