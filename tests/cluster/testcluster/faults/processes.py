@@ -20,28 +20,30 @@ from .. import cgroups
 from .site import Site
 
 _FIRST_TO_DIE, _LAST_TO_DIE = 1000, 0
-"""Values of oom_score_adj: the highest, and the lowest that needs no rights. The eater has one between."""
+"""Values of oom_score_adj: the highest, and the lowest that needs no rights."""
 
 _EAT = """
 import os, pathlib, sys
 group, victim, limit = pathlib.Path(sys.argv[1]), pathlib.Path("/proc", sys.argv[2], "stat"), int(sys.argv[3])
-pathlib.Path("/proc/self/oom_score_adj").write_text("500")
+pathlib.Path("/proc/self/oom_score_adj").write_text("0")
 (group / "cgroup.procs").write_text(str(os.getpid()))
-memory, bite = os.memfd_create("eaten"), bytes(64 << 10)
-for _ in range(2 * limit // len(bite)):
+file, own, bite = os.memfd_create("eaten"), [], b"x" * (64 << 10)
+for _ in range(limit // len(bite)):
     try:
         state = victim.read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         sys.exit()
     if state in "ZX":
         sys.exit()
-    os.write(memory, bite)
+    os.write(file, bite)
+    own.append(bytearray(bite))
 sys.exit("twice the limit is eaten and nobody has died")
 """
 """Eats in small bites and looks after each: the end of a small victim frees little, and nobody else shall die.
 
-What it eats is a file in memory, which counts for the container but not as the eater's own, so that it is not taken
-for the culprit.
+Half of what it eats is a file in memory, which counts for the container but not as the eater's own: its score stays
+below the victim's. The other half makes it the next to die if memory is short again before both have ended, and is
+freed at once when it is killed; the file is not, and in the meantime the kernel would take the victim's parent too.
 """
 
 
