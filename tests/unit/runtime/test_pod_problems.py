@@ -45,6 +45,12 @@ def sidecar(last: dict[str, Any], **state: Any) -> dict[str, Any]:
     return pod_of(containerStatuses=[{"name": "training", "state": {"running": {}}}, beside])
 
 
+def native_sidecar(last: dict[str, Any], **state: Any) -> dict[str, Any]:
+    pod = init_container(last, **state)
+    pod["spec"]["initContainers"] = [{"name": "fetch", "restartPolicy": "Always"}]
+    return pod
+
+
 def gated(*gates: str) -> dict[str, Any]:
     message = "Scheduling is blocked due to non-empty scheduling gates"
     pod = pod_of(conditions=[condition("PodScheduled", "False", "SchedulingGated", message)])
@@ -71,6 +77,11 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
             sidecar({"exitCode": 2, "reason": "Error"}, waiting={"reason": "CrashLoopBackOff"}),
             "sidecar-failed",
             "container metrics ended with 2: Error",
+        ),
+        (
+            native_sidecar({"exitCode": 4, "message": "no proxy"}, waiting={"reason": "CrashLoopBackOff"}),
+            "sidecar-failed",
+            "container fetch ended with 4: no proxy",
         ),
         (waiting("ErrImagePull", "manifest unknown"), "image-pull", "manifest unknown"),
         (waiting("ImagePullBackOff"), "image-pull", "ImagePullBackOff"),
@@ -120,6 +131,7 @@ def test_a_status_names_its_cause(pod: dict[str, Any], cause: str, words: str) -
     [
         pod_of(),
         sidecar({"exitCode": 2}, running={}),
+        native_sidecar({"exitCode": 4}, waiting={"reason": "PodInitializing"}),
         waiting("ContainerCreating"),
         waiting("CrashLoopBackOff", "back-off 10s restarting failed container"),
         pod_of(containerStatuses=[{"ready": True}], conditions=[condition("Ready", "True")]),

@@ -64,10 +64,10 @@ def find_pod_problem(pod: Mapping[str, Any], events: Sequence[Event] = ()) -> Op
     return (
         _find_disruption(pod, status)
         or _find_waiting(status)
-        or _find_failed_init(status)
+        or _find_failed_init(pod, status)
         or _find_unscheduled(pod, status, events)
         or _find_silent_node(status)
-        or _find_failed_sidecar(status)
+        or _find_failed_sidecar(pod, status)
         or find_pod_event(metadata.get("name") or "", events, metadata.get("uid") or "", is_scheduled)
     )
 
@@ -192,8 +192,11 @@ def _find_waiting(status: Mapping[str, Any]) -> Optional[Problem]:
     return None
 
 
-def _find_failed_init(status: Mapping[str, Any]) -> Optional[Problem]:
+def _find_failed_init(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optional[Problem]:
+    sidecars = _list_sidecars(pod)
     for container in status.get("initContainerStatuses") or ():
+        if container.get("name") in sidecars:
+            continue
         current, last = container.get("state") or {}, container.get("lastState") or {}
         # One that is running once more may yet succeed.
         ended = current.get("terminated") or ("waiting" in current and last.get("terminated")) or {}
@@ -235,12 +238,20 @@ def _find_silent_node(status: Mapping[str, Any]) -> Optional[Problem]:
     return None
 
 
-def _find_failed_sidecar(status: Mapping[str, Any]) -> Optional[Problem]:
+def _list_sidecars(pod: Mapping[str, Any]) -> Sequence[str]:
+    """Return the names of the init containers that run as long as the pod does."""
+    init = (pod.get("spec") or {}).get("initContainers") or ()
+    return [container["name"] for container in init if container.get("restartPolicy") == "Always"]
+
+
+def _find_failed_sidecar(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optional[Problem]:
     containers = status.get("containerStatuses") or ()
     # A pod without a training, such as the run controller's, has no containers beside it.
     if not any(container.get("name") == TRAINING_CONTAINER for container in containers):
         return None
-    for container in containers:
+    sidecars = _list_sidecars(pod)
+    first = [each for each in status.get("initContainerStatuses") or () if each.get("name") in sidecars]
+    for container in [*first, *containers]:
         waiting = (container.get("state") or {}).get("waiting") or {}
         ended = (container.get("lastState") or {}).get("terminated") or {}
         if container.get("name") != TRAINING_CONTAINER and waiting.get("reason") == "CrashLoopBackOff" and ended:
