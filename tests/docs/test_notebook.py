@@ -30,7 +30,7 @@ def configure(monkeypatch: pytest.MonkeyPatch, token: str) -> Any:
 def test_the_manifest_passes_every_rule() -> None:
     done = run([sys.executable, "-m", "trainchart", "check", MANIFEST], capture_output=True, text=True)
 
-    assert (done.returncode, "0 errors, 0 warnings" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert (done.returncode, "0 errors, 0 warnings" in done.stderr) == (0, True), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("token", ["", TOKEN[1:]])
