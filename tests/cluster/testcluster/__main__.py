@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+import psutil
+
 from . import cluster as clusters
 from . import slots
 from .choice import Nowhere, Own
@@ -67,7 +69,7 @@ def _down(name: str | None) -> int:
     for cluster in running:
         cluster.stop()
         print(f"Removed {cluster.config.name}", file=sys.stderr)
-    for folder in slots.remove_leftovers():
+    for folder in (*slots.remove_leftovers(), *slots.remove_forgotten(find_home(), psutil.boot_time())):
         print(f"Removed what was left of {folder}", file=sys.stderr)
     if name and not running:
         print(f"no cluster {name} was started by hand", file=sys.stderr)

@@ -26,7 +26,7 @@ def create_cgroup(name: str) -> None:
         (_ROOT / "cgroup.subtree_control").write_text(enabled)
 
 
-def remove_cgroup(name: str, deadline_seconds: float = 5) -> None:
+def remove_cgroup(name: str, deadline_seconds: float) -> None:
     """Remove a cgroup and all below it, once the processes in it, which were killed before, are gone.
 
     Raises OSError when a process is still in it at the deadline.
