@@ -16,8 +16,8 @@ from testcluster.cluster import Cluster, start_cluster
 from testcluster.faults import Faults, Site
 from testcluster.ingredients import find_home, prepare_ingredients
 from testcluster.machine import find_choice
+from testcluster.named import NotUsable, open_cluster
 from testcluster.pods import dump_objects
-from testcluster.users import pin_context
 
 QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gpu": "16", "pods": "40"}
 """Quota of each test's namespace: roomy, but every container must say what it needs."""
@@ -27,6 +27,10 @@ _TIMEOUT_SECONDS = 600
 
 _numbers = map("{}-{}".format, itertools.repeat(secrets.token_hex(2)), itertools.count())
 """Ends of the names of namespaces: none is used twice, in this run or a later one on the same cluster."""
+
+
+class NotHere(pytest.skip.Exception):
+    """Skips a test for a reason that many have: told in one line for all of them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _choice(request: pytest.FixtureRequest) -> Named | Own:
     choice = find_choice(request.config.getoption("--kube-context"))
     if isinstance(choice, Nowhere):
-        pytest.skip(choice.reason)
+        raise NotHere(choice.reason)
     return choice
 
 
@@ -59,7 +63,7 @@ def _own_cluster(_choice: Named | Own) -> Iterator[Cluster | None]:
 def own_cluster(_own_cluster: Cluster | None) -> Iterator[Cluster]:
     """The tests' own cluster, for what nobody does to somebody's: stop kubelets, cut cables, fill disks."""
     if _own_cluster is None:
-        pytest.skip("this test breaks nodes, which only the tests' own cluster is for")
+        raise NotHere("these tests break nodes, which only the tests' own cluster is for")
     yield _own_cluster
     _own_cluster.check()
 
@@ -74,9 +78,10 @@ def admin(
     if _own_cluster is not None:
         return Access(_own_cluster.kubeconfig, None, (folder, _own_cluster.programs))
     assert isinstance(_choice, Named)
-    path = Path(_choice.kubeconfig or "~/.kube/config").expanduser()
-    # Commands that a test pastes, such as those of NOTES, name no context.
-    return pin_context(Access(path, _choice.context, (folder,)), tmp_path_factory.mktemp("access") / "kubeconfig")
+    try:
+        return open_cluster(_choice, (folder,), tmp_path_factory.mktemp("access") / "kubeconfig")
+    except NotUsable as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 @pytest.fixture
@@ -130,6 +135,9 @@ def make_namespace(admin: Access, name: str) -> Iterator[str]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Show what the pods of a failed test did; of one that is given a release's name, that release's."""
     report = yield
+    if report.skipped and call.excinfo and isinstance(call.excinfo.value, NotHere):
+        # pytest folds what is skipped at one place into one line.
+        report.longrepr = (str(Path(__file__).parent), None, f"Skipped: {call.excinfo.value}")
     funcargs = getattr(item, "funcargs", {})
     name = funcargs.get("namespace") or funcargs.get("module_namespace")
     if report.when != "teardown" and report.failed and name and "admin" in funcargs:

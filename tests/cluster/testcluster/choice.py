@@ -36,6 +36,11 @@ class Named:
     """None means kubectl's own default."""
     context: str | None
 
+    def __str__(self) -> str:
+        option = [f"--kube-context {self.context}"] if self.context else []
+        variable = [f"KUBECONFIG={self.kubeconfig}"] if self.kubeconfig else []
+        return f"the cluster of {' with '.join(option + variable)}"
+
 
 @dataclass(frozen=True)
 class Own:
