@@ -76,7 +76,8 @@ def admin(
     folder = tmp_path_factory.mktemp("programs")
     (folder / "helm").symlink_to(helm4)
     if _own_cluster is not None:
-        return Access(_own_cluster.kubeconfig, None, (folder, _own_cluster.programs))
+        address = _own_cluster.config.address
+        return Access(_own_cluster.kubeconfig, None, (folder, _own_cluster.programs), address)
     assert isinstance(_choice, Named)
     try:
         return open_cluster(_choice, (folder,), tmp_path_factory.mktemp("access") / "kubeconfig")

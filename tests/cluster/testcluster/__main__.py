@@ -13,6 +13,7 @@ import psutil
 
 from . import cluster as clusters
 from . import slots
+from .access import keep_direct
 from .choice import Nowhere, Own
 from .control import ControlError
 from .images import ImageBuildError
@@ -60,7 +61,9 @@ def _up(_: str | None) -> int:
     cluster = clusters.start_cluster(ingredients, find_home(), detached=True)
     seconds = time.monotonic() - start
     print(f"{cluster.config.name} is up after {seconds:.1f} s; end it with: make cluster-down", file=sys.stderr)
-    print(f'export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))} PATH={shlex.quote(str(cluster.programs))}:"$PATH"')
+    direct = "".join(f" {name}={shlex.quote(value)}" for name, value in _keep_direct(cluster).items())
+    path = f'PATH={shlex.quote(str(cluster.programs))}:"$PATH"'
+    print(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))} {path}{direct}")
     return 0
 
 
@@ -86,6 +89,7 @@ def _shell(name: str | None) -> int:
     cluster = running[0]
     environment = {
         **os.environ,
+        **_keep_direct(cluster),
         "KUBECONFIG": str(cluster.kubeconfig),
         "PATH": f"{cluster.programs}:{os.environ['PATH']}",
         "PS1": f"({cluster.config.name}) $ ",
@@ -101,6 +105,10 @@ def _status(name: str | None) -> int:
             print(f"{cluster.config.name}: KUBECONFIG={cluster.kubeconfig} logs={cluster.folder / 'logs'}")
             cluster.check()
     return 0
+
+
+def _keep_direct(cluster: clusters.Cluster) -> dict[str, str]:
+    return keep_direct(os.environ, cluster.config.address)
 
 
 def _started_by_hand(name: str | None) -> list[clusters.Cluster]:
