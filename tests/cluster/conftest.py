@@ -12,12 +12,15 @@ import pytest
 
 from testcluster.access import Access, describe
 from testcluster.choice import Named, Nowhere, Own
-from testcluster.cluster import Cluster, start_cluster
+from testcluster.cluster import Cluster, ClusterError, start_cluster
 from testcluster.faults import Faults, Site
+from testcluster.images import ImageBuildError
 from testcluster.ingredients import find_home, prepare_ingredients
 from testcluster.machine import find_choice
 from testcluster.named import NotUsable, open_cluster
 from testcluster.pods import dump_objects
+from testcluster.programs import ProgramError
+from testcluster.slots import NoSlotError
 
 QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gpu": "16", "pods": "40"}
 """Quota of each test's namespace: roomy, but every container must say what it needs."""
@@ -54,7 +57,11 @@ def _own_cluster(_choice: Named | Own) -> Iterator[Cluster | None]:
     if isinstance(_choice, Named):
         yield None
         return
-    cluster = start_cluster(prepare_ingredients(), find_home())
+    try:
+        cluster = start_cluster(prepare_ingredients(), find_home())
+    except (ClusterError, ImageBuildError, NoSlotError, ProgramError) as error:
+        # Once, and not as a trace of each of the tests, which come last.
+        pytest.exit(str(error), returncode=pytest.ExitCode.TESTS_FAILED)
     yield cluster
     cluster.stop()
 

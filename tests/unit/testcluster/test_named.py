@@ -1,4 +1,4 @@
-"""Where no cluster can be had, tests say why in one line, also where the user names one that is not there."""
+"""Why no cluster can be had is said once: a machine that cannot, a named one that is not there, one that fails."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ esac
 """
 CONFIG = """echo '{"users": [{}]}'"""
 REFUSED = "echo E1122 memcache.go >&2; echo The connection to 10.0.0.9:6443 was refused >&2; exit 1"
+
+
+FAILING = """
+from testcluster import choice, cluster, ingredients, machine
+machine.find_choice = lambda context: choice.Own()
+ingredients.prepare_ingredients = lambda: None
+def fail(*arguments):
+    raise cluster.ClusterError("the test cluster did not start: etcd ended with 1")
+cluster.start_cluster = fail
+"""
+"""A pytest plugin: a machine on which the tests' own cluster does not start."""
 
 
 @pytest.fixture
@@ -85,20 +96,24 @@ def test_without_kubectl_or_a_file_that_is_said(tmp_path: Path, kubectl: Path) -
 
 
 @pytest.mark.parametrize(
-    ("kubeconfig", "code", "line"),
+    ("kubeconfig", "plugin", "code", "line"),
     [
-        ("", pytest.ExitCode.OK, r"SKIPPED \[\d+\] tests/cluster: no test cluster: missing .+"),
-        ("/nowhere", pytest.ExitCode.USAGE_ERROR, r"!+ .*Exit: the cluster of KUBECONFIG=/nowhere is to be .+"),
+        ("", "", pytest.ExitCode.OK, r"SKIPPED \[\d+\] tests/cluster: no test cluster: missing .+"),
+        ("/nowhere", "", pytest.ExitCode.USAGE_ERROR, r"!+ .*Exit: the cluster of KUBECONFIG=/nowhere is to be .+"),
+        ("", FAILING, pytest.ExitCode.TESTS_FAILED, r"!+ .*Exit: the test cluster did not start: etcd ended with 1 !+"),
     ],
-    ids=["none", "not there"],
+    ids=["none", "not there", "failing"],
 )
-def test_many_tests_say_it_once(tmp_path: Path, kubectl: Path, kubeconfig: str, code: int, line: str) -> None:
+def test_many_tests_say_it_once(
+    tmp_path: Path, kubectl: Path, kubeconfig: str, plugin: str, code: int, line: str
+) -> None:
+    (tmp_path / "machine_plugin.py").write_text(plugin)
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    modules = ("tests/cluster/test_own_pods.py", "tests/cluster/test_network_policy.py")
-    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'inner'}", *modules]
-    done = subprocess.run(
-        argv, cwd=ROOT, env={**environment, "KUBECONFIG": kubeconfig}, capture_output=True, text=True, timeout=120
-    )
+    environment |= {"KUBECONFIG": kubeconfig, "PYTHONPATH": f"{tmp_path}:{ROOT / 'tests' / 'cluster'}"}
+    modules = ("tests/cluster/test_own_pods.py", "tests/cluster/test_own_network_policies.py")
+    options = ("-p", "no:cacheprovider", "-p", "machine_plugin", f"--basetemp={tmp_path / 'inner'}")
+    argv = [sys.executable, "-m", "pytest", *options, *modules]
+    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
 
     assert done.returncode == code, done.stdout
     told = [text for text in done.stdout.splitlines() if "cluster" in text and "tests/cluster/test_" not in text]
