@@ -30,7 +30,7 @@ def own_cluster() -> Iterator[Site]:
     """Start a cluster that ends with this block, and with this process at the latest."""
     cluster = start_cluster(prepare_ingredients(), find_home())
     try:
-        yield Site(cluster, Access(cluster.kubeconfig, None, (cluster.programs,)))
+        yield Site(cluster, Access(cluster.kubeconfig, None, (cluster.programs,), cluster.config.address))
     finally:
         cluster.stop()
 

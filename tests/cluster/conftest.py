@@ -12,12 +12,15 @@ import pytest
 
 from testcluster.access import Access, describe
 from testcluster.choice import Named, Nowhere, Own
-from testcluster.cluster import Cluster, start_cluster
+from testcluster.cluster import Cluster, ClusterError, start_cluster
 from testcluster.faults import Faults, Site
+from testcluster.images import ImageBuildError
 from testcluster.ingredients import find_home, prepare_ingredients
 from testcluster.machine import find_choice
+from testcluster.named import NotUsable, open_cluster
 from testcluster.pods import dump_objects
-from testcluster.users import pin_context
+from testcluster.programs import ProgramError
+from testcluster.slots import NoSlotError
 
 QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gpu": "16", "pods": "40"}
 """Quota of each test's namespace: roomy, but every container must say what it needs."""
@@ -27,6 +30,10 @@ _TIMEOUT_SECONDS = 600
 
 _numbers = map("{}-{}".format, itertools.repeat(secrets.token_hex(2)), itertools.count())
 """Ends of the names of namespaces: none is used twice, in this run or a later one on the same cluster."""
+
+
+class NotHere(pytest.skip.Exception):
+    """Skips a test for a reason that many have: told in one line for all of them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _choice(request: pytest.FixtureRequest) -> Named | Own:
     choice = find_choice(request.config.getoption("--kube-context"))
     if isinstance(choice, Nowhere):
-        pytest.skip(choice.reason)
+        raise NotHere(choice.reason)
     return choice
 
 
@@ -50,7 +57,11 @@ def _own_cluster(_choice: Named | Own) -> Iterator[Cluster | None]:
     if isinstance(_choice, Named):
         yield None
         return
-    cluster = start_cluster(prepare_ingredients(), find_home())
+    try:
+        cluster = start_cluster(prepare_ingredients(), find_home())
+    except (ClusterError, ImageBuildError, NoSlotError, ProgramError) as error:
+        # Once, and not as a trace of each of the tests, which come last.
+        pytest.exit(str(error), returncode=pytest.ExitCode.TESTS_FAILED)
     yield cluster
     cluster.stop()
 
@@ -59,7 +70,7 @@ def _own_cluster(_choice: Named | Own) -> Iterator[Cluster | None]:
 def own_cluster(_own_cluster: Cluster | None) -> Iterator[Cluster]:
     """The tests' own cluster, for what nobody does to somebody's: stop kubelets, cut cables, fill disks."""
     if _own_cluster is None:
-        pytest.skip("this test breaks nodes, which only the tests' own cluster is for")
+        raise NotHere("these tests break nodes, which only the tests' own cluster is for")
     yield _own_cluster
     _own_cluster.check()
 
@@ -72,11 +83,13 @@ def admin(
     folder = tmp_path_factory.mktemp("programs")
     (folder / "helm").symlink_to(helm4)
     if _own_cluster is not None:
-        return Access(_own_cluster.kubeconfig, None, (folder, _own_cluster.programs))
+        address = _own_cluster.config.address
+        return Access(_own_cluster.kubeconfig, None, (folder, _own_cluster.programs), address)
     assert isinstance(_choice, Named)
-    path = Path(_choice.kubeconfig or "~/.kube/config").expanduser()
-    # Commands that a test pastes, such as those of NOTES, name no context.
-    return pin_context(Access(path, _choice.context, (folder,)), tmp_path_factory.mktemp("access") / "kubeconfig")
+    try:
+        return open_cluster(_choice, (folder,), tmp_path_factory.mktemp("access") / "kubeconfig")
+    except NotUsable as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 @pytest.fixture
@@ -130,6 +143,9 @@ def make_namespace(admin: Access, name: str) -> Iterator[str]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Show what the pods of a failed test did; of one that is given a release's name, that release's."""
     report = yield
+    if report.skipped and call.excinfo and isinstance(call.excinfo.value, NotHere):
+        # pytest folds what is skipped at one place into one line.
+        report.longrepr = (str(Path(__file__).parent), None, f"Skipped: {call.excinfo.value}")
     funcargs = getattr(item, "funcargs", {})
     name = funcargs.get("namespace") or funcargs.get("module_namespace")
     if report.when != "teardown" and report.failed and name and "admin" in funcargs:

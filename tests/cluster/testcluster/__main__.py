@@ -9,8 +9,11 @@ import subprocess
 import sys
 import time
 
+import psutil
+
 from . import cluster as clusters
 from . import slots
+from .access import keep_direct
 from .choice import Nowhere, Own
 from .control import ControlError
 from .images import ImageBuildError
@@ -58,7 +61,9 @@ def _up(_: str | None) -> int:
     cluster = clusters.start_cluster(ingredients, find_home(), detached=True)
     seconds = time.monotonic() - start
     print(f"{cluster.config.name} is up after {seconds:.1f} s; end it with: make cluster-down", file=sys.stderr)
-    print(f'export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))} PATH={shlex.quote(str(cluster.programs))}:"$PATH"')
+    direct = "".join(f" {name}={shlex.quote(value)}" for name, value in _keep_direct(cluster).items())
+    path = f'PATH={shlex.quote(str(cluster.programs))}:"$PATH"'
+    print(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))} {path}{direct}")
     return 0
 
 
@@ -67,7 +72,7 @@ def _down(name: str | None) -> int:
     for cluster in running:
         cluster.stop()
         print(f"Removed {cluster.config.name}", file=sys.stderr)
-    for folder in slots.remove_leftovers():
+    for folder in (*slots.remove_leftovers(), *slots.remove_forgotten(find_home(), psutil.boot_time())):
         print(f"Removed what was left of {folder}", file=sys.stderr)
     if name and not running:
         print(f"no cluster {name} was started by hand", file=sys.stderr)
@@ -84,6 +89,7 @@ def _shell(name: str | None) -> int:
     cluster = running[0]
     environment = {
         **os.environ,
+        **_keep_direct(cluster),
         "KUBECONFIG": str(cluster.kubeconfig),
         "PATH": f"{cluster.programs}:{os.environ['PATH']}",
         "PS1": f"({cluster.config.name}) $ ",
@@ -99,6 +105,10 @@ def _status(name: str | None) -> int:
             print(f"{cluster.config.name}: KUBECONFIG={cluster.kubeconfig} logs={cluster.folder / 'logs'}")
             cluster.check()
     return 0
+
+
+def _keep_direct(cluster: clusters.Cluster) -> dict[str, str]:
+    return keep_direct(os.environ, cluster.config.address)
 
 
 def _started_by_hand(name: str | None) -> list[clusters.Cluster]:

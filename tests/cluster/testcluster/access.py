@@ -21,6 +21,7 @@ from lightkube.resources.core_v1 import Event, Pod
 
 Value = TypeVar("Value")
 _POLL_SECONDS = 0.2
+_PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
 class CommandFailed(Exception):
@@ -39,6 +40,8 @@ class Access:
     context: str | None
     programs: tuple[Path, ...]
     """Folders that are put in front of PATH; kubectl is in one of them."""
+    direct_host: str = ""
+    """Host that no proxy leads to, since only this machine knows it."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -46,8 +49,9 @@ class Access:
         path = os.pathsep.join([*map(str, self.programs), os.environ["PATH"]])
         # Helm keeps state in the user's home; tests neither see it nor leave any.
         state = {f"HELM_{name}_HOME": str(self.kubeconfig.parent / "helm") for name in ("CACHE", "CONFIG", "DATA")}
+        direct = keep_direct(os.environ, self.direct_host)
         # A plain xterm: what is printed does not depend on where the tests run.
-        return {**os.environ, **state, "KUBECONFIG": str(self.kubeconfig), "PATH": path, "NO_COLOR": "1"}
+        return {**os.environ, **state, **direct, "KUBECONFIG": str(self.kubeconfig), "PATH": path, "NO_COLOR": "1"}
 
     def client(self) -> Client:
         """Return a lightkube client as this user."""
@@ -90,6 +94,17 @@ class Access:
             if time.monotonic() > deadline:
                 raise NotInTime(f"{what}: not within {deadline_seconds:.0f} s in namespace {namespace}")
             time.sleep(_POLL_SECONDS)
+
+
+def keep_direct(environment: Mapping[str, str], host: str) -> dict[str, str]:
+    """Return the variables that let programs reach a host past the proxies of this environment; none where it has none.
+
+    Both spellings, since every library has its own favourite.
+    """
+    if not host or not any(environment.get(name) for name in _PROXIES):
+        return {}
+    kept = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    return dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(filter(None, (kept, host))))
 
 
 def describe(client: Client, namespace: str, start: str = "") -> str:

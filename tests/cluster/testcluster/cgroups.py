@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
+_CONTROLLERS = frozenset(("cpu", "cpuset", "hugetlb", "io", "memory", "pids"))
+"""Of cgroup v2: what kubelet and runc set limits with."""
 
 
 def create_cgroup(name: str) -> None:
@@ -21,12 +23,15 @@ def create_cgroup(name: str) -> None:
             if (folder / setting).exists() and _is_v1():
                 (folder / setting).write_text((hierarchy / setting).read_text())
     if not _is_v1():
-        controllers = (_ROOT / "cgroup.controllers").read_text().split()
-        enabled = " ".join(f"+{controller}" for controller in controllers)
-        (_ROOT / "cgroup.subtree_control").write_text(enabled)
+        known, enabled = (
+            set((_ROOT / f"cgroup.{file}").read_text().split()) for file in ("controllers", "subtree_control")
+        )
+        # Others are none of a kubelet's business, and one that cannot be enabled has the kernel refuse all.
+        if missing := sorted(_CONTROLLERS & known - enabled):
+            (_ROOT / "cgroup.subtree_control").write_text(" ".join(f"+{controller}" for controller in missing))
 
 
-def remove_cgroup(name: str, deadline_seconds: float = 5) -> None:
+def remove_cgroup(name: str, deadline_seconds: float) -> None:
     """Remove a cgroup and all below it, once the processes in it, which were killed before, are gone.
 
     Raises OSError when a process is still in it at the deadline.

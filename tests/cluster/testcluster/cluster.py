@@ -91,26 +91,26 @@ def start_cluster(ingredients: Ingredients, home: Path, *, detached: bool = Fals
     Unless `detached`, the cluster ends with the process that calls this.
     """
     slots.remove_leftovers()
+    slots.remove_forgotten(home, psutil.boot_time())
     home.mkdir(parents=True, exist_ok=True)
     folder = home / f"{os.getpid()}-{time.time_ns():x}"
     slot = slots.take_slot(folder)
     config = ClusterConfig(slot=slot.number)
-    # Only for us: it holds the keys of the cluster, and its pods may do anything to this machine.
-    folder.mkdir(mode=0o700)
-    try:
-        frame, keeper_pid = _start_keeper(config, folder, slot.descriptor, detached)
-    finally:
-        os.close(slot.descriptor)
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(slots.remove_leftovers)
+        try:
+            # Only for us: it holds the keys of the cluster, and its pods may do anything to this machine.
+            folder.mkdir(mode=0o700)
+            frame, keeper_pid = _start_keeper(config, folder, slot.descriptor, detached)
+        finally:
+            os.close(slot.descriptor)
+        undo.callback(frame.wait)
+        undo.callback(_end, keeper_pid)
         started_by = str(CHECKOUT) if detached else ""
         cluster = _furnish(Cluster(config, folder, keeper_pid, folder / "bin", started_by), ingredients)
         _give_order(frame, cluster, ingredients)
         _wait_until_ready(frame, folder)
-    except BaseException:
-        _end(keeper_pid)
-        frame.wait()
-        slots.remove_leftovers()
-        raise
+        undo.pop_all()
     return cluster
 
 
@@ -181,6 +181,8 @@ def _start_keeper(
     deadline = time.monotonic() + 10
     while not (children := psutil.Process(process.pid).children()):
         if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            process.wait()
             raise ClusterError(f"namespaces cannot be made here: {(folder / 'keeper.log').read_text().strip()}")
         time.sleep(0.01)
     return process, children[0].pid

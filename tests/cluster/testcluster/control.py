@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 SOCKET = "control.sock"
+_REQUEST_SECONDS = 5
+"""How long the keeper waits for the line of somebody who has connected."""
 
 
 class ControlError(Exception):
@@ -23,17 +27,24 @@ def listen(folder: Path) -> socket.socket:
     return server
 
 
-def read_request(connection: socket.socket) -> dict[str, Any]:
-    """Read the only line of a connection."""
-    with connection.makefile() as stream:
-        request = json.loads(stream.readline() or "{}")
-    assert isinstance(request, dict)
-    return request
+def serve(connection: socket.socket, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Answer the only request of a connection, with an error if that is what comes of it.
 
-
-def write_answer(connection: socket.socket, answer: dict[str, Any]) -> None:
-    """Send the only line of the answer."""
-    connection.sendall(json.dumps(answer).encode() + b"\n")
+    Nothing is raised and nobody is waited for without end: the cluster ends with the process that serves.
+    """
+    connection.settimeout(_REQUEST_SECONDS)
+    try:
+        with connection.makefile() as stream:
+            line = stream.readline()
+    except OSError:
+        return
+    try:
+        told = answer(json.loads(line))
+    except Exception as error:
+        told = {"error": f"{type(error).__name__}: {error}"}
+    # Whoever asked may have been killed meanwhile.
+    with contextlib.suppress(OSError):
+        connection.sendall(json.dumps(told).encode() + b"\n")
 
 
 def ask(folder: Path, request: dict[str, Any], timeout_seconds: float = 30) -> dict[str, Any]:

@@ -85,10 +85,11 @@ def _serve(supervisor: Supervisor) -> int:
         if server in readable:
             connection, _ = server.accept()
             with connection:
-                control.write_answer(connection, _answer(supervisor, control.read_request(connection)))
+                control.serve(connection, lambda request: answer(supervisor, request))
 
 
-def _answer(supervisor: Supervisor, request: dict[str, Any]) -> dict[str, Any]:
+def answer(supervisor: Supervisor, request: dict[str, Any]) -> dict[str, Any]:
+    """Do what is asked; an answer with an `error` says why that cannot be."""
     name = request.get("component")
     if request.get("do") == "run":
         supervisor.start(Component(**request["description"]))
@@ -96,6 +97,8 @@ def _answer(supervisor: Supervisor, request: dict[str, Any]) -> dict[str, Any]:
     if name is not None and name not in supervisor.known():
         return {"error": f"no component {name!r}; there are {', '.join(supervisor.known())}"}
     match request.get("do"):
+        case "stop" if name not in supervisor.started():
+            return {"error": f"{name} is stopped already"}
         case "stop":
             supervisor.stop(str(name), request.get("signal", signal.SIGKILL))
         case "start":

@@ -7,7 +7,7 @@ import platform
 import shutil
 from pathlib import Path
 
-from .choice import NEEDED_PROGRAMS, NETWORK_PLUGINS, Machine, Named, Nowhere, Own, choose_cluster
+from .choice import NEEDED_PROGRAMS, NETWORK_PLUGINS, Machine, Named, Nowhere, Own, choose_cluster, parse_rights
 
 
 def find_choice(context: str | None) -> Named | Own | Nowhere:
@@ -25,8 +25,14 @@ def _look() -> Machine:
     return Machine(
         system=platform.system(),
         is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
+        has_rights=parse_rights(_read("/proc/self/status"), _read("/proc/self/uid_map")),
         found_programs=frozenset(name for name in NEEDED_PROGRAMS if shutil.which(name)),
         has_network_plugins=Path(NETWORK_PLUGINS).is_dir(),
         has_go=shutil.which("go") is not None,
         has_bridge_filter=Path("/proc/sys/net/bridge/bridge-nf-call-iptables").exists(),
     )
+
+
+def _read(path: str) -> str:
+    """Return what a file of /proc says; nothing where there is no /proc."""
+    return Path(path).read_text() if Path(path).exists() else ""

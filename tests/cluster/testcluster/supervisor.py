@@ -69,6 +69,10 @@ class Supervisor:
         """Return the names of all components, stopped ones too."""
         return list(self._components)
 
+    def started(self) -> list[str]:
+        """Return the names of those that nobody has stopped, whether they live or not."""
+        return list(self._processes)
+
     def raise_for_dead(self) -> None:
         """Raise ComponentDied with the last lines of a component that ended by itself."""
         for name, process in self._processes.items():
