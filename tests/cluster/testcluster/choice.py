@@ -15,6 +15,8 @@ _NEEDED_CAPABILITIES = (12, 21)
 """CAP_NET_ADMIN and CAP_SYS_ADMIN, as capabilities(7) numbers them."""
 
 NETWORK_PLUGINS = "/usr/lib/cni"
+UNFIT_FILE_SYSTEM = "overlay"
+"""Most containers' own. What lies on it cannot be written to through another overlay, as containerd's layers are."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Machine:
     found_programs: frozenset[str]
     has_network_plugins: bool
     has_go: bool
+    cache_file_system: str
+    """Kind of that on which the user's cache lies, where images and nodes are kept."""
     has_bridge_filter: bool
     """Whether iptables sees what crosses a bridge, which NetworkPolicies within a node need."""
 
@@ -87,6 +91,8 @@ def choose_cluster(context: str | None, environment: Mapping[str, str], machine:
         missing.append(f"the network plugins in {NETWORK_PLUGINS}")
     if not machine.has_go:
         missing.append("Go")
+    if machine.cache_file_system == UNFIT_FILE_SYSTEM:
+        missing.append(f"a cache folder that is not on {UNFIT_FILE_SYSTEM} (name one by XDG_CACHE_HOME)")
     if not machine.has_bridge_filter:
         missing.append("the kernel module br_netfilter (modprobe br_netfilter)")
     if missing and machine.system != "Linux":

@@ -7,6 +7,9 @@ import platform
 import shutil
 from pathlib import Path
 
+import psutil
+
+from .cache_folder import find_cache
 from .choice import NEEDED_PROGRAMS, NETWORK_PLUGINS, Machine, Named, Nowhere, Own, choose_cluster, parse_rights
 
 
@@ -29,6 +32,7 @@ def _look() -> Machine:
         found_programs=frozenset(name for name in NEEDED_PROGRAMS if shutil.which(name)),
         has_network_plugins=Path(NETWORK_PLUGINS).is_dir(),
         has_go=shutil.which("go") is not None,
+        cache_file_system=_find_file_system(find_cache(os.environ, "")),
         has_bridge_filter=Path("/proc/sys/net/bridge/bridge-nf-call-iptables").exists(),
     )
 
@@ -36,3 +40,15 @@ def _look() -> Machine:
 def _read(path: str) -> str:
     """Return what a file of /proc says; nothing where there is no /proc."""
     return Path(path).read_text() if Path(path).exists() else ""
+
+
+def _find_file_system(path: Path) -> str:
+    """Return the kind of file system that a path is or would be on; nothing where that cannot be seen."""
+    found = ""
+    depth = 0
+    for mount in psutil.disk_partitions(all=True):
+        point = Path(mount.mountpoint)
+        # Of two at one place, the later one hides the earlier.
+        if path.resolve().is_relative_to(point) and len(point.parts) >= depth:
+            found, depth = mount.fstype, len(point.parts)
+    return found

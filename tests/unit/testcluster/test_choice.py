@@ -15,6 +15,7 @@ ABLE = Machine(
     found_programs=frozenset(NEEDED_PROGRAMS),
     has_network_plugins=True,
     has_go=True,
+    cache_file_system="ext4",
     has_bridge_filter=True,
 )
 
@@ -46,6 +47,7 @@ def test_an_empty_kubeconfig_names_nothing() -> None:
         ({"has_rights": False}, "the rights of the machine's root, which this container keeps back"),
         ({"has_go": False}, "Go"),
         ({"has_bridge_filter": False}, "the kernel module br_netfilter (modprobe br_netfilter)"),
+        ({"cache_file_system": "overlay"}, "a cache folder that is not on overlay (name one by XDG_CACHE_HOME)"),
         ({"has_network_plugins": False}, "the network plugins in /usr/lib/cni"),
         ({"found_programs": frozenset(NEEDED_PROGRAMS) - {"containerd"}}, "the program containerd"),
         ({"system": "Darwin", "is_root": False, "has_rights": False, "has_go": False}, "Linux (this is Darwin)"),
