@@ -19,8 +19,12 @@ from lightkube.resources.core_v1 import Pod
 from .. import cgroups
 from .site import Site
 
-_FIRST_TO_DIE, _LAST_TO_DIE = 1000, 0
-"""Values of oom_score_adj: the highest, and the lowest that needs no rights. The eater has one between."""
+_FIRST_TO_DIE, _NEVER_TO_DIE = 1000, -1000
+"""Values of oom_score_adj: the two ends. The eater has one between.
+
+What the eater holds is freed only once it has quite ended, later than the kernel waits after it has killed it; of all
+that could be killed next, the container's own processes would be the first.
+"""
 
 _EAT = """
 import os, pathlib, sys
@@ -123,7 +127,7 @@ def exceed_memory(site: Site, container: Container, victim: Victim = Victim.TRAI
     if limit > psutil.virtual_memory().total:
         raise NoMemoryLimit(f"{container} has no memory limit")
     scores = {
-        process: _set_score(process, _FIRST_TO_DIE if process in victims else _LAST_TO_DIE)
+        process: _set_score(process, _FIRST_TO_DIE if process in victims else _NEVER_TO_DIE)
         for process in find_processes(site, container, Victim.EVERY)
     }
     argv = [sys.executable, "-S", "-c", _EAT, str(group), str(victims[0].pid), str(limit)]
