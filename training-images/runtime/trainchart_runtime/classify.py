@@ -93,6 +93,11 @@ _CHAINED = (
 )
 _EXCEPTION = re.compile(r"^(?:  \| )?([A-Za-z_][\w.]*)(?:: .*|:)?$")
 _SYNTAX = re.compile(r"^(SyntaxError|IndentationError|TabError): ")
+_VAGUE = "Graph execution error:"
+"""TensorFlow's exceptions begin so, whatever went wrong: the reason stands below where in the graph it happened."""
+_WHERE = re.compile(r"Detected at |Node: |<stack traces unavailable>|File |\d+ root error|=+$|\[\[|Traceback ")
+_OWN_WORDS = re.compile(r"^(?:\d\d:\d\d:\d\d )?(error: \S.*)")
+"""The last line of a program that catches its exception, prints it, and says what it means."""
 
 
 def _find_chains(lines: Sequence[str]) -> List[Tuple[bool, List[str]]]:
@@ -100,13 +105,13 @@ def _find_chains(lines: Sequence[str]) -> List[Tuple[bool, List[str]]]:
     chains: List[Tuple[bool, List[str]]] = []
     inside = linked = False
     before = ""
-    for line in lines:
+    for number, line in enumerate(lines):
         if _TRACEBACK.match(line):
             if not linked:
                 chains.append((bool(_NOISE.match(before)), []))
             inside, linked = True, False
         elif inside and _EXCEPTION.match(line):
-            chains[-1][1].append(line.replace("  | ", ""))
+            chains[-1][1].append(_complete(line.replace("  | ", ""), lines[number + 1 :]))
             inside = False
         elif not inside and _SYNTAX.match(line):
             # A syntax error in the program itself has no "Traceback" heading.
@@ -115,6 +120,15 @@ def _find_chains(lines: Sequence[str]) -> List[Tuple[bool, List[str]]]:
             linked = bool(chains)
         before = line or before
     return chains
+
+
+def _complete(error: str, below: Sequence[str]) -> str:
+    """Return the exception line `error`, with the reason from the lines `below` where TensorFlow has put it there."""
+    if not error.endswith(_VAGUE):
+        return error
+    reasons = (line.strip().replace("(0) ", "", 1) for line in below)
+    reason = next((line for line in reasons if line and not _WHERE.match(line)), "")
+    return error[: -len(_VAGUE)] + (reason or _VAGUE)
 
 
 def _matching(pattern: str) -> "re.Pattern[str]":
@@ -185,7 +199,8 @@ def _by_exit(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
     if ending.exit_code == EXIT_PEER_LOST:
         return causes.PEER_LOST, errors[0] if errors else _last_complaint(ending.lines)
     if errors:
-        return _by_exceptions(ending, errors)
+        cause, error = _by_exceptions(ending, errors)
+        return cause, _own_words(ending.lines) or error
     refusal = [line for line in ending.lines if _REFUSED.search(line)]
     if refusal and (refusal[-1].startswith("FATAL") or (ending.exit_code == 2 and _has_usage(ending.lines))):
         return causes.BAD_ARGUMENTS, refusal[-1]
@@ -201,6 +216,13 @@ def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
         if found:
             return found
     return causes.PROGRAM_ERROR, errors[0]
+
+
+def _own_words(lines: Sequence[str]) -> str:
+    """Return what the program said last, below its traceback; "" where that is nothing of its own."""
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    found = _OWN_WORDS.match(last)
+    return found.group(1) if found else ""
 
 
 def _is_own_module(error: str, command: Sequence[str]) -> bool:

@@ -1,0 +1,26 @@
+{{- /* The cluster as the launcher reads it: it expands the hosts <name>-<ordinal>.<service>:<port> from this. */}}
+{{- define "mnist-towers.cluster" -}}
+{{- $context := . -}}
+{{- $service := include "mnist-towers.serviceName" . -}}
+{{- $roles := dict -}}
+{{- $bytes := 0 -}}
+{{- range $role, $settings := .Values.roles -}}
+{{- $set := include "mnist-towers.partName" (dict "context" $context "part" $role) -}}
+{{- $_ := set $roles $role (dict "name" $set "replicas" (int64 $settings.replicas)) -}}
+{{- $bytes = add $bytes (mul $settings.replicas (add (len $set) (len $service) 16)) -}}
+{{- end -}}
+{{- if gt (int64 $bytes) 131000 -}}
+{{- fail (printf "roles: TF_CONFIG would need %d bytes, but one environment string holds 131072; use fewer replicas or a shorter release name" (int64 $bytes)) -}}
+{{- end -}}
+{{- toJson (dict "strategy" "in-graph" "service" $service "port" (int64 .Values.service.port) "statusPort" (int64 .Values.service.statusPort) "roles" $roles) -}}
+{{- end -}}
+
+{{- /* The hyperparameters as one JSON object, each of its declared type. */}}
+{{- define "mnist-towers.hyperparameters" -}}
+{
+  "trainSteps": {{ int64 .Values.hyperparameters.trainSteps }},
+  "batchSize": {{ int64 .Values.hyperparameters.batchSize }},
+  "hiddenUnits": {{ int64 .Values.hyperparameters.hiddenUnits }},
+  "learningRate": {{ include "mnist-towers.number" (dict "key" "hyperparameters.learningRate" "value" .Values.hyperparameters.learningRate "exclusiveMinimum" 0) }}
+}
+{{- end -}}

@@ -1,0 +1,39 @@
+{{- /*
+image.injectLauncher: the launcher comes from the runtime image, by an init container and a volume of the pod, so that the
+training image needs nothing but python3.
+*/}}
+{{- define "mnist-towers.launcherContainer" -}}
+- name: launcher
+  image: {{ .Values.run.controller.image | quote }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  # Python, because an image that has it need not have cp. The copy keeps its mode: any user may read it.
+  command: [python3, -c, "import shutil; shutil.copy('/opt/trainchart/launcher.pyz', '/launcher')"]
+  env:
+    - name: NVIDIA_VISIBLE_DEVICES
+      value: void
+  # Less than a training container asks for, so a pod needs no more than without it.
+  resources:
+    requests: {cpu: 100m, memory: 64Mi}
+    limits: {cpu: 100m, memory: 64Mi}
+  terminationMessagePolicy: FallbackToLogsOnError
+  {{- with .Values.containerSecurityContext }}
+  securityContext:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  volumeMounts:
+    - name: launcher
+      mountPath: /launcher
+{{- end -}}
+
+{{- define "mnist-towers.launcherVolume" -}}
+- name: launcher
+  emptyDir: {}
+{{- end -}}
+
+{{- /* The file alone: what else the image has in this folder stays visible. */}}
+{{- define "mnist-towers.launcherMount" -}}
+- name: launcher
+  mountPath: /opt/trainchart/launcher.pyz
+  subPath: launcher.pyz
+  readOnly: true
+{{- end -}}

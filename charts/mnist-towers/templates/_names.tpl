@@ -1,0 +1,51 @@
+{{- /*
+Every object's name is made here and nowhere else: <release>-<chart>, then the part. Names that would be too long
+for Kubernetes, or that hold characters it refuses, are cut and get a hash of the whole, so that they stay distinct.
+*/}}
+
+{{- /* Shorten .name to .limit characters. */}}
+{{- define "mnist-towers.fit" -}}
+{{- if le (len .name) (int .limit) -}}
+{{- .name -}}
+{{- else -}}
+{{- printf "%s-%s" (.name | trunc (int (sub .limit 9)) | trimSuffix "-") (sha256sum .name | trunc 8) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Release and chart, as a DNS label of any length: a release may hold dots or start with a digit, a Service not. */}}
+{{- define "mnist-towers.fullname" -}}
+{{- $name := printf "%s-%s" .Release.Name .Chart.Name -}}
+{{- if regexMatch "^[a-z][-a-z0-9]*$" $name -}}
+{{- $name -}}
+{{- else -}}
+{{- printf "r-%s-%s" (regexReplaceAll "[^-a-z0-9]" (lower $name) "-") (sha256sum $name | trunc 8) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* A part of the release: (dict "context" $ "part" "worker"). StatefulSets allow 52 characters, so all do. */}}
+{{- define "mnist-towers.partName" -}}
+{{- include "mnist-towers.fit" (dict "name" (printf "%s-%s" (include "mnist-towers.fullname" .context) .part) "limit" 52) -}}
+{{- end -}}
+
+{{- define "mnist-towers.serviceName" -}}
+{{- include "mnist-towers.fit" (dict "name" (include "mnist-towers.fullname" .) "limit" 63) -}}
+{{- end -}}
+
+{{- define "mnist-towers.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "mnist-towers.serviceName" .) -}}
+{{- else -}}
+{{- .Values.serviceAccount.name | default "default" -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* ConfigMaps are immutable, so their content is part of their name. */}}
+{{- define "mnist-towers.clusterName" -}}
+{{- $hash := include "mnist-towers.cluster" . | sha256sum | trunc 8 -}}
+{{- printf "%s-%s" (include "mnist-towers.partName" (dict "context" . "part" "cluster")) $hash -}}
+{{- end -}}
+
+{{- define "mnist-towers.hyperparametersName" -}}
+{{- $hash := include "mnist-towers.hyperparameters" . | sha256sum | trunc 8 -}}
+{{- printf "%s-%s" (include "mnist-towers.partName" (dict "context" . "part" "hyperparameters")) $hash -}}
+{{- end -}}

@@ -1,0 +1,152 @@
+{{- /* Template of a role's pods: (dict "context" $ "role" "worker" "settings" … "component" "worker"). */}}
+{{- define "mnist-towers.podTemplate" -}}
+metadata:
+  labels:
+    {{- include "mnist-towers.podLabels" . | nindent 4 }}
+  {{- with include "mnist-towers.annotations" (list .context.Values.podAnnotations .settings.podAnnotations) }}
+  annotations:
+    {{- . | nindent 4 }}
+  {{- end }}
+spec:
+  serviceAccountName: {{ include "mnist-towers.serviceAccountName" .context | quote }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  # The launcher must not be process 1: a SIGTERM that came before its handler would be lost.
+  shareProcessNamespace: true
+  terminationGracePeriodSeconds: {{ int64 .settings.stopGraceSeconds }}
+  {{- with .context.Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . | quote }}
+    {{- end }}
+  {{- end }}
+  {{- with .settings.nodeSelector | default .context.Values.nodeSelector }}
+  nodeSelector:
+    {{- include "mnist-towers.annotations" (list .) | nindent 4 }}
+  {{- end }}
+  tolerations:
+    # A node that does not answer for so long has lost the pod.
+    {{- $patience := include "mnist-towers.seconds" .context.Values.run.lostNodeTimeout }}
+    - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: {{ $patience }}}
+    - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: {{ $patience }}}
+    {{- with .settings.tolerations | default .context.Values.tolerations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .settings.affinity | default .context.Values.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .settings.topologySpreadConstraints | default .context.Values.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- include "mnist-towers.topologySpreadConstraints" (dict "context" $.context "role" $.role "constraints" .) | nindent 4 }}
+  {{- end }}
+  {{- with .settings.priorityClassName | default .context.Values.priorityClassName }}
+  priorityClassName:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .settings.runtimeClassName | default .context.Values.runtimeClassName }}
+  runtimeClassName:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .settings.schedulerName | default .context.Values.schedulerName }}
+  schedulerName:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .settings.hostAliases | default .context.Values.hostAliases }}
+  hostAliases:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .settings.dnsPolicy | default .context.Values.dnsPolicy }}
+  dnsPolicy:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .settings.dnsConfig | default .context.Values.dnsConfig }}
+  dnsConfig:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with include "mnist-towers.merged" (list .context.Values.podSecurityContext .settings.podSecurityContext) }}
+  securityContext:
+    {{- . | nindent 4 }}
+  {{- end }}
+  {{- with .settings.resourceClaims | default .context.Values.resourceClaims }}
+  resourceClaims:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- $further := .settings.initContainers | default .context.Values.initContainers }}
+  {{- if or .context.Values.image.injectLauncher $further }}
+  initContainers:
+    {{- if .context.Values.image.injectLauncher }}
+    {{- include "mnist-towers.launcherContainer" .context | nindent 4 }}
+    {{- end }}
+    {{- with $further }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- end }}
+  containers:
+    - name: training
+      image: {{ include "mnist-towers.image" .context | quote }}
+      imagePullPolicy: {{ .context.Values.image.pullPolicy }}
+      command: [python3, /opt/trainchart/launcher.pyz, --]
+      args:
+        {{- toYaml (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+      env:
+        {{- include "mnist-towers.env" . | nindent 8 }}
+      ports:
+        - name: tensorflow
+          containerPort: {{ int64 .context.Values.service.port }}
+        - name: status
+          containerPort: {{ int64 .context.Values.service.statusPort }}
+      resources:
+        {{- include "mnist-towers.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName) | nindent 8 }}
+      terminationMessagePath: /dev/termination-log
+      terminationMessagePolicy: FallbackToLogsOnError
+      {{- if .settings.preStopSleepSeconds }}
+      lifecycle:
+        preStop:
+          sleep:
+            seconds: {{ int64 .settings.preStopSleepSeconds }}
+      {{- end }}
+      {{- with .settings.envFrom | default .context.Values.envFrom }}
+      envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .settings.workingDir | default .context.Values.workingDir }}
+      workingDir:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with include "mnist-towers.merged" (list .context.Values.containerSecurityContext .settings.containerSecurityContext) }}
+      securityContext:
+        {{- . | nindent 8 }}
+      {{- end }}
+      {{- with .settings.livenessProbe | default .context.Values.livenessProbe }}
+      livenessProbe:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .settings.readinessProbe | default .context.Values.readinessProbe }}
+      readinessProbe:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .settings.startupProbe | default .context.Values.startupProbe }}
+      startupProbe:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      volumeMounts:
+        {{- include "mnist-towers.volumeMounts" . | nindent 8 }}
+        {{- if .context.Values.image.injectLauncher }}
+        {{- include "mnist-towers.launcherMount" .context | nindent 8 }}
+        {{- end }}
+        {{- with .settings.extraVolumeMounts | default .context.Values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    {{- with .settings.extraContainers | default .context.Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  volumes:
+    {{- include "mnist-towers.podVolumes" . | nindent 4 }}
+    {{- if .context.Values.image.injectLauncher }}
+    {{- include "mnist-towers.launcherVolume" .context | nindent 4 }}
+    {{- end }}
+    {{- with .settings.extraVolumes | default .context.Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+{{- end -}}

@@ -1,0 +1,46 @@
+{{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
+{{- define "mnist-towers.refuse" -}}
+{{- if eq (int64 .Values.service.port) (int64 .Values.service.statusPort) -}}
+{{- fail (printf "service.statusPort: port %d cannot serve TensorFlow and the status at once" (int64 .Values.service.port)) -}}
+{{- end -}}
+{{- if and .Values.run.controller.enabled (not .Values.rbac.create) (not .Values.run.controller.serviceAccountName) -}}
+{{- fail "rbac.create: without it, name a ServiceAccount with the run controller's rights in run.controller.serviceAccountName" -}}
+{{- end -}}
+{{- if and .Values.image.injectLauncher (not .Values.run.controller.image) -}}
+{{- fail "image.injectLauncher: name the runtime image, which has the launcher, in run.controller.image" -}}
+{{- end -}}
+{{- range $key, $value := .Values.env -}}
+{{- if regexMatch "^(TRAINCHART_.*|TF_CONFIG)$" $key -}}
+{{- fail (printf "env.%s: this variable is set by trainchart itself" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- range $role, $settings := .Values.roles -}}
+{{- range $key, $value := $settings.env -}}
+{{- if regexMatch "^(TRAINCHART_.*|TF_CONFIG)$" $key -}}
+{{- fail (printf "roles.%s.env.%s: this variable is set by trainchart itself" $role $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if ge (int64 $settings.preStopSleepSeconds) (int64 $settings.stopGraceSeconds) -}}
+{{- fail (printf "roles.%s.preStopSleepSeconds: the sleep of %d s must be shorter than stopGraceSeconds, %d s" $role (int64 $settings.preStopSleepSeconds) (int64 $settings.stopGraceSeconds)) -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $volume := .Values.volumes -}}
+{{- if and $volume.uri $volume.existingClaim -}}
+{{- fail (printf "volumes.%s: give uri or existingClaim, not both" $name) -}}
+{{- end -}}
+{{- if not (or $volume.uri $volume.existingClaim (ne (toString $volume.size) "")) -}}
+{{- fail (printf "volumes.%s: give size, existingClaim or uri" $name) -}}
+{{- end -}}
+{{- if not (or $volume.uri $volume.mountPath) -}}
+{{- fail (printf "volumes.%s.mountPath: give a folder, or a uri" $name) -}}
+{{- end -}}
+{{- if and (eq $volume.accessMode "ReadOnlyMany") (not $volume.readOnly) -}}
+{{- fail (printf "volumes.%s.accessMode: ReadOnlyMany needs readOnly: true" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.tensorboard -}}
+{{- if and .enabled .ingress.enabled $.Values.networkPolicy.enabled (not $.Values.networkPolicy.tensorboardFrom) -}}
+{{- fail "networkPolicy.tensorboardFrom: name the ingress controller's namespace, or the NetworkPolicy lets nobody through to TensorBoard" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,94 @@
+{{- /*
+Values as Kubernetes and the training program need them, whatever Helm made of them: --set delivers 0.01 as a text
+and 20261121 as a number, and after --reuse-values every number is a float that would print as 2.0261121e+07.
+*/}}
+
+{{- define "mnist-towers.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) -}}
+{{- int64 . -}}
+{{- else -}}
+{{- toString . -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* A duration (1h30m, 45s, or seconds) in seconds. */}}
+{{- define "mnist-towers.seconds" -}}
+{{- $text := include "mnist-towers.text" . -}}
+{{- $hours := regexFind "[0-9]+h" $text | trimSuffix "h" | default "0" | int64 -}}
+{{- $minutes := regexFind "[0-9]+m" $text | trimSuffix "m" | default "0" | int64 -}}
+{{- $seconds := regexFind "[0-9]+s?$" $text | trimSuffix "s" | default "0" | int64 -}}
+{{- add (mul $hours 3600) (mul $minutes 60) $seconds -}}
+{{- end -}}
+
+{{- /* A number as JSON, bounds checked again because a text escapes the schema's: (dict "key" … "value" … "minimum" …). */}}
+{{- define "mnist-towers.number" -}}
+{{- $text := toString .value -}}
+{{- if not (regexMatch "^[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]+)?$" $text) -}}
+{{- fail (printf "%s: %q is not a number" .key $text) -}}
+{{- end -}}
+{{- $number := float64 .value -}}
+{{- if and (eq $number 0.0) (regexMatch "[1-9]" (regexFind "^[^eE]*" $text)) -}}
+{{- fail (printf "%s: %s is too large or too small for a number" .key $text) -}}
+{{- end -}}
+{{- if and (hasKey . "minimum") (lt $number (float64 .minimum)) -}}
+{{- fail (printf "%s: %s is less than the minimum %v" .key $text .minimum) -}}
+{{- end -}}
+{{- if and (hasKey . "exclusiveMinimum") (le $number (float64 .exclusiveMinimum)) -}}
+{{- fail (printf "%s: %s must be greater than %v" .key $text .exclusiveMinimum) -}}
+{{- end -}}
+{{- if and (hasKey . "maximum") (gt $number (float64 .maximum)) -}}
+{{- fail (printf "%s: %s is greater than the maximum %v" .key $text .maximum) -}}
+{{- end -}}
+{{- if and (hasKey . "exclusiveMaximum") (ge $number (float64 .exclusiveMaximum)) -}}
+{{- fail (printf "%s: %s must be less than %v" .key $text .exclusiveMaximum) -}}
+{{- end -}}
+{{- toJson $number -}}
+{{- end -}}
+
+{{- /* Mappings merged key by key, later ones win; nothing when all are empty: (list chart-wide role). */}}
+{{- define "mnist-towers.merged" -}}
+{{- $merged := dict -}}
+{{- range $layer := . -}}
+{{- range $key, $value := $layer -}}
+{{- $_ := set $merged $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- with $merged -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "mnist-towers.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository (include "mnist-towers.text" .tag) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" …). */}}
+{{- define "mnist-towers.resources" -}}
+{{- $cpu := include "mnist-towers.text" .settings.cpu -}}
+{{- $memory := include "mnist-towers.text" .settings.memory -}}
+requests:
+  cpu: {{ $cpu | quote }}
+  memory: {{ $memory | quote }}
+limits:
+  cpu: {{ include "mnist-towers.text" .settings.cpuLimit | default $cpu | quote }}
+  memory: {{ include "mnist-towers.text" .settings.memoryLimit | default $memory | quote }}
+  {{- if .settings.gpus }}
+  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
+  {{- end }}
+{{- end -}}
+
+{{- /* Where the program finds a volume: (dict "volume" .Values.volumes.checkpoints). */}}
+{{- define "mnist-towers.volumeDir" -}}
+{{- .volume.uri | default .volume.mountPath | trimSuffix "/" -}}
+{{- end -}}
+
+{{- /* Where TensorBoard's summaries are written and read. */}}
+{{- define "mnist-towers.logDir" -}}
+{{- include "mnist-towers.volumeDir" (dict "volume" .Values.volumes.checkpoints) -}}/logs
+{{- end -}}
