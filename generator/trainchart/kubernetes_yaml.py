@@ -121,7 +121,7 @@ def _require_shallow(text: str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > _DEPTH_LIMIT:
-            raise yaml.MarkedYAMLError(problem="it is nested too deep", problem_mark=event.start_mark)
+            raise yaml.YAMLError("it is nested too deep")
 
 
 def parse_documents(text: str) -> tuple[Any, ...]:
