@@ -72,9 +72,11 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
         put_owners(repository, upload.archive.name, owners)
         publication = find_publication(repository, upload)
         if publication is None:
+            files = parse_archive(upload.archive.data).files
+            # An archive of somebody else's too: an entry that helm cannot read spoils a whole index.
+            rendering = require_rendering(files, options.engine)
             if options.images is not None:
-                files = parse_archive(upload.archive.data).files
-                require_images(files, require_rendering(files, options.engine), options.images)
+                require_images(files, rendering, options.images)
             publication = add_upload(repository, upload)
     return PublishedChart(upload.archive.name, upload.archive.version, upload.archive.identity, publication)
 
