@@ -13,7 +13,6 @@ from trainchart.cli.package import SignOption
 
 if TYPE_CHECKING:
     from trainchart.actions.repository_access import Address, ImageAccess
-    from trainchart.publish.repository import Publication
 
 ToOption = Annotated[
     str,
@@ -102,7 +101,7 @@ def publish(
         )
         return
     print(publication.reference)
-    print(f"  {describe_publication(publication)}")
+    print(f"  {describe_publication(publication.is_new)}")
     print(f"  identity  sha256:{done.identity}")
     print(f"  digest    {publication.digest}")
     print(f"  signature {'there' if publication.is_signed else 'none'}")
@@ -125,9 +124,9 @@ def warn_of_refusal(refused: str) -> None:
         print_note(f"warning: the chart is published without its provenance: {refused}")
 
 
-def describe_publication(publication: Publication) -> str:
+def describe_publication(is_new: bool) -> str:
     """Return whether a version is new, in words."""
-    return "published" if publication.is_new else "was published before, with the same content"
+    return "published" if is_new else "was published before, with the same content"
 
 
 def describe_image_check(is_skipped: bool, is_needed: bool) -> str:

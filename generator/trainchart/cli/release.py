@@ -142,6 +142,6 @@ def _print(released: Released, format_: Format, image_check: str) -> None:
         print(f"{released.name} {released.version} would be published\n\n{released.entry}", end="")
     else:
         print(publication.reference)
-        print(f"  {describe_publication(publication)}")
+        print(f"  {describe_publication(publication.is_new)}")
         print(f"  identity  sha256:{released.archive.identity}\n  digest    {publication.digest}")
         print(f"  images    {image_check}\n\n{released.entry}", end="")
