@@ -10,6 +10,7 @@ from typing import Any
 from trainchart.archive.attestation import Attestation, Subject, build_attestations
 from trainchart.archive.chart_file import CREATED_ANNOTATION, IDENTITY_ANNOTATION
 from trainchart.errors import PublishError
+from trainchart.json_text import parse_json
 from trainchart.publish.repository import OWNERS_FILE, Upload, sha256_digest
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -98,7 +99,7 @@ def describe_upload(upload: Upload, artifact: Artifact) -> tuple[Attestation, ..
 def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
     """Return what the manifest of a chart says. Raises PublishError where it is of something else."""
     try:
-        manifest = json.loads(text)
+        manifest = parse_json(text)
         config = manifest.get("config") or {}
         found = config.get("mediaType") or manifest.get("mediaType")
         if found != CONFIG_TYPE:
@@ -117,7 +118,7 @@ def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
         )
     except KeyError as error:
         raise PublishError(f"{reference} is no Helm chart: its manifest lacks {error}", hint=_NO_CHART_HINT) from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise PublishError(
             f"{reference} is no Helm chart: what is there is no manifest: {text[:_SHOWN]!r}", hint=_NO_CHART_HINT
         ) from error

@@ -7,12 +7,12 @@ image.py.
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote, urlencode, urljoin
 
 from trainchart.errors import PublishError, RepositoryNotFound
+from trainchart.json_text import parse_json
 from trainchart.publish.http import Answer, HttpClient, refusal
 from trainchart.publish.repository import sha256_digest
 
@@ -164,7 +164,7 @@ class Registry:
         if not answer.is_done:
             raise refusal(answer, f"log in at {realm}", realm)
         try:
-            told = json.loads(answer.body)
+            told = parse_json(answer.body)
             return f"Bearer {told.get('token') or told['access_token']}"
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PublishError(f"cannot {what}: {realm} gives no token") from error
