@@ -58,6 +58,10 @@ class _Loader(_FastLoader):  # type: ignore[misc]
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
+    def __init__(self, text: str) -> None:
+        _require_shallow(text)
+        super().__init__(text)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         found = super().construct_mapping(node, deep=deep)
         return found if all(type(key) is str for key in found) else {_key_text(k, node): v for k, v in found.items()}
@@ -98,6 +102,26 @@ _BOOLEANS = {word: word[0] in "yYtT" or word.lower() == "on" for word in _WORDS.
 # As a value, << is a text like any other; only as a key it merges.
 _Loader.add_constructor("tag:yaml.org,2002:merge", lambda loader, node: loader.construct_scalar(node))
 _Loader.add_constructor("tag:yaml.org,2002:bool", lambda loader, node: _BOOLEANS[node.value])
+
+
+_DEPTH_LIMIT = 1000
+"""Collections within each other; libyaml counts none, and goes down until the process has no stack left."""
+_INDENTED = re.compile(rf"^[ \t?:-]{{{_DEPTH_LIMIT}}}", re.MULTILINE)
+"""What a line without brackets needs in order to be that deep: its indentation, or collections that begin on it."""
+
+
+def _require_shallow(text: str) -> None:
+    """Refuse collections within collections without end. Raises yaml.YAMLError."""
+    if text.count("[") + text.count("{") < _DEPTH_LIMIT and not _INDENTED.search(text):
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_FastLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEPTH_LIMIT:
+            raise yaml.YAMLError("it is nested too deep")
 
 
 def parse_documents(text: str) -> tuple[Any, ...]:

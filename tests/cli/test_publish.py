@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from chart_servers import serve_registry
+from trainchart.archive.identity import build_tar
 from trainchart.archive.pack import open_archive
 from trainchart.archive.provenance import build_statement
 
@@ -103,4 +105,15 @@ def test_a_folder_that_cannot_be_made(plain_chart: Path, tmp_path: Path) -> None
 def test_a_chart_that_does_not_render_is_not_published(plain_chart: Path, tmp_path: Path) -> None:
     (plain_chart / "templates" / "x.yaml").write_text("{{ if }}")
     assert run("publish", plain_chart, "--to", tmp_path / "repository").returncode == 5
+    assert not (tmp_path / "repository").exists()
+
+
+def test_nor_is_an_archive_that_helm_cannot_read(tmp_path: Path) -> None:
+    """Its entry would keep helm from reading the index, and with it every other chart of the repository."""
+    text = b"apiVersion: v2\nname: plain\nversion: 1.2.3\nannotations: [a]\n"
+    archive = tmp_path / "plain-1.2.3.tgz"
+    archive.write_bytes(gzip.compress(build_tar("plain", {"Chart.yaml": text})))
+    refused = run("publish", archive, "--to", tmp_path / "repository", SKIP)
+    assert refused.returncode == 5
+    assert "does not render: cannot load Chart.yaml" in refused.stderr
     assert not (tmp_path / "repository").exists()

@@ -103,7 +103,7 @@ def test_what_is_published_can_be_listed_verified_and_deprecated(project: Path) 
     verified = run(project, "verify", "repository/digits-0.1.0.tgz", "--format", "json")
     assert verified.returncode == 0, verified.stderr
     assert json.loads(verified.stdout)["isSigned"] is False
-    deprecate = ("deprecate", "digits", "--to", "repository", "--reason", "use 'mnist': it is better")
+    deprecate = ("deprecate", "digits", "--to", "repository", "--reason", "use 'mnist':\n it is better\n")
     assert "deprecated" in run(project, *deprecate, "--dry-run").stdout.lower()
     done = run(project, *deprecate)
     assert done.returncode == 0, done.stderr
@@ -133,6 +133,10 @@ def test_bump_raises_and_pre_releases_come_before(project: Path) -> None:
     before = release(project, "--pre-release", "dev.12+g1a2b3c")
     assert (before["version"], before["lastVersion"]) == ("0.1.1-dev.12+g1a2b3c", "0.1.0")
     assert release(project, "--pre-release", "dev.12+g1a2b3c")["isNew"] is False
+    again = run(
+        project, "release", "digits", "--to", "repository", "--pre-release", "dev.12+g1a2b3c", "--skip-image-check"
+    )
+    assert again.stdout.splitlines()[1] == "  was published before, with the same content"
     assert release(project, "--bump", "minor")["version"] == "0.2.0"
     edit(project, "version: 0.1.0", "version: 3.0.0")
     edit(project, "description: ", "description: Right ")
@@ -141,6 +145,24 @@ def test_bump_raises_and_pre_releases_come_before(project: Path) -> None:
     bad = run(project, "release", "digits", "--to", "repository", "--skip-image-check", "--pre-release", "a b")
     assert bad.returncode == 4
     assert "'a b' cannot stand behind the dash of a version" in bad.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("release", "digits", "--to", "repository", "--pre-release", ""),
+        ("release", "digits", "--to", "repository", "--sign", " "),
+        ("publish", "charts/digits", "--to", "repository", "--sign", ""),
+        ("deprecate", "digits", "--to", "repository", "--reason", ""),
+    ],
+    ids=lambda arguments: f"{arguments[0]} {arguments[-2]}",
+)
+def test_an_option_without_a_value_is_a_variable_that_is_not_set(project: Path, arguments: tuple[str, ...]) -> None:
+    """Else a branch would publish a release, and a release would have no signature, for ever."""
+    refused = run(project, *arguments)
+    assert refused.returncode == 2
+    assert f"Invalid value for {arguments[-2]}: it is empty" in refused.stderr
+    assert not (project / "repository").exists()
 
 
 def test_a_chart_that_is_not_what_it_says(project: Path) -> None:

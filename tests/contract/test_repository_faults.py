@@ -297,3 +297,70 @@ def test_a_password_stays_with_its_server(tmp_path: Path) -> None:
     assert elsewhere.seen
     assert all("Authorization" not in seen.headers for seen in elsewhere.seen)
     assert all("Authorization" in seen.headers for seen in proxy.seen)
+
+
+@pytest.mark.parametrize("way", ["blob", "next page", "upload"])
+def test_a_registry_that_sends_us_elsewhere_gives_no_password_away(tmp_path: Path, way: str) -> None:
+    """Who serves its blobs may ask for a login too, at an address of its own: https://nvd.nist.gov/vuln/detail/CVE-2020-15157."""
+    with (
+        serve_registry(tmp_path / "data", with_password=True) as host,
+        proxied(host) as elsewhere,
+        proxied(host) as proxy,
+    ):
+        login = {"TRAINCHART_USERNAME": USER, "TRAINCHART_PASSWORD": PASSWORD}
+        with Through("registry", proxy).opened(**login) as repository:
+            publish_upload(repository, upload("1.0.0"))
+        there = f"http://{elsewhere.host}/there"
+
+        def lead_away(seen: Seen) -> Fault:
+            if way == "blob" and "/blobs/" in seen.path:
+                return Reply(307, {"Location": there})
+            if way == "next page" and "/tags/" in seen.path:
+                return Reply(200, {"Link": f'<{there}>; rel="next"'}, b'{"tags": []}')
+            return Reply(202, {"Location": there}) if way == "upload" and seen.method == "POST" else None
+
+        proxy.restart(lead_away)
+        elsewhere.decide = lambda seen: Reply(401, {"WWW-Authenticate": f'Bearer realm="{there}/token"'})
+        ask: dict[str, Callable[[Repository], object]] = {
+            "blob": lambda repository: repository.fetch("demo", "1.0.0"),
+            "next page": lambda repository: repository.find_versions("demo"),
+            "upload": lambda repository: publish_upload(repository, upload("2.0.0")),
+        }
+        with Through("registry", proxy).opened(**login) as repository, pytest.raises(RepositoryUnauthorized):
+            ask[way](repository)
+    assert elsewhere.seen
+    assert all("Authorization" not in seen.headers and "/token" not in seen.path for seen in elsewhere.seen)
+
+
+def test_a_web_folder_that_sends_us_elsewhere_gives_no_password_away(tmp_path: Path) -> None:
+    with serve_web_folder(tmp_path / "data") as host, proxied(host) as elsewhere, proxied(host) as proxy:
+        there = f"http://{elsewhere.host}"
+        proxy.restart(lambda seen: Reply(302, {"Location": f"{there}{seen.path}"}))
+        login = {"TRAINCHART_USERNAME": USER, "TRAINCHART_PASSWORD": PASSWORD}
+        with Through("web folder", proxy).opened(**login) as repository:
+            assert repository.find_versions("demo") == ()
+            with pytest.raises(PublishError, match="answers 302") as caught:
+                publish_upload(repository, upload("1.0.0"))
+    assert there in caught.value.hint
+    assert elsewhere.seen
+    assert all("Authorization" not in seen.headers for seen in elsewhere.seen)
+    assert all("Authorization" in seen.headers for seen in proxy.seen)
+
+
+def test_a_registry_whose_list_never_ends(through: Through) -> None:
+    if through.kind != "registry":
+        return
+    again = Reply(200, {"Link": '</v2/team/charts/demo/tags/list?last=1.0.0>; rel="next"'}, b'{"tags": ["1.0.0"]}')
+    through.proxy.restart(lambda seen: again if "/tags/" in seen.path else None)
+    with through.opened() as repository, pytest.raises(PublishError, match="round in circles"):
+        repository.find_versions("demo")
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>log in</html>", b"[]", b"null", b'{"config": 5}', b"[" * 100_000])
+def test_what_is_no_manifest(through: Through, body: bytes) -> None:
+    if through.kind != "registry":
+        return
+    through.proxy.restart(lambda seen: Reply(200, body=body) if "/manifests/" in seen.path else None)
+    with through.opened() as repository, pytest.raises(PublishError, match="is no manifest") as caught:
+        repository.fetch("demo", "1.0.0")
+    assert "login page" in caught.value.hint

@@ -62,3 +62,16 @@ def test_duplicate_keys_are_found_at_every_depth_once() -> None:
 def test_the_merge_sign_is_a_text_where_it_is_a_value() -> None:
     assert parse_documents("a: <<\nb: {<<: {c: 1}}\n") == ({"a": "<<", "b": {"c": 1}},)
     assert parse_mapping(dump_mapping({"a": "<<"})) == {"a": "<<"}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "a:\n" + "- " * 100_000 + "b", "{a: " * 100_000, "? " * 100_000])
+def test_what_is_nested_without_end_is_refused(text: str) -> None:
+    """libyaml would go down until the process dies of it."""
+    with pytest.raises(YamlError, match="nested too deep"):
+        parse_mapping(text)
+    assert find_duplicate_keys(text) == ()
+
+
+def test_many_collections_beside_each_other() -> None:
+    assert len(parse_mapping("a: [" + "[{b: [c]}], " * 2_000 + "]")["a"]) == 2_000
+    assert parse_mapping(f"a:\n{' ' * 2_000}b: c") == {"a": {"b": "c"}}

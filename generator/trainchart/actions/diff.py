@@ -12,11 +12,12 @@ from trainchart.actions.generate import load_model, locate_specs, render_model
 from trainchart.actions.release_control import read_installed
 from trainchart.actions.rendered_version import render_version, values_sets
 from trainchart.actions.repository_access import Address, open_repository
+from trainchart.archive.chart_file import parse_chart_file
 from trainchart.archive.read import parse_archive
 from trainchart.chart_version import is_chart_version
 from trainchart.compare.chart import ChartChanges, compare_versions
 from trainchart.compare.version import last_version, next_version
-from trainchart.errors import NotFound, RepositoryNotFound, ToolError
+from trainchart.errors import NotFound, PublishError, RepositoryNotFound, ToolError
 from trainchart.host.helm import find_engine
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.publish.repository import Repository
@@ -77,13 +78,23 @@ def fetch_last(repository: Repository, name: str) -> tuple[str, Mapping[str, byt
 
 
 def fetch_files(repository: Repository, name: str, version: str) -> Mapping[str, bytes]:
-    """Return the files of a published version. Raises RepositoryNotFound where it is not there."""
+    """Return the files of a published version. Raises RepositoryNotFound where it is not there.
+
+    Raises another PublishError where what is there calls itself otherwise.
+    """
     fetched = repository.fetch(name, version)
     if fetched is None:
         raise RepositoryNotFound(
             f"{repository.url} has no {name} {version}", hint=f"see: trainchart versions {name} --from {repository.url}"
         )
-    return parse_archive(fetched.data).files
+    files = parse_archive(fetched.data).files
+    chart = parse_chart_file(files)
+    if (chart.name, chart.version) != (name, version):
+        raise PublishError(
+            f"{repository.reference(name, version)} holds {chart.name} {chart.version}",
+            hint=f"put right what the repository lists as {name} {version}",
+        )
+    return files
 
 
 def nothing_published(repository: Repository, name: str) -> RepositoryNotFound:

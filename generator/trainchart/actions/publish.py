@@ -12,7 +12,7 @@ from trainchart.actions.owners import put_owners, read_owners
 from trainchart.actions.package import build_archive, sign_archive
 from trainchart.actions.rendered_version import require_rendering
 from trainchart.actions.repository_access import Address, ImageAccess, open_repository
-from trainchart.archive.provenance import stated_digest
+from trainchart.archive.provenance import read_clear_text, stated_digest
 from trainchart.archive.read import parse_archive
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes
@@ -72,9 +72,11 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
         put_owners(repository, upload.archive.name, owners)
         publication = find_publication(repository, upload)
         if publication is None:
+            files = parse_archive(upload.archive.data).files
+            # An archive of somebody else's too: an entry that helm cannot read spoils a whole index.
+            rendering = require_rendering(files, options.engine)
             if options.images is not None:
-                files = parse_archive(upload.archive.data).files
-                require_images(files, require_rendering(files, options.engine), options.images)
+                require_images(files, rendering, options.images)
             publication = add_upload(repository, upload)
     return PublishedChart(upload.archive.name, upload.archive.version, upload.archive.identity, publication)
 
@@ -98,7 +100,7 @@ def _read_upload(archive: Path, *, is_signed_anew: bool) -> Upload:
 def _with_signature(upload: Upload, signature: Path) -> Upload:
     """Return the upload with its .prov file. Raises ToolError where that is about another archive."""
     provenance, name = read_bytes(signature), upload.archive.filename
-    stated, digest = stated_digest(provenance, name), sha256_digest(upload.archive.data)
+    stated, digest = stated_digest(read_clear_text(provenance), name), sha256_digest(upload.archive.data)
     if stated != digest:
         raise ToolError(
             f"{signature} is about {stated or f'no {name}'}, and the archive is {digest}",

@@ -118,6 +118,7 @@ def deprecate_chart(name: str, reason: str, to: Address, options: ReleaseOptions
     Its images are not asked for: they may be gone, which can be the very reason.
     Raises RepositoryNotFound where nothing is published; does nothing where the last version says so already.
     """
+    reason = " ".join(reason.split())  # an item of a list in the changelog
     with open_repository(to, options.environment) as repository:
         last = fetch_last(repository, name)
         if last is None:

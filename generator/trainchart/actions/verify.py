@@ -31,7 +31,7 @@ from trainchart.archive.provenance import stated_digest
 from trainchart.archive.read import parse_archive
 from trainchart.errors import ChecksFailed, Problem, ToolError
 from trainchart.host.files import read_bytes
-from trainchart.host.gpg import find_bad_signature
+from trainchart.host.gpg import check_signed_text
 from trainchart.kubernetes_yaml import dump_mapping
 
 
@@ -167,14 +167,16 @@ def _as_released(expected: dict[str, bytes], chart: ChartFile, files: Mapping[st
 def _signature_problems(given: _Given, found: ChartFile, keyring: Path | None) -> Iterator[Problem]:
     if given.archive is None or given.signature is None:
         return
-    where = f"{found.name}-{found.version}.tgz.prov"
-    reason = find_bad_signature(given.signature, keyring)
-    if reason:
-        yield Problem(f"the signature does not hold: {reason}", where=where)
-    digest = f"sha256:{hashlib.sha256(given.archive).hexdigest()}"
-    stated = stated_digest(given.signature, f"{found.name}-{found.version}.tgz")
+    name = f"{found.name}-{found.version}.tgz"
+    signed = check_signed_text(given.signature, keyring)
+    if signed.problem:
+        yield Problem(f"the signature does not hold: {signed.problem}", where=f"{name}.prov")
+        return
+    # Of the text that gpg has verified: what else the file holds was signed by nobody.
+    stated, digest = stated_digest(signed.text, name), f"sha256:{hashlib.sha256(given.archive).hexdigest()}"
     if stated != digest:
-        yield Problem(f"it is about {stated or 'no archive of this name'}, and the archive is {digest}", where=where)
+        said = stated or "no archive of this name"
+        yield Problem(f"it is about {said}, and the archive is {digest}", where=f"{name}.prov")
 
 
 def _provenance_problems(published: RegistryChart, found: ChartFile) -> Iterator[Problem]:

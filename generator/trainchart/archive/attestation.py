@@ -21,6 +21,7 @@ from trainchart.archive.chart_file import (
     SPEC_ANNOTATION,
     TEMPLATES_ANNOTATION,
 )
+from trainchart.json_text import parse_json
 
 STATEMENT_TYPE = "application/vnd.in-toto+json"
 MATERIALS_TYPE = "application/vnd.cyclonedx+json"
@@ -82,7 +83,7 @@ def origin_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
 def parse_statement(content: bytes) -> Origin | None:
     """Return what a statement says; None where it is not of our kind. Raises ValueError where it is damaged."""
     try:
-        statement = json.loads(content)
+        statement = parse_json(content)
         definition = (statement.get("predicate") or {}).get("buildDefinition") or {}
         if definition.get("buildType") != BUILD_TYPE:
             return None

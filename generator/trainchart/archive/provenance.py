@@ -27,12 +27,15 @@ def build_statement(archive: ChartArchive) -> str:
     return dump_mapping(parse_mapping(chart)) + _SEPARATOR + dump_mapping({"files": {archive.filename: digest}})
 
 
-def stated_digest(provenance: bytes, filename: str) -> str:
-    """Return the digest that a .prov file states of an archive, empty where it states none; who signed is not asked."""
+def read_clear_text(provenance: bytes) -> str:
+    """Return the text of a .prov file, empty where it has none. Who signed is not asked, nor what gpg would verify."""
     found = _CLEAR_TEXT.search(provenance.decode("utf-8", errors="replace"))
-    if found is None:
-        return ""
-    _, _, sums = re.sub(r"(?m)^- ", "", found["text"]).rpartition("\n...\n")
+    return re.sub(r"(?m)^- ", "", found["text"]) if found is not None else ""
+
+
+def stated_digest(statement: str, filename: str) -> str:
+    """Return the digest that a signed text states of an archive, empty where it states none."""
+    _, _, sums = statement.rpartition(_SEPARATOR)
     try:
         files = parse_mapping(sums).get("files")
     except YamlError:

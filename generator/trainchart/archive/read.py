@@ -42,13 +42,15 @@ def parse_archive(data: bytes) -> UnpackedChart:
                 folders.add(folder)
                 if entry.isdir():
                     continue
-                content = archive.extractfile(entry) if entry.isreg() else None
+                # A sparse file would unfold to whatever size it states.
+                is_plain = entry.isreg() and not entry.issparse()
+                content = archive.extractfile(entry) if is_plain else None
                 if content is None:
                     raise ToolError(f"the archive holds {entry.name!r}, which is not a plain file")
                 if not path or path in files:
                     raise ToolError(f"the archive holds {entry.name!r} twice, or outside a chart folder")
                 files[path] = content.read()
-    except (tarfile.TarError, EOFError, ValueError) as error:
+    except (tarfile.TarError, EOFError, ValueError, RecursionError) as error:
         raise ToolError(f"the archive is damaged: {error}") from error
     if len(folders) != 1:
         found = ", ".join(sorted(folders)) or "none"

@@ -35,6 +35,14 @@ FormatOption = Annotated[
 ]
 
 
+def refuse_empty(context: typer.Context, option: typer.CallbackParam, value: str) -> str:
+    """Refuse an option that is given but says nothing, as with a shell variable that is not set: nobody means that."""
+    source = context.get_parameter_source(option.name or "")
+    if not value.strip() and source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter("it is empty; is a variable not set?", ctx=context, param_hint=option.opts[0])
+    return value
+
+
 def print_json(value: Any) -> None:
     """Print `value` to stdout as JSON, keys in the order given."""
     print(json.dumps(value, indent=2, ensure_ascii=False))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.output import Format, FormatOption, print_json, refuse_empty
 
 SignOption = Annotated[
     str,
@@ -16,6 +16,7 @@ SignOption = Annotated[
         "--sign",
         help="Sign with this key of gpg, into the .prov file that helm verify takes. Needs gpg.",
         metavar="KEY",
+        callback=refuse_empty,  # a version that is published without its signature never gets one
     ),
 ]
 

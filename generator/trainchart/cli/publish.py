@@ -101,7 +101,7 @@ def publish(
         )
         return
     print(publication.reference)
-    print(f"  {'published' if publication.is_new else 'was published before, with the same content'}")
+    print(f"  {describe_publication(publication.is_new)}")
     print(f"  identity  sha256:{done.identity}")
     print(f"  digest    {publication.digest}")
     print(f"  signature {'there' if publication.is_signed else 'none'}")
@@ -122,6 +122,11 @@ def warn_of_refusal(refused: str) -> None:
     """Say where a registry has taken the chart, but not what says where it comes from."""
     if refused:
         print_note(f"warning: the chart is published without its provenance: {refused}")
+
+
+def describe_publication(is_new: bool) -> str:
+    """Return whether a version is new, in words."""
+    return "published" if is_new else "was published before, with the same content"
 
 
 def describe_image_check(is_skipped: bool, is_needed: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_note, refuse_empty
 from trainchart.cli.package import SignOption
 from trainchart.cli.publish import (
     InsecureRegistryOption,
@@ -18,6 +18,7 @@ from trainchart.cli.publish import (
     ToOption,
     choose_image_access,
     describe_image_check,
+    describe_publication,
     warn_of_refusal,
 )
 
@@ -47,7 +48,12 @@ def release(
         typer.Option("--bump", help="Raise the version by at least this, if anything has changed."),
     ] = None,
     pre_release: Annotated[
-        str, typer.Option("--pre-release", help="Publish a version before the next one, such as dev.12+g1a2b3c.")
+        str,
+        typer.Option(
+            "--pre-release",
+            help="Publish a version before the next one, such as dev.12+g1a2b3c.",
+            callback=refuse_empty,
+        ),
     ] = "",
     dry_run: DryRunOption = False,
     plain_http: PlainHttpOption = False,
@@ -89,7 +95,10 @@ def release(
 def deprecate(
     model: Annotated[str, typer.Argument(help="Name of a model, which is its chart's name.", show_default=False)],
     to: ToOption,
-    reason: Annotated[str, typer.Option("--reason", help="Why, and what to use instead.", show_default=False)],
+    reason: Annotated[
+        str,
+        typer.Option("--reason", help="Why, and what to use instead.", show_default=False, callback=refuse_empty),
+    ],
     dry_run: DryRunOption = False,
     plain_http: PlainHttpOption = False,
     sign: SignOption = "",
@@ -132,8 +141,7 @@ def _print(released: Released, format_: Format, image_check: str) -> None:
     elif publication is None:
         print(f"{released.name} {released.version} would be published\n\n{released.entry}", end="")
     else:
-        print(
-            f"{publication.reference}\n  identity  sha256:{released.archive.identity}\n  digest    {publication.digest}"
-            f"\n  images    {image_check}"
-        )
-        print(f"\n{released.entry}", end="")
+        print(publication.reference)
+        print(f"  {describe_publication(publication.is_new)}")
+        print(f"  identity  sha256:{released.archive.identity}\n  digest    {publication.digest}")
+        print(f"  images    {image_check}\n\n{released.entry}", end="")

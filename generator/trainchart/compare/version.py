@@ -32,7 +32,7 @@ def next_version(last: str, bump: Bump, *, at_least: Bump = Bump.none, pre_relea
 
 def with_pre_release(core: str, pre_release: str) -> str:
     """Return a version before `core`; `core` itself where `pre_release` is empty. Raises PlanError."""
-    version = f"{core}-{pre_release}" if pre_release else core
+    version = f"{core.partition('+')[0]}-{pre_release}" if pre_release else core
     if not is_chart_version(version):
         raise PlanError(
             f"{pre_release!r} cannot stand behind the dash of a version",

@@ -21,7 +21,8 @@ class CommitInfo:
 def read_commit(folder: Path) -> CommitInfo | None:
     """Return the last commit that touched `folder`; None where git is missing or knows no commit of it."""
     # The last commit of the folder, not of the repository: an unrelated commit must not change the archive.
-    shown = _git(folder, "log", "-1", "--format=%H %ct", "--", ".")
+    # A user's log.showSignature would put what gpg says before it.
+    shown = _git(folder, "log", "-1", "--no-show-signature", "--format=%H %ct", "--", ".")
     if not shown:
         return None
     commit, _, epoch = shown.partition(" ")
@@ -39,7 +40,8 @@ def _git(folder: Path, *arguments: str) -> str:
             ["git", "-C", str(folder), *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",  # names of files are what the user likes
             timeout=_TIMEOUT_SECONDS,
             check=False,
         )

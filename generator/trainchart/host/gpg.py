@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.errors import ToolError
@@ -11,6 +12,22 @@ from trainchart.errors import ToolError
 _TIMEOUT_SECONDS = 120.0
 _WORDS_KEPT = 600
 _HASH = "SHA512"
+_STATUS = "[GNUPG:]"
+"""Begins the lines that gpg writes for programs: https://github.com/gpg/gnupg/blob/master/doc/DETAILS."""
+_REASONS = {
+    "EXPSIG": "it has expired",
+    "EXPKEYSIG": "the key that made it has expired",
+    "REVKEYSIG": "the key that made it was revoked",
+}
+
+
+@dataclass(frozen=True)
+class SignedText:
+    """What gpg has looked at, which need not be all that its file holds, and why its signature does not hold."""
+
+    text: str
+    problem: str
+    """Empty where the signature holds."""
 
 
 def clear_sign(text: str, key: str, *, passphrase: str | None = None) -> bytes:
@@ -32,21 +49,29 @@ def clear_sign(text: str, key: str, *, passphrase: str | None = None) -> bytes:
     return done.stdout
 
 
-def find_bad_signature(signed: bytes, keyring: Path | None) -> str:
-    """Return why the signature of a signed text does not hold; empty where it does.
+def check_signed_text(signed: bytes, keyring: Path | None) -> SignedText:
+    """Return the text that a file of clear-signed text holds, and whether its signature does.
 
-    `keyring` is a file of public keys, as `gpg --export` writes it; without one, the user's keys count.
-    Raises ToolError where gpg is missing.
+    `keyring` is a file of public keys, as `gpg --export` writes it; without one, the user's keys count. As for helm, a
+    key that has expired since, or was revoked, signs nothing. Raises ToolError where gpg is missing.
     """
     with tempfile.TemporaryDirectory(prefix="trainchart-") as folder:
         path = Path(folder, "signed")
         path.write_bytes(signed)
-        if keyring is not None:
-            argv = ["gpgv", "--keyring", str(keyring.absolute()), str(path)]
-        else:
-            argv = ["gpg", "--batch", "--verify", str(path)]
-        done = _run(argv, "")
-    return "" if done.returncode == 0 else _words(done)
+        program = ["gpgv", "--keyring", str(keyring.absolute())] if keyring is not None else ["gpg", "--batch"]
+        verify = [] if keyring is not None else ["--verify"]
+        done = _run([*program, "--status-fd", "2", "--output", "-", *verify, str(path)], "")
+    return SignedText(done.stdout.decode(errors="replace"), _find_problem(done))
+
+
+def _find_problem(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Return why a signature does not hold; gpg and gpgv end with 0 also where the key does not count any more."""
+    lines = done.stderr.decode(errors="replace").splitlines()
+    said = {line.split()[1] for line in lines if line.startswith(f"{_STATUS} ")}
+    found = [reason for word, reason in _REASONS.items() if word in said]
+    if found or (done.returncode == 0 and "GOODSIG" in said):
+        return ", ".join(found)
+    return _words(done) or "gpg finds none"
 
 
 def _run(argv: list[str], stdin: str) -> subprocess.CompletedProcess[bytes]:
@@ -57,4 +82,5 @@ def _run(argv: list[str], stdin: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def _words(done: subprocess.CompletedProcess[bytes]) -> str:
-    return " ".join(done.stderr.decode(errors="replace").split())[-_WORDS_KEPT:]
+    lines = done.stderr.decode(errors="replace").splitlines()
+    return " ".join(" ".join(line for line in lines if not line.startswith(_STATUS)).split())[-_WORDS_KEPT:]

@@ -6,12 +6,12 @@ replaced; the caller looks afterwards in any case.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 from trainchart.errors import PublishError
+from trainchart.json_text import parse_json
 from trainchart.publish.http import Answer, HttpClient, refusal
 from trainchart.publish.index import read_entry
 from trainchart.publish.location import Location
@@ -83,7 +83,7 @@ class ChartMuseumRepository:
             return False
         if answer.status == 404:
             try:
-                if "error" in json.loads(answer.body):
+                if "error" in parse_json(answer.body):
                     return True
             except (ValueError, TypeError):
                 pass
@@ -91,7 +91,7 @@ class ChartMuseumRepository:
 
     def _parse(self, answer: Answer, what: str) -> Any:
         try:
-            return json.loads(answer.body)
+            return parse_json(answer.body)
         except ValueError as error:
             raise self._nonsense(what) from error
 

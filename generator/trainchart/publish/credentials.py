@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from trainchart.errors import PublishError
+from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 
 _DOCKER_HUB = ("docker.io", "registry-1.docker.io", "index.docker.io")
@@ -55,7 +55,7 @@ def find_registry_login(text: str, host: str) -> Credentials | None:
 def parse_helper_answer(text: str) -> Credentials | None:
     """Return what a credential helper printed; None where it has nothing."""
     try:
-        answer = json.loads(text)
+        answer = parse_json(text)
         return Credentials(str(answer["Username"]), str(answer["Secret"])) if answer.get("Secret") else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -80,7 +80,7 @@ def _keys(host: str) -> tuple[str, ...]:
 
 def _parse(text: str) -> Mapping[str, Any]:
     try:
-        config = json.loads(text)
+        config = parse_json(text)
     except ValueError as error:
         raise PublishError(f"the registry login file is not JSON: {error}", hint="log in again") from error
     return config if isinstance(config, Mapping) else {}

@@ -48,6 +48,8 @@ class Answer:
     headers: Mapping[str, str]
     """By lower-case name."""
     body: bytes = field(repr=False)
+    is_own: bool = True
+    """It comes from the server that was meant, and not from one that this has sent us to."""
 
     @property
     def is_done(self) -> bool:
@@ -122,10 +124,17 @@ class HttpClient:
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
             # UnicodeError: a name that no host can have.
             raise self._unreachable(what, _shorten(str(error)) or type(error).__name__) from error
-        return Answer(response.status_code, {key.lower(): value for key, value in response.headers.items()}, content)
+        told = {key.lower(): value for key, value in response.headers.items()}
+        return Answer(response.status_code, told, content, self.is_own(str(response.url)))
+
+    def is_own(self, url: str) -> bool:
+        """Tell whether an address is one of the server that this client is for. Raises nothing: what is none is not."""
+        with suppress(httpx2.InvalidURL, UnicodeError):
+            return _origin(url) == self._origin
+        return False
 
     def _basic_auth(self, url: str) -> httpx2.Auth | None:
-        if self.credentials is None or _origin(url) != self._origin:
+        if self.credentials is None or not self.is_own(url):
             return None
         return httpx2.BasicAuth(self.credentials.username, self.credentials.password)
 
@@ -153,6 +162,10 @@ def refusal(answer: Answer, what: str, server: str) -> PublishError:
     """Return the error that an answer stands for which is none of those expected."""
     said = _shorten(answer.body)
     message = f"cannot {what}: {server} answers {answer.status}" + (f": {said}" if said else "")
+    if 300 <= answer.status < 400:
+        return PublishError(
+            message, hint=f"it has moved to {answer.headers.get('location', 'nowhere')}: name that address"
+        )
     if answer.status == 401:
         return RepositoryUnauthorized(message, hint=_LOGIN_HINT)
     if answer.status == 403:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import io
-import json
 import tarfile
 import zlib
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.errors import PublishError
+from trainchart.json_text import parse_json
 from trainchart.publish.image_reference import ImageReference
 from trainchart.publish.registry import Registry
 
@@ -133,14 +133,14 @@ def _read_manifests(registry: Registry, image: ImageReference) -> tuple[str, tup
 def _list_digests(manifest: bytes) -> set[str]:
     """Return the digests that an index of platforms lists; nothing where the manifest is of one image."""
     try:
-        return {str(each["digest"]) for each in json.loads(manifest).get("manifests", ())}
+        return {str(each["digest"]) for each in parse_json(manifest).get("manifests", ())}
     except (ValueError, KeyError, TypeError, AttributeError):
         return set()
 
 
 def _parse(body: bytes, name: str) -> Mapping[str, Any]:
     try:
-        document = json.loads(body)
+        document = parse_json(body)
     except ValueError as error:
         raise PublishError(f"{name} is no image: its manifest is no JSON") from error
     if not isinstance(document, dict):

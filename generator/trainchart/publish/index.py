@@ -16,6 +16,7 @@ from typing import Any
 
 from trainchart.archive.chart_file import IDENTITY_ANNOTATION
 from trainchart.errors import PublishError
+from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
 from trainchart.publish.repository import PublishedVersion
 
@@ -187,7 +188,7 @@ def _parse_items(items: tuple[str, ...], chart: str) -> tuple[dict[str, Any], ..
 
 def _parse_whole(text: str) -> dict[str, Any]:
     try:
-        whole = json.loads(text) if _is_json(text) else parse_mapping(text)
+        whole = parse_json(text) if _is_json(text) else parse_mapping(text)
     except (ValueError, YamlError) as error:
         raise PublishError(f"{INDEX_FILE} cannot be read: {error}", hint="see: helm repo index --help") from error
     if (

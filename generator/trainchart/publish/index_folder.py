@@ -130,11 +130,22 @@ class IndexRepository:
         return False
 
     def _read_index(self) -> str:
+        """Return the index, empty where there is none. Raises PublishError where it is damaged."""
         content = self._store.read(INDEX_FILE)
+        if content is None:
+            return ""
         try:
-            return "" if content is None else content.decode("utf-8-sig")
+            text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise PublishError(f"{INDEX_FILE} of {self.url} is no UTF-8 text") from error
+            hint = "is it compressed, or something else than an index?"
+            raise PublishError(f"{INDEX_FILE} of {self.url} is no UTF-8 text", hint=hint) from error
+        if not text.strip():
+            # Half a copy, or a write that was cut off: to begin anew would lose every version that is published.
+            raise PublishError(
+                f"{INDEX_FILE} of {self.url} is empty",
+                hint="run it again, put the index back, or remove it where nothing was ever published",
+            )
+        return text
 
 
 def _entry(upload: Upload) -> dict[str, object]:

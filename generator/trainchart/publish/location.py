@@ -20,7 +20,8 @@ _NAMESPACE = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(
 _HOST_FIRST = re.compile(
     r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z][A-Za-z0-9-]*|[A-Za-z0-9.-]+:[0-9]+)(?:/|$)"
 )
-"""Folders are rarely called so, and nobody means to publish into one for lack of a scheme."""
+_ADDRESS_FIRST = re.compile(r"\s|[^/]*:|(?:oci|https?|file)//|.*\s$", re.DOTALL)
+"""Folders are rarely called so, and nobody means to publish into one for lack of a scheme, or for a slip in it."""
 
 
 class Kind(enum.StrEnum):
@@ -60,6 +61,11 @@ def parse_location(text: str, *, plain_http: bool = False) -> Location:
                 f"{text} could be a path here or a host elsewhere",
                 hint=f"write oci://{text} for a registry, https://{text} for a web server, or ./{text} for a folder",
             )
+        if _ADDRESS_FIRST.match(text):
+            raise PublishError(
+                f"{_without_secret(text)!r} could be a path here or an address elsewhere",
+                hint=f"{_KINDS_HINT}; for a folder of that name, write it behind ./",
+            )
         return Location(Kind.folder, text, path=text)
     scheme, rest = match["scheme"].lower(), match["rest"].rstrip("/")
     if scheme == "file":
@@ -88,9 +94,11 @@ def parse_location(text: str, *, plain_http: bool = False) -> Location:
 def _remote(kind: Kind, url: str, spoken: str, rest: str) -> Location:
     try:
         parts = urlsplit(f"{spoken}://{rest}")
-        port = f":{parts.port}" if parts.port else ""
+        port = f":{parts.port}" if parts.port is not None else ""
     except ValueError as error:
-        raise PublishError(f"{_without_secret(url)} is not an address: {error}", hint=_KINDS_HINT) from error
+        # What Python shows of a port may be a part of a password.
+        why = "" if "@" in rest else f": {error}"
+        raise PublishError(f"{_without_secret(url)} is not an address{why}", hint=_KINDS_HINT) from error
     if parts.username is not None or parts.password is not None:
         raise PublishError(
             f"{_without_secret(url)} holds a password, which ends up in logs and process lists",
@@ -108,4 +116,5 @@ def _remote(kind: Kind, url: str, spoken: str, rest: str) -> Location:
 
 
 def _without_secret(url: str) -> str:
-    return re.sub(r"://[^/@]*@", "://***@", url)
+    # Up to the last @: a password may hold a slash, and another @.
+    return re.sub(r"://.*@", "://***@", url, flags=re.DOTALL)

@@ -6,10 +6,9 @@ without a word and have no conditional writes, so the tag is looked at right bef
 
 from __future__ import annotations
 
-import json
-
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import PublishError, RepositoryUnauthorized
+from trainchart.json_text import parse_json
 from trainchart.publish.http import HttpClient, refusal
 from trainchart.publish.location import Location
 from trainchart.publish.oci_manifest import (
@@ -112,7 +111,7 @@ class OciRepository:
             return None
         digest, info = manifest
         try:
-            chart = json.loads(self._registry.read_blob(self._repository(name), info.config))
+            chart = parse_json(self._registry.read_blob(self._repository(name), info.config))
             is_deprecated = chart.get("deprecated") is True
         except (ValueError, AttributeError) as error:
             raise PublishError(f"{self.reference(name, version)} is no Helm chart: its config is no JSON") from error
@@ -133,7 +132,7 @@ class OciRepository:
             if not answer.is_done:
                 raise refusal(answer, what, self._registry.base)
             try:
-                tags += [str(tag) for tag in json.loads(answer.body)["tags"] or ()]
+                tags += [str(tag) for tag in parse_json(answer.body)["tags"] or ()]
             except (ValueError, KeyError, TypeError) as error:
                 raise PublishError(f"cannot {what}: {self._registry.base} does not answer like a registry") from error
         return tags

@@ -10,6 +10,7 @@ from typing import Any
 from trainchart.archive.attestation import Attestation, Subject, build_attestations
 from trainchart.archive.chart_file import CREATED_ANNOTATION, IDENTITY_ANNOTATION
 from trainchart.errors import PublishError
+from trainchart.json_text import parse_json
 from trainchart.publish.repository import OWNERS_FILE, Upload, sha256_digest
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -20,6 +21,9 @@ OWNERS_TAG = "artifacthub.io"
 """Where Artifact Hub looks beside the versions of a chart: https://artifacthub.io/docs/topics/repositories/helm-charts"""
 _OWNERS_CONFIG_TYPE = "application/vnd.cncf.artifacthub.config.v1+yaml"
 _OWNERS_TYPE = "application/vnd.cncf.artifacthub.repository-metadata.layer.v1.yaml"
+_SHOWN = 40
+"""Bytes of what is no manifest."""
+_NO_CHART_HINT = "check the address: something else, such as a login page, may answer for the registry"
 _TITLE = "org.opencontainers.image.title"
 _VERSION = "org.opencontainers.image.version"
 _CREATED = "org.opencontainers.image.created"
@@ -95,7 +99,7 @@ def describe_upload(upload: Upload, artifact: Artifact) -> tuple[Attestation, ..
 def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
     """Return what the manifest of a chart says. Raises PublishError where it is of something else."""
     try:
-        manifest = json.loads(text)
+        manifest = parse_json(text)
         config = manifest.get("config") or {}
         found = config.get("mediaType") or manifest.get("mediaType")
         if found != CONFIG_TYPE:
@@ -112,8 +116,12 @@ def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
             created=str(annotations.get(_CREATED, "")),
             identity=str(annotations.get(IDENTITY_ANNOTATION, "")),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PublishError(f"{reference} is no Helm chart: its manifest lacks {error}") from error
+    except KeyError as error:
+        raise PublishError(f"{reference} is no Helm chart: its manifest lacks {error}", hint=_NO_CHART_HINT) from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise PublishError(
+            f"{reference} is no Helm chart: what is there is no manifest: {text[:_SHOWN]!r}", hint=_NO_CHART_HINT
+        ) from error
 
 
 def descriptor(media_type: str, content: bytes) -> dict[str, Any]:

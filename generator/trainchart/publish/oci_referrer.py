@@ -13,6 +13,7 @@ from typing import Any
 
 from trainchart.archive.attestation import Attestation
 from trainchart.errors import PublishError
+from trainchart.json_text import parse_json
 from trainchart.publish.oci_manifest import MANIFEST_TYPE, descriptor
 
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
@@ -60,14 +61,14 @@ def add_referrers(index: bytes | None, referrers: tuple[Referrer, ...], what: st
     new = [referrer.described for referrer in referrers if referrer.digest not in known]
     if not new:
         return None
-    document = {"schemaVersion": 2, "mediaType": INDEX_TYPE} if index is None else json.loads(index)
+    document = {"schemaVersion": 2, "mediaType": INDEX_TYPE} if index is None else parse_json(index)
     return json.dumps({**document, "manifests": [*listed, *new]}, ensure_ascii=False).encode()
 
 
 def list_referrers(index: bytes, what: str) -> list[Mapping[str, Any]]:
     """Return the descriptors of an index. Raises PublishError where it is none; `what` completes "cannot …"."""
     try:
-        document = json.loads(index)
+        document = parse_json(index)
         if document["mediaType"] == INDEX_TYPE and all(isinstance(each, dict) for each in document["manifests"]):
             return list(document["manifests"])
     except (ValueError, KeyError, TypeError):
@@ -78,7 +79,7 @@ def list_referrers(index: bytes, what: str) -> list[Mapping[str, Any]]:
 def attached_blob(manifest: bytes, media_type: str) -> str:
     """Return the digest of the document that a referrer's manifest attaches; empty where it has none of that type."""
     try:
-        layers = {str(layer["mediaType"]): str(layer["digest"]) for layer in json.loads(manifest)["layers"]}
+        layers = {str(layer["mediaType"]): str(layer["digest"]) for layer in parse_json(manifest)["layers"]}
     except (ValueError, KeyError, TypeError):
         return ""
     return layers.get(media_type, "")

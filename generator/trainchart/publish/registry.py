@@ -7,12 +7,12 @@ image.py.
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote, urlencode, urljoin
 
 from trainchart.errors import PublishError, RepositoryNotFound
+from trainchart.json_text import parse_json
 from trainchart.publish.http import Answer, HttpClient, refusal
 from trainchart.publish.repository import sha256_digest
 
@@ -72,7 +72,11 @@ class Registry:
 
     def read_pages(self, url: str, what: str) -> Iterator[Answer]:
         """Yield the answers that a list comes in; the last one where the registry refuses to go on."""
+        asked: set[str] = set()
         while url:
+            if url in asked:
+                raise PublishError(f"cannot {what}: {self.base} leads us round in circles", hint="tell who runs it")
+            asked.add(url)
             answer = self.ask("GET", url, what)
             yield answer
             following = _NEXT.search(answer.headers.get("link", "")) if answer.is_done else None
@@ -112,16 +116,19 @@ class Registry:
     def ask(
         self, method: str, url: str, what: str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Send a request, logging in where the registry asks for it; only it gets what it has given us."""
+        """Send a request, logging in where the registry asks for it; only it gets what it has given us.
+
+        Whoever it sends us to (for a blob, the next page, an upload) is told no password, nor asked where to log in.
+        """
         answer = self._send(method, url, what, body, headers)
         challenge = answer.headers.get("www-authenticate", "")
-        if answer.status == 401 and self._log_in(challenge, what):
+        if answer.status == 401 and answer.is_own and self._log_in(challenge, what):
             answer = self._send(method, url, what, body, headers)
         return answer
 
     def _send(self, method: str, url: str, what: str, body: bytes | None, headers: Mapping[str, str] | None) -> Answer:
         sent = dict(headers or {})
-        if self._authorization and url.startswith(f"{self.base}/"):
+        if self._authorization and self._client.is_own(url):
             sent["Authorization"] = self._authorization
         return self._client.send(method, url, what=what, headers=sent, body=body, with_password=False)
 
@@ -157,7 +164,7 @@ class Registry:
         if not answer.is_done:
             raise refusal(answer, f"log in at {realm}", realm)
         try:
-            told = json.loads(answer.body)
+            told = parse_json(answer.body)
             return f"Bearer {told.get('token') or told['access_token']}"
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PublishError(f"cannot {what}: {realm} gives no token") from error

@@ -58,6 +58,23 @@ def test_links_and_devices(kind: bytes) -> None:
         parse_archive(archive_of(CHART, ("mnist/x", special(kind))))
 
 
+def test_a_sparse_file_is_not_unfolded() -> None:
+    """It states a size of its own, which no limit of what was unpacked sees."""
+    info = special(tarfile.REGTYPE, "")
+    info.pax_headers = {f"GNU.sparse.{key}": value for key, value in (("map", "0,1"), ("size", str(2**40)))}
+    info.pax_headers |= {"GNU.sparse.major": "0", "GNU.sparse.minor": "1"}
+    with pytest.raises(ToolError, match="not a plain file"):
+        parse_archive(archive_of(CHART, ("mnist/x", info)))
+
+
+def test_headers_before_headers() -> None:
+    one = tarfile.TarInfo("././@LongLink")
+    one.type, one.size = tarfile.GNUTYPE_LONGNAME, 1
+    header = one.tobuf(tarfile.GNU_FORMAT) + b"a".ljust(tarfile.BLOCKSIZE, b"\0")
+    with pytest.raises(ToolError, match="damaged"):
+        parse_archive(gzip.compress(header * 5_000 + gzip.decompress(archive_of(CHART))))
+
+
 def test_two_top_folders_repeated_names_and_no_chart() -> None:
     with pytest.raises(ToolError, match="exactly one folder, found mnist, other"):
         parse_archive(archive_of(CHART, ("other/x", b"")))

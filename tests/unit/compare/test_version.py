@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainchart.chart_version import is_chart_version, version_key
-from trainchart.compare.version import Bump, last_version, next_version
+from trainchart.compare.version import Bump, last_version, next_version, with_pre_release
 from trainchart.errors import PlanError
 
 
@@ -42,6 +42,12 @@ def test_what_is_no_pre_release(pre_release: str) -> None:
         return
     with pytest.raises(PlanError, match="cannot stand behind the dash"):
         next_version("1.0.0", Bump.patch, pre_release=pre_release)
+
+
+def test_a_pre_release_is_one_whatever_the_spec_says() -> None:
+    """What tells builds of 2.0.0 apart comes last: behind it, a dash begins nothing."""
+    assert with_pre_release("2.0.0+build.5", "dev.12+g1a2b3c") == "2.0.0-dev.12+g1a2b3c"
+    assert with_pre_release("2.0.0+build.5", "") == "2.0.0+build.5"
 
 
 @pytest.mark.parametrize(

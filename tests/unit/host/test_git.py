@@ -42,6 +42,28 @@ def test_the_last_commit_of_the_folder_not_of_the_repository(tmp_path: Path) -> 
     assert dirty.is_dirty
 
 
+def test_whatever_the_users_git_is_configured_to_show(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "spec.yaml").write_text("a")
+    git(tmp_path, "add", ".")
+    # Stands in for gpg, both where it signs and where it verifies.
+    program = tmp_path.with_name(f"{tmp_path.name}-gpg")
+    program.write_text(
+        "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\necho 'gpg: Good signature' >&2\n"
+        "echo '-----BEGIN PGP SIGNATURE-----'\necho '-----END PGP SIGNATURE-----'\n"
+    )
+    program.chmod(0o755)
+    git(tmp_path, "-c", f"gpg.program={program}", "commit", "-q", "-S", "-m", "Add a spec")
+    for key, value in (("gpg.program", str(program)), ("log.showSignature", "true"), ("core.quotePath", "false")):
+        git(tmp_path, "config", key, value)
+    assert "Good signature" in git(tmp_path, "log", "-1")
+    (tmp_path / os.fsdecode(b"\xff")).write_text("in the encoding of another time")
+    git(tmp_path, "checkout", "-q", "--detach")
+    found = read_commit(tmp_path)
+    assert found is not None
+    assert (found.commit, found.is_dirty) == (git(tmp_path, "rev-parse", "HEAD"), True)
+
+
 def test_no_repository_and_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert read_commit(tmp_path) is None

@@ -151,7 +151,16 @@ def test_what_an_entry_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["- a\n", "entries: [\n", "<html></html>\n", "apiVersion: v1\nentries: []\n", "{", "entries:\n  a:\n"]
+    "text",
+    [
+        "- a\n",
+        "entries: [\n",
+        '{"entries": ' + "[" * 100_000,
+        "<html></html>\n",
+        "apiVersion: v1\nentries: []\n",
+        "{",
+        "entries:\n  a:\n",
+    ],
 )
 def test_what_is_no_index_is_refused(text: str) -> None:
     with pytest.raises(PublishError, match=r"index\.yaml"):

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from chart_archives import upload
+from trainchart.actions.diff import fetch_files
 from trainchart.errors import PublishError, VersionConflict
 from trainchart.host.folder_store import FolderStore
 from trainchart.publish.index_folder import IndexRepository
@@ -65,3 +66,30 @@ def test_an_archive_that_was_changed_is_noticed(repository: IndexRepository, tmp
     (tmp_path / ARCHIVE).write_bytes(upload("1.0.0", "other").archive.data)
     with pytest.raises(PublishError, match="is damaged: listed as sha256:"):
         repository.fetch("demo", "1.0.0")
+
+
+@pytest.mark.parametrize(
+    ("index", "message"), [(b"", "is empty"), (b" \n", "is empty"), (b"\x1f\x8b\x08\x00", "is no UTF-8 text")]
+)
+def test_an_index_that_is_damaged_is_no_new_one(
+    repository: IndexRepository, tmp_path: Path, index: bytes, message: str
+) -> None:
+    publish_upload(repository, upload("1.0.0"))
+    (tmp_path / "index.yaml").write_bytes(index)
+    for ask in (lambda: repository.find_versions("demo"), lambda: publish_upload(repository, upload("1.1.0"))):
+        with pytest.raises(PublishError, match=message) as caught:
+            ask()
+        assert caught.value.hint
+    assert (tmp_path / "index.yaml").read_bytes() == index
+    assert not (tmp_path / "demo-1.1.0.tgz").exists()
+
+
+def test_an_entry_that_leads_to_another_version(repository: IndexRepository, tmp_path: Path) -> None:
+    publish_upload(repository, upload("1.0.0"))
+    index = yaml.safe_load((tmp_path / "index.yaml").read_text())
+    (entry,) = index["entries"]["demo"]
+    index["entries"]["demo"].insert(0, entry | {"version": "1.1.0"})
+    (tmp_path / "index.yaml").write_text(yaml.safe_dump(index))
+    assert fetch_files(repository, "demo", "1.0.0")["Chart.yaml"]
+    with pytest.raises(PublishError, match=r"demo-1\.1\.0\.tgz holds demo 1\.0\.0"):
+        fetch_files(repository, "demo", "1.1.0")

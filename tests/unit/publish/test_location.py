@@ -25,6 +25,8 @@ from trainchart.publish.location import Kind, parse_location
         ("../charts", Kind.folder, "", "../charts"),
         ("charts/v1.2", Kind.folder, "", "charts/v1.2"),
         ("v1.2/charts", Kind.folder, "", "v1.2/charts"),
+        ("./oci:/charts", Kind.folder, "", "./oci:/charts"),
+        ("https://charts.example.com:0", Kind.web_folder, "https://charts.example.com:0", ""),
         (".charts", Kind.folder, "", ".charts"),
         ("/srv/charts.example.com", Kind.folder, "", "/srv/charts.example.com"),
     ],
@@ -59,10 +61,19 @@ def test_plain_http_needs_the_word() -> None:
         ("https://charts.example.com:port/", "is not an address"),
         ("oci://registry.example.com/Team", "cannot be a path in a registry"),
         ("file://server/share", "names no folder of this machine"),
+        ("oci:/registry.example.com/charts", "could be a path here or an address elsewhere"),
+        ("oci//registry.example.com/charts", "could be a path here or an address elsewhere"),
+        ("file:/srv/charts", "could be a path here or an address elsewhere"),
+        ("git@github.com:team/charts", "could be a path here or an address elsewhere"),
+        (" oci://registry.example.com/charts", "could be a path here or an address elsewhere"),
+        ("charts ", "could be a path here or an address elsewhere"),
+        ("https://ada:secr/et@charts.example.com", "is not an address"),
+        ("http://ada:secr@et@charts.example.com", "without encryption"),
     ],
 )
 def test_other_addresses_are_refused(text: str, message: str) -> None:
     with pytest.raises(PublishError, match=message) as caught:
         parse_location(text)
     assert caught.value.hint
-    assert "secret" not in str(caught.value)
+    assert "secr" not in str(caught.value)
+    assert "et@" not in str(caught.value)
