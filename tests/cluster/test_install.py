@@ -32,11 +32,16 @@ def edit_user(admin: Access, namespace: str, tmp_path: Path) -> Access:
     return make_user(admin, namespace, "engineer", "edit", tmp_path)
 
 
-def test_helm_3_installs_and_uninstalls(admin: Access, namespace: str, helm3: Path) -> None:
-    release = Release(admin, namespace, "exp3", CHART, merge_values(digits_values(), IDLE), helm=helm3)
+def test_who_may_only_edit_the_namespace_installs_upgrades_and_uninstalls_by_helm_3(
+    admin: Access, namespace: str, edit_user: Access, helm3: Path
+) -> None:
+    """By helm 4 and with a parameter server, test_training.py does everything as such a user."""
+    release = Release(edit_user, namespace, "exp3", CHART, merge_values(digits_values(), IDLE), helm=helm3)
 
     release.install()
     release.wait_until_running(1)
+    assert "Succeeded" in edit_user.run([str(helm3), "test", "exp3", f"--namespace={namespace}"]).stdout
+    assert "REVISION: 2" in release.upgrade("--set", "hyperparameters.epochs=7")
     release.uninstall()
 
     def is_gone(client: Client) -> bool:
@@ -66,27 +71,6 @@ def test_manifests_can_be_applied_without_helm_and_as_any_user(admin: Access, na
     assert budget.metadata.generation == 1
     owner = ["exec", "applied-digits-worker-0", f"--namespace={namespace}", "--", "stat", "--format=%u:%g"]
     assert admin.kubectl(*owner, "/checkpoints/logs").strip() == f"{ANY_UID}:{ANY_UID}"
-
-
-def test_who_may_only_edit_the_namespace_can_do_everything(namespace: str, edit_user: Access) -> None:
-    """Installs, looks, tests, upgrades and uninstalls as a user with the ClusterRole `edit` and nothing else."""
-    can_make_roles = edit_user.kubectl("auth", "can-i", "create", "roles", f"--namespace={namespace}", check=False)
-    assert can_make_roles == "no\n"
-    release = Release(edit_user, namespace, "mine", CHART, merge_values(digits_values(), IDLE))
-
-    release.install()
-    release.wait_until_running(1)
-    pod = "mine-digits-worker-0"
-    log = ["logs", pod, f"--namespace={namespace}"]
-
-    def read_log(client: Client) -> bool:
-        return "attempt 1 of python" in edit_user.kubectl(*log)
-
-    edit_user.wait_for(read_log, "a line of the launcher's", namespace=namespace)
-    assert "Succeeded" in edit_user.run(["helm", "test", "mine", f"--namespace={namespace}"]).stdout
-    assert "REVISION: 2" in release.upgrade("--set", "hyperparameters.epochs=7")
-    release.uninstall()
-    edit_user.wait_for(lambda client: not release.pods(client), "no pods", namespace=namespace)
 
 
 def test_the_kubelet_pulls_the_image_from_the_registry(own_cluster: Cluster, admin: Access, namespace: str) -> None:

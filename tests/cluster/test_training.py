@@ -1,7 +1,8 @@
 """The main promise: `helm install` alone trains a model over several pods and leaves its checkpoints behind.
 
 One release with a parameter server, installed by helm 4 in a restricted namespace with a quota, serves the tests here
-in their order: it trains, is looked at, is uninstalled, and is installed again over the claim that it left.
+in their order: it trains, is looked at, is uninstalled, and is installed again over the claim that it left. All that an
+engineer does is done as a user who has the ClusterRole `edit` in this namespace, and nothing else anywhere.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lightkube.resources.core_v1 import ConfigMap, Node, Pod, ResourceQuota, Ser
 from testcluster.access import Access, CommandFailed
 from testcluster.notes import find_commands, forward_port, paste
 from testcluster.releases import PROJECT, TRAINING_SECONDS, Release, list_objects, merge_values, mnist_values
+from testcluster.users import make_user
 from trainchart_runtime.termination import Termination
 
 pytestmark = pytest.mark.cluster
@@ -54,8 +56,16 @@ for file in pathlib.Path("/proc").glob("[0-9]*/environ"):
 
 
 @pytest.fixture(scope="module")
-def before(admin: Access, module_namespace: str) -> set[str]:
-    """What is in the namespace before anything is installed; Kubernetes itself puts two objects into each."""
+def engineer(admin: Access, module_namespace: str, tmp_path_factory: pytest.TempPathFactory) -> Access:
+    user = make_user(admin, module_namespace, "engineer", "edit", tmp_path_factory.mktemp("engineer"))
+    can_make_roles = user.kubectl("auth", "can-i", "create", "roles", f"--namespace={module_namespace}", check=False)
+    assert can_make_roles == "no\n"
+    return user
+
+
+@pytest.fixture(scope="module")
+def before(admin: Access, engineer: Access, module_namespace: str) -> set[str]:
+    """What is in the namespace before anything is installed: the engineer, and two objects of Kubernetes' own."""
 
     def is_furnished(client: Client) -> bool:
         client.get(ServiceAccount, "default", namespace=module_namespace)
@@ -67,9 +77,9 @@ def before(admin: Access, module_namespace: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def release(admin: Access, module_namespace: str) -> Release:
+def release(engineer: Access, module_namespace: str) -> Release:
     values = merge_values(mnist_values(), CHANGES)
-    return Release(admin, module_namespace, "exp1", PROJECT / "charts" / "mnist", values)
+    return Release(engineer, module_namespace, "exp1", PROJECT / "charts" / "mnist", values)
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +109,9 @@ def test_the_pods_run_over_several_nodes(admin: Access, pods: dict[str, Pod]) ->
 
 
 def test_the_log_can_be_followed_to_the_end_of_the_training(
-    admin: Access, pods: dict[str, Pod], notes: dict[str, str]
+    engineer: Access, pods: dict[str, Pod], notes: dict[str, str]
 ) -> None:
-    log = paste(admin, notes["Log"], timeout_seconds=TRAINING_SECONDS)
+    log = paste(engineer, notes["Log"], timeout_seconds=TRAINING_SECONDS)
 
     assert "step 300/300" in log
     assert "saved /checkpoints/ckpt-300" in log
@@ -117,10 +127,10 @@ def test_chief_and_evaluator_finish_what_the_hyperparameters_ask_for(trained: di
 
 
 def test_the_programs_know_each_other_by_the_names_of_their_pods(
-    admin: Access, release: Release, trained: dict[str, Termination]
+    engineer: Access, release: Release, trained: dict[str, Termination]
 ) -> None:
     """As TensorFlow in a worker was told it, which goes on serving when the chief has finished."""
-    config = json.loads(run_in_pod(admin, release, "exp1-mnist-worker-1", "python3", "-c", READ_TF_CONFIG))
+    config = json.loads(run_in_pod(engineer, release, "exp1-mnist-worker-1", "python3", "-c", READ_TF_CONFIG))
 
     assert config["task"] == {"type": "worker", "index": 1}
     assert config["cluster"] == {
@@ -131,26 +141,28 @@ def test_the_programs_know_each_other_by_the_names_of_their_pods(
 
 
 def test_every_pod_sees_the_checkpoints(
-    admin: Access, release: Release, pods: dict[str, Pod], trained: dict[str, Termination]
+    engineer: Access, release: Release, pods: dict[str, Pod], trained: dict[str, Termination]
 ) -> None:
     """The chief and the parameter server wrote them, the evaluator its results; the workers are on both nodes."""
     for pod in ("exp1-mnist-worker-0", "exp1-mnist-worker-1"):
-        files = run_in_pod(admin, release, pod, "ls", "/checkpoints").split()
+        files = run_in_pod(engineer, release, pod, "ls", "/checkpoints").split()
         assert {"checkpoint", "ckpt-300.index", "saved_model"} <= set(files)
         assert len([file for file in files if file.startswith("ckpt-300.data-")]) == 2
-        assert 'model_checkpoint_path: "ckpt-300"' in run_in_pod(admin, release, pod, "cat", "/checkpoints/checkpoint")
-        evaluations = json.loads(run_in_pod(admin, release, pod, "cat", "/checkpoints/evaluations.json"))
+        assert 'model_checkpoint_path: "ckpt-300"' in run_in_pod(
+            engineer, release, pod, "cat", "/checkpoints/checkpoint"
+        )
+        evaluations = json.loads(run_in_pod(engineer, release, pod, "cat", "/checkpoints/evaluations.json"))
         assert list(evaluations) == ["0", "100", "200", "300"]
 
 
 def test_tensorboard_shows_the_run_through_its_service(
-    admin: Access, release: Release, notes: dict[str, str], trained: dict[str, Termination]
+    engineer: Access, release: Release, notes: dict[str, str], trained: dict[str, Termination]
 ) -> None:
     accuracies: list[float] = []
     # kubectl gives a forward up for good when the pod does not listen yet.
     deployment = "deployment/exp1-mnist-tensorboard"
-    admin.kubectl("rollout", "status", deployment, f"--namespace={release.namespace}", "--timeout=100s")
-    with forward_port(admin, notes["TensorBoard"]) as port:
+    engineer.kubectl("rollout", "status", deployment, f"--namespace={release.namespace}", "--timeout=100s")
+    with forward_port(engineer, notes["TensorBoard"]) as port:
         scalars = f"http://127.0.0.1:{port}/data/plugin/scalars"
 
         def read_tags(client: Client) -> dict[str, Any] | None:
@@ -159,7 +171,7 @@ def test_tensorboard_shows_the_run_through_its_service(
             accuracies[:] = [value for _, step, value in points if step == 300]
             return read_json(f"{scalars}/tags") if accuracies else None
 
-        tags = admin.wait_for(read_tags, "TensorBoard's scalars of the last step", namespace=release.namespace)
+        tags = engineer.wait_for(read_tags, "TensorBoard's scalars of the last step", namespace=release.namespace)
 
     assert {run: sorted(names) for run, names in tags.items()} == {
         "chief": ["examples_per_second", "loss"],
@@ -169,7 +181,7 @@ def test_tensorboard_shows_the_run_through_its_service(
 
 
 def test_the_other_commands_of_the_notes_work_when_pasted(
-    admin: Access, notes: dict[str, str], pods: dict[str, Pod], trained: dict[str, Termination]
+    engineer: Access, notes: dict[str, str], pods: dict[str, Pod], trained: dict[str, Termination]
 ) -> None:
     assert [label for label in notes if "free its resources" not in label] == [
         "Pods",
@@ -178,41 +190,45 @@ def test_the_other_commands_of_the_notes_work_when_pasted(
         "Test",
         "TensorBoard",
     ]
-    assert all(pod in paste(admin, notes["Pods"]) for pod in pods)
-    status = json.loads(paste(admin, notes["Status"]))
+    assert all(pod in paste(engineer, notes["Pods"]) for pod in pods)
+    status = json.loads(paste(engineer, notes["Status"]))
     assert (status["taskType"], status["state"], status["step"]) == ("chief", "parked", 300)
-    assert "Succeeded" in paste(admin, notes["Test"])
+    assert "Succeeded" in paste(engineer, notes["Test"])
 
 
 @pytest.mark.parametrize("options", [[], ["--server-side"]], ids=["client", "server"])
 def test_nothing_differs_between_what_is_rendered_and_what_lives(
-    admin: Access, release: Release, trained: dict[str, Termination], options: list[str]
+    engineer: Access, release: Release, trained: dict[str, Termination], options: list[str]
 ) -> None:
-    context = [f"--context={admin.context}"] if admin.context else []
-    argv = ["kubectl", *context, "diff", f"--namespace={release.namespace}", *options, "--filename=-"]
+    argv = ["kubectl", "diff", f"--namespace={release.namespace}", *options, "--filename=-"]
 
     # The pod of `helm test` lives only while it runs.
-    done = admin.run(argv, text=release.template("--skip-tests"), check=False)
+    done = engineer.run(argv, text=release.template("--skip-tests"), check=False)
 
     assert done.stdout == ""
     assert done.returncode == 0, done.stderr
 
 
 def test_uninstall_leaves_the_checkpoints_and_nothing_else(
-    admin: Access, release: Release, before: set[str], notes: dict[str, str], trained: dict[str, Termination]
+    admin: Access,
+    engineer: Access,
+    release: Release,
+    before: set[str],
+    notes: dict[str, str],
+    trained: dict[str, Termination],
 ) -> None:
     assert read_used_gpus(admin, release.namespace) == "2"
     (command,) = [command for label, command in notes.items() if "free its resources" in label]
     claim = "persistentvolumeclaim/exp1-mnist-checkpoints"
 
-    assert claim.partition("/")[2] in paste(admin, command)
+    assert claim.partition("/")[2] in paste(engineer, command)
 
     wait_until_only(admin, release.namespace, before | {claim})
     assert read_used_gpus(admin, release.namespace) == "0"
 
 
 def test_a_release_installed_again_goes_on_from_the_checkpoints_it_left(
-    admin: Access, release: Release, before: set[str], trained: dict[str, Termination], helm3: Path
+    admin: Access, engineer: Access, release: Release, before: set[str], trained: dict[str, Termination], helm3: Path
 ) -> None:
     """By helm 3 this time: it takes over the claim of the same release, whichever helm made it.
 
@@ -233,8 +249,8 @@ def test_a_release_installed_again_goes_on_from_the_checkpoints_it_left(
     assert again.wait_until_succeeded(CHIEF).step == 400
     argv = ("logs", CHIEF, f"--namespace={release.namespace}", "--container=training", "--previous")
     # It is the previous container's only once the kubelet has started the next one.
-    log = admin.wait_for(
-        lambda _: admin.kubectl(*argv, check=False) or None, "the ended container's log", namespace=release.namespace
+    log = engineer.wait_for(
+        lambda _: engineer.kubectl(*argv, check=False) or None, "the ended container's log", namespace=release.namespace
     )
     assert "/checkpoints/ckpt-300" in log
     assert "step 50/400" not in log
@@ -242,8 +258,8 @@ def test_a_release_installed_again_goes_on_from_the_checkpoints_it_left(
     wait_until_only(admin, release.namespace, before | {"persistentvolumeclaim/exp1-mnist-checkpoints"})
 
 
-def run_in_pod(admin: Access, release: Release, pod: str, *argv: str) -> str:
-    return admin.kubectl("exec", pod, f"--namespace={release.namespace}", "--container=training", "--", *argv)
+def run_in_pod(user: Access, release: Release, pod: str, *argv: str) -> str:
+    return user.kubectl("exec", pod, f"--namespace={release.namespace}", "--container=training", "--", *argv)
 
 
 def read_json(url: str) -> Any:
