@@ -86,6 +86,8 @@ def test_a_killed_run_leaves_nothing_that_runs_and_the_next_removes_its_files(
     assert interface
     assert cgroups
     assert (folder / "node1" / "containerd").exists()
+    volumes = str((folder / "volumes.ext4").stat().st_ino)
+    assert volumes in _list_loop_devices()
 
     other_run.process.send_signal(signal.SIGKILL)
     other_run.process.wait()
@@ -93,6 +95,7 @@ def test_a_killed_run_leaves_nothing_that_runs_and_the_next_removes_its_files(
     _, alive = psutil.wait_procs(everything, timeout=20)
     assert not alive
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()
+    _wait_for(lambda: volumes not in _list_loop_devices(), "the end of the loop device")
     # A run of somebody else that starts just now may be at it already.
     slots.remove_leftovers()
     deadline = time.monotonic() + 20
@@ -102,6 +105,12 @@ def test_a_killed_run_leaves_nothing_that_runs_and_the_next_removes_its_files(
     assert not interface & _identify(dict(interface), Path.read_text)
     assert not cgroups & _identify(dict(cgroups), lambda path: path.stat().st_ino)
     assert admin.kubectl("get", "--raw", "/readyz") == "ok"
+
+
+def _list_loop_devices() -> list[str]:
+    """Return the inodes of the files behind them; a path would be one of the cluster's own."""
+    argv = ["losetup", "--noheadings", "--list", "--output", "BACK-INO"]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
 
 
 def _identify(paths: Iterable[Path], read: Callable[[Path], object]) -> set[tuple[Path, object]]:
