@@ -18,7 +18,7 @@ from testcluster.images import ImageBuildError
 from testcluster.ingredients import find_home, prepare_ingredients
 from testcluster.machine import find_choice
 from testcluster.named import NotUsable, open_cluster
-from testcluster.pods import dump_objects
+from testcluster.pods import dump_objects, plan_namespace
 from testcluster.programs import ProgramError
 from testcluster.slots import NoSlotError
 
@@ -121,7 +121,7 @@ def make_namespace(admin: Access, name: str) -> Iterator[str]:
     """Make a namespace and end it afterwards, its pods at once."""
     levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     objects = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": levels}},
+        plan_namespace(name, **levels),
         {
             "apiVersion": "v1",
             "kind": "ResourceQuota",

@@ -10,7 +10,7 @@ import pytest
 from lightkube.resources.core_v1 import Node
 
 from testcluster.access import Access
-from testcluster.pods import dump_objects
+from testcluster.pods import dump_objects, plan_namespace
 from testcluster.reach import wait_for_reach
 from testcluster.releases import PROJECT, Release, merge_values, mnist_values
 from testcluster.scheduled_pods import ScheduledPod
@@ -60,7 +60,7 @@ class Scene:
 @pytest.fixture(scope="module")
 def elsewhere(admin: Access, module_namespace: str) -> Iterator[str]:
     name = f"{module_namespace}-elsewhere"
-    admin.kubectl("create", "namespace", name)
+    admin.kubectl("apply", "-f", "-", text=dump_objects(plan_namespace(name)))
     yield name
     admin.kubectl("delete", "namespace", name, "--wait=false")
 

@@ -11,6 +11,13 @@ from .config import REGISTRY_HOST
 IMAGE = f"{REGISTRY_HOST}/ml/mnist:1.0.0"
 """Any image with a shell and Python that every node holds."""
 USER = 10001
+MANAGER = "trainchart-tests"
+
+
+def plan_namespace(name: str, **labels: str) -> dict[str, Any]:
+    """Plan a namespace of the tests' own, by whose label a user finds what a killed run has left in his cluster."""
+    metadata = {"name": name, "labels": {"app.kubernetes.io/managed-by": MANAGER, **labels}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
 def plan_pod(

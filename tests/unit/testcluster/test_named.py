@@ -105,8 +105,9 @@ def test_without_kubectl_or_a_file_that_is_said(tmp_path: Path, kubectl: Path) -
     ids=["none", "not there", "failing"],
 )
 def test_many_tests_say_it_once(
-    tmp_path: Path, kubectl: Path, kubeconfig: str, plugin: str, code: int, line: str
+    tmp_path: Path, helm4: Path, kubectl: Path, kubeconfig: str, plugin: str, code: int, line: str
 ) -> None:
+    """The inner session finds helm in the cache, where the outer one has it from; there is no Go to build it with."""
     (tmp_path / "machine_plugin.py").write_text(plugin)
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     environment |= {"KUBECONFIG": kubeconfig, "PYTHONPATH": f"{tmp_path}:{ROOT / 'tests' / 'cluster'}"}
