@@ -129,18 +129,20 @@ def _serve(place: Place) -> int:
 
 def _compute(training: Training, settings: Hyperparameters, place: Place) -> int:
     """Train as the leader, or as one of the workers that run a loop of their own."""
-    from trainchart_training.batches import check_examples
     from trainchart_training.checkpoints import Checkpoints
     from trainchart_training.leader import Leader
+    from trainchart_training.rehearsal import rehearse
     from trainchart_training.stop import StopRequest
 
-    last = Checkpoints(place.checkpoints_dir).find_last(settings.max_steps)
+    checkpoints = Checkpoints(place.checkpoints_dir)
+    last = checkpoints.find_last(settings.max_steps)
     if last is not None:
         # Started again after the end, because its pod was moved, say: the others may be gone for good.
         log.info("nothing left to do: step %d in %s is the end of the training", last, place.checkpoints_dir)
         return 0
+    is_new = not checkpoints.steps()
     if place.strategy != MULTI_WORKER_MIRRORED:
-        check_examples(training, settings, place.shard)
+        rehearse(training, settings, place, is_new)
     if place.strategy in _BETWEEN_GRAPH and not place.is_leader:
         from trainchart_training.sessions import follow
 
@@ -149,7 +151,7 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
     runner = _open_runner(training, settings, place, stop)
     if place.strategy == MULTI_WORKER_MIRRORED:
         # Not before: TensorFlow connects the workers before it computes anything, or not at all.
-        check_examples(training, settings, place.shard)
+        rehearse(training, settings, place, is_new)
     stop.listen()
     return Leader(training, settings, place, runner, stop).run()
 
