@@ -103,6 +103,7 @@ def _play(training: Training, settings: Hyperparameters, place: Place) -> int:
     tf.get_logger().setLevel(logging.ERROR)
     tf.get_logger().propagate = False
     tf.debugging.set_log_device_placement(settings.log_device_placement)
+    _check_scheme(place.checkpoints_dir)
     if place.task_type == EVALUATOR:
         from trainchart_training.evaluation import evaluate
 
@@ -110,6 +111,19 @@ def _play(training: Training, settings: Hyperparameters, place: Place) -> int:
     if place.task_type == PS or (place.task_type == WORKER and place.strategy in (PARAMETER_SERVER, IN_GRAPH)):
         return _serve(place)
     return _compute(training, settings, place)
+
+
+def _check_scheme(folder: str) -> None:
+    """Raise SettingsError for a URI that TensorFlow, and what the program has imported, can do nothing with."""
+    import tensorflow as tf
+
+    scheme, separator, _ = folder.partition("://")
+    known = tf.io.gfile.get_registered_schemes()
+    if separator and scheme not in known:
+        names = ", ".join(f"{name}://" for name in sorted(known) if name)
+        raise SettingsError(
+            f"TRAINCHART_CHECKPOINTS_DIR: TensorFlow {tf.__version__} has no file system for {folder}, but for {names}"
+        )
 
 
 def _serve(place: Place) -> int:
