@@ -73,8 +73,13 @@ class EvaluationBook:
     def read(self) -> dict[int, dict[str, float]]:
         if not tf.io.gfile.exists(self._path):
             return {}
-        with tf.io.gfile.GFile(self._path) as file:
-            return {int(step): metrics for step, metrics in json.load(file).items()}
+        try:
+            with tf.io.gfile.GFile(self._path) as file:
+                return {int(step): metrics for step, metrics in json.load(file).items()}
+        except (ValueError, AttributeError) as error:
+            # Like a damaged checkpoint: no reason to give up, and what is lost can be measured again.
+            log.warning("%s is damaged, and begun anew: %s", self._path, error)
+            return {}
 
     def add(self, step: int, metrics: Mapping[str, float]) -> None:
         draft = f"{self._path}.draft"
