@@ -108,6 +108,26 @@ def read_wider(split: str, shard: Shard, settings: Settings) -> Any:
     return read_examples(split, shard, settings).map(lambda inputs, targets: (tf.concat([inputs, inputs], 0), targets))
 
 
+def return_nothing(*_arguments: Any) -> None:
+    pass
+
+
+def only_test(change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a function that reads examples, those of the split "test" with a `change`."""
+
+    def read(split: str, shard: Shard, settings: Settings) -> Any:
+        examples = read_examples(split, shard, settings)
+        return change(examples) if split == "test" else examples
+
+    return read
+
+
+def measure_twice() -> list[Any]:
+    import keras
+
+    return [keras.metrics.MeanSquaredError("error"), keras.metrics.MeanAbsoluteError("error")]
+
+
 def clip_by_itself(settings: Settings) -> Any:
     import keras
 
@@ -130,6 +150,10 @@ def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
     [
         ("model", fail, "the program's function model failed: KeyError: 'no such column'"),
         ("examples", fail, "the program's function examples failed: KeyError: 'no such column'"),
+        ("model", return_nothing, "the program's function model returned None, which is no Model"),
+        ("optimizer", return_nothing, "the program's function optimizer returned None, which is no Optimizer"),
+        ("examples", return_nothing, "the program's function examples returned None, which is no Dataset"),
+        ("augment", fail, "the program's function augment failed: KeyError: 'no such column'"),
         ("examples", read_nothing, "no training examples in shard 1 of 1: use fewer workers, or split the data finer"),
         ("examples", read_triples, "an example is a pair (features, targets), not "),
         ("examples", read_wider, "model and examples do not fit together: "),
@@ -151,12 +175,49 @@ def test_a_wrong_program_is_told_what_is_wrong_before_anything_is_saved(
     assert read_files(trainer.folder) == before
 
 
+@pytest.mark.parametrize(
+    ("part", "function", "message"),
+    [
+        ("examples", only_test(lambda examples: examples.take(0)), "there are no test examples to evaluate with"),
+        ("examples", only_test(lambda examples: examples.repeat()), "the test examples never end: leave out repeat()"),
+        (
+            "examples",
+            only_test(lambda examples: examples.batch(3)),
+            "model, metrics and test examples do not fit together: ",
+        ),
+        ("metrics", fail, "the program's function metrics failed: KeyError: 'no such column'"),
+        ("metrics", measure_twice, "several results are called error: give the program's metrics other names"),
+        ("serve", fail, "the program's function serve failed: KeyError: 'no such column'"),
+    ],
+)
+def test_what_is_needed_at_the_end_is_tried_before_the_first_step(
+    tmp_path: Path, lines: Lines, part: str, function: Callable[..., Any], message: str
+) -> None:
+    trainer = Trainer(tmp_path)
+
+    line = lines.fail(trainer.place, replace(TRAINING, **{part: function}))
+
+    assert line.startswith(f"error: worker 0: {message}")
+    assert not trainer.folder.exists()
+
+
 def test_shapes_that_do_not_match_are_told(trainer: Trainer, lines: Lines) -> None:
     line = lines.fail(trainer.place, replace(TRAINING, examples=read_wider), max_steps=40)
 
     assert line.endswith("(a batch has features float32 [2, 8] and targets float32 [2, 1])")
     assert "expected axis -1 of input shape to have value 4" in line
     go_on(trainer)
+
+
+def test_the_content_of_examples_does_not_hide_what_is_wrong_with_them(trainer: Trainer, lines: Lines) -> None:
+    def read_batches(split: str, shard: Shard, settings: Settings) -> Any:
+        return read_examples(split, shard, settings).batch(8)
+
+    line = lines.fail(trainer.place, replace(TRAINING, examples=read_batches), max_steps=40)
+
+    assert "Invalid input shape for input […] with name" in line
+    assert "Expected shape (None, 4), but input has incompatible shape (2, 8, 4)" in line
+    assert "Arguments received" not in line
 
 
 def test_the_worker_whose_shard_is_empty_names_itself(trainer: Trainer, lines: Lines) -> None:

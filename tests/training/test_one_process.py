@@ -144,6 +144,17 @@ def test_a_damaged_checkpoint_is_passed_over(trainer: Trainer, damage: str) -> N
     assert trainer.steps() == [60, 40]
 
 
+@pytest.mark.parametrize("damage", ["", "[1]", "\xff"])
+def test_damaged_evaluations_are_begun_anew(trainer: Trainer, damage: str) -> None:
+    trainer.folder.mkdir()
+    book = trainer.folder / "evaluations.json"
+    book.write_text(damage, encoding="latin-1")
+
+    assert trainer.run(max_steps=5) == 0
+
+    assert list(json.loads(book.read_text())) == ["5"]
+
+
 def test_when_no_checkpoint_can_be_read_nothing_is_overwritten(trainer: Trainer) -> None:
     assert trainer.run(max_steps=40) == 0
     for data in trainer.folder.glob("*.index"):

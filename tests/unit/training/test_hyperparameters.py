@@ -44,3 +44,15 @@ def test_names_are_camel_case_outside_and_the_rest_keeps_its_default() -> None:
 def test_wrong_hyperparameters_are_named(text: str, message: str) -> None:
     with pytest.raises(SettingsError, match=f"^{re.escape(message)}"):
         parse_hyperparameters(text, Settings)
+
+
+def test_a_class_whose_fields_nobody_would_see_is_refused() -> None:
+    class Undecorated(Hyperparameters):
+        learning_rate: float = 0.05
+
+    class Nothing(Hyperparameters):
+        """Adds none."""
+
+    with pytest.raises(SettingsError, match=r"^class Undecorated is no dataclass of its own: put @dataclass\(frozen"):
+        parse_hyperparameters('{"learningRate": 0.1}', Undecorated)
+    assert parse_hyperparameters('{"maxSteps": 7}', Nothing).max_steps == 7

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -18,7 +18,7 @@ from trainchart_training.batches import build_test_batches
 from trainchart_training.checkpoints import Checkpoints
 from trainchart_training.definition import Training
 from trainchart_training.errors import TrainingError
-from trainchart_training.failures import describe_error
+from trainchart_training.failures import call_program, describe_error
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import Place
 from trainchart_training.progress import write_progress
@@ -35,7 +35,8 @@ class Measure:
 
     def __init__(self, training: Training, settings: Hyperparameters, model: Any) -> None:
         self._batches = build_test_batches(training, settings)
-        self._metrics = list(training.metrics())
+        self._metrics = list(call_program("metrics", training.metrics))
+        _check_names([metric.name for metric in self._metrics])
         self.examples = 0
 
         def measure(features: Any, targets: Any) -> tuple[Any, Any]:
@@ -48,12 +49,12 @@ class Measure:
 
         self._measure = tf.function(measure, reduce_retracing=True)
 
-    def __call__(self) -> dict[str, float]:
-        """Return the loss and every metric by name, rounded to four digits."""
+    def __call__(self, batches: int = -1) -> dict[str, float]:
+        """Return the loss and every metric by name, rounded to four digits; of no more than `batches`, where given."""
         for metric in self._metrics:
             metric.reset_state()
         total, examples = 0.0, 0
-        for features, targets in self._batches:
+        for features, targets in self._batches.take(batches):
             loss, count = self._measure(features, targets)
             total, examples = total + float(loss), examples + int(count)
         if not examples:
@@ -72,8 +73,13 @@ class EvaluationBook:
     def read(self) -> dict[int, dict[str, float]]:
         if not tf.io.gfile.exists(self._path):
             return {}
-        with tf.io.gfile.GFile(self._path) as file:
-            return {int(step): metrics for step, metrics in json.load(file).items()}
+        try:
+            with tf.io.gfile.GFile(self._path) as file:
+                return {int(step): metrics for step, metrics in json.load(file).items()}
+        except (ValueError, AttributeError) as error:
+            # Like a damaged checkpoint: no reason to give up, and what is lost can be measured again.
+            log.warning("%s is damaged, and begun anew: %s", self._path, error)
+            return {}
 
     def add(self, step: int, metrics: Mapping[str, float]) -> None:
         draft = f"{self._path}.draft"
@@ -140,6 +146,14 @@ class Evaluator:
         except (ValueError, tf.errors.OpError) as error:
             log.warning("cannot read the marker of step %d: %s", step, describe_error(error))
             return False
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Raise TrainingError where two results would have one name, that of the loss included."""
+    every = ["loss", *names]
+    repeated = sorted({name for name in every if every.count(name) > 1})
+    if repeated:
+        raise TrainingError(f"several results are called {', '.join(repeated)}: give the program's metrics other names")
 
 
 def describe_metrics(metrics: Mapping[str, float]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainchart_training.batches import WHOLE
+from trainchart_training.batches import WHOLE, read_examples
 from trainchart_training.definition import TEST, Training
 from trainchart_training.errors import TrainingError
 from trainchart_training.failures import call_program, describe_error
@@ -16,27 +16,14 @@ FOLDER = "saved_model"
 
 
 def export_model(training: Training, settings: Hyperparameters, model: Any, directory: str) -> str:
-    """Write `model` under `directory` and return its path; a reader finds the old one or the new one, whole.
-
-    Its signature takes the features by name: those of the examples' dictionary, else the one `input_name`.
-    """
-    serve = training.serve or (lambda trained, features: {"outputs": trained(features, training=False)})
-    examples = call_program("examples", training.examples, TEST, WHOLE, settings)
-    features_spec = examples.element_spec[0]
-    is_named = isinstance(features_spec, dict)
-    specs = features_spec if is_named else {training.input_name: features_spec}
-    named = {name: tf.TensorSpec([None, *spec.shape], spec.dtype, name=name) for name, spec in specs.items()}
-
-    def signature(**features: Any) -> Any:
-        return serve(model, features if is_named else features[training.input_name])
-
+    """Write `model` under `directory` and return its path; a reader finds the old one or the new one, whole."""
     module = tf.Module()
     module.model = model
     target = f"{directory}/{FOLDER}"
     draft, old = f"{target}.draft", f"{target}.old"
     _remove(draft)
     _remove(old)
-    concrete = call_program("serve", tf.function(signature).get_concrete_function, **named)
+    concrete = trace_signature(training, settings, model)
     try:
         tf.saved_model.save(module, draft, signatures=concrete)
     except (tf.errors.OpError, OSError) as error:
@@ -47,6 +34,23 @@ def export_model(training: Training, settings: Hyperparameters, model: Any, dire
     tf.io.gfile.rename(draft, target)
     _remove(old)
     return target
+
+
+def trace_signature(training: Training, settings: Hyperparameters, model: Any) -> Any:
+    """Return the exported model's signature as a graph.
+
+    It takes the features by name: those of the examples' dictionary, else the one `input_name`.
+    """
+    serve = training.serve or (lambda trained, features: {"outputs": trained(features, training=False)})
+    features_spec = read_examples(training, settings, TEST, WHOLE).element_spec[0]
+    is_named = isinstance(features_spec, dict)
+    specs = features_spec if is_named else {training.input_name: features_spec}
+    named = {name: tf.TensorSpec([None, *spec.shape], spec.dtype, name=name) for name, spec in specs.items()}
+
+    def signature(**features: Any) -> Any:
+        return serve(model, features if is_named else features[training.input_name])
+
+    return call_program("serve", tf.function(signature).get_concrete_function, **named)
 
 
 def _remove(directory: str) -> None:

@@ -42,14 +42,20 @@ _NOISE = re.compile(
     r"|([A-Z_]+: )?From /job:\S+$"
 )
 _BOLD = re.compile(r"\x1b\[\d*m")
+_WHERE = re.compile(r"in user code:|^ *File \".*\n.*$|^Arguments received by (.|\n)*", re.MULTILINE)
+"""Lines around the cause of an error in a function that TensorFlow or Keras calls: the traceback has them too."""
+_NUMBERS = re.compile(r"\[[-+\d.e,\s\[\]]{80,}\]")
+"""The content of a tensor, where Keras repeats it."""
 
 
 def describe_error(error: BaseException) -> str:
     """Return, in one line, the part of the error's message that a person can use."""
     if not isinstance(error, tf.errors.OpError):
         # Keras writes several lines, some of them bold.
-        words = _BOLD.sub("", str(error)).split()
-        return f"{type(error).__name__}: {' '.join(words)}"[:400]
+        words = _NUMBERS.sub("[…]", _WHERE.sub("", _BOLD.sub("", str(error)))).split()
+        # TensorFlow makes errors in functions that it traces exceptions of its own, and names the original inside.
+        kind = [] if "in user code:" in str(error) else [f"{type(error).__name__}:"]
+        return " ".join([*kind, *words])[:400]
     # The cause stands below the lines that say where in the program's graph it happened, and is sometimes numbered.
     lines = [line.strip().removeprefix("(0) ") for line in error.message.splitlines()]
     text = next((line for line in lines if line and not _NOISE.match(line)), error.message)
@@ -68,3 +74,12 @@ def call_program(name: str, function: Callable[..., Any], *arguments: Any, **nam
         if is_peer_lost(error):
             raise
         raise TrainingError(f"the program's function {name} failed: {describe_error(error)}") from error
+
+
+def make_part(name: str, kind: type, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what the program's `function` makes; raise TrainingError unless it is a `kind`."""
+    part = call_program(name, function, *arguments)
+    if not isinstance(part, kind):
+        wanted = kind.__name__.removesuffix("V2")
+        raise TrainingError(f"the program's function {name} returned {part!r:.80}, which is no {wanted}")
+    return part

@@ -6,6 +6,7 @@ Pure. A program adds its own by deriving from Hyperparameters; names are camelCa
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import math
 from collections.abc import Mapping
@@ -59,6 +60,8 @@ class Hyperparameters:
 
 def parse_hyperparameters(text: str, wanted: type[Wanted]) -> Wanted:
     """Return dataclass `wanted`, its defaults overridden by the JSON object in `text`; raise SettingsError."""
+    if inspect.get_annotations(wanted) and "__dataclass_fields__" not in vars(wanted):
+        raise SettingsError(f"class {wanted.__name__} is no dataclass of its own: put @dataclass(frozen=True) above it")
     hints = get_type_hints(wanted)
     known = {camel_case(item.name): item for item in dataclasses.fields(wanted)}  # type: ignore[arg-type]
     values: dict[str, Any] = {}

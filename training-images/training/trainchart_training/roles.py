@@ -103,6 +103,7 @@ def _play(training: Training, settings: Hyperparameters, place: Place) -> int:
     tf.get_logger().setLevel(logging.ERROR)
     tf.get_logger().propagate = False
     tf.debugging.set_log_device_placement(settings.log_device_placement)
+    _check_scheme(place.checkpoints_dir)
     if place.task_type == EVALUATOR:
         from trainchart_training.evaluation import evaluate
 
@@ -110,6 +111,19 @@ def _play(training: Training, settings: Hyperparameters, place: Place) -> int:
     if place.task_type == PS or (place.task_type == WORKER and place.strategy in (PARAMETER_SERVER, IN_GRAPH)):
         return _serve(place)
     return _compute(training, settings, place)
+
+
+def _check_scheme(folder: str) -> None:
+    """Raise SettingsError for a URI that TensorFlow, and what the program has imported, can do nothing with."""
+    import tensorflow as tf
+
+    scheme, separator, _ = folder.partition("://")
+    known = tf.io.gfile.get_registered_schemes()
+    if separator and scheme not in known:
+        names = ", ".join(f"{name}://" for name in sorted(known) if name)
+        raise SettingsError(
+            f"TRAINCHART_CHECKPOINTS_DIR: TensorFlow {tf.__version__} has no file system for {folder}, but for {names}"
+        )
 
 
 def _serve(place: Place) -> int:
@@ -129,18 +143,20 @@ def _serve(place: Place) -> int:
 
 def _compute(training: Training, settings: Hyperparameters, place: Place) -> int:
     """Train as the leader, or as one of the workers that run a loop of their own."""
-    from trainchart_training.batches import check_examples
     from trainchart_training.checkpoints import Checkpoints
     from trainchart_training.leader import Leader
+    from trainchart_training.rehearsal import rehearse
     from trainchart_training.stop import StopRequest
 
-    last = Checkpoints(place.checkpoints_dir).find_last(settings.max_steps)
+    checkpoints = Checkpoints(place.checkpoints_dir)
+    last = checkpoints.find_last(settings.max_steps)
     if last is not None:
         # Started again after the end, because its pod was moved, say: the others may be gone for good.
         log.info("nothing left to do: step %d in %s is the end of the training", last, place.checkpoints_dir)
         return 0
+    is_new = not checkpoints.steps()
     if place.strategy != MULTI_WORKER_MIRRORED:
-        check_examples(training, settings, place.shard)
+        rehearse(training, settings, place, is_new)
     if place.strategy in _BETWEEN_GRAPH and not place.is_leader:
         from trainchart_training.sessions import follow
 
@@ -149,7 +165,7 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
     runner = _open_runner(training, settings, place, stop)
     if place.strategy == MULTI_WORKER_MIRRORED:
         # Not before: TensorFlow connects the workers before it computes anything, or not at all.
-        check_examples(training, settings, place.shard)
+        rehearse(training, settings, place, is_new)
     stop.listen()
     return Leader(training, settings, place, runner, stop).run()
 

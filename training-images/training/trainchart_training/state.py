@@ -6,13 +6,14 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from trainchart_training.catalogue import VariableShape
 from trainchart_training.definition import Training
 from trainchart_training.errors import TrainingError
-from trainchart_training.failures import call_program
+from trainchart_training.failures import make_part
 from trainchart_training.hyperparameters import Hyperparameters
 
 
@@ -47,10 +48,10 @@ def create_state(training: Training, settings: Hyperparameters, has_replicas: bo
     # would compute the same gradients from the same batches. Keras draws its seeds from these two.
     random.seed(settings.seed)
     np.random.seed(settings.seed)
-    model = call_program("model", training.model, settings)
+    model = make_part("model", keras.Model, training.model, settings)
     if not model.built:
         raise TrainingError("the program's model has no weights yet: begin it with keras.Input(shape)")
-    optimizer = call_program("optimizer", training.optimizer, settings)
+    optimizer = make_part("optimizer", keras.optimizers.Optimizer, training.optimizer, settings)
     _check_optimizer(optimizer)
     optimizer.build(model.trainable_variables)
     summed: dict[str, Any] = {}
