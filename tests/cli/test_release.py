@@ -168,7 +168,20 @@ def test_an_option_without_a_value_is_a_variable_that_is_not_set(project: Path, 
 def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
     assert run(project, "generate", "digits").returncode == 0
     assert run(project, "verify", "charts/digits").returncode == 0
+    lock = project / "charts" / "digits" / "trainchart.lock.yaml"
+    generated = lock.read_text()
+    made_from = yaml.safe_load(generated)["spec"]["sha256"]
+    lock.write_text(generated.replace(made_from, "0" * 64))
+    untrue = run(project, "verify", "charts/digits")
+    assert untrue.returncode == 6
+    assert "trainchart.lock.yaml: is not what the model spec gives" in untrue.stderr
+    assert "the spec is not the one that it was made from" in untrue.stderr
+    lock.write_text(generated)
     release(project)
+    (project / "keyring").write_bytes(b"")
+    unsigned = run(project, "verify", "repository/digits-0.1.0.tgz", "--keyring", "keyring")
+    assert unsigned.returncode == 6
+    assert "digits-0.1.0.tgz.prov: it has no signature" in unsigned.stderr
     values = project / "charts" / "digits" / "values.yaml"
     values.write_text(values.read_text() + "# mine\n")
     drifted = run(project, "verify", "charts/digits")
