@@ -105,7 +105,7 @@ def test_what_is_published_can_be_listed_verified_and_deprecated(project: Path) 
     assert json.loads(verified.stdout)["isSigned"] is False
     deprecate = ("deprecate", "digits", "--to", "repository", "--reason", "use 'mnist':\n it is better\n")
     assert "deprecated" in run(project, *deprecate, "--dry-run").stdout.lower()
-    done = run(project, *deprecate)
+    done = run(project, *deprecate, SOURCE_DATE_EPOCH=str(int(EPOCH) + 86_400))
     assert done.returncode == 0, done.stderr
     assert run(project, *deprecate).stderr == "digits: nothing has changed since 0.1.1\n"
     told = json.loads(run(project, "versions", "digits", "--from", "repository", "--format", "json").stdout)
@@ -114,6 +114,12 @@ def test_what_is_published_can_be_listed_verified_and_deprecated(project: Path) 
     assert yaml.safe_load(chart["annotations"]["artifacthub.io/changes"]) == [
         {"kind": "deprecated", "description": "use 'mnist': it is better"}
     ]
+    # It was made from the same, but at another time.
+    before = yaml.safe_load(published(project, "0.1.0")["Chart.yaml"])["annotations"]
+    for key in ("trainchart/generator", "trainchart/spec-sha256", "trainchart/templates-sha256"):
+        assert chart["annotations"][key] == before[key]
+    assert before["trainchart/created"].startswith("2026-01-01")
+    assert chart["annotations"]["trainchart/created"].startswith("2026-01-02")
     assert run(project, "verify", "repository/digits-0.1.1.tgz").returncode == 0
     refused = run(project, "release", "digits", "--to", "repository")
     assert refused.returncode == 4
