@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chart_servers import find_server
+from chart_servers import PASSWORD, USER, find_server, serve_registry
 from trainchart.archive.read import parse_archive
 
 EPOCH = "1767225600"
@@ -235,6 +235,7 @@ def test_helm_accepts_the_signature(
         verified = run(project, "verify", archive, *options, "--format", "json", **gnupg)
         assert verified.returncode == 0, verified.stderr
         assert json.loads(verified.stdout)["isSigned"] is True
+    _pull_from_a_registry_with_a_password(helm, keyring, archive, project)
     signature = archive.with_name(f"{archive.name}.prov")
     text = signature.read_text()
     signature.write_text(text.replace("version: 0.1.0", "version: 0.1.1"))
@@ -246,6 +247,21 @@ def test_helm_accepts_the_signature(
     other = run(project, "verify", archive, **gnupg)
     assert other.returncode == 6
     assert "and the archive is sha256:" in other.stderr
+
+
+def _pull_from_a_registry_with_a_password(helm: Path, keyring: Path, archive: Path, project: Path) -> None:
+    """The login that helm keeps is ours too, and helm pulls what it can verify."""
+    kept = {"HELM_REGISTRY_CONFIG": str(project.parent / "logins.json")}
+    with serve_registry(project.parent / "registry", with_password=True) as host:
+        login = [helm, "registry", "login", host, "--username", USER, "--password-stdin", "--plain-http"]
+        subprocess.run(login, input=PASSWORD, text=True, check=True, capture_output=True, env={**os.environ, **kept})
+        to = f"oci://{host}/charts"
+        done = run(project, "publish", archive, "--to", to, "--plain-http", "--skip-image-check", **kept)
+        assert done.returncode == 0, done.stderr
+        pull = [helm, "pull", f"{to}/digits", "--plain-http", "--verify", "--keyring", keyring, "-d", project.parent]
+        pulled = subprocess.run(pull, capture_output=True, text=True, env={**os.environ, **kept})
+        assert pulled.returncode == 0, pulled.stderr
+        assert (project.parent / archive.name).read_bytes() == archive.read_bytes()
 
 
 def test_a_key_that_is_not_there(project: Path, gnupg: dict[str, str]) -> None:
