@@ -89,6 +89,18 @@ def test_colour_can_be_had_and_refused(project: Path) -> None:
     assert "\x1b[" not in run(project, *arguments, FORCE_COLOR="1", TERM="xterm", NO_COLOR="1").stdout
 
 
+def test_what_others_have_published_does_not_steer_the_terminal(project: Path) -> None:
+    edit(project / "charts/digits/templates/statefulset.yaml", "serviceName:", 'x: "\\e[31mred"\n  serviceName:')
+    shown = run(
+        project, "diff", "digits", "--against", "charts/digits", FORCE_COLOR="1", TERM="xterm", NO_COLOR="1"
+    ).stdout
+    assert "\\x1b[31mred" in shown
+    assert "\x1b" not in shown
+    named = run(project, "diff", "digits", "--against", "1.0.0", "--from", "a\x1b[31mb")
+    assert named.returncode == 8
+    assert "a\\x1b[31mb has no digits 1.0.0" in named.stderr
+
+
 def test_against_what_is_published(project: Path) -> None:
     nothing = run(project, "diff", "digits", "--from", "repository", "--format", "json")
     assert nothing.returncode == 8

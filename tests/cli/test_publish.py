@@ -5,14 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import pytest
 import yaml
 
-from chart_servers import serve_registry
+from chart_servers import serve_registry, serve_web_folder
+from fault_proxy import CUT_BEFORE, Fault, Seen, proxied
 from trainchart.archive.identity import build_tar
 from trainchart.archive.pack import open_archive
 from trainchart.archive.provenance import build_statement
@@ -100,6 +103,30 @@ def test_a_folder_that_cannot_be_made(plain_chart: Path, tmp_path: Path) -> None
     assert done.returncode == 8
     assert "cannot make" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_gives_the_lock_back_and_shows_nothing(plain_chart: Path, tmp_path: Path) -> None:
+    with serve_web_folder(tmp_path / "web") as host, proxied(host) as proxy:
+        is_writing, is_over = Event(), Event()
+
+        def hold(seen: Seen) -> Fault:
+            if seen.method != "PUT":
+                return None
+            is_writing.set()
+            is_over.wait(60)
+            return CUT_BEFORE
+
+        proxy.restart(hold)
+        command = [sys.executable, "-m", "trainchart", "publish", plain_chart, "--to", f"http://{proxy.host}/charts"]
+        process = subprocess.Popen([*command, "--plain-http", SKIP], stderr=subprocess.PIPE, text=True)
+        assert is_writing.wait(60)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        is_over.set()
+        assert process.returncode == 130
+        assert "Traceback" not in said
+        assert [seen.method for seen in proxy.seen][-2:] == ["PUT", "UNLOCK"]
+        assert [path.name for path in (tmp_path / "web/www/charts").iterdir()] == [".trainchart-lock"]
 
 
 def test_a_chart_that_does_not_render_is_not_published(plain_chart: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chart_servers import find_server
+from chart_servers import PASSWORD, USER, find_server, serve_registry
 from trainchart.archive.read import parse_archive
 
 EPOCH = "1767225600"
@@ -105,7 +105,7 @@ def test_what_is_published_can_be_listed_verified_and_deprecated(project: Path) 
     assert json.loads(verified.stdout)["isSigned"] is False
     deprecate = ("deprecate", "digits", "--to", "repository", "--reason", "use 'mnist':\n it is better\n")
     assert "deprecated" in run(project, *deprecate, "--dry-run").stdout.lower()
-    done = run(project, *deprecate)
+    done = run(project, *deprecate, SOURCE_DATE_EPOCH=str(int(EPOCH) + 86_400))
     assert done.returncode == 0, done.stderr
     assert run(project, *deprecate).stderr == "digits: nothing has changed since 0.1.1\n"
     told = json.loads(run(project, "versions", "digits", "--from", "repository", "--format", "json").stdout)
@@ -114,6 +114,12 @@ def test_what_is_published_can_be_listed_verified_and_deprecated(project: Path) 
     assert yaml.safe_load(chart["annotations"]["artifacthub.io/changes"]) == [
         {"kind": "deprecated", "description": "use 'mnist': it is better"}
     ]
+    # It was made from the same, but at another time.
+    before = yaml.safe_load(published(project, "0.1.0")["Chart.yaml"])["annotations"]
+    for key in ("trainchart/generator", "trainchart/spec-sha256", "trainchart/templates-sha256"):
+        assert chart["annotations"][key] == before[key]
+    assert before["trainchart/created"].startswith("2026-01-01")
+    assert chart["annotations"]["trainchart/created"].startswith("2026-01-02")
     assert run(project, "verify", "repository/digits-0.1.1.tgz").returncode == 0
     refused = run(project, "release", "digits", "--to", "repository")
     assert refused.returncode == 4
@@ -168,7 +174,20 @@ def test_an_option_without_a_value_is_a_variable_that_is_not_set(project: Path, 
 def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
     assert run(project, "generate", "digits").returncode == 0
     assert run(project, "verify", "charts/digits").returncode == 0
+    lock = project / "charts" / "digits" / "trainchart.lock.yaml"
+    generated = lock.read_text()
+    made_from = yaml.safe_load(generated)["spec"]["sha256"]
+    lock.write_text(generated.replace(made_from, "0" * 64))
+    untrue = run(project, "verify", "charts/digits")
+    assert untrue.returncode == 6
+    assert "trainchart.lock.yaml: is not what the model spec gives" in untrue.stderr
+    assert "the spec is not the one that it was made from" in untrue.stderr
+    lock.write_text(generated)
     release(project)
+    (project / "keyring").write_bytes(b"")
+    unsigned = run(project, "verify", "repository/digits-0.1.0.tgz", "--keyring", "keyring")
+    assert unsigned.returncode == 6
+    assert "digits-0.1.0.tgz.prov: it has no signature" in unsigned.stderr
     values = project / "charts" / "digits" / "values.yaml"
     values.write_text(values.read_text() + "# mine\n")
     drifted = run(project, "verify", "charts/digits")
@@ -216,6 +235,7 @@ def test_helm_accepts_the_signature(
         verified = run(project, "verify", archive, *options, "--format", "json", **gnupg)
         assert verified.returncode == 0, verified.stderr
         assert json.loads(verified.stdout)["isSigned"] is True
+    _pull_from_a_registry_with_a_password(helm, keyring, archive, project)
     signature = archive.with_name(f"{archive.name}.prov")
     text = signature.read_text()
     signature.write_text(text.replace("version: 0.1.0", "version: 0.1.1"))
@@ -227,6 +247,21 @@ def test_helm_accepts_the_signature(
     other = run(project, "verify", archive, **gnupg)
     assert other.returncode == 6
     assert "and the archive is sha256:" in other.stderr
+
+
+def _pull_from_a_registry_with_a_password(helm: Path, keyring: Path, archive: Path, project: Path) -> None:
+    """The login that helm keeps is ours too, and helm pulls what it can verify."""
+    kept = {"HELM_REGISTRY_CONFIG": str(project.parent / "logins.json")}
+    with serve_registry(project.parent / "registry", with_password=True) as host:
+        login = [helm, "registry", "login", host, "--username", USER, "--password-stdin", "--plain-http"]
+        subprocess.run(login, input=PASSWORD, text=True, check=True, capture_output=True, env={**os.environ, **kept})
+        to = f"oci://{host}/charts"
+        done = run(project, "publish", archive, "--to", to, "--plain-http", "--skip-image-check", **kept)
+        assert done.returncode == 0, done.stderr
+        pull = [helm, "pull", f"{to}/digits", "--plain-http", "--verify", "--keyring", keyring, "-d", project.parent]
+        pulled = subprocess.run(pull, capture_output=True, text=True, env={**os.environ, **kept})
+        assert pulled.returncode == 0, pulled.stderr
+        assert (project.parent / archive.name).read_bytes() == archive.read_bytes()
 
 
 def test_a_key_that_is_not_there(project: Path, gnupg: dict[str, str]) -> None:

@@ -227,8 +227,8 @@ def test_real_helm_finds_pulls_and_renders_it(
 
     if "registry" in kind:
         chart, options = f"{served}/{name}", ["--plain-http"]
-        if major == 4:
-            assert "newer" in run("show", "values", f"{chart}@{newest.digest}", *options)
+        assert "newer" in run("show", "values", f"{chart}@{newest.digest}", *options)
+        assert "note: newer" in run("template", "exp", f"{chart}@{newest.digest}", *options).replace('"', "")
         run("pull", chart, "--version", "1.2.3", *options)
         assert (tmp_path / f"{name}-1.2.3.tgz").read_bytes() == one.archive.data
         assert "note: hello" in run("template", "exp", chart, "--version", "1.2.3", *options).replace('"', "")

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -22,6 +23,7 @@ from trainchart.errors import (
     RepositoryUnreachable,
     TrainchartError,
 )
+from trainchart.publish import http
 from trainchart.publish.repository import Repository, publish_upload
 
 URLS = {"web folder": "http://{}/charts", "ChartMuseum": "chartmuseum+http://{}", "registry": "oci://{}/team/charts"}
@@ -145,6 +147,40 @@ def test_a_server_that_says_when_to_come_back_is_asked_again(through: Through) -
     through.proxy.restart(decide)
     with through.opened() as repository:
         assert publish_upload(repository, upload("1.0.0", name=through.new_name())).is_new
+
+
+@pytest.mark.parametrize("methods", [("GET", "HEAD"), ("PUT", "POST")], ids=["reading", "writing"])
+def test_a_server_that_falls_silent(
+    through: Through, methods: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "SILENCE_SECONDS", 0.5)
+    name, is_over = through.new_name(), Event()
+
+    def fall_silent(seen: Seen) -> Fault:
+        if seen.method not in methods:
+            return None
+        is_over.wait(60)
+        return CUT_BEFORE
+
+    through.proxy.restart(fall_silent)
+    try:
+        with through.opened() as repository, pytest.raises(RepositoryUnreachable, match="did not answer in time"):
+            publish_upload(repository, upload("1.0.0", name=name))
+    finally:
+        is_over.set()
+    with through.directly() as repository:
+        assert repository.fetch(name, "1.0.0") is None
+
+
+def test_an_answer_that_comes_by_drops(through: Through, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never silent for long, and never done: no time is left when the first drop of it comes."""
+    name = through.new_name()
+    through.proxy.restart(lambda seen: None)
+    with through.directly() as repository:
+        publish_upload(repository, upload("1.0.0", name=name))
+    monkeypatch.setattr(http, "ANSWER_SECONDS", -1.0)
+    with through.opened() as repository, pytest.raises(RepositoryUnreachable, match="did not finish its answer"):
+        repository.fetch(name, "1.0.0")
 
 
 def test_other_bytes_than_announced_are_noticed(through: Through) -> None:

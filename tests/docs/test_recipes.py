@@ -43,13 +43,22 @@ def project(tmp_path: Path, copy_sources: Callable[..., Path]) -> Iterator[Path]
         yield tmp_path / "project"
 
 
+def change(project: Path) -> None:
+    spec = project / "models" / "digits.yaml"
+    spec.write_text(spec.read_text().replace("description: ", "description: Now ", 1))
+
+
 def run(project: Path, script: str) -> str:
+    done = execute(project, script)
+    assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def execute(project: Path, script: str) -> subprocess.CompletedProcess[str]:
     path = f"{project.parent / 'bin'}:{os.environ['PATH']}"
     folders = {"REPOSITORY": str(project.parent / "repository"), "XDG_DATA_HOME": str(project.parent / "data")}
     environment = {**os.environ, "PATH": path, **folders}
-    done = subprocess.run(["bash", "-ec", script], cwd=project, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
-    return done.stdout
+    return subprocess.run(["bash", "-ec", script], cwd=project, env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("recipe", ["github-actions.yaml", "gitlab-ci.yaml"])
@@ -57,16 +66,27 @@ def test_a_recipe_compares_and_releases(recipe: str, project: Path) -> None:
     for command in commands(recipe, "release"):
         run(project, command)
     assert (project.parent / "repository" / "digits-0.1.0.tgz").is_file()
-    spec = project / "models" / "digits.yaml"
-    spec.write_text(spec.read_text().replace("description: ", "description: Now ", 1))
+    change(project)
     for command in commands(recipe, "compare"):
         run(project, command)
     assert "version: 0.1.0 → 0.1.1 (patch)" in (project / "comment.md").read_text()
 
 
-def test_the_shell_recipe_can_be_run_again(project: Path) -> None:
-    script = str(RECIPES / "release.sh")
-    run(project, script)
+def test_the_shell_recipes_can_be_run_again(project: Path) -> None:
+    release, compare = (str(RECIPES / name) for name in ("release.sh", "compare.sh"))
+    run(project, release)
     index = (project.parent / "repository" / "index.yaml").read_bytes()
-    run(project, script)
+    run(project, release)
     assert (project.parent / "repository" / "index.yaml").read_bytes() == index
+    change(project)
+    comment = run(project, compare)
+    assert comment.startswith("```\ndigits since ")
+    assert comment.endswith("version: 0.1.0 → 0.1.1 (patch)\n```\n")
+
+
+def test_a_merge_request_whose_chart_is_not_fit_fails(project: Path) -> None:
+    spec = project / "models" / "digits.yaml"
+    spec.write_text(spec.read_text() + "nonsense: true\n")
+    done = execute(project, str(RECIPES / "compare.sh"))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "nonsense" in done.stderr

@@ -5,6 +5,7 @@ Everything follows from the spec and the repository, so that nothing has to be c
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,11 +16,17 @@ from trainchart.actions.diff import compare_files, fetch_last, nothing_published
 from trainchart.actions.generate import load_model, locate_specs, render_model
 from trainchart.actions.image_check import require_images
 from trainchart.actions.owners import put_owners, read_owners
-from trainchart.actions.package import read_build_info, sign_archive
+from trainchart.actions.package import read_build_info, read_source_date, sign_archive
 from trainchart.actions.publish import utc_now
 from trainchart.actions.rendered_version import require_rendering, values_sets
 from trainchart.actions.repository_access import Address, ImageAccess, open_repository
-from trainchart.archive.chart_file import CHART_FILE, parse_chart_file
+from trainchart.archive.chart_file import (
+    BUILD_ANNOTATIONS,
+    CHART_FILE,
+    IDENTITY_ANNOTATION,
+    ChartFile,
+    parse_chart_file,
+)
 from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.chart_version import is_pre_release, version_key
@@ -130,7 +137,15 @@ def deprecate_chart(name: str, reason: str, to: Address, options: ReleaseOptions
         released = Released(name, last[0], version, f"## {version}\n\n### Deprecated\n\n- {reason}\n")
         files = {**last[1], CHART_FILE: dump_mapping({**chart.plain_data, "deprecated": True}).encode()}
         listed = dump_changes([("deprecated", reason)])
-        return _publish(repository, _Decided(released, files, _changelog(last[1]), listed, BuildInfo()), options)
+        decided = _Decided(released, files, _changelog(last[1]), listed, _build_of(chart, options.environment))
+        return _publish(repository, decided, options)
+
+
+def _build_of(chart: ChartFile, environment: Mapping[str, str]) -> BuildInfo:
+    """Return what is to be said of a chart that is published as it was: made from the same, but now."""
+    told = {key: value for key, value in chart.annotations.items() if key in BUILD_ANNOTATIONS - {IDENTITY_ANNOTATION}}
+    epoch = read_source_date(environment)
+    return BuildInfo(created_epoch=int(time.time()) if epoch is None else epoch, earlier=told)
 
 
 def _with_images(

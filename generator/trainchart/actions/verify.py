@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
@@ -56,6 +56,7 @@ class VerifyOptions:
 
     spec: Path | None = None
     keyring: Path | None = None
+    """Where it is named, there must be a signature by one of its keys; else one is looked at if it is there."""
     images: ImageAccess | None = None
     """How image registries are asked; None: they are not."""
     engine: str = "auto"
@@ -142,6 +143,8 @@ def _regeneration_problems(
         expected = _as_released(expected, chart, files)
     before, after = drop_ignored(files), drop_ignored(expected)
     changed = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    if lock is not None and not _is_same_lock(lock, parse_lock(expected[LOCK_FILE].decode())):
+        changed.append(LOCK_FILE)
     made_by = lock.generator if lock is not None else chart.annotations.get(GENERATOR_ANNOTATION, "")
     made_from = lock.spec.sha256 if lock is not None else chart.annotations.get(SPEC_ANNOTATION, "")
     if changed and made_by and made_by != __version__:
@@ -149,6 +152,11 @@ def _regeneration_problems(
     if changed and made_from and made_from != hashlib.sha256(model.text.encode()).hexdigest():
         yield Problem("the spec is not the one that it was made from", where=str(spec))
     yield from (Problem("is not what the model spec gives", where=path) for path in changed)
+
+
+def _is_same_lock(lock: Lock, made: Lock) -> bool:
+    """Tell whether a lock says of its chart what this trainchart would; what another one says is its own."""
+    return lock.generator != __version__ or lock == replace(made, spec=replace(made.spec, name=lock.spec.name))
 
 
 def _as_released(expected: dict[str, bytes], chart: ChartFile, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -165,9 +173,11 @@ def _as_released(expected: dict[str, bytes], chart: ChartFile, files: Mapping[st
 
 
 def _signature_problems(given: _Given, found: ChartFile, keyring: Path | None) -> Iterator[Problem]:
-    if given.archive is None or given.signature is None:
-        return
     name = f"{found.name}-{found.version}.tgz"
+    if given.archive is None or given.signature is None:
+        if keyring is not None:  # whoever names keys wants a signature, which must not be got rid of by leaving it out
+            yield Problem("it has no signature by the keyring's keys, nor by any", where=f"{name}.prov")
+        return
     signed = check_signed_text(given.signature, keyring)
     if signed.problem:
         yield Problem(f"the signature does not hold: {signed.problem}", where=f"{name}.prov")

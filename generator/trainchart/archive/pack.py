@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from trainchart.archive.chart_file import (
@@ -46,6 +46,8 @@ class BuildInfo:
     """What the chart was generated from."""
     images: tuple[str, ...] = ()
     """The images that the chart names, by tag and digest; none where nobody has asked."""
+    earlier: Mapping[str, str] = field(default_factory=dict)
+    """Build annotations of an earlier version that are as true of this one."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def open_archive(data: bytes) -> ChartArchive:
 
 
 def _annotations(identity: str, build: BuildInfo) -> dict[str, str]:
-    annotations = {IDENTITY_ANNOTATION: identity}
+    annotations = {**build.earlier, IDENTITY_ANNOTATION: identity}
     if build.git_commit:
         annotations[COMMIT_ANNOTATION] = build.git_commit + ("-dirty" if build.is_dirty else "")
     if build.created_epoch is not None:

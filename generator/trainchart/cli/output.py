@@ -43,6 +43,11 @@ def refuse_empty(context: typer.Context, option: typer.CallbackParam, value: str
     return value
 
 
+def spell_out(text: str) -> str:
+    """Return a text with its control characters spelled out: what others have published must not steer a terminal."""
+    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
+
+
 def print_json(value: Any) -> None:
     """Print `value` to stdout as JSON, keys in the order given."""
     print(json.dumps(value, indent=2, ensure_ascii=False))
@@ -69,4 +74,4 @@ def print_error(error: TrainchartError) -> None:
     lines += [f"  {line}" for problem in error.problems for line in str(problem).splitlines()]
     if error.hint:
         lines.append(f"hint: {error.hint}")
-    print("\n".join(lines), file=sys.stderr)
+    print(spell_out("\n".join(lines)), file=sys.stderr)

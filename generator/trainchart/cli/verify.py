@@ -26,7 +26,8 @@ def verify(
         Path | None, typer.Option("--spec", help="Its model spec. Default: what the lock names, or models/NAME.yaml.")
     ] = None,
     keyring: Annotated[
-        Path | None, typer.Option("--keyring", help="Public keys, as gpg --export writes them. Default: your own.")
+        Path | None,
+        typer.Option("--keyring", help="Public keys, as gpg --export writes them, one of which must have signed it."),
     ] = None,
     images: Annotated[
         bool, typer.Option("--images", help="Ask the registries whether the images are there, tag and digest.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.output import Format, FormatOption, print_json, spell_out
 from trainchart.cli.publish import PlainHttpOption
 
 FromOption = Annotated[
@@ -51,4 +51,5 @@ def versions(
     width = max(len(version.version) for version in found)
     for version in found:
         note = "  deprecated" if version.is_deprecated else ""
-        print(f"{version.version:{width}}  {version.created[:10] or '?':10}  {version.digest or '?'}{note}")
+        line = f"{version.version:{width}}  {version.created[:10] or '?':10}  {version.digest or '?'}{note}"
+        print(spell_out(line))

@@ -54,13 +54,13 @@ class ChartChanges:
         rejected = sorted(
             {f"{c.kind} {c.lasting_name}" for some in objects.values() for c in some if c.effect is Effect.rejected}
         )
-        major = [f"the value {key.path} is gone" for key in self.keys if key.turn is Turn.removed]
-        major += [f"the value {key.path} takes less: {key.detail}" for key in self.keys if key.turn is Turn.narrowed]
+        major = [f"{key.subject} is gone" for key in self.keys if key.turn is Turn.removed]
+        major += [f"{key.subject} takes less: {key.detail}" for key in self.keys if key.turn is Turn.narrowed]
         major += [f"{name} is refused: {why}" for name, why in (self.refused or {}).items()]
         major += [f"{name} is gone, or has another name" for name in removed_names(objects)]
         major += [f"{name} cannot be changed in place" for name in rejected]
-        minor = [f"the value {key.path} is new" for key in self.keys if key.turn is Turn.added]
-        minor += [f"the value {key.path} takes more: {key.detail}" for key in self.keys if key.turn is Turn.widened]
+        minor = [f"{key.subject} is new" for key in self.keys if key.turn is Turn.added]
+        minor += [f"{key.subject} takes more: {key.detail}" for key in self.keys if key.turn is Turn.widened]
         patch = [f"{path} differs" for path in self.files]
         found = {Bump.major: tuple(major), Bump.minor: tuple(minor), Bump.patch: tuple(patch)}
         return {bump: words for bump, words in found.items() if words}

@@ -30,8 +30,14 @@ class KeyChange:
     """A key of the values, and how what may be set there has changed."""
 
     path: str
+    """Empty for all values together."""
     turn: Turn
     detail: str = ""
+
+    @property
+    def subject(self) -> str:
+        """Return what has changed, in words."""
+        return f"the value {self.path}" if self.path else "values.yaml as a whole"
 
 
 def compare_schemas(

@@ -172,6 +172,8 @@ def refusal(answer: Answer, what: str, server: str) -> PublishError:
         return RepositoryForbidden(message, hint="ask for the right to do this, or log in as somebody who has it")
     if answer.status in (404, 405, 501):
         return RepositoryNotFound(message, hint="check the address: is this kind of repository there, and this path?")
+    if answer.status == 413:
+        return PublishError(message, hint="let the server take larger uploads; nginx: client_max_body_size")
     if answer.status == 429 or answer.status >= 500:
         return RepositoryUnreachable(message, hint="run it again; nothing is half published")
     return PublishError(message)

@@ -190,7 +190,8 @@ def _parse_whole(text: str) -> dict[str, Any]:
     try:
         whole = parse_json(text) if _is_json(text) else parse_mapping(text)
     except (ValueError, YamlError) as error:
-        raise PublishError(f"{INDEX_FILE} cannot be read: {error}", hint="see: helm repo index --help") from error
+        hint = "check the address: a login page may answer instead; or put right what helm repo index would write"
+        raise PublishError(f"{INDEX_FILE} cannot be read: {error}", hint=hint) from error
     if (
         not isinstance(whole, dict)
         or not isinstance(whole.get("entries", {}), dict | None)

@@ -65,3 +65,10 @@ def test_definitions_are_followed_and_may_hold_themselves() -> None:
     assert [(change.path, change.turn, change.detail) for change in changes] == [
         ("one.size", Turn.narrowed, "minimum 1 → 2")
     ]
+
+
+def test_a_chart_without_a_schema_took_anything() -> None:
+    """As one that was not made by trainchart; all values together have no path to name them by."""
+    found = compare_schemas({}, closed(a={"type": "string"}), {})
+    assert {change.subject for change in found if not change.path} == {"values.yaml as a whole"}
+    assert {change.subject for change in found if change.path == "a"} == {"the value a"}
