@@ -1,14 +1,13 @@
 """A stand-in for Google Cloud Storage: what TensorFlow's file system gs:// asks of it, and no more.
 
-TensorFlow knows no other address than Google's own, so this is a proxy that answers for these names itself, with a
-certificate of its own. A program by itself, because TensorFlow holds Python's lock while it waits for some answers:
+TensorFlow knows no other address than Google's own, so this is a proxy that answers for these names itself. A program
+by itself, because TensorFlow holds Python's lock while it waits for some answers:
 
-    python google_storage.py CERTIFICATE      # writes the certificate, then prints its port
+    python google_storage.py CERTIFICATE      # for HOSTS, with its key; prints the port
 """
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 import ssl
@@ -17,10 +16,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
-
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 HOSTS = ("www.googleapis.com", "storage.googleapis.com")
 BUCKET = re.compile(r"/storage/v1/b/[^/]+(/storageLayout)?")
@@ -141,28 +136,7 @@ def _key(bucket: str, name: str) -> str:
     return f"{bucket}/{unquote(name)}"
 
 
-def write_certificate(path: Path) -> None:
-    """Write a certificate for Google's names, with its key, that is its own authority."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "google-storage")])
-    now = datetime.datetime.now(datetime.UTC)
-    names = x509.SubjectAlternativeName([x509.DNSName(host) for host in HOSTS])
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(names, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
-
-
 if __name__ == "__main__":
-    write_certificate(Path(sys.argv[1]))
     storage = Storage(Path(sys.argv[1]))
     print(storage.server_address[1], flush=True)
     storage.serve_forever()

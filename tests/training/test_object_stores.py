@@ -13,6 +13,7 @@ import pytest
 
 import google_storage
 from small_training import TRAINING, Settings, Trainer
+from testcluster.pki import Authority
 from trainchart_training import Hook
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
@@ -21,7 +22,10 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
 @pytest.fixture
 def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URI of a bucket in a stand-in for Google Cloud Storage, which this process takes for the real one."""
-    certificate = tmp_path / "storage.pem"
+    authority, certificate = Authority(), tmp_path / "storage.pem"
+    pair = authority.issue("google-storage", addresses=google_storage.HOSTS)
+    certificate.write_bytes(pair.key + pair.certificate)
+    (tmp_path / "authority.pem").write_bytes(authority.certificate)
     with subprocess.Popen(
         [sys.executable, google_storage.__file__, str(certificate)], stdout=subprocess.PIPE, text=True
     ) as storage:
@@ -31,7 +35,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
             monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
         for name in ("no_proxy", "NO_PROXY"):
             monkeypatch.setenv(name, "")
-        monkeypatch.setenv("CURL_CA_BUNDLE", str(certificate))
+        monkeypatch.setenv("CURL_CA_BUNDLE", str(tmp_path / "authority.pem"))
         # No token from the machine's metadata: the stand-in lets everybody in.
         monkeypatch.setenv("NO_GCE_CHECK", "true")
         yield "gs://bucket"
