@@ -77,6 +77,21 @@ def test_no_builder_and_one_that_fails_have_exit_codes_and_hints(project: Path) 
     assert list((project / "tmp").iterdir()) == []
 
 
+def test_a_docker_whose_daemon_does_not_run_is_passed_over_for_what_works(project: Path) -> None:
+    make_docker(project / "bin")
+    (project / "bin" / "fails").write_text("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")
+    buildah = project / "bin" / "buildah"
+    buildah.write_text("#!/bin/sh\nexit 0\n")
+    buildah.chmod(0o755)
+
+    def choose(*options: str) -> str:
+        steps = json.loads(run(project, "build", "tiny", "--dry-run", *options).stdout)["steps"]
+        return str(steps[0]["argv"][0])
+
+    assert choose() == "buildah"
+    assert choose("--builder", "docker") == "docker"
+
+
 def test_an_image_is_pushed_named_in_the_spec_and_looked_at(project: Path) -> None:
     make_docker(project / "bin")
     spec = project / "models" / "tiny.yaml"

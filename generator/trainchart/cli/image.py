@@ -32,7 +32,7 @@ FlavourOption = Annotated[
 BaseOption = Annotated[str, typer.Option("--base-image", help="Image to build on. Default: the Dockerfile's.")]
 PlatformOption = Annotated[str, typer.Option("--platform", help="For example linux/arm64. Default: this machine's.")]
 BuilderOption = Annotated[
-    BuilderName | None, typer.Option("--builder", help="Program that builds. Default: the first one on PATH.")
+    BuilderName | None, typer.Option("--builder", help="Program that builds. Default: the first one that works.")
 ]
 PipOption = Annotated[
     Path | None,

@@ -18,18 +18,35 @@ from trainchart.images.failures import explain_failure
 from trainchart.images.inputs import ContextFile
 
 _LINES_KEPT = 30
+_VERSION_SECONDS = 10.0
 
 
 def find_builder(name: BuilderName | None, environment: Mapping[str, str]) -> Builder:
-    """Return the builder called `name`, or else the first one on PATH. Raises ToolError where there is none."""
+    """Return the builder called `name`, or else the first one on PATH that works. Raises ToolError without any."""
     wanted = (name,) if name else tuple(BuilderName)
-    for program in wanted:
-        if shutil.which(program, path=environment.get("PATH")):
-            return BUILDERS[program]
-    raise ToolError(
-        f"there is no {' and no '.join(wanted)} on PATH",
-        hint="install docker with buildx, podman or buildah; --builder NAME --dry-run shows the steps without",
-    )
+    found = [program for program in wanted if shutil.which(program, path=environment.get("PATH"))]
+    if not found:
+        raise ToolError(
+            f"there is no {' and no '.join(wanted)} on PATH",
+            hint="install docker with buildx, podman or buildah; --builder NAME --dry-run shows the steps without",
+        )
+    # Where none works, the first one says why as soon as it is to build.
+    return BUILDERS[name or next((program for program in found if _works(program, environment)), found[0])]
+
+
+def _works(program: BuilderName, environment: Mapping[str, str]) -> bool:
+    """Say whether what it builds with runs: its `version` asks docker's daemon, or podman's machine."""
+    try:
+        done = subprocess.run(
+            (program, "version"),
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
 
 
 @contextmanager

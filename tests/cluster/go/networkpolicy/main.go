@@ -37,6 +37,10 @@ const bridgeFilter = "/proc/sys/net/bridge/bridge-nf-call-iptables"
 
 const retryAfter = time.Second
 
+// restPerWork is how long changes are gathered after rules were written, in times of what that took: a thousand pods
+// that start together must not keep a core busy with rules.
+const restPerWork = 10
+
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file of a user who may read policies, pods and namespaces")
 	node := flag.String("node-name", "", "name of the node whose network namespace this is")
@@ -97,6 +101,7 @@ func run(ctx context.Context, kubeconfig, node string) error {
 			return nil
 		case <-changed:
 		}
+		begun := time.Now()
 		var errs [3]error
 		state := rules.State{Node: node}
 		state.Policies, errs[0] = policies.Lister().List(labels.Everything())
@@ -112,6 +117,10 @@ func run(ctx context.Context, kubeconfig, node string) error {
 			continue
 		}
 		applied = wanted
+		select {
+		case <-ctx.Done():
+		case <-time.After(restPerWork * time.Since(begun)):
+		}
 	}
 }
 
