@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 from lightkube.core.client import Client
-from lightkube.resources.core_v1 import Node, Pod
+from lightkube.resources.core_v1 import Pod
 
 from testcluster.access import Access, CommandFailed
 from testcluster.cluster import Cluster
@@ -42,8 +42,6 @@ signal.alarm(2)
 urllib.request.urlopen(sys.argv[1]).read()
 """
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 1).close(); print('connected')"
-UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
-LEAVES_AT_ONCE = [{**UNREACHABLE, "operator": "Exists", "tolerationSeconds": 0}]
 BIG, SMALL = 8 << 20, 10
 
 
@@ -75,7 +73,7 @@ class Pair:
 def pair(admin: Access, module_namespace: str) -> Pair:
     claim = plan_claim("shared", "shared", "ReadWriteMany")
     asks = ScheduledPod("asks", node="node1", claim="shared")
-    serves = ScheduledPod("serves", ("python3", "-c", SERVE), node="node2", spec={"tolerations": LEAVES_AT_ONCE})
+    serves = ScheduledPod("serves", ("python3", "-c", SERVE), node="node2")
     admin.kubectl(
         "apply", "-n", module_namespace, "-f", "-", text=dump_objects(claim, asks.manifest(), serves.manifest())
     )
@@ -162,31 +160,14 @@ def is_restarted(client: Client, pair: Pair) -> bool:
     return [container.restartCount for container in (status and status.containerStatuses) or []] == [1]
 
 
-def test_a_lost_node(admin: Access, pair: Pair, faults: Faults) -> None:
+def test_a_lost_node(pair: Pair, faults: Faults) -> None:
+    """Silent, and well: its pods run on. What becomes of them later, test_lifecycle_recovery.py waits for."""
     lost = faults.inflict(network.partition_node("node2"))
     assert "timed out" in pair.attempt(CONNECT, pair.serves, "8080")
-
-    def read_marked(client: Client) -> Pod | None:
-        pod = client.get(Pod, "serves", namespace=pair.namespace)
-        return pod if pod.metadata and pod.metadata.deletionTimestamp else None
-
-    pod = admin.wait_for(read_marked, "the pod of the lost node marked", namespace=pair.namespace, deadline_seconds=90)
-    conditions = (admin.client().get(Node, "node2").status or pytest.fail("no status")).conditions or []
-    assert {condition.type: condition.status for condition in conditions}["Ready"] == "Unknown"
-    # Kubernetes knows no better than that it runs, and it does.
-    assert pod.status is not None
-    assert (pod.status.phase, is_ready(pod)) == ("Running", False)
-    assert [container.ready for container in pod.status.containerStatuses or []] == [True]
     assert find_processes(faults.site, Container(pair.namespace, "serves"), Victim.EVERY)
 
     faults.undo(lost)
-    admin.wait_for(
-        lambda client: all(
-            pod.metadata.name != "serves" for pod in client.list(Pod, namespace=pair.namespace) if pod.metadata
-        ),
-        "the marked pod ended",
-        namespace=pair.namespace,
-    )
+    assert pair.attempt(CONNECT, pair.serves, "8080") == "connected"
 
 
 def test_an_api_server_that_is_gone_and_tokens_that_are_revoked(

@@ -237,7 +237,11 @@ def test_a_release_installed_again_goes_on_from_the_checkpoints_it_left(
     changes = {
         "hyperparameters": {"maxSteps": 400},
         "tensorboard": {"enabled": False},
-        "roles": {"worker": {"replicas": 1}, "evaluator": {"replicas": 0}},
+        "roles": {
+            "worker": {"replicas": 1, "preStopSleepSeconds": 0},
+            "ps": {"preStopSleepSeconds": 0},
+            "evaluator": {"replicas": 0},
+        },
     }
     again = dataclasses.replace(release, helm=helm3, values=merge_values(release.values, changes))
     with pytest.raises(CommandFailed, match="an earlier release has left claim exp1-mnist-checkpoints: say resume"):

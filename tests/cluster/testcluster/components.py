@@ -73,10 +73,12 @@ def plan_api_server(programs: Programs, cluster: ClusterConfig) -> Component:
     return Component("kube-apiserver", (programs.kubernetes, "kube-apiserver", *arguments))
 
 
-def plan_controllers(programs: Programs) -> list[Component]:
-    """Plan the controller manager, the scheduler and the provisioner of the test storage."""
-    # The default of 20 requests a second makes a thousand pods take a minute instead of ten seconds.
-    rates = ("--kube-api-qps=300", "--kube-api-burst=600", "--leader-elect=false")
+RATES = ("--kube-api-qps=300", "--kube-api-burst=600")
+"""The default of 20 requests a second makes a thousand pods take a minute instead of ten seconds."""
+
+
+def plan_controllers(programs: Programs, rates: tuple[str, ...] = RATES) -> list[Component]:
+    """Plan the controller manager, the scheduler and the provisioner of the test storage; no rates: the defaults."""
     return [
         Component(
             "kube-controller-manager",
@@ -89,6 +91,7 @@ def plan_controllers(programs: Programs) -> list[Component]:
                 f"--service-account-private-key-file={PKI}/service-accounts.key",
                 f"--cluster-signing-cert-file={PKI}/ca.crt",
                 f"--cluster-signing-key-file={PKI}/ca.key",
+                "--leader-elect=false",
                 # A quarter of the default: a lost node is a test's subject, and its time.
                 "--node-monitor-grace-period=12s",
                 "--node-monitor-period=2s",
@@ -97,7 +100,13 @@ def plan_controllers(programs: Programs) -> list[Component]:
         ),
         Component(
             "kube-scheduler",
-            (programs.kubernetes, "kube-scheduler", f"--kubeconfig={KUBECONFIGS}/kube-scheduler", *rates),
+            (
+                programs.kubernetes,
+                "kube-scheduler",
+                f"--kubeconfig={KUBECONFIGS}/kube-scheduler",
+                "--leader-elect=false",
+                *rates,
+            ),
         ),
         Component(
             "storage-provisioner",

@@ -17,6 +17,7 @@ class ScheduledPod:
     name: str
     command: Sequence[str] = ("sleep", "600")
     image: str = IMAGE
+    """Another one is asked of its registry each time, whether its node has it by now or not."""
     labels: Mapping[str, str] = field(default_factory=dict)
     node: str = ""
     """The only one that it fits."""
@@ -35,5 +36,7 @@ class ScheduledPod:
         pod["spec"] |= {"restartPolicy": "Always", "terminationGracePeriodSeconds": 1, **self.spec}
         container = pod["spec"]["containers"][0]
         container["image"] = self.image
+        if self.image != IMAGE:
+            container["imagePullPolicy"] = "Always"
         container["resources"]["limits"] = {"memory": self.memory_limit} if self.memory_limit else {}
         return pod
