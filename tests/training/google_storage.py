@@ -39,6 +39,7 @@ class Storage(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: Storage
 
     def do_CONNECT(self) -> None:
