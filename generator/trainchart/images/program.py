@@ -39,6 +39,7 @@ def _works(program: BuilderName, environment: Mapping[str, str]) -> bool:
     try:
         done = subprocess.run(
             (program, "version"),
+            check=False,
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,

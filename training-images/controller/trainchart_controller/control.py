@@ -35,9 +35,8 @@ _FIRST_EVENTS_SECONDS = 3.0
 _EVENTS_SECONDS = 20.0
 _GATHER_SECONDS = 0.05
 """Pods come and go in groups: what arrives so close together is decided at once."""
-_GATHER_STEPS = 50
-"""Where a thousand pods start, a step takes milliseconds: this many times its CPU time lies between two."""
-_LONGEST_GATHER_SECONDS = 1.0
+_GATHER_SECONDS_PER_POD = 0.0002
+"""On top of that: a decision about a thousand pods takes milliseconds, and their start would make it a steady load."""
 
 
 class Controller:
@@ -61,7 +60,6 @@ class Controller:
         self._job_trouble = TroubleLog("changing the controller's Job")
         self._refused_since: Optional[float] = None
         """time.monotonic() of the first of those answers in a row that do not accept the token."""
-        self._gather_seconds = _GATHER_SECONDS
         self._untold: List[Notice] = []
         self._pods: Optional[Dict[str, PodView]] = None
         """None until the first list has come."""
@@ -84,11 +82,8 @@ class Controller:
         self._watch.start()
         self._leader.start()
         while True:
-            begun = time.thread_time()
             try:
                 decision = self._step()
-                gather = _GATHER_STEPS * (time.thread_time() - begun)
-                self._gather_seconds = min(max(_GATHER_SECONDS, gather), _LONGEST_GATHER_SECONDS)
                 self._backoff.succeed()
                 self._trouble.succeed()
                 self._refused_since = None
@@ -221,7 +216,7 @@ class Controller:
         until = time.monotonic() + seconds
         sighting = self._next(until)
         if not is_pause:
-            until = time.monotonic() + self._gather_seconds
+            until = time.monotonic() + _GATHER_SECONDS + _GATHER_SECONDS_PER_POD * len(self._pods or ())
         while sighting is not None:
             self._take_in(sighting)
             sighting = self._next(until)
