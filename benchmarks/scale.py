@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +19,7 @@ from benchmarks.loops import measure_loops
 from benchmarks.measure import Row
 from benchmarks.own_cluster import RequestCount, controller_memory, make_namespace, own_cluster, wait_for
 from testcluster.access import Access
-from testcluster.components import plan_controllers
+from testcluster.components import Component, plan_controllers
 from testcluster.fake_nodes import fake_nodes
 from testcluster.faults import Site
 from testcluster.ingredients import prepare_ingredients, tell
@@ -36,28 +38,36 @@ _BARE = f"bare StatefulSets of {WORKERS:,} workers, a chief and a ps: all Runnin
 _RELEASE = "a release of the same size, from `helm install` on"
 _WHY_DEARER = (
     "At the tests' rates, control plane, simulated nodes and release keep the two cores that they share busy all the"
-    " time, and whatever else works for a release adds to it: the endpoints of its headless Service (1.5 s), its run"
+    " time, and whatever works for a release besides adds to it: the endpoints of its headless Service (1.5 s), its run"
     " controller's watch (1.7 s), its PodDisruptionBudget (0.8 s), and helm (0.4 s)"
 )
 """Found by adding one by one to the bare sets."""
+_ROUNDS = "Medians of {} rounds at the default rates, of {} at the tests'; what follows is measured once."
 _QUIET_SECONDS = 60.0
 
 
 def measure_scale(rounds: int) -> list[Row]:
     """Measure on a cluster that is started for it: some two minutes a round, and ten more."""
     with own_cluster() as site, fake_nodes(site.cluster, site.access, count=FAKE_NODES):
-        rows = [*_measure_large_release(site, rounds), *_measure_controllers(site), *measure_loops(site)]
-        _slow_down(site)
-        return [*_measure_default_rates(site), *rows]
+        with _default_rates(site):
+            usual = _measure_default_rates(site)
+        return [*usual, *_measure_large_release(site, rounds), *_measure_controllers(site), *measure_loops(site)]
 
 
-def _slow_down(site: Site) -> None:
+@contextmanager
+def _default_rates(site: Site) -> Iterator[None]:
     """Let the control plane ask the API server no more often than Kubernetes' defaults allow."""
     programs = prepare_ingredients().programs
-    for fast, slow in zip(plan_controllers(programs), plan_controllers(programs, rates=()), strict=True):
-        if fast != slow:
-            site.cluster.stop_component(fast.name)
-            site.cluster.run_component(slow)
+    fast, slow = plan_controllers(programs), plan_controllers(programs, rates=())
+
+    def restart(components: Sequence[Component]) -> None:
+        for component in components:
+            site.cluster.stop_component(component.name)
+            site.cluster.run_component(component)
+
+    restart([component for component in slow if component not in fast])
+    yield
+    restart([component for component in fast if component not in slow])
 
 
 def _measure_default_rates(site: Site) -> list[Row]:
@@ -110,7 +120,7 @@ def _measure_large_release(site: Site, rounds: int) -> list[Row]:
         Row("ratio", taken["release"] / taken["bare"], "×", mark=1.2),
         Row("its chief's success → every set at 0 and every pod gone", statistics.median(freed), "s"),
         Row("its run controller: resident memory, at most", max(memory), "MiB", mark=64),
-        Row("", 0, "", note=f"These are medians of {rounds} rounds. {_WHY_DEARER}; what follows is measured once."),
+        Row("", 0, "", note=f"{_ROUNDS.format(DEFAULT_ROUNDS, rounds)} {_WHY_DEARER}."),
     ]
 
 
