@@ -25,10 +25,20 @@ KILLS = 10
 LAST_STEP = 20000
 IN_STEP_CHART = "multi-worker-mirrored"
 IN_STEP = """
-import json, os, time
+import json, os, sys, time
+folder = os.environ["TRAINCHART_CHECKPOINTS_DIR"]
+def tell(step):
+    with open(os.environ["TRAINCHART_PROGRESS_FILE"] + ".new", "w") as file:
+        json.dump({"step": step}, file)
+    os.rename(file.name, os.environ["TRAINCHART_PROGRESS_FILE"])
+if os.path.exists(folder + "/learnt"):
+    # Lost its peer when all was done: that one does not come back.
+    step = int(open(folder + "/learnt").read())
+    tell(step)
+    print("done at", step, flush=True)
+    sys.exit()
 import tensorflow as tf
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
-folder = os.environ["TRAINCHART_CHECKPOINTS_DIR"]
 with strategy.scope():
     # As much as there were steps: a mean of ones is added at each.
     learnt = tf.Variable(0.0, aggregation=tf.VariableAggregation.MEAN)
@@ -51,9 +61,7 @@ while True:
     is_last = float(asked) > 0
     if is_first and (step % 20 == 0 or is_last):
         manager.save(checkpoint_number=step)
-    with open(os.environ["TRAINCHART_PROGRESS_FILE"] + ".new", "w") as file:
-        json.dump({"step": step}, file)
-    os.rename(file.name, os.environ["TRAINCHART_PROGRESS_FILE"])
+    tell(step)
     if is_last:
         break
     time.sleep(0.05)
