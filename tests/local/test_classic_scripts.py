@@ -34,7 +34,7 @@ def test_a_script_with_flags_for_its_place_learns_digits(
     changes = f"hyperparameters.syncReplicas={is_sync},hyperparameters.trainSteps=300,roles.worker.replicas={workers}"
     assert train_chart("mnist-classic", "classic", "--set", changes)["verdict"] == "Succeeded"
     (accuracy,) = re.findall(
-        r"accuracy on 1000 held-out digits: (\S+)", read_log(tmp_path, "mnist-classic-1", "worker-0")
+        r"accuracy on 1000 held-out digits: (\d\.\d+)", read_log(tmp_path, "mnist-classic-1", "worker-0")
     )
     assert float(accuracy) >= ACCURACY
     (claim,) = (tmp_path / ".trainchart" / "runs" / "mnist-classic-1" / "claims").iterdir()
@@ -50,7 +50,7 @@ def test_one_graph_has_towers_on_all_workers_and_learns_digits(train_chart: Trai
     assert train_chart("mnist-towers", "classic", "--set", changes)["verdict"] == "Succeeded"
     log = read_log(tmp_path, "mnist-towers-1", "chief-0")
     assert "towers on ['/job:worker/task:0', '/job:worker/task:1']" in log
-    (accuracy,) = re.findall(r"accuracy on 1000 held-out digits: (\S+)", log)
+    (accuracy,) = re.findall(r"accuracy on 1000 held-out digits: (\d\.\d+)", log)
     assert float(accuracy) >= ACCURACY
     (claim,) = (tmp_path / ".trainchart" / "runs" / "mnist-towers-1" / "claims").iterdir()
     assert (claim / "model.ckpt-200.index").is_file()
