@@ -24,10 +24,11 @@ folder, pod, task = os.environ["TRACE_FOLDER"], os.environ["TRAINCHART_POD_NAME"
 workers = json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {}).get("worker", [])
 rate = os.environ.get("TRAINCHART_HP_LEARNING_RATE", "")
 os.makedirs(folder, exist_ok=True)
-trace = open(folder + "/trace", "a")
+trace = os.open(folder + "/trace", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 def say(what):
     node, uid = os.environ["TRAINCHART_NODE_NAME"], os.environ["TRAINCHART_POD_UID"]
-    print(time.time(), pod, uid, node, rate, len(workers), what, file=trace, flush=True)
+    # At once: a signal may come in the middle of a print, and its handler says something, too.
+    os.write(trace, f"{time.time()} {pod} {uid} {node} {rate} {len(workers)} {what}\\n".encode())
 def stop(*_):
     if task == "chief":
         # Saving takes its time, and says that it has to be given that.
