@@ -81,11 +81,16 @@ def _measure_default_rates(site: Site) -> list[Row]:
         released.append(_time_release(release))
         release.uninstall()
         _wait_until_empty(site.access, large.namespace)
-    taken = {"bare": statistics.median(bare), "release": statistics.median(released)}
+    return _compare("Kubernetes' default rates", bare, released)
+
+
+def _compare(rates: str, bare: Sequence[float], released: Sequence[float]) -> list[Row]:
+    """Return the rows of a release beside its bare sets, from the seconds of each round."""
+    own, others = statistics.median(released), statistics.median(bare)
     return [
-        Row(f"Kubernetes' default rates: {_BARE}", taken["bare"], "s"),
-        Row(f"Kubernetes' default rates: {_RELEASE}", taken["release"], "s"),
-        Row("ratio", taken["release"] / taken["bare"], "×", mark=1.2),
+        Row(f"{rates}: {_BARE}", others, "s"),
+        Row(f"{rates}: {_RELEASE}", own, "s"),
+        Row("ratio", own / others, "×", mark=1.2),
     ]
 
 
@@ -113,11 +118,8 @@ def _measure_large_release(site: Site, rounds: int) -> list[Row]:
         freed.append(_time_success(release))
         release.uninstall()
         _wait_until_empty(site.access, large.namespace)
-    taken = {"bare": statistics.median(bare), "release": statistics.median(released)}
     return [
-        Row(f"the tests' rates, 15 times as high: {_BARE}", taken["bare"], "s"),
-        Row(f"the tests' rates: {_RELEASE}", taken["release"], "s"),
-        Row("ratio", taken["release"] / taken["bare"], "×", mark=1.2),
+        *_compare("the tests' rates, 15 times as high", bare, released),
         Row("its chief's success → every set at 0 and every pod gone", statistics.median(freed), "s"),
         Row("its run controller: resident memory, at most", max(memory), "MiB", mark=64),
         Row("", 0, "", note=f"{_ROUNDS.format(DEFAULT_ROUNDS, rounds)} {_WHY_DEARER}."),
