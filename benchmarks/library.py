@@ -1,112 +1,175 @@
-"""The training library's steps beside a loop written by hand: the same model, examples, optimizer and batches."""
+"""The training library beside loops written by hand: the same network, examples and processes under every strategy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from benchmarks.measure import Row, time_by_turns
-from trainchart_training import Hyperparameters, Shard, Training
-from trainchart_training.place import MIRRORED, SINGLE, Place
+from benchmarks.generator import ROOT
+from benchmarks.library_case import REPLICAS, SETTINGS
+from benchmarks.measure import Row
+from benchmarks.own_cluster import wait_for
+from benchmarks.training import find_free_ports
+from testcluster.ingredients import tell
+from trainchart_runtime import contract
+from trainchart_training.place import (
+    BETWEEN_GRAPH_ASYNC,
+    BETWEEN_GRAPH_SYNC,
+    CHIEF,
+    IN_GRAPH,
+    MIRRORED,
+    MULTI_WORKER_MIRRORED,
+    PARAMETER_SERVER,
+    PS,
+    SINGLE,
+    WORKER,
+)
 
-STEPS = 200
-_DEVICES = 2
-_SETTINGS = Hyperparameters(batch_size=64, shuffle_buffer=1000)
-
-
-def build_model(settings: Hyperparameters) -> Any:
-    import keras
-
-    layers = keras.layers
-    return keras.Sequential(
-        [
-            keras.Input((28, 28, 1)),
-            layers.Conv2D(16, 3, activation="relu"),
-            layers.MaxPooling2D(),
-            layers.Conv2D(32, 3, activation="relu"),
-            layers.MaxPooling2D(),
-            layers.Flatten(),
-            layers.Dense(64, activation="relu"),
-            layers.Dense(10),
-        ]
-    )
-
-
-def read_examples(split: str, shard: Shard, settings: Hyperparameters) -> Any:
-    import numpy as np
-    import tensorflow as tf
-
-    generator = np.random.default_rng(1)
-    images = generator.random((2000, 28, 28, 1), "float32")[shard.index :: shard.count]
-    return tf.data.Dataset.from_tensor_slices((images, generator.integers(0, 10, len(images))))
+BY_HAND, LIBRARY = "benchmarks.library_by_hand", "benchmarks.library_case"
+_LEAST = 0.97
+_ENDLESS = 10**9
+_MARKS = 2
+"""Spaces between two marks that a turn measures."""
+_TURNS = 15
+"""Differences of a few percent take more turns than others do."""
 
 
-def build_optimizer(settings: Hyperparameters) -> Any:
-    import keras
+@dataclass(frozen=True)
+class Setup:
+    """The processes of a strategy, and the steps between two marks: some tenths of a second."""
 
-    return keras.optimizers.SGD(0.01)
+    strategy: str
+    every: int
+    tasks: Mapping[str, int] = field(default_factory=dict)
+    batches_per_step: int = 1
+
+
+SETUPS = (
+    Setup(SINGLE, 200),
+    Setup(MIRRORED, 100, batches_per_step=REPLICAS),
+    Setup(MULTI_WORKER_MIRRORED, 100, {WORKER: REPLICAS}, REPLICAS),
+    Setup(PARAMETER_SERVER, 200, {CHIEF: 1, WORKER: REPLICAS, PS: 1}),
+    Setup(BETWEEN_GRAPH_ASYNC, 100, {WORKER: REPLICAS, PS: 1}),
+    Setup(BETWEEN_GRAPH_SYNC, 50, {WORKER: REPLICAS, PS: 1}, REPLICAS),
+    Setup(IN_GRAPH, 50, {CHIEF: 1, WORKER: REPLICAS, PS: 1}, REPLICAS),
+)
+
+
+class Cluster:
+    """One contender's processes, stopped but for its turns."""
+
+    def __init__(self, module: str, setup: Setup, folder: Path) -> None:
+        self._name = f"{setup.strategy}, {module}"
+        self._folder = folder
+        self._marks: list[tuple[float, int]] = []
+        tasks = [(role, index) for role, count in setup.tasks.items() for index in range(count)]
+        ports = find_free_ports(len(tasks))
+        cluster: dict[str, list[str]] = {}
+        for (role, _), port in zip(tasks, ports, strict=True):
+            cluster.setdefault(role, []).append(f"127.0.0.1:{port}")
+        self._processes = [self._start(module, setup, cluster, *task) for task in tasks or [(WORKER, 0)]]
+        # The leader's marks; the tasks begin with it.
+        threading.Thread(target=self._read, args=(self._processes[0].stdout,), daemon=True).start()
+
+    def _start(
+        self, module: str, setup: Setup, cluster: Mapping[str, list[str]], role: str, index: int
+    ) -> subprocess.Popen[str]:
+        settings = {
+            "maxSteps": _ENDLESS,
+            "checkpointSteps": _ENDLESS,
+            "logSteps": setup.every,
+            "batchSize": SETTINGS.batch_size,
+            "shuffleBuffer": SETTINGS.shuffle_buffer,
+        }
+        task = {"cluster": cluster, "task": {"type": role, "index": index}} if cluster else {}
+        variables = {
+            contract.TF_CONFIG: json.dumps(task),
+            contract.STRATEGY: setup.strategy,
+            contract.HYPERPARAMETERS: json.dumps(settings),
+            contract.CHECKPOINTS_DIR: str(self._folder / "checkpoints"),
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+        }
+        with (self._folder / f"{role}-{index}.log").open("wb") as log:
+            return subprocess.Popen(
+                # No process outlives this one.
+                ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", module],
+                cwd=ROOT,
+                env={**os.environ, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+
+    def _read(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            at, step = line.split()
+            self._marks.append((float(at), int(step)))
+
+    def take_turn(self) -> float:
+        """Let the processes run for some marks; return the seconds of a step."""
+        begun = time.monotonic()
+        self._signal(signal.SIGCONT)
+        # What was under way when they were stopped ends with the first mark.
+        first, *_, last = wait_for(lambda: self._find_marks(begun), f"marks of {self._name}")
+        self._signal(signal.SIGSTOP)
+        return (last[0] - first[0]) / (last[1] - first[1])
+
+    def _find_marks(self, begun: float) -> list[tuple[float, int]] | None:
+        if any(process.poll() is not None for process in self._processes):
+            logs = "".join(path.read_text()[-2000:] for path in self._folder.glob("*.log"))
+            raise RuntimeError(f"{self._name}: a process has ended:\n{logs}")
+        found = [mark for mark in self._marks if mark[0] > begun]
+        return found if len(found) > _MARKS else None
+
+    def _signal(self, number: int) -> None:
+        for process in self._processes:
+            process.send_signal(number)
+
+    def end(self) -> None:
+        """End all processes."""
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+
+
+@contextmanager
+def _start(module: str, setup: Setup) -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory() as folder:
+        cluster = Cluster(module, setup, Path(folder))
+        try:
+            # Not counted: the first steps are slow ones.
+            cluster.take_turn()
+            yield cluster
+        finally:
+            cluster.end()
 
 
 def measure_library() -> list[Row]:
-    """Measure `single`, and `mirrored` on two devices that one processor pretends to be."""
-    import tensorflow as tf
-
-    logical = [tf.config.LogicalDeviceConfiguration()] * _DEVICES
-    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], logical)
-    return [*_compare(SINGLE, 1), *_compare(MIRRORED, _DEVICES)]
+    """Measure every strategy; both contenders' processes are there, and are stopped while it is not their turn."""
+    return [row for setup in SETUPS for row in _compare(setup)]
 
 
-def _compare(strategy: str, replicas: int) -> list[Row]:
-    contenders = {"by hand": _start_by_hand(strategy), "library": _start_library(strategy)}
-    seconds = time_by_turns(contenders)
-    examples = STEPS * _SETTINGS.batch_size * replicas
+def _compare(setup: Setup) -> list[Row]:
+    tell(f"{setup.strategy}, by hand and by the library ...")
+    with _start(BY_HAND, setup) as by_hand, _start(LIBRARY, setup) as library:
+        turns = [(by_hand.take_turn(), library.take_turn()) for _ in range(_TURNS)]
+    hand_seconds, library_seconds = (statistics.median(seconds) for seconds in zip(*turns, strict=True))
+    examples = setup.batches_per_step * SETTINGS.batch_size
     return [
-        Row(f"{strategy}: a loop written by hand", examples / seconds["by hand"], "examples/s"),
-        Row(f"{strategy}: the library", examples / seconds["library"], "examples/s"),
-        Row("ratio", seconds["by hand"] / seconds["library"], "of the loop", 0.97, lowest=True),
+        Row(f"{setup.strategy}: a loop written by hand", examples / hand_seconds, "examples/s"),
+        Row(f"{setup.strategy}: the library", examples / library_seconds, "examples/s"),
+        Row("ratio", hand_seconds / library_seconds, "of the loop", _LEAST, lowest=True),
     ]
-
-
-def _start_library(strategy: str) -> Callable[[], object]:
-    """Return what does STEPS steps as the library's own loop does them between two reports."""
-    import keras
-
-    from trainchart_training.replicas import ReplicaRunner
-    from trainchart_training.stop import StopRequest
-
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    training = Training(build_model, read_examples, build_optimizer, loss)
-    runner = ReplicaRunner(training, _SETTINGS, Place(strategy), StopRequest(30))
-    runner.begin()
-    return lambda: runner.run(STEPS)
-
-
-def _start_by_hand(strategy: str) -> Callable[[], object]:
-    """Return what does STEPS steps as TensorFlow's guide to custom training loops writes them, in one call."""
-    import keras
-    import tensorflow as tf
-
-    devices = [device.name for device in tf.config.list_logical_devices("CPU")]
-    scope = tf.distribute.MirroredStrategy(devices) if strategy == MIRRORED else tf.distribute.get_strategy()
-    with scope.scope():
-        model, optimizer = build_model(_SETTINGS), build_optimizer(_SETTINGS)
-        optimizer.build(model.trainable_variables)
-    compute = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum")
-    batch = _SETTINGS.batch_size * scope.num_replicas_in_sync
-    examples = read_examples("train", Shard(0, 1), _SETTINGS).shuffle(_SETTINGS.shuffle_buffer).repeat()
-    batches = iter(scope.experimental_distribute_dataset(examples.batch(batch, drop_remainder=True).prefetch(2)))
-
-    def train_on_batch(images: Any, labels: Any) -> Any:
-        with tf.GradientTape() as tape:
-            loss = compute(labels, model(images, training=True)) / batch
-        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
-        return loss
-
-    @tf.function
-    def train(iterator: Any) -> Any:
-        total = 0.0
-        for _ in tf.range(STEPS):
-            total += scope.reduce("SUM", scope.run(train_on_batch, args=next(iterator)), axis=None)
-        return total
-
-    return lambda: float(train(batches))

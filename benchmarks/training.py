@@ -71,7 +71,7 @@ class ByHand:
 
     def __post_init__(self) -> None:
         self._loops: dict[str, subprocess.Popen[bytes]] = {}
-        self._ports = dict(zip(TASKS, _find_free_ports(len(TASKS)), strict=True))
+        self._ports = dict(zip(TASKS, find_free_ports(len(TASKS)), strict=True))
 
     def begin(self) -> float:
         begun = time.time()
@@ -243,7 +243,8 @@ def _cpu_seconds(program: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def _find_free_ports(number: int) -> list[int]:
+def find_free_ports(number: int) -> list[int]:
+    """Return ports of loopback that nobody listens at."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = [int(each.getsockname()[1]) for each in sockets]
     for each in sockets:

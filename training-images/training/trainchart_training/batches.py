@@ -19,15 +19,20 @@ def read_examples(training: Training, settings: Hyperparameters, split: str, sha
     return make_part("examples", tf.data.Dataset, training.examples, split, shard, settings)
 
 
-def build_batches(training: Training, settings: Hyperparameters, shard: Shard, seed: int | None) -> Any:
-    """Return the endless tf.data.Dataset of training batches; without a `seed` every process mixes differently."""
+def build_batches(
+    training: Training, settings: Hyperparameters, shard: Shard, seed: int | None, replicas: int = 1
+) -> Any:
+    """Return the endless tf.data.Dataset of training batches, of which each step takes one for each of `replicas`.
+
+    Without a `seed` every process mixes differently.
+    """
     dataset = read_examples(training, settings, TRAIN, shard)
     if settings.shuffle_buffer:
         dataset = dataset.shuffle(settings.shuffle_buffer, seed=seed)
     dataset = dataset.repeat().batch(settings.batch_size, drop_remainder=True)
     if training.augment:
         dataset = dataset.map(training.augment, num_parallel_calls=tf.data.AUTOTUNE)
-    return dataset.prefetch(2)
+    return dataset.prefetch(2 * replicas)
 
 
 def build_test_batches(training: Training, settings: Hyperparameters) -> Any:

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 STOP_WAIT_SECONDS = 5.0
 """How long a stop waits for the workers: they may have been stopped as well and never answer."""
 _POLL_SECONDS = 0.005
+_STEPS_PER_CALL = 10
+"""Few, so that all workers have something to do up to the end of a run."""
 
 
 class CoordinatorRunner:
@@ -64,8 +66,9 @@ class CoordinatorRunner:
         return False
 
     def run(self, steps: int) -> float:
-        for first in range(0, steps, self._settings.steps_per_call):
-            count = min(self._settings.steps_per_call, steps - first)
+        at_once = self._settings.steps_per_call or _STEPS_PER_CALL
+        for first in range(0, steps, at_once):
+            count = min(at_once, steps - first)
             self._coordinator.schedule(self._call, args=(self._batches, tf.constant(count)))
         self._wait()
         before, self._step = self._step, int(self.state.step.numpy())

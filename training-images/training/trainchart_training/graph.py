@@ -6,7 +6,7 @@ lie on the ps, in turn (on the chief where in-graph has none); a worker reads it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,10 +34,8 @@ class TrainingGraph:
     """Variable that says that all others have been set."""
     is_alive: Any
     """Tensor that says that no variable is without a value."""
-    train: Any
-    """Tensor: the step of the training after this process has done one more."""
-    loss: Any
-    """Tensor: this process's loss of that step."""
+    train: Sequence[Any]
+    """What does one more step: tensors with the step of the training after it and this process's loss, and the rest."""
     join: Sequence[Any]
     """Operations with which this process joins the training, the variables being there."""
     lead: Sequence[Any]
@@ -60,34 +58,43 @@ def build_graph(training: Training, settings: Hyperparameters, place: Place) -> 
         with tf.variable_creator_scope(_VariableNames()):
             state = create_state(training, settings)
         is_ready = tf.Variable(False, trainable=False, name="is_ready")
-        losses, gradients, initializers = [], [], []
+        losses, gradients, initializers, effects = [], [], [], []
         for index in towers:
-            with tf.device(f"/job:{WORKER}/task:{index}"):
+            device = f"/job:{WORKER}/task:{index}"
+            with tf.device(device):
                 shard = Shard(index, place.workers)
                 batches = build_batches(training, settings, shard, settings.seed + index)
                 iterator = v1.data.make_initializable_iterator(batches)
-                loss, parts = tf.function(build_gradients(training, state))(*iterator.get_next())
+                examples = iterator.get_next()
+            (loss, parts), others = _inline(device, build_gradients(training, state), *examples)
             losses.append(loss)
             gradients.append(parts)
             initializers.append(iterator.initializer)
-        optimizer = _KerasOptimizer(state, settings.clip_norm)
+            effects += others
+        optimizer = _KerasOptimizer(state, settings.clip_norm, me)
         sync = _make_synchronous(optimizer, settings, place)
         pairs = list(zip(_mean(gradients), (item.value for item in state.model.trainable_variables), strict=True))
-        apply = (sync or optimizer).apply_gradients(pairs, state.step)
         variables = [*map(unwrap, state.saved_variables)]
         with tf.device(me):
             is_alive = tf.reduce_all([item.is_initialized() for item in (*variables, is_ready)])
             loss = tf.add_n(losses) / len(losses)
-            with tf.control_dependencies([apply]):
-                train = tf.identity(state.step.read_value())
+            if sync:
+                effects.append(sync.apply_gradients(pairs, state.step))
+                with tf.control_dependencies(effects[-1:]):
+                    step = tf.identity(state.step.read_value())
+            else:
+                applied = optimizer.apply(pairs)
+                effects += applied
+                # Counted where it lies: coming back here first would be another way to the ps.
+                with tf.control_dependencies(applied), tf.device(state.step.device):
+                    step = tf.identity(state.step.assign_add(1, read_value=True))
         tokens = [sync.get_init_tokens_op()] if sync else []
     return TrainingGraph(
         graph=graph,
         variables=variables,
         is_ready=is_ready,
         is_alive=is_alive,
-        train=train,
-        loss=loss,
+        train=[step, loss, effects],
         join=[*initializers, *([sync.local_step_init_op] if sync else [])],
         lead=[*initializers, *([sync.chief_init_op] if sync else []), *tokens],
         queue_runner=sync.get_chief_queue_runner() if sync and place.is_leader else None,
@@ -125,23 +132,81 @@ class _VariableNames:
 class _KerasOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
     """A Keras optimizer in the shape that SyncReplicasOptimizer wants, which wraps optimizers of TensorFlow 1 only."""
 
-    def __init__(self, state: TrainingState, clip_norm: float) -> None:
+    def __init__(self, state: TrainingState, clip_norm: float, device: str) -> None:
         super().__init__(use_locking=False, name="KerasOptimizer")
         self._state = state
         self._clip_norm = clip_norm
+        self._device = device
 
-    def apply_gradients(self, grads_and_vars: Sequence[Any], global_step: Any = None, name: str | None = None) -> Any:
+    def apply_gradients(self, grads_and_vars: Iterable[Any], global_step: Any = None, name: str | None = None) -> Any:
+        return tf.group(*self.apply(list(grads_and_vars)), global_step.assign_add(1, read_value=False))
+
+    def apply(self, pairs: Sequence[Any]) -> list[Any]:
+        """Return the operations that apply gradients to variables, on the devices where these are."""
         state = self._state
 
-        def apply(*gradients: Any) -> Any:
-            state.optimizer.apply(clip(gradients, self._clip_norm, state.optimizer), state.model.trainable_variables)
-            return global_step.assign_add(1, read_value=True)
+        def apply(*gradients: Any) -> tuple[()]:
+            clipped = clip(gradients, self._clip_norm, state.optimizer)
+            sent = [_send(value, unwrap(item)) for value, (_, item) in zip(clipped, pairs, strict=True)]
+            with v1.device(_place_beside_inputs(state.step.device)):
+                state.optimizer.apply(sent, state.model.trainable_variables)
+            return ()
 
-        # A function, because Keras relies on its statements being run in order.
-        return tf.group(tf.function(apply)(*(gradient for gradient, _ in grads_and_vars)))
+        return _inline(self._device, apply, *(gradient for gradient, _ in pairs))[1]
 
     def variables(self) -> list[Any]:
         return [item.value for item in self._state.optimizer.variables]
+
+
+def _inline(device: str, function: Callable[..., Any], *arguments: Any) -> tuple[Any, list[Any]]:
+    """Return what `function` returns, as a part of this graph, and the operations that do the rest of its work.
+
+    What names no device itself is done on `device`, but variables are read and written where they are.
+
+    A tf.function, because Keras relies on its statements being run in order; but not a call of one, which would begin
+    when the last of its inputs has come from wherever that is.
+    """
+    with v1.device(None):
+        concrete = tf.function(function).get_concrete_function(*arguments)
+    given = [*tf.nest.flatten(arguments, expand_composites=True), *concrete.captured_inputs]
+    # What is returned is an Identity, that waits for everything else in the function.
+    results = [output.op.inputs[0] if output.op.type == "Identity" else output for output in concrete.outputs]
+    effects = [operation for operation in concrete.graph.control_outputs if operation.type != "ReadVariableOp"]
+    with v1.device(None), v1.device(_place_beside_inputs(device)):
+        imported = tf.graph_util.import_graph_def(
+            concrete.graph.as_graph_def(),
+            input_map={inner.name: outer for inner, outer in zip(concrete.inputs, given, strict=True)},
+            return_elements=[item.name for item in (*results, *effects)],
+        )
+    count = len(results)
+    returned = tf.nest.pack_sequence_as(concrete.structured_outputs, imported[:count], expand_composites=True)
+    return returned, imported[count:]
+
+
+def _send(gradient: Any, variable: Any) -> Any:
+    """Return `gradient` on the device of its variable."""
+    with tf.device(variable.device):
+        if isinstance(gradient, tf.IndexedSlices):
+            # SyncReplicasOptimizer forgets the shape of what is sparse.
+            return tf.IndexedSlices(
+                tf.identity(gradient.values), tf.identity(gradient.indices), tf.constant(variable.shape.as_list())
+            )
+        return tf.identity(gradient)
+
+
+def _place_beside_inputs(default: str) -> Callable[[Any], str]:
+    """Return what names the device of a new operation: where its first placed input is, else `default`.
+
+    So what is computed of a gradient that was sent to a ps is computed there. TensorFlow itself places what uses a
+    variable, and takes a name that contradicts it for an error.
+    """
+
+    def place(operation: Any) -> str:
+        if any(value.dtype == tf.resource for value in operation.inputs):
+            return ""
+        return next((value.device for value in operation.inputs if value.device), default)
+
+    return place
 
 
 def _make_synchronous(optimizer: _KerasOptimizer, settings: Hyperparameters, place: Place) -> Any:

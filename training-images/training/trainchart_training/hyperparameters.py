@@ -40,8 +40,9 @@ class Hyperparameters:
     """Steps between two histograms of all weights and of the gradients of one batch; 0 writes none."""
     log_device_placement: bool = False
     """Say where every variable lies, and let TensorFlow say where every operation runs."""
-    steps_per_call: int = _at_least(1, 10)
-    """Steps between two looks at whether the training shall stop; more of them cost a little less."""
+    steps_per_call: int = _at_least(0, 0)
+    """Steps between two looks at whether the training shall stop, more of them cost a little less; 0 finds out how
+    many take half a second. Under parameter-server, steps given to a worker at once; 0 gives ten."""
     keep_checkpoints: int = _at_least(1, 20)
     """More than one, so that there is one to fall back to, and so that a slow evaluator finds those it is late for."""
     seed: int = _at_least(0, 1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from trainchart_training.batches import build_batches
 from trainchart_training.definition import Shard, Training
 from trainchart_training.errors import PeerLost
 from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.pace import Pace
 from trainchart_training.place import MIRRORED, MULTI_WORKER_MIRRORED, Place
 from trainchart_training.state import TrainingState, create_state, find_device
 from trainchart_training.step import build_steps
@@ -45,6 +47,7 @@ class ReplicaRunner:
         self._settings = settings
         self._place = place
         self._stop = stop
+        self._pace = Pace(settings.steps_per_call)
         self._is_stopping = False
         self._strategy = _open_strategy(place)
         with self._strategy.scope():
@@ -65,7 +68,7 @@ class ReplicaRunner:
 
     def begin(self) -> bool:
         self._step = int(self.state.step.numpy())
-        if self._is_many and self._total(self._step) != self._step * self._place.workers:
+        if self._is_many and self._total(self._step)[0] != self._step * self._place.workers:
             raise PeerLost(f"the workers start from different checkpoints, {self} from step {self._step}")
         # The seed holds the step, so that a training that goes on does not begin the same examples again.
         seed = self._settings.seed + self._step
@@ -76,22 +79,26 @@ class ReplicaRunner:
                     self._settings,
                     Shard(context.input_pipeline_id, context.num_input_pipelines),
                     seed + context.input_pipeline_id,
+                    self._strategy.num_replicas_in_sync // context.num_input_pipelines,
                 )
             )
         )
         return False
 
     def run(self, steps: int) -> float:
-        done = 0
+        done, loss = 0, 0.0
         while done < steps:
-            if self.agree(self._stop.is_asked):
-                self._is_stopping = True
+            self._is_stopping, wanted = self._look()
+            if self._is_stopping:
                 break
-            count = min(self._settings.steps_per_call, steps - done)
+            count = min(wanted, steps - done)
+            started = time.monotonic()
             self._call(self._batches, tf.constant(count))
+            # Read at once: only then a device has done all that it was given.
+            loss = float(self.state.loss_sum.numpy())
+            self._pace.learn(count, time.monotonic() - started)
             done += count
         self._step += done
-        loss = float(self.state.loss_sum.numpy())
         self.state.loss_sum.assign(0.0)
         return loss / done if done else math.nan
 
@@ -102,22 +109,29 @@ class ReplicaRunner:
         return [find_device(variable) for variable in self.state.saved_variables]
 
     def agree(self, is_wanted: bool) -> bool:
-        return self._total(int(is_wanted)) > 0 if self._is_many else is_wanted
+        return self._total(int(is_wanted))[0] > 0 if self._is_many else is_wanted
 
     @property
     def _is_many(self) -> bool:
         return self._place.strategy == MULTI_WORKER_MIRRORED
 
-    def _total(self, number: int) -> int:
-        """Return the sum of all workers' numbers; every worker waits here for the others."""
-        return int(self._count(tf.constant(number, tf.int64)).numpy())
+    def _look(self) -> tuple[bool, int]:
+        """Return whether to stop, and the steps until the next look; the same in every worker."""
+        if not self._is_many:
+            return self._stop.is_asked, self._pace.steps
+        asked, steps = self._total(int(self._stop.is_asked), self._pace.steps)
+        return asked > 0, steps // self._place.workers
+
+    def _total(self, *numbers: int) -> list[int]:
+        """Return the sums of all workers' numbers; every worker waits here for the others."""
+        return [int(total) for total in self._count(tf.constant(numbers, tf.int64)).numpy()]
 
     def _build_count(self) -> Any:
         strategy = self._strategy
         local_replicas = strategy.num_replicas_in_sync // self._place.workers
 
-        def count(number: Any) -> Any:
-            shares = strategy.run(tf.identity, args=(number,))
+        def count(numbers: Any) -> Any:
+            shares = strategy.run(tf.identity, args=(numbers,))
             return strategy.reduce(tf.distribute.ReduceOp.SUM, shares, axis=None) // local_replicas
 
         return tf.function(count)

@@ -42,6 +42,7 @@ class GraphRunner:
         self._stop = stop
         self._graph = build_graph(training, settings, place)
         self._session = open_session(place, settings, self._graph)
+        self._train = self._session.make_callable(self._graph.train)
         # Returns when all that hold a part of the graph have answered.
         self._session.run(self._graph.is_alive)
         # Steps run in a thread, so that signals reach the main one while a step waits for another worker.
@@ -98,7 +99,7 @@ class GraphRunner:
         """Run until the training has reached `target`, with whatever the other workers add; return the mean loss."""
         losses: list[float] = []
         while self._step < target and not self._stop.is_asked:
-            step, loss = self._session.run([self._graph.train, self._graph.loss])
+            step, loss, _ = self._train()
             self._step = int(step)
             losses.append(float(loss))
         return sum(losses) / len(losses) if losses else math.nan
@@ -121,10 +122,10 @@ def follow(training: Training, settings: Hyperparameters, place: Place) -> int:
     for operation in graph.join:
         session.run(operation)
     log.info("joined the training")
-    step, every = 0, settings.log_steps
+    step, every, train = 0, settings.log_steps, session.make_callable(graph.train)
     started, losses = time.monotonic(), []
     while step < settings.max_steps:
-        step, loss = session.run([graph.train, graph.loss])
+        step, loss, _ = train()
         losses.append(float(loss))
         if len(losses) == every or step >= settings.max_steps:
             rate = len(losses) * settings.batch_size / (time.monotonic() - started)

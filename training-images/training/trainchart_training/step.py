@@ -12,10 +12,13 @@ from trainchart_training.errors import TrainingError
 from trainchart_training.state import TrainingState
 
 
-def build_gradients(training: Training, state: TrainingState) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
+def build_gradients(
+    training: Training, state: TrainingState, replicas: int = 1
+) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
     """Return the function (features, targets) → (loss, gradients of the trainable variables).
 
-    The gradients are those of the loss times loss_scale(): the optimizer takes that out again.
+    The gradients are one replica's part of the mean over `replicas`: their sum is the gradient of the mean loss, times
+    loss_scale(), which the optimizer takes out again.
     """
     model, optimizer, own_step = state.model, state.optimizer, training.step
     if own_step and scales_loss(optimizer):
@@ -28,7 +31,9 @@ def build_gradients(training: Training, state: TrainingState) -> Callable[[Any, 
             # Regularisers, and whatever layers add.
             loss = tf.add_n([loss, *(tf.cast(extra, tf.float32) for extra in model.losses)])
             scaled = optimizer.scale_loss(loss)
-        return loss, tape.gradient(scaled, [item.value for item in model.trainable_variables])
+            # Here, and not in every gradient: it is one number.
+            share = scaled / replicas
+        return loss, tape.gradient(share, [item.value for item in model.trainable_variables])
 
     def compute(features: Any, targets: Any) -> tuple[Any, list[Any]]:
         loss, gradients = (own_step or differentiate)(model, features, targets)
@@ -40,6 +45,8 @@ def build_gradients(training: Training, state: TrainingState) -> Callable[[Any, 
         for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
             if gradient is None:
                 raise TrainingError(f"the loss does not depend on the weights {variable.path}: leave them out")
+        if own_step and replicas > 1:
+            gradients = [_divide(gradient, replicas) for gradient in gradients]
         return tf.cast(loss, tf.float32), list(gradients)
 
     return compute
@@ -62,7 +69,7 @@ def clip(gradients: Sequence[Any], norm: float, optimizer: Any) -> list[Any]:
 
 def build_steps(training: Training, strategy: Any, state: TrainingState, clip_norm: float) -> Any:
     """Return the graph function (iterator of batches, number of steps) that does so many steps under `strategy`."""
-    train_on_batch = _build_replica_step(training, state, clip_norm)
+    train_on_batch = _build_replica_step(training, state, clip_norm, strategy.num_replicas_in_sync)
 
     def run(batches: Any, steps: Any) -> None:
         for _ in tf.range(steps):
@@ -72,22 +79,24 @@ def build_steps(training: Training, strategy: Any, state: TrainingState, clip_no
     return tf.function(run)
 
 
-def _build_replica_step(training: Training, state: TrainingState, clip_norm: float) -> Callable[[Any, Any], None]:
+def _build_replica_step(
+    training: Training, state: TrainingState, clip_norm: float, replicas: int
+) -> Callable[[Any, Any], None]:
     """Return what one replica does with one batch; all replicas of a step apply the mean of their gradients."""
-    compute = build_gradients(training, state)
+    compute = build_gradients(training, state, replicas)
+    # What is clipped is the mean, so that a number of replicas does not change what the norm means; and all replicas
+    # have to see alike whether a scale was too large.
+    needs_mean = replicas > 1 and (clip_norm > 0 or scales_loss(state.optimizer))
 
     def train_on_batch(features: Any, targets: Any) -> None:
         loss, gradients = compute(features, targets)
-        context = tf.distribute.get_replica_context()
-        replicas = context.num_replicas_in_sync
-        if replicas > 1 and (clip_norm or scales_loss(state.optimizer)):
-            # What is clipped is the mean, so that a number of replicas does not change what the norm means; and all
-            # replicas have to see alike whether a scale was too large.
-            gradients = context.all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
+        if needs_mean:
+            gradients = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, gradients)
         gradients = clip(gradients, clip_norm, state.optimizer)
+        if needs_mean:
+            gradients = [_divide(gradient, replicas) for gradient in gradients]
         # Keras applies the sum over all replicas.
-        shares = gradients if replicas == 1 else [_divide(gradient, replicas) for gradient in gradients]
-        state.optimizer.apply(shares, state.model.trainable_variables)
+        state.optimizer.apply(gradients, state.model.trainable_variables)
         state.loss_sum.assign_add(loss / replicas)
 
     return train_on_batch

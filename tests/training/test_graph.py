@@ -1,0 +1,110 @@
+"""The graphs of the strategies with sessions compute what a single process computes; worker and ps are this process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from small_training import TRAINING, Settings
+from trainchart_training import Shard, Training
+from trainchart_training.place import BETWEEN_GRAPH_ASYNC, BETWEEN_GRAPH_SYNC, PS, WORKER, Place
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
+_STEPS = 6
+_PS = 2
+_SETTINGS = Settings(shuffle_buffer=0, clip_norm=0.5)
+
+
+def _embed_words(settings: Settings) -> Any:
+    """A model with sparse gradients, and with statistics that a step changes beside its gradients."""
+    import keras
+
+    layers = keras.layers
+    return keras.Sequential(
+        [
+            keras.Input((3,), dtype="int32"),
+            layers.Embedding(20, 4),
+            layers.Flatten(),
+            layers.BatchNormalization(),
+            layers.Dense(1),
+        ]
+    )
+
+
+def _read_words(split: str, shard: Shard, settings: Settings) -> Any:
+    import numpy as np
+    import tensorflow as tf
+
+    words = np.random.default_rng(3).integers(0, 20, (200, 3)).astype("int32")[shard.index :: shard.count]
+    return tf.data.Dataset.from_tensor_slices((words, words.sum(axis=1, keepdims=True).astype("float32") / 30))
+
+
+def _plain(settings: Settings) -> Any:
+    import keras
+
+    return keras.optimizers.SGD(0.1, momentum=0.9)
+
+
+def _scaled(settings: Settings) -> Any:
+    import keras
+
+    return keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.01, use_ema=True), initial_scale=1024.0)
+
+
+@pytest.mark.parametrize("optimizer", [_plain, _scaled])
+def test_a_worker_with_ps_computes_what_a_process_computes_alone(optimizer: Callable[[Settings], Any]) -> None:
+    import tensorflow as tf
+
+    from trainchart_training.replicas import ReplicaRunner
+    from trainchart_training.stop import StopRequest
+
+    graph = _start(BETWEEN_GRAPH_ASYNC, optimizer)
+    alone = ReplicaRunner(_training(optimizer), _SETTINGS, Place(), StopRequest(30))
+
+    for runner in (graph, alone):
+        runner.begin()
+        assert runner.run(_STEPS) > 0
+        runner.collect()
+
+    assert graph.step == alone.step == _STEPS
+    assert set(graph.devices()) == {f"/job:ps/task:{index}" for index in range(_PS)}
+    for mine, theirs in zip(alone.state.saved_variables, graph.state.saved_variables, strict=True):
+        tf.debugging.assert_near(tf.cast(mine, tf.float32), tf.cast(theirs, tf.float32), 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("optimizer", [_plain, _scaled])
+def test_sparse_gradients_are_applied_in_step(optimizer: Callable[[Settings], Any]) -> None:
+    graph = _start(BETWEEN_GRAPH_SYNC, optimizer)
+    graph.begin()
+    first = graph.run(_STEPS)
+    graph.run(20 * _STEPS)
+    assert graph.run(_STEPS) < first / 2
+
+
+def _training(optimizer: Callable[[Settings], Any]) -> Training:
+    return replace(TRAINING, model=_embed_words, examples=_read_words, optimizer=optimizer)
+
+
+def _start(strategy: str, optimizer: Callable[[Settings], Any]) -> Any:
+    """Return a runner whose worker and ps are in this process."""
+    import tensorflow as tf
+
+    from trainchart_training.sessions import GraphRunner
+    from trainchart_training.stop import StopRequest
+
+    cluster = {WORKER: _find_addresses(1), PS: _find_addresses(_PS)}
+    for index in range(_PS):
+        tf.distribute.Server(tf.train.ClusterSpec(cluster), job_name=PS, task_index=index)
+    return GraphRunner(_training(optimizer), _SETTINGS, Place(strategy, WORKER, 0, cluster), StopRequest(30))
+
+
+def _find_addresses(count: int) -> list[str]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+    for each in sockets:
+        each.close()
+    return addresses
