@@ -75,12 +75,7 @@ BENCHES = {
         lambda _: measure_launcher(),
         "The launcher is a second Python interpreter beside the program's own.",
     ),
-    "library": Bench(
-        "The training library",
-        lambda _: measure_library(),
-        "By hand, TensorFlow 1's optimizer is one operation for a variable; Keras' one reads the learning "
-        "rate, multiplies and subtracts, for every variable anew.",
-    ),
+    "library": Bench("The training library", lambda _: measure_library()),
     "peers": Bench("Beside others", lambda _: measure_peers(find_program("helm-4"))),
     "publishing": Bench("Publish into a large index", lambda _: measure_publishing(find_program("helm-4"))),
     "lifecycle": Bench(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -134,14 +135,13 @@ def _train_sessions(place: Place, every: int) -> None:
     hooks = []
     with tf.Graph().as_default(), v1.device(setter):
         step = v1.train.get_or_create_global_step()
+        weights = _make_weights()
         losses, initializers = [], []
         for index in towers:
             with tf.device(f"/job:{WORKER}/task:{index}"):
                 batches = v1.data.make_initializable_iterator(_batches(Shard(index, place.workers), 1))
                 initializers.append(batches.initializer)
-                images, labels = batches.get_next()
-            with v1.variable_scope("model", reuse=v1.AUTO_REUSE):
-                losses.append(_tower_loss(images, labels, f"/job:{WORKER}/task:{index}"))
+                losses.append(_tower_loss(*batches.get_next(), weights))
         optimizer = v1.train.GradientDescentOptimizer(LEARNING_RATE)
         if place.strategy == BETWEEN_GRAPH_SYNC:
             optimizer = v1.train.SyncReplicasOptimizer(optimizer, place.workers, place.workers)
@@ -166,21 +166,32 @@ def _train_sessions(place: Place, every: int) -> None:
             print_mark(mark)
 
 
-def _tower_loss(images: Any, labels: Any, device: str) -> Any:
-    """Return the loss of a batch, computed on `device` from variables that lie where they were put before."""
-    with tf.device(None):
-        kernels = [_variable("kernel1", (3, 3, 1, 16)), _variable("kernel2", (3, 3, 16, 32))]
-        dense = [_variable("dense1", (800, 64)), _variable("dense2", (64, CLASSES))]
-        biases = [_variable(f"bias{size}", (size,)) for size in (16, 32, 64, CLASSES)]
-    with tf.device(device):
-        values = tf.reshape(images, (-1, *IMAGE_SHAPE))
-        for kernel, bias in zip(kernels, biases[:2], strict=True):
-            values = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(values, kernel, 1, "VALID"), bias))
-            values = tf.nn.max_pool2d(values, 2, 2, "VALID")
-        values = tf.reshape(values, (-1, 800))
-        values = tf.nn.relu(tf.matmul(values, dense[0]) + biases[2])
-        logits = tf.matmul(values, dense[1]) + biases[3]
-        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+@dataclass(frozen=True)
+class _Weights:
+    """Made where replica_device_setter puts variables, which a device named by a tower would override."""
+
+    kernels: Sequence[Any]
+    matrices: Sequence[Any]
+    biases: Sequence[Any]
+
+
+def _make_weights() -> _Weights:
+    return _Weights(
+        kernels=[_variable("kernel1", (3, 3, 1, 16)), _variable("kernel2", (3, 3, 16, 32))],
+        matrices=[_variable("matrix1", (800, 64)), _variable("matrix2", (64, CLASSES))],
+        biases=[_variable(f"bias{size}", (size,)) for size in (16, 32, 64, CLASSES)],
+    )
+
+
+def _tower_loss(images: Any, labels: Any, weights: _Weights) -> Any:
+    values = tf.reshape(images, (-1, *IMAGE_SHAPE))
+    for kernel, bias in zip(weights.kernels, weights.biases[:2], strict=True):
+        values = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(values, kernel, 1, "VALID"), bias))
+        values = tf.nn.max_pool2d(values, 2, 2, "VALID")
+    values = tf.reshape(values, (-1, 800))
+    values = tf.nn.relu(tf.matmul(values, weights.matrices[0]) + weights.biases[2])
+    logits = tf.matmul(values, weights.matrices[1]) + weights.biases[3]
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
 
 
 def _variable(name: str, shape: Sequence[int]) -> Any:
