@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from lightkube.core.client import Client
 
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1500)]
 
 SHARED = {"volumes": {"checkpoints": {"existingClaim": "shared"}}}
 KILLS = 10
+SAVED_EVERY = 20
 LAST_STEP = 20000
 IN_STEP_CHART = "multi-worker-mirrored"
 IN_STEP = """
@@ -59,7 +61,7 @@ while True:
     step += 1
     assert step == int(learnt.numpy())
     is_last = float(asked) > 0
-    if is_first and (step % 20 == 0 or is_last):
+    if is_first and (step % SAVED_EVERY == 0 or is_last):
         manager.save(checkpoint_number=step)
     tell(step)
     if is_last:
@@ -70,7 +72,7 @@ if is_first:
 # Nobody leaves before the first has saved: it would lose a peer.
 train(tf.constant(0.0))
 print("done at", step, flush=True)
-"""
+""".replace("SAVED_EVERY", str(SAVED_EVERY))
 """Two workers in step; whoever loses its peer fails, and all go on from the last checkpoint."""
 
 
@@ -118,14 +120,17 @@ def test_workers_in_step_start_again_together_in_place(
         step = wait_for_step(release, step)
     (hung,) = find_processes(faults.site, Container(namespace, pods[1]), Victim.TRAINING)
     hung.suspend()
-    step = wait_for_step(release, step + 40)
+    _, still_there = psutil.wait_procs([hung], timeout=180)
+    assert not still_there, "noProgressTimeout ends what hangs"
+    step = wait_for_step(release, step)
 
     after = {name: pod.metadata and pod.metadata.uid for name, pod in training_pods(release, admin.client()).items()}
     assert after == before, "all of it in place"
     traces.access.kubectl("exec", "shared", "-n", namespace, "--", "touch", "/volume/end")
     state = wait_for_phase(release, "Succeeded", deadline_seconds=180)
     assert state["attempt"] == 1
-    assert state["verdict"]["step"] == int(read_file(release, "learnt")) >= step
+    # What was done since the last checkpoint is lost with a peer, and the last step that was told may be one of these.
+    assert state["verdict"]["step"] == int(read_file(release, "learnt")) > step - SAVED_EVERY
     logs = state["verdict"]["lines"]
     assert any(line.startswith("done at ") for line in logs), logs
 
