@@ -41,8 +41,8 @@ _LEAST = 0.97
 _ENDLESS = 10**9
 _MARKS = 2
 """Spaces between two marks that a turn measures."""
-_TURNS = 15
-"""Differences of a few percent take more turns than others do."""
+_TURNS = 9
+"""Differences of a few percent take more turns than others."""
 
 
 @dataclass(frozen=True)
