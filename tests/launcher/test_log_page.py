@@ -45,7 +45,11 @@ def test_last_words_without_newline_are_a_line_of_their_own(make_pod):
 
 
 def test_at_most_200_lines_are_given_and_as_few_as_asked_for(pod):
-    pod.start("for number in range(500): print('step', number, flush=number == 499)\n" + WAIT_FOR_FILE)
+    steps = "for number in range(500): print('step', number, flush=number == 499)\n"
+    pod.start(WAIT_FOR_FILE + steps + "time.sleep(600)")
+    # The launcher says so once the program runs, which may have said something by then.
+    wait_for_log(pod, "attempt 1 of ")
+    (pod.folder / "go").touch()
     lines = wait_for_log(pod, "^step 499$")
     assert len(lines) == contract.LOG_LINES_LIMIT and lines[-1] == "step 499"
     assert pod.get("/log?lines=2") == "step 498\nstep 499\n"
