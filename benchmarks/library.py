@@ -117,14 +117,19 @@ class Cluster:
             at, step = line.split()
             self._marks.append((float(at), int(step)))
 
-    def take_turn(self) -> float:
-        """Let the processes run for some marks; return the seconds of a step."""
+    def wait_for_marks(self) -> float:
+        """Wait until some steps have been done from now on; return the seconds of one."""
         begun = time.monotonic()
-        self._signal(signal.SIGCONT)
-        # What was under way when they were stopped ends with the first mark.
+        # What is under way now ends with the first mark.
         first, *_, last = wait_for(lambda: self._find_marks(begun), f"marks of {self._name}")
-        self._signal(signal.SIGSTOP)
         return (last[0] - first[0]) / (last[1] - first[1])
+
+    def take_turn(self) -> float:
+        """Let the processes, which were stopped, run for some steps; return the seconds of one."""
+        self.go_on()
+        seconds = self.wait_for_marks()
+        self.stop()
+        return seconds
 
     def _find_marks(self, begun: float) -> list[tuple[float, int]] | None:
         if any(process.poll() is not None for process in self._processes):
@@ -133,9 +138,15 @@ class Cluster:
         found = [mark for mark in self._marks if mark[0] > begun]
         return found if len(found) > _MARKS else None
 
-    def _signal(self, number: int) -> None:
+    def stop(self) -> None:
+        """Let the processes stand still, for less than the ten seconds after which TensorFlow gives up a worker."""
         for process in self._processes:
-            process.send_signal(number)
+            process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let the processes run again."""
+        for process in self._processes:
+            process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
         """End all processes."""
@@ -150,8 +161,6 @@ def _start(module: str, setup: Setup) -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory() as folder:
         cluster = Cluster(module, setup, Path(folder))
         try:
-            # Not counted: the first steps are slow ones.
-            cluster.take_turn()
             yield cluster
         finally:
             cluster.end()
@@ -165,6 +174,10 @@ def measure_library() -> list[Row]:
 def _compare(setup: Setup) -> list[Row]:
     tell(f"{setup.strategy}, by hand and by the library ...")
     with _start(BY_HAND, setup) as by_hand, _start(LIBRARY, setup) as library:
+        for contender in (by_hand, library):
+            contender.wait_for_marks()
+        for contender in (by_hand, library):
+            contender.stop()
         turns = [(by_hand.take_turn(), library.take_turn()) for _ in range(_TURNS)]
     hand_seconds, library_seconds = (statistics.median(seconds) for seconds in zip(*turns, strict=True))
     examples = setup.batches_per_step * SETTINGS.batch_size
