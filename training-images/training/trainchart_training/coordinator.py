@@ -6,10 +6,10 @@ a new chief can begin again from a checkpoint.
 
 from __future__ import annotations
 
+import concurrent.futures
 import logging
 import math
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -23,9 +23,6 @@ from trainchart_training.stop import StopRequest
 
 log = logging.getLogger(__name__)
 
-STOP_WAIT_SECONDS = 5.0
-"""How long a stop waits for the workers: they may have been stopped as well and never answer."""
-_POLL_SECONDS = 0.005
 _STEPS_PER_CALL = 10
 """Few, so that all workers have something to do up to the end of a run."""
 
@@ -41,9 +38,12 @@ class CoordinatorRunner:
         self._strategy = tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
         with self._strategy.scope():
             self.state: TrainingState = create_state(training, settings)
+            # Beside the weights: what calls return would be fetched one by one.
+            self._loss_sum = tf.Variable(0.0, trainable=False)
         self.examples_per_step = settings.batch_size
+        self._call = self._build_call(build_steps(training, self._strategy, self.state, settings.clip_norm))
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(self._strategy)
-        self._call = build_steps(training, self._strategy, self.state, settings.clip_norm)
+        self._thread = concurrent.futures.ThreadPoolExecutor(1)
         self._batches: Any = None
         self._step = 0
 
@@ -69,13 +69,18 @@ class CoordinatorRunner:
         at_once = self._settings.steps_per_call or _STEPS_PER_CALL
         for first in range(0, steps, at_once):
             count = min(at_once, steps - first)
-            self._coordinator.schedule(self._call, args=(self._batches, tf.constant(count)))
-        self._wait()
-        before, self._step = self._step, int(self.state.step.numpy())
-        done = self._step - before
-        loss = float(self.state.loss_sum.numpy())
-        self.state.loss_sum.assign(0.0)
-        return loss / done if done else math.nan
+            # A tensor would travel with every call; a number is traced once for full calls, and rests are rare.
+            number = count if count == at_once else tf.constant(count)
+            self._coordinator.schedule(self._call, args=(self._batches, number))
+        finished = self._thread.submit(self._coordinator.join)
+        loss = math.nan
+        if self._stop.wait(finished):
+            # Raises what a step raised.
+            finished.result()
+            loss = float(self._loss_sum.numpy()) / steps
+            self._loss_sum.assign(0.0)
+        self._step = int(self.state.step.numpy())
+        return loss
 
     def collect(self) -> None:
         """Nothing to do: the state's variables are those on the ps."""
@@ -86,14 +91,8 @@ class CoordinatorRunner:
     def agree(self, is_wanted: bool) -> bool:
         return is_wanted
 
-    def _wait(self) -> None:
-        """Wait for the scheduled steps; join() would block for ever when all workers are stopped along with us."""
-        deadline = None
-        while not self._coordinator.done():
-            if self._stop.is_asked:
-                deadline = deadline or time.monotonic() + STOP_WAIT_SECONDS
-                if time.monotonic() > deadline:
-                    return
-            time.sleep(_POLL_SECONDS)
-        # Raises what a step raised.
-        self._coordinator.join()
+    def _build_call(self, do_steps: Callable[[Any, Any], Any]) -> Any:
+        def call(batches: Any, steps: Any) -> None:
+            self._loss_sum.assign_add(do_steps(batches, steps))
+
+        return tf.function(call)

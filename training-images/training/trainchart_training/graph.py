@@ -80,7 +80,9 @@ def build_graph(training: Training, settings: Hyperparameters, place: Place) -> 
             loss = tf.add_n(losses) / len(losses)
             if sync:
                 effects.append(sync.apply_gradients(pairs, state.step))
-                with tf.control_dependencies(effects[-1:]):
+                # Read where the token lay, as soon as it is taken: once it is here is another way to the ps.
+                *_, take_token = (item for item in graph.get_operations() if item.type == "QueueDequeueV2")
+                with tf.control_dependencies([take_token]), tf.device(state.step.device):
                     step = tf.identity(state.step.read_value())
             else:
                 applied = optimizer.apply(pairs)

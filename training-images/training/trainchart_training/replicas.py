@@ -51,7 +51,7 @@ class ReplicaRunner:
         self._is_stopping = False
         self._strategy = _open_strategy(place)
         with self._strategy.scope():
-            self.state: TrainingState = create_state(training, settings, place.strategy in _WITH_REPLICAS)
+            self.state: TrainingState = create_state(training, settings)
         self.examples_per_step = settings.batch_size * self._strategy.num_replicas_in_sync
         self._step = 0
         self._batches: Any = None
@@ -93,13 +93,11 @@ class ReplicaRunner:
                 break
             count = min(wanted, steps - done)
             started = time.monotonic()
-            self._call(self._batches, tf.constant(count))
             # Read at once: only then a device has done all that it was given.
-            loss = float(self.state.loss_sum.numpy())
+            loss += float(self._call(self._batches, tf.constant(count)).numpy())
             self._pace.learn(count, time.monotonic() - started)
             done += count
         self._step += done
-        self.state.loss_sum.assign(0.0)
         return loss / done if done else math.nan
 
     def collect(self) -> None:
@@ -135,6 +133,3 @@ class ReplicaRunner:
             return strategy.reduce(tf.distribute.ReduceOp.SUM, shares, axis=None) // local_replicas
 
         return tf.function(count)
-
-
-_WITH_REPLICAS = (MIRRORED, MULTI_WORKER_MIRRORED)

@@ -26,8 +26,6 @@ from trainchart_training.stop import StopRequest
 
 log = logging.getLogger(__name__)
 
-STOP_WAIT_SECONDS = 5.0
-"""How long a stop waits for the step under way, which may wait for workers that are gone."""
 _POLL_SECONDS = 0.2
 _kept: list[Any] = []
 """Sessions, so that they stay open until the process ends: closing one waits for processes that may be gone."""
@@ -45,7 +43,6 @@ class GraphRunner:
         self._train = self._session.make_callable(self._graph.train)
         # Returns when all that hold a part of the graph have answered.
         self._session.run(self._graph.is_alive)
-        # Steps run in a thread, so that signals reach the main one while a step waits for another worker.
         self._thread = concurrent.futures.ThreadPoolExecutor(1)
         self._step = 0
 
@@ -74,14 +71,7 @@ class GraphRunner:
 
     def run(self, steps: int) -> float:
         future = self._thread.submit(self._run, self._step + steps)
-        deadline = None
-        while not future.done():
-            concurrent.futures.wait([future], timeout=_POLL_SECONDS)
-            if self._stop.is_asked:
-                deadline = deadline or time.monotonic() + STOP_WAIT_SECONDS
-                if time.monotonic() > deadline:
-                    return math.nan
-        return future.result()
+        return future.result() if self._stop.wait(future) else math.nan
 
     def collect(self) -> None:
         values = self._session.run(self._graph.variables)

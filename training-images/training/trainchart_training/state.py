@@ -23,8 +23,6 @@ class TrainingState:
     optimizer: Any
     step: Any
     """Updates of the weights so far. A worker that dies may have a batch counted and computed twice."""
-    loss_sum: Any
-    """Sum of the losses since the last report; lives beside the weights, so no dead worker takes it along."""
 
     @property
     def saved_variables(self) -> list[Any]:
@@ -39,11 +37,8 @@ class TrainingState:
         ]
 
 
-def create_state(training: Training, settings: Hyperparameters, has_replicas: bool = False) -> TrainingState:
-    """Return the state at step 0, placed where the current strategy scope or device says.
-
-    `has_replicas`: every replica sums up its own losses, which become one when the sum is read.
-    """
+def create_state(training: Training, settings: Hyperparameters) -> TrainingState:
+    """Return the state at step 0, placed where the current strategy scope or device says."""
     # Not TensorFlow's global seed: it would also fix the order in which workers shuffle, and then all of them
     # would compute the same gradients from the same batches. Keras draws its seeds from these two.
     random.seed(settings.seed)
@@ -54,15 +49,10 @@ def create_state(training: Training, settings: Hyperparameters, has_replicas: bo
     optimizer = make_part("optimizer", keras.optimizers.Optimizer, training.optimizer, settings)
     _check_optimizer(optimizer)
     optimizer.build(model.trainable_variables)
-    summed: dict[str, Any] = {}
-    if has_replicas:
-        summed["synchronization"] = tf.VariableSynchronization.ON_READ
-        summed["aggregation"] = tf.VariableAggregation.SUM
     return TrainingState(
         model=model,
         optimizer=optimizer,
         step=tf.Variable(0, dtype=tf.int64, trainable=False, name="step"),
-        loss_sum=tf.Variable(0.0, trainable=False, name="loss_sum", **summed),
     )
 
 

@@ -68,27 +68,38 @@ def clip(gradients: Sequence[Any], norm: float, optimizer: Any) -> list[Any]:
 
 
 def build_steps(training: Training, strategy: Any, state: TrainingState, clip_norm: float) -> Any:
-    """Return the graph function (iterator of batches, number of steps) that does so many steps under `strategy`."""
-    train_on_batch = _build_replica_step(training, state, clip_norm, strategy.num_replicas_in_sync)
+    """Return the graph function (iterator of batches, number of steps) that does so many steps under `strategy`.
 
-    def run(batches: Any, steps: Any) -> None:
+    It returns the sum of their losses.
+    """
+    replicas = strategy.num_replicas_in_sync
+    train_on_batch = _build_replica_step(training, state, clip_norm, replicas)
+
+    def run(batches: Any, steps: Any) -> Any:
+        # Every replica sums up its own losses: they meet once, at the end.
+        losses = strategy.run(lambda: tf.constant(0.0))
         for _ in tf.range(steps):
-            strategy.run(train_on_batch, args=next(batches))
+            losses = strategy.run(train_on_batch, args=(losses, *next(batches)))
             state.step.assign_add(1)
+        # Not for one alone: under parameter-server that takes four percent longer.
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None) if replicas > 1 else losses
 
     return tf.function(run)
 
 
 def _build_replica_step(
     training: Training, state: TrainingState, clip_norm: float, replicas: int
-) -> Callable[[Any, Any], None]:
-    """Return what one replica does with one batch; all replicas of a step apply the mean of their gradients."""
+) -> Callable[[Any, Any, Any], Any]:
+    """Return what one replica does with its sum of losses and one batch: it returns the sum with the batch's share.
+
+    All replicas of a step apply the mean of their gradients.
+    """
     compute = build_gradients(training, state, replicas)
     # What is clipped is the mean, so that a number of replicas does not change what the norm means; and all replicas
     # have to see alike whether a scale was too large.
     needs_mean = replicas > 1 and (clip_norm > 0 or scales_loss(state.optimizer))
 
-    def train_on_batch(features: Any, targets: Any) -> None:
+    def train_on_batch(losses: Any, features: Any, targets: Any) -> Any:
         loss, gradients = compute(features, targets)
         if needs_mean:
             gradients = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, gradients)
@@ -97,7 +108,7 @@ def _build_replica_step(
             gradients = [_divide(gradient, replicas) for gradient in gradients]
         # Keras applies the sum over all replicas.
         state.optimizer.apply(gradients, state.model.trainable_variables)
-        state.loss_sum.assign_add(loss / replicas)
+        return losses + loss / replicas
 
     return train_on_batch
 

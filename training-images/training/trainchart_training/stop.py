@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import signal
 import threading
+import time
 from types import FrameType
+from typing import Any
+
+WAIT_SECONDS = 5.0
+"""How long a stop waits for the steps under way, which may wait for workers that are gone."""
+_POLL_SECONDS = 0.2
 
 
 class StopRequest:
@@ -23,6 +30,20 @@ class StopRequest:
     @property
     def is_asked(self) -> bool:
         return self._asked.is_set()
+
+    def wait(self, steps: concurrent.futures.Future[Any]) -> bool:
+        """Wait for `steps`, which another thread does, so that signals reach this one; return whether they are done.
+
+        When the process is asked to stop, they have WAIT_SECONDS left.
+        """
+        deadline = None
+        while not steps.done():
+            concurrent.futures.wait([steps], timeout=_POLL_SECONDS)
+            if self.is_asked:
+                deadline = deadline or time.monotonic() + WAIT_SECONDS
+                if time.monotonic() > deadline:
+                    return False
+        return True
 
     def _remember(self, number: int, _frame: FrameType | None) -> None:
         self.exit_code = 128 + number
