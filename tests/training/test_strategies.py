@@ -30,7 +30,7 @@ hyperparameters:
   maxSteps: {{type: integer, default: 400}}
   checkpointSteps: {{type: integer, default: 50}}
   logSteps: {{type: integer, default: 50}}
-  histogramSteps: {{type: integer, default: 200}}
+  histogramSteps: {{type: integer, default: 100}}
   logDevicePlacement: {{type: boolean, default: false}}
   backupWorkers: {{type: integer, default: {backups}}}
 """
@@ -138,7 +138,8 @@ def test_strategies_with_ps_survive_the_loss_of_a_worker_the_ps_and_the_leader(
 ) -> None:
     # One of three synchronous workers is a backup, that a step does not wait for.
     backups = 1 if strategy == "between-graph-sync" else 0
-    kill = f"worker-1:50:KILL,ps-0:150:KILL,{leader}:300:{signal}"
+    # While the leader draws histograms or comes back, asynchronous workers may get to the end: it dies half-way.
+    kill = f"worker-1:50:KILL,ps-0:150:KILL,{leader}:200:{signal}"
     # Once is enough: TensorFlow writes a line for every operation.
     options = ("--set", "hyperparameters.logDevicePlacement=true") if strategy == "in-graph" else ()
     run.train(strategy, roles, *options, kill=kill, backups=backups)

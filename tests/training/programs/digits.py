@@ -56,17 +56,25 @@ class Killer(Hook):
         self.folder = folder
 
     def logged(self, step, values):
-        for victim in filter(None, os.environ.get("KILL", "").split(",")):
-            name, at, word = victim.split(":")
-            done = self.folder / f"{victim}.done"
+        for name, word, done in self.find_due(step):
+            done.touch()
+            os.kill(int((self.folder / f"{name}.pid").read_text()), signal.Signals[f"SIG{word}"])
+
+    def find_due(self, step):
+        due = []
+        for entry in filter(None, os.environ.get("KILL", "").split(",")):
+            name, at, word = entry.split(":")
+            done = self.folder / f"{entry}.done"
             if step >= int(at) and not done.exists():
-                done.touch()
-                os.kill(int((self.folder / f"{name}.pid").read_text()), signal.Signals[f"SIG{word}"])
+                due.append((name, word, done))
+        # A leader that stood still while the others went on lives to see what their end does.
+        return [entry for entry in due if entry[0] != MYSELF] or due
 
 
+MYSELF = "{TASK_TYPE}-{TASK_INDEX}".format(**os.environ)
 processes = Path(os.environ["TRAINCHART_CHECKPOINTS_DIR"]) / "processes"
 processes.mkdir(exist_ok=True)
-(processes / "{TASK_TYPE}-{TASK_INDEX}.pid".format(**os.environ)).write_text(str(os.getpid()))
+(processes / f"{MYSELF}.pid").write_text(str(os.getpid()))
 if devices := int(os.environ.get("CPU_DEVICES", "0")):
     logical = [tf.config.LogicalDeviceConfiguration()] * devices
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], logical)
