@@ -121,7 +121,12 @@ class Sampler:
 
     def _plan_pods(self, **hyperparameters: Any) -> InPods:
         values = merge_values(mnist_values(**{**HYPERPARAMETERS, **hyperparameters}), CONTROLLED)
-        changes = {"roles": {"evaluator": {"replicas": 0}}, "volumes": {"checkpoints": {"keep": False}}}
+        changes = {
+            "roles": {"evaluator": {"replicas": 0}},
+            "volumes": {"checkpoints": {"keep": False}},
+            # What this one kills, and a failure of its own on a slow machine.
+            "run": {"maxRestarts": 2 * _KILLS},
+        }
         name = f"exp{next(self._numbers)}"
         chart = ROOT / "charts" / "mnist"
         return InPods(
