@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable
 from dataclasses import replace
@@ -74,6 +75,27 @@ def test_a_worker_with_ps_computes_what_a_process_computes_alone(optimizer: Call
     assert set(graph.devices()) == {f"/job:ps/task:{index}" for index in range(_PS)}
     for mine, theirs in zip(alone.state.saved_variables, graph.state.saved_variables, strict=True):
         tf.debugging.assert_near(tf.cast(mine, tf.float32), tf.cast(theirs, tf.float32), 1e-4, 1e-5)
+
+
+def test_an_optimizer_works_where_its_weights_lie() -> None:
+    """Whatever the optimizer computes of a gradient, and keeps of it, no weight makes another way over the network."""
+    from trainchart_training.graph import build_graph
+
+    cluster = {WORKER: ["127.0.0.1:1"], PS: [f"127.0.0.1:{port}" for port in (2, 3, 4)]}
+    graph = build_graph(TRAINING, Settings(), Place(BETWEEN_GRAPH_ASYNC, WORKER, 0, cluster)).graph
+
+    updates = [operation for operation in graph.get_operations() if is_update(operation)]
+    # Two kernels and two biases, each with two moments that Adam keeps; and the count of its updates.
+    assert len(updates) == 4 * 3 + 1
+    for update in updates:
+        variable, value = update.inputs
+        assert value.device == variable.device, update.name
+    assert {update.inputs[0].device for update in updates} == {f"/job:ps/task:{index}" for index in range(3)}
+
+
+def is_update(operation: Any) -> bool:
+    """Say whether an operation changes a variable in a step; what sets it at first has its name."""
+    return bool(re.match("Assign(Add|Sub)?VariableOp", operation.type)) and operation.name.startswith("import")
 
 
 @pytest.mark.parametrize("optimizer", [_plain, _scaled])

@@ -66,14 +66,15 @@ def build_graph(training: Training, settings: Hyperparameters, place: Place) -> 
                 batches = build_batches(training, settings, shard, settings.seed + index)
                 iterator = v1.data.make_initializable_iterator(batches)
                 examples = iterator.get_next()
-            (loss, parts), others = _inline(device, build_gradients(training, state), *examples)
+            (loss, parts), others = _inline(_on(device), build_gradients(training, state), *examples)
             losses.append(loss)
             gradients.append(parts)
             initializers.append(iterator.initializer)
             effects += others
         optimizer = _KerasOptimizer(state, settings.clip_norm, me)
         sync = _make_synchronous(optimizer, settings, place)
-        pairs = list(zip(_mean(gradients), (item.value for item in state.model.trainable_variables), strict=True))
+        weights = [item.value for item in state.model.trainable_variables]
+        pairs = [(_mean(parts, weight), weight) for *parts, weight in zip(*gradients, weights, strict=True)]
         variables = [*map(unwrap, state.saved_variables)]
         with tf.device(me):
             is_alive = tf.reduce_all([item.is_initialized() for item in (*variables, is_ready)])
@@ -145,25 +146,27 @@ class _KerasOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
 
     def apply(self, pairs: Sequence[Any]) -> list[Any]:
         """Return the operations that apply gradients to variables, on the devices where these are."""
-        state = self._state
+        state, norm = self._state, self._clip_norm
+        gradients = [gradient for gradient, _ in pairs]
+        if norm:
+            place = _beside_inputs(self._device)
+            gradients, _ = _inline(place, lambda *parts: clip(parts, norm, state.optimizer), *gradients)
 
-        def apply(*gradients: Any) -> tuple[()]:
-            clipped = clip(gradients, self._clip_norm, state.optimizer)
-            sent = [_send(value, unwrap(item)) for value, (_, item) in zip(clipped, pairs, strict=True)]
-            with v1.device(_place_beside_inputs(state.step.device)):
-                state.optimizer.apply(sent, state.model.trainable_variables)
+        def apply(*parts: Any) -> tuple[()]:
+            sent = [_send(part, unwrap(item)) for part, (_, item) in zip(parts, pairs, strict=True)]
+            state.optimizer.apply(sent, state.model.trainable_variables)
             return ()
 
-        return _inline(self._device, apply, *(gradient for gradient, _ in pairs))[1]
+        return _inline(_beside_inputs(state.step.device), apply, *gradients)[1]
 
     def variables(self) -> list[Any]:
         return [item.value for item in self._state.optimizer.variables]
 
 
-def _inline(device: str, function: Callable[..., Any], *arguments: Any) -> tuple[Any, list[Any]]:
+def _inline(place: Callable[[Any], str], function: Callable[..., Any], *arguments: Any) -> tuple[Any, list[Any]]:
     """Return what `function` returns, as a part of this graph, and the operations that do the rest of its work.
 
-    What names no device itself is done on `device`, but variables are read and written where they are.
+    `place` says where an operation is done, as far as it says nothing itself.
 
     A tf.function, because Keras relies on its statements being run in order; but not a call of one, which would begin
     when the last of its inputs has come from wherever that is.
@@ -174,15 +177,30 @@ def _inline(device: str, function: Callable[..., Any], *arguments: Any) -> tuple
     # What is returned is an Identity, that waits for everything else in the function.
     results = [output.op.inputs[0] if output.op.type == "Identity" else output for output in concrete.outputs]
     effects = [operation for operation in concrete.graph.control_outputs if operation.type != "ReadVariableOp"]
-    with v1.device(None), v1.device(_place_beside_inputs(device)):
+    with v1.device(None), v1.device(place):
         imported = tf.graph_util.import_graph_def(
-            concrete.graph.as_graph_def(),
+            _unbundle(concrete.graph.as_graph_def()),
             input_map={inner.name: outer for inner, outer in zip(concrete.inputs, given, strict=True)},
             return_elements=[item.name for item in (*results, *effects)],
         )
     count = len(results)
     returned = tf.nest.pack_sequence_as(concrete.structured_outputs, imported[:count], expand_composites=True)
     return returned, imported[count:]
+
+
+def _unbundle(definition: Any) -> Any:
+    """Return a graph's definition whose operations take their inputs past each IdentityN.
+
+    Keras ties all gradients into one, as if it had replicas to add up. It would lie on one ps, and every other ps would
+    get its gradients by way of that.
+    """
+    bundles = {node.name: node.input for node in definition.node if node.op == "IdentityN"}
+    for node in definition.node:
+        for position, tensor in enumerate(node.input):
+            name, _, output = tensor.partition(":")
+            if name in bundles:
+                node.input[position] = bundles[name][int(output or 0)]
+    return definition
 
 
 def _send(gradient: Any, variable: Any) -> Any:
@@ -196,19 +214,39 @@ def _send(gradient: Any, variable: Any) -> Any:
         return tf.identity(gradient)
 
 
-def _place_beside_inputs(default: str) -> Callable[[Any], str]:
-    """Return what names the device of a new operation: where its first placed input is, else `default`.
+def _on(device: str) -> Callable[[Any], str]:
+    """Return what places operations on `device`, but variables' reads and updates where the variables lie."""
+    return lambda operation: "" if _find_variables(operation) else _complete(operation.device, device)
 
-    So what is computed of a gradient that was sent to a ps is computed there. TensorFlow itself places what uses a
-    variable, and takes a name that contradicts it for an error.
+
+def _beside_inputs(default: str) -> Callable[[Any], str]:
+    """Return what places operations where their first input comes from, and on `default` where there is none.
+
+    So what is computed of a gradient that was sent to a ps, or of a variable that lies there, is computed there.
     """
 
+    def find_origin(value: Any) -> str:
+        return value.device or next((handle.device for handle in _find_variables(value.op)), "")
+
     def place(operation: Any) -> str:
-        if any(value.dtype == tf.resource for value in operation.inputs):
+        if _find_variables(operation):
             return ""
-        return next((value.device for value in operation.inputs if value.device), default)
+        return _complete(operation.device, next(filter(None, map(find_origin, operation.inputs)), default))
 
     return place
+
+
+def _find_variables(operation: Any) -> list[Any]:
+    """Return the variables that an operation reads or updates.
+
+    TensorFlow itself places it beside them, and takes a device that contradicts that for an error.
+    """
+    return [value for value in operation.inputs if value.dtype == tf.resource]
+
+
+def _complete(device: str, default: str) -> str:
+    """Return `device` with all that it leaves open as `default` has it."""
+    return str(tf.DeviceSpec.from_string(default).make_merged_spec(tf.DeviceSpec.from_string(device)).to_string())
 
 
 def _make_synchronous(optimizer: _KerasOptimizer, settings: Hyperparameters, place: Place) -> Any:
@@ -222,10 +260,9 @@ def _make_synchronous(optimizer: _KerasOptimizer, settings: Hyperparameters, pla
     return v1.train.SyncReplicasOptimizer(optimizer, wanted, place.workers)
 
 
-def _mean(gradients: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return the mean of the towers' gradients, variable by variable."""
+def _mean(gradients: Sequence[Any], variable: Any) -> Any:
+    """Return the mean of the towers' gradients, on the device of their variable: there it is on its way already."""
     if len(gradients) == 1:
-        return list(gradients[0])
-    return [
-        tf.add_n([tf.convert_to_tensor(part) for part in parts]) / len(parts) for parts in zip(*gradients, strict=True)
-    ]
+        return gradients[0]
+    with tf.device(variable.device):
+        return tf.add_n([tf.convert_to_tensor(part) for part in gradients]) / len(gradients)
