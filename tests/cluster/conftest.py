@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lightkube.models.core_v1 import ResourceQuotaSpec
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.apps_v1 import Deployment, StatefulSet
+from lightkube.resources.batch_v1 import Job
+from lightkube.resources.core_v1 import Namespace, Pod, ResourceQuota
 
 from testcluster.access import Access, describe
 from testcluster.choice import Named, Nowhere, Own
@@ -18,7 +23,7 @@ from testcluster.images import ImageBuildError
 from testcluster.ingredients import find_home, prepare_ingredients
 from testcluster.machine import find_choice
 from testcluster.named import NotUsable, open_cluster
-from testcluster.pods import dump_objects, plan_namespace
+from testcluster.pods import plan_namespace
 from testcluster.programs import ProgramError
 from testcluster.slots import NoSlotError
 
@@ -66,13 +71,19 @@ def _own_cluster(_choice: Named | Own) -> Iterator[Cluster | None]:
     cluster.stop()
 
 
-@pytest.fixture
-def own_cluster(_own_cluster: Cluster | None) -> Iterator[Cluster]:
-    """The tests' own cluster, for what nobody does to somebody's: stop kubelets, cut cables, fill disks."""
+@pytest.fixture(scope="session")
+def lasting_cluster(_own_cluster: Cluster | None) -> Cluster:
+    """The same as `own_cluster`, for fixtures that many tests share."""
     if _own_cluster is None:
         raise NotHere("these tests break nodes, which only the tests' own cluster is for")
-    yield _own_cluster
-    _own_cluster.check()
+    return _own_cluster
+
+
+@pytest.fixture
+def own_cluster(lasting_cluster: Cluster) -> Iterator[Cluster]:
+    """The tests' own cluster, for what nobody does to somebody's: stop kubelets, cut cables, fill disks."""
+    yield lasting_cluster
+    lasting_cluster.check()
 
 
 @pytest.fixture(scope="session")
@@ -119,24 +130,19 @@ def module_namespace(request: pytest.FixtureRequest, admin: Access) -> Iterator[
 
 def make_namespace(admin: Access, name: str) -> Iterator[str]:
     """Make a namespace and end it afterwards, its pods at once."""
+    client = admin.client()
     levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
-    objects = [
-        plan_namespace(name, **levels),
-        {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": {"name": "tests", "namespace": name},
-            "spec": {"hard": QUOTA},
-        },
-    ]
+    client.create(Namespace.from_dict(plan_namespace(name, **levels)))
     try:
-        admin.kubectl("apply", "-f", "-", text=dump_objects(*objects))
+        quota = ResourceQuota(metadata=ObjectMeta(name="tests"), spec=ResourceQuotaSpec(hard=QUOTA))
+        client.create(quota, namespace=name)
         yield name
     finally:
         # First what would make pods anew, then the pods; the last step does it all, but in its own time.
-        admin.kubectl("delete", "statefulsets,deployments,jobs", "--all", "-n", name, "--wait=false", check=False)
-        admin.kubectl("delete", "pods", "--all", "-n", name, "--force", "--grace-period=0", check=False)
-        admin.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+        for kind in (StatefulSet, Deployment, Job):
+            client.deletecollection(kind, namespace=name)
+        client.deletecollection(Pod, namespace=name, grace_period=0)
+        client.delete(Namespace, name)
 
 
 @pytest.hookimpl(wrapper=True)

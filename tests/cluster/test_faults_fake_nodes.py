@@ -24,10 +24,8 @@ LABELS = {"app": "many"}
 
 
 @pytest.fixture(scope="module")
-def fakes(_own_cluster: Cluster | None, admin: Access) -> Iterator[FakeNodes]:
-    if _own_cluster is None:
-        pytest.skip("kwok needs the tests' own cluster")
-    with fake_nodes(_own_cluster, admin, count=10, gpus=GPUS) as nodes:
+def fakes(lasting_cluster: Cluster, admin: Access) -> Iterator[FakeNodes]:
+    with fake_nodes(lasting_cluster, admin, count=10, gpus=GPUS) as nodes:
         yield nodes
     assert {node.metadata.name for node in admin.client().list(Node) if node.metadata} == {"node1", "node2"}
 

@@ -45,6 +45,8 @@ def test_who_may_only_edit_the_namespace_installs_upgrades_and_uninstalls_by_hel
     release.uninstall()
 
     def is_gone(client: Client) -> bool:
+        if release.pods(client):
+            return False
         left = {name for name in list_objects(admin, namespace) if "exp3" in name}
         return left == {"persistentvolumeclaim/exp3-digits-checkpoints"}
 

@@ -46,20 +46,25 @@ class OtherRun:
     folder: Path
 
 
-@pytest.fixture
-def other_run(own_cluster: Cluster) -> Iterator[OtherRun]:
-    package = str(Path(__file__).parent)
+@pytest.fixture(scope="module")
+def starting(lasting_cluster: Cluster) -> Iterator[subprocess.Popen[str]]:
+    """Its process; the other cluster comes up while the first tests run."""
     process = subprocess.Popen(
-        [sys.executable, "-c", START_AND_SLEEP, str(own_cluster.folder.parent)],
+        [sys.executable, "-c", START_AND_SLEEP, str(lasting_cluster.folder.parent)],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": package},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
     )
-    assert process.stdout is not None
-    name, pid, folder = process.stdout.readline().split(maxsplit=2)
-    yield OtherRun(process, name, int(pid), Path(folder.strip()))
+    yield process
     process.kill()
     process.wait()
+
+
+@pytest.fixture
+def other_run(starting: subprocess.Popen[str]) -> OtherRun:
+    assert starting.stdout
+    name, pid, folder = starting.stdout.readline().split(maxsplit=2)
+    return OtherRun(starting, name, int(pid), Path(folder.strip()))
 
 
 def test_two_nodes_are_ready_with_four_gpus_each(own_cluster: Cluster, admin: Access) -> None:
@@ -70,6 +75,18 @@ def test_two_nodes_are_ready_with_four_gpus_each(own_cluster: Cluster, admin: Ac
         assert node.status is not None
         assert {c.type: c.status for c in node.status.conditions or []}["Ready"] == "True"
         assert (node.status.allocatable or {})[GPU_RESOURCE] == "4"
+
+
+@pytest.mark.usefixtures("starting")
+def test_a_component_that_fails_shows_its_own_last_lines(own_cluster: Cluster, tmp_path: Path) -> None:
+    program = tmp_path / "storage"
+    program.write_text("#!/bin/sh\necho the disk is upset\nexit 3\n")
+    program.chmod(0o755)
+    ingredients = prepare_ingredients()
+    broken = dataclasses.replace(ingredients, programs=dataclasses.replace(ingredients.programs, storage=str(program)))
+
+    with pytest.raises(ClusterError, match=r"storage-\w+ ended with 3; its last lines:\n  the disk is upset"):
+        start_cluster(broken, own_cluster.folder.parent)
 
 
 def test_a_killed_run_leaves_nothing_that_runs_and_the_next_removes_its_files(
@@ -120,17 +137,6 @@ def _identify(paths: Iterable[Path], read: Callable[[Path], object]) -> set[tupl
         with contextlib.suppress(OSError):
             found.add((path, read(path)))
     return found
-
-
-def test_a_component_that_fails_shows_its_own_last_lines(own_cluster: Cluster, tmp_path: Path) -> None:
-    program = tmp_path / "storage"
-    program.write_text("#!/bin/sh\necho the disk is upset\nexit 3\n")
-    program.chmod(0o755)
-    ingredients = prepare_ingredients()
-    broken = dataclasses.replace(ingredients, programs=dataclasses.replace(ingredients.programs, storage=str(program)))
-
-    with pytest.raises(ClusterError, match=r"storage-\w+ ended with 3; its last lines:\n  the disk is upset"):
-        start_cluster(broken, own_cluster.folder.parent)
 
 
 def test_a_component_that_dies_later_is_told_with_its_last_lines(own_cluster: Cluster) -> None:

@@ -145,39 +145,61 @@ def test_a_new_chart_version_touches_no_pod(
         assert snapshot(release, admin.client()) == before
 
 
-@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
-def test_what_the_api_server_refuses_at_the_upgrade_is_refused_by_check_before(
-    admin: Access, namespace: str, tmp_path: Path, trap: Trap
-) -> None:
-    charts = [copy_chart(CHARTS / "digits", tmp_path, version) for version in ("0.1.0", "0.1.1")]
-    for chart in charts:
-        trap.spring(chart)
-    release = Release(admin, namespace, "trap", charts[0], merge_values(digits_values(), IDLE))
+@pytest.fixture(scope="module")
+def trapped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    """Name of a trap → the chart with it, and the chart's next version."""
+    charts = {}
+    for name, trap in TRAPS.items():
+        folder = tmp_path_factory.mktemp("trap")
+        first, second = (copy_chart(CHARTS / "digits", folder, version) for version in ("0.1.0", "0.1.1"))
+        for chart in (first, second):
+            trap.spring(chart)
+        charts[name] = (first, second)
+    return charts
 
-    assert trap.rule in check_chart(admin, charts[1])
+
+@pytest.fixture(scope="module")
+def refusals(admin: Access, trapped: Mapping[str, tuple[Path, Path]]) -> dict[str, set[str]]:
+    """Name of a trap → rules by which `trainchart check` refuses its chart; the empty name for the chart without."""
+    charts = {"": CHARTS / "digits", **{name: second for name, (_, second) in trapped.items()}}
+    argv: list[str | Path] = [sys.executable, "-m", "trainchart", "check", *charts.values(), "--format=json"]
+    answers = json.loads(admin.run(argv, check=False).stdout)
+    return {
+        name: {found["rule"] for found in answer["findings"] if found["severity"] == "error"}
+        for name, answer in zip(charts, answers, strict=True)
+    }
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_what_the_api_server_refuses_at_the_upgrade_is_refused_by_check_before(
+    admin: Access,
+    namespace: str,
+    trapped: Mapping[str, tuple[Path, Path]],
+    refusals: Mapping[str, set[str]],
+    name: str,
+) -> None:
+    first, second = trapped[name]
+    release = Release(admin, namespace, "trap", first, merge_values(digits_values(), IDLE))
+
+    assert TRAPS[name].rule in refusals[name]
 
     release.install()
     upgraded = dataclasses.replace(
-        release, chart=charts[1], values=merge_values(release.values, {"hyperparameters": {"epochs": 99}})
+        release, chart=second, values=merge_values(release.values, {"hyperparameters": {"epochs": 99}})
     )
-    with pytest.raises(CommandFailed, match=trap.refusal):
+    with pytest.raises(CommandFailed, match=TRAPS[name].refusal):
         upgraded.upgrade()
 
 
-def test_the_chart_without_traps_is_upgraded(admin: Access, namespace: str, tmp_path: Path) -> None:
+def test_the_chart_without_traps_is_upgraded(
+    admin: Access, namespace: str, tmp_path: Path, refusals: Mapping[str, set[str]]
+) -> None:
     """The same steps as above, so that nothing but the trap is what was refused there."""
     chart = copy_chart(CHARTS / "digits", tmp_path, "0.1.1")
     release = Release(admin, namespace, "trap", CHARTS / "digits", merge_values(digits_values(), IDLE))
-    assert not check_chart(admin, CHARTS / "digits")
+    assert not refusals[""]
     release.install()
 
     changed = merge_values(release.values, {"hyperparameters": {"epochs": 99}})
 
     assert "REVISION: 2" in dataclasses.replace(release, chart=chart, values=changed).upgrade()
-
-
-def check_chart(admin: Access, chart: Path) -> Mapping[str, str]:
-    """Return what `trainchart check` refuses: rule → its last message."""
-    argv: list[str | Path] = [sys.executable, "-m", "trainchart", "check", chart, "--format=json"]
-    (answer,) = json.loads(admin.run(argv, check=False).stdout)
-    return {found["rule"]: found["message"] for found in answer["findings"] if found["severity"] == "error"}

@@ -19,6 +19,8 @@ from lightkube.core.client import Client
 from lightkube.core.exceptions import ApiError
 from lightkube.resources.core_v1 import Event, Pod
 
+from .config import GO_SETTINGS
+
 Value = TypeVar("Value")
 _POLL_SECONDS = 0.2
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
@@ -51,7 +53,8 @@ class Access:
         state = {f"HELM_{name}_HOME": str(self.kubeconfig.parent / "helm") for name in ("CACHE", "CONFIG", "DATA")}
         direct = keep_direct(os.environ, self.direct_host)
         # A plain xterm: what is printed does not depend on where the tests run.
-        return {**os.environ, **state, **direct, "KUBECONFIG": str(self.kubeconfig), "PATH": path, "NO_COLOR": "1"}
+        plain = {"KUBECONFIG": str(self.kubeconfig), "PATH": path, "NO_COLOR": "1"}
+        return {**os.environ, **GO_SETTINGS, **state, **direct, **plain}
 
     def client(self) -> Client:
         """Return a lightkube client as this user."""

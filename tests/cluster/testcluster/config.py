@@ -27,6 +27,8 @@ SERVICE_CIDR = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"
 DNS_ADDRESS = "10.96.0.10"
 GPU_RESOURCE = "nvidia.com/gpu"
+GO_SETTINGS = {"GOGC": "400"}
+"""Environment of Kubernetes, kubectl and helm: less time for garbage, more memory. A `helm template` takes 3/4."""
 
 
 @dataclass(frozen=True)

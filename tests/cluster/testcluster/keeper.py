@@ -20,7 +20,7 @@ from typing import Any
 from . import control, network
 from .bring_up import BringUp, Ingredients
 from .components import Component
-from .config import INSIDE, ClusterConfig, Programs
+from .config import GO_SETTINGS, INSIDE, ClusterConfig, Programs
 from .supervisor import ComponentDied, NotInTime, Supervisor
 
 READY = "ready"
@@ -39,6 +39,7 @@ def main() -> int:
     os.environ.clear()
     os.environ["HOME"] = "/run"
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    os.environ.update(GO_SETTINGS)
     _mount_folder(folder)
     supervisor = Supervisor(Path(INSIDE, "logs"))
     try:

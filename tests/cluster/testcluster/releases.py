@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
@@ -146,9 +147,14 @@ def copy_chart(chart: Path, folder: Path, version: str) -> Path:
 
 def list_objects(access: Access, namespace: str) -> set[str]:
     """List everything in a namespace, of whatever kind the API server knows, as `kind/name`; but no events."""
+    kinds = ",".join(_list_kinds(access))
+    return set(access.kubectl("get", kinds, f"--namespace={namespace}", "--output=name").split())
+
+
+@functools.cache
+def _list_kinds(access: Access) -> list[str]:
     kinds = access.kubectl("api-resources", "--verbs=list", "--namespaced", "--output=name").split()
-    lasting = [kind for kind in kinds if not kind.startswith("events")]
-    return set(access.kubectl("get", ",".join(lasting), f"--namespace={namespace}", "--output=name").split())
+    return [kind for kind in kinds if not kind.startswith("events")]
 
 
 def container_statuses(pod: Pod) -> list[ContainerStatus]:
