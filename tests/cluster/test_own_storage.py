@@ -20,7 +20,8 @@ AWAIT_PEER = "until cat /volume/{peer}; do sleep 0.1; done"
 @pytest.fixture(scope="module")
 def storage(admin: Access, lasting_cluster: Cluster, module_namespace: str) -> str:
     """A namespace with every pod that the tests look at, started side by side; each has a volume, most their own."""
-    write = "umask 0077 && echo here > /volume/{own} && chmod g+r /volume/{own} && " + AWAIT_PEER
+    # What the other sees has its rights already.
+    write = "cd /volume && umask 0077 && echo here > .{own} && chmod g+r .{own} && mv .{own} {own} && " + AWAIT_PEER
     list_both = "; stat -c '%u %g %A' /volume /volume/a"
     pods = (
         plan_pod("a", write.format(own="a", peer="b"), node="node1", claim="both", fs_group=GROUP),
