@@ -10,14 +10,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.generator import ROOT
-from benchmarks.library_case import REPLICAS, SETTINGS
+from benchmarks.library_case import GO_ON, REPLICAS, SETTINGS
 from benchmarks.measure import Row
 from benchmarks.own_cluster import wait_for
 from benchmarks.training import find_free_ports
@@ -87,8 +86,6 @@ class Cluster:
             "maxSteps": _ENDLESS,
             "checkpointSteps": _ENDLESS,
             "logSteps": setup.every,
-            # The library would take the time that it is stopped for slowness, and do fewer steps at once.
-            "stepsPerCall": 0 if PS in setup.tasks else setup.every,
             "batchSize": SETTINGS.batch_size,
             "shuffleBuffer": SETTINGS.shuffle_buffer,
         }
@@ -106,7 +103,7 @@ class Cluster:
                 ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", module],
                 cwd=ROOT,
                 env={**os.environ, **variables},
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -117,36 +114,38 @@ class Cluster:
             at, step = line.split()
             self._marks.append((float(at), int(step)))
 
-    def wait_for_marks(self) -> float:
-        """Wait until some steps have been done from now on; return the seconds of one."""
-        begun = time.monotonic()
-        # What is under way now ends with the first mark.
-        first, second = wait_for(lambda: self._find_marks(begun), f"marks of {self._name}")
+    def take_turn(self) -> float:
+        """Let the processes, which were stopped, run as far as the second mark; return the seconds of a step."""
+        begun = len(self._marks)
+        for process in self._processes:
+            process.send_signal(signal.SIGCONT)
+        leader = self._processes[0].stdin
+        assert leader is not None
+        leader.write(2 * GO_ON)
+        leader.flush()
+        # What the processes find in their caches after a pause is no part of the time: it begins with the first mark.
+        self.wait_for_marks(begun + 2)
+        self.stop()
+        first, second = self._marks[begun:]
         return (second[0] - first[0]) / (second[1] - first[1])
 
-    def take_turn(self) -> float:
-        """Let the processes, which were stopped, run for some steps; return the seconds of one."""
-        self.go_on()
-        seconds = self.wait_for_marks()
-        self.stop()
-        return seconds
+    def wait_for_marks(self, count: int) -> None:
+        """Wait until there are so many marks since the beginning."""
+        wait_for(lambda: self._has_marks(count), f"mark {count} of {self._name}")
 
-    def _find_marks(self, begun: float) -> list[tuple[float, int]] | None:
+    def _has_marks(self, count: int) -> bool:
         if any(process.poll() is not None for process in self._processes):
             logs = "".join(path.read_text()[-2000:] for path in self._folder.glob("*.log"))
             raise RuntimeError(f"{self._name}: a process has ended:\n{logs}")
-        found = [mark for mark in self._marks if mark[0] > begun]
-        return found[:2] if len(found) > 1 else None
+        return len(self._marks) >= count
 
     def stop(self) -> None:
-        """Let the processes stand still, for less than the ten seconds after which TensorFlow gives up a worker."""
+        """Let the processes stand still, for less than the ten seconds after which TensorFlow gives up a worker.
+
+        The leader waits between two calls, where the library does not take the pause for slowness.
+        """
         for process in self._processes:
             process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        """Let the processes run again."""
-        for process in self._processes:
-            process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
         """End all processes."""
@@ -175,7 +174,7 @@ def _compare(setup: Setup) -> list[Row]:
     tell(f"{setup.strategy}, by hand and by the library ...")
     with _start(BY_HAND, setup) as by_hand, _start(LIBRARY, setup) as library:
         for contender in (by_hand, library):
-            contender.wait_for_marks()
+            contender.wait_for_marks(1)
         for contender in (by_hand, library):
             contender.stop()
         turns = [(by_hand.take_turn(), library.take_turn()) for _ in range(_TURNS)]

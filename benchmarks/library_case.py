@@ -7,6 +7,7 @@ Mark for every report of the leader.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 from trainchart_training import Hook, Hyperparameters, Shard, Training, train
 from trainchart_training.place import MIRRORED
 
+GO_ON = "\n"
+"""The leader reads it after each mark."""
 REPLICAS = 2
 """Workers, and devices under mirrored."""
 IMAGE_SHAPE = (28, 28, 1)
@@ -66,8 +69,9 @@ def split_processor(strategy: str) -> None:
 
 
 def print_mark(step: int) -> None:
-    """Tell when a step was done: seconds of a clock that all processes share, and the step."""
+    """Tell when a step was done, in seconds of a clock that all processes share; wait until told to go on."""
     print(time.monotonic(), step, flush=True)
+    sys.stdin.readline()
 
 
 class _Marks(Hook):
