@@ -104,7 +104,7 @@ def test_an_image_is_pushed_named_in_the_spec_and_looked_at(project: Path) -> No
         digest = rest[1].removeprefix("  digest ")
         assert f'digest: "{digest}"' in spec.read_text()
         assert rest[2] == "  models/tiny.yaml names it now; next: trainchart generate tiny"
-        assert "nothing was built" in tell(project, "push", "tiny", "--plain-http")
+        assert "nothing was pushed" in tell(project, "push", "tiny", "--plain-http")
         (project / "code" / "train.py").write_text("print(2)\n")
         looked = tell(project, "inspect", "tiny", "--plain-http")
     assert looked.startswith(f"{host}/ml/tiny@{digest}\n")

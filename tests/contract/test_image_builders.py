@@ -11,7 +11,7 @@ import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +19,12 @@ import pytest
 
 from chart_servers import PASSWORD, USER, serve_registry
 from fake_docker import make_docker
-from trainchart.actions.generate import load_model, render_model
+from trainchart.actions.generate import generate_chart, load_model, render_model
 from trainchart.actions.image import (
     BuildTool,
     ImageRequest,
     PlannedImage,
+    PushedImage,
     inspect_image,
     plan_image,
     push_image,
@@ -31,10 +32,10 @@ from trainchart.actions.image import (
 )
 from trainchart.archive.lock import LOCK_FILE, parse_lock
 from trainchart.errors import ImageNotFound, PublishError, RepositoryUnauthorized, ToolError, VersionConflict
-from trainchart.images.builders import BUILDERS
+from trainchart.images.builders import BUILDERS, Builder, BuildPlace, Step
 from trainchart.images.choices import BuilderName, TagChoice
 from trainchart.images.inputs import ContextFile
-from trainchart.images.plan import SBOM
+from trainchart.images.plan import SBOM, ImageBuildPlan
 
 SPEC = """\
 # Digits, by hand.
@@ -144,6 +145,80 @@ def test_what_is_pushed_is_what_was_planned_and_pushed_once(bench: Bench) -> Non
     assert inspect_image(bench.plan(), bench.environment).changed == ("code",)
     assert push_image(bench.plan(), bench.tool(), update_spec=False).digest != first.digest
     assert bench.spec.read_text() == spec
+
+
+def test_a_project_that_is_all_code_has_one_image_until_its_code_changes(bench: Bench) -> None:
+    bench.write_spec(SPEC.replace("path: code", "path: ."))
+    (bench.project / "train.py").write_text("print('trained')\n")
+    (bench.project / ".dockerignore").write_text("*\n!models\n!train.py\n!charts\n")
+    first = push_image(bench.plan(), bench.tool(), update_spec=True)
+    generate_chart(bench.spec, bench.project / "charts")
+
+    again = push_image(bench.plan(), bench.tool(), update_spec=True)
+
+    assert (again.digest, again.is_new) == (first.digest, False)
+    (bench.project / "train.py").write_text("print('trained better')\n")
+    assert inspect_image(bench.plan(), bench.environment).changed == ("code",)
+
+
+def test_an_image_for_another_platform_has_another_tag(bench: Bench) -> None:
+    here = push_image(bench.plan(), bench.tool(), update_spec=True)
+    arm = dataclasses.replace(bench, environment={**bench.environment, "DOCKER_DEFAULT_PLATFORM": "linux/arm64"})
+
+    assert inspect_image(arm.plan(), arm.environment).changed == (), "whoever looks at it, and from which machine"
+    there = push_image(arm.plan(), arm.tool(), update_spec=True)
+
+    assert there.is_new
+    assert there.reference != here.reference
+    found = inspect_image(arm.plan(), arm.environment)
+    assert [name.split("/")[1] for name in found.image.platforms] == ["arm64"]
+    asked = dataclasses.replace(
+        arm.plan(), request=ImageRequest(str(arm.spec), platform="linux/arm64", plain_http=True)
+    )
+    assert inspect_image(asked, arm.environment).changed == ()
+
+
+@dataclass(frozen=True)
+class _Slow:
+    """A builder that is overtaken: by an image that another machine pushes while this one builds."""
+
+    builder: Builder
+    overtake: Callable[[], object]
+
+    @property
+    def program(self) -> BuilderName:
+        return self.builder.program
+
+    def build_step(self, plan: ImageBuildPlan, place: BuildPlace) -> Step:
+        self.overtake()
+        return self.builder.build_step(plan, place)
+
+    def push_step(self, reference: str, *, plain_http: bool) -> Step:
+        return self.builder.push_step(reference, plain_http=plain_http)
+
+
+def test_of_two_that_build_the_same_the_first_one_pushed_counts(bench: Bench) -> None:
+    first: list[PushedImage] = []
+    image, tool = bench.plan(), bench.tool()
+    slow = _Slow(tool.builder, lambda: first.append(push_image(image, tool, update_spec=False)))
+
+    second = push_image(image, dataclasses.replace(tool, builder=slow), update_spec=True)
+
+    assert (first[0].is_new, second.is_new) == (True, False)
+    assert second.digest == first[0].digest
+    assert first[0].digest in bench.spec.read_text()
+
+
+def test_who_builds_other_content_under_a_tag_that_is_taken_meanwhile_is_told(bench: Bench) -> None:
+    image, tool = bench.plan(TagChoice.spec), bench.tool()
+    (bench.project / "code" / "train.py").write_text("print('of another branch')\n")
+    other = bench.plan(TagChoice.spec)
+    slow = _Slow(tool.builder, lambda: push_image(other, tool, update_spec=False))
+
+    with pytest.raises(VersionConflict):
+        push_image(image, dataclasses.replace(tool, builder=slow), update_spec=True)
+
+    assert bench.spec.read_text() == SPEC.format(host=bench.registry)
 
 
 def test_a_tag_of_other_content_is_not_replaced(bench: Bench) -> None:

@@ -54,7 +54,8 @@ def _build(arguments: list[str], home: Path) -> None:
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as archive:
         archive.add(context, "app")
-    config = {"architecture": "amd64", "os": "linux", "config": {"Labels": labels}}
+    system, architecture = told["platform"].split("/")
+    config = {"architecture": architecture, "os": system, "config": {"Labels": labels}}
     image = home / hashlib.sha256(told["tag"].encode()).hexdigest()
     image.mkdir(exist_ok=True)
     (image / "layer").write_bytes(layer.getvalue())

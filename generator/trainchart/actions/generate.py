@@ -154,6 +154,13 @@ def _project_folder(spec: Path) -> Path:
     return folder.parent if folder.name == MODELS.name else folder
 
 
+def list_own_specs(spec: Path) -> frozenset[Path]:
+    """Return the absolute paths of `spec` and, where it lies in models/, of the specs beside it."""
+    folder = spec.absolute().parent
+    beside = (*folder.glob("*.yaml"), *folder.glob("*.yml")) if folder.name == MODELS.name else ()
+    return frozenset(path.resolve() for path in (spec, *beside))
+
+
 def require_code(model: LocatedModel) -> None:
     """Refuse a spec whose code is not there: it would only be noticed when the image starts. Raises SpecError."""
     where = str(model.plan.origins["code", "path"])

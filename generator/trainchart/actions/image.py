@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart import __version__
-from trainchart.actions.generate import load_model, locate_specs, require_code
+from trainchart.actions.generate import list_own_specs, load_model, locate_specs, require_code
 from trainchart.actions.package import read_source_date
 from trainchart.actions.repository_access import ImageAccess, open_image_registry
 from trainchart.errors import ImageNotFound, Problem, PublishError, VersionConflict
 from trainchart.host.files import read_text, write_file
 from trainchart.host.git import describe_commit, read_commit
+from trainchart.host.machine import read_platform
 from trainchart.images.builders import BUILDERS, Builder, BuildPlace, Step
 from trainchart.images.choices import BuilderName, Flavour, TagChoice
 from trainchart.images.code_folder import read_code, read_ignore_rules
@@ -20,6 +21,7 @@ from trainchart.images.inputs import ContextFile, require_no_secrets
 from trainchart.images.plan import (
     IMAGE_FILES,
     PACKAGES,
+    PLATFORM,
     SBOM,
     ImageBuildPlan,
     ImageOptions,
@@ -50,6 +52,7 @@ class ImageRequest:
     flavour: Flavour | None = None
     base_image: str = ""
     platform: str = ""
+    """For example linux/arm64; empty means DOCKER_DEFAULT_PLATFORM, else this machine's."""
     plain_http: bool = False
 
 
@@ -61,7 +64,7 @@ class PlannedImage:
     spec: Path | None
     wanted: str
     """Tag or digest by which the spec names the image now; the plan's tag without a spec."""
-    plain_http: bool
+    request: ImageRequest
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class PushedImage:
     reference: str
     digest: str
     is_new: bool
-    """False where the registry had it already, so that nothing was built."""
+    """False where the registry had it already, so that nothing was pushed."""
     is_in_spec: bool
     """Whether the model spec names this digest now."""
 
@@ -104,19 +107,19 @@ def plan_image(request: ImageRequest, environment: Mapping[str, str]) -> Planned
     sources = _read_sources()
     created = read_source_date(environment)
     if request.runtime:
-        options = _options(request, Origin(created_epoch=created))
+        options = _options(request, environment, Origin(created_epoch=created))
         plan = plan_runtime_image(request.runtime, sources, __version__, options)
-        return PlannedImage(plan, None, plan.tag, request.plain_http)
+        return PlannedImage(plan, None, plan.tag, request)
     (path,) = locate_specs((request.model,))
     model = load_model(path)
     require_code(model)
     rules = read_ignore_rules(model.code)
-    code = read_code(model.code, rules)
+    code = read_code(model.code, rules, without=list_own_specs(path))
     require_no_secrets(code, rules)
-    options = _options(request, _read_origin(model.code, created))
+    options = _options(request, environment, _read_origin(model.code, created))
     image = model.plan.spec.image
     plan = plan_training_image(model.plan.spec, code, sources, options)
-    return PlannedImage(plan, path, image.digest or str(image.tag), request.plain_http)
+    return PlannedImage(plan, path, image.digest or str(image.tag), request)
 
 
 def choose_builder(name: BuilderName | None, environment: Mapping[str, str], *, only_shown: bool) -> Builder:
@@ -127,7 +130,7 @@ def choose_builder(name: BuilderName | None, environment: Mapping[str, str], *, 
 def list_steps(image: PlannedImage, builder: Builder, secrets: Mapping[str, str], *, push: bool) -> tuple[Step, ...]:
     """Return the commands that `build_image` and `push_image` run, with CONTEXT for the folder of the build."""
     build = builder.build_step(image.plan, BuildPlace(CONTEXT, secrets))
-    pushing = (builder.push_step(image.plan.reference, plain_http=image.plain_http),) if push else ()
+    pushing = (builder.push_step(image.plan.reference, plain_http=image.request.plain_http),) if push else ()
     return (build, *pushing)
 
 
@@ -147,15 +150,18 @@ def push_image(image: PlannedImage, tool: BuildTool, *, update_spec: bool) -> Pu
     pushed = parse_image_reference(plan.reference)
     with open_image_registry(pushed, _access(image, pushed, tool.environment)) as registry:
         found = read_image(registry, pushed)
-        is_new = found is None
-        if found is not None:
-            _require_same_parts(plan, found)
-        else:
+        if found is None:
             build_image(image, tool)
-            run_step(tool.builder.push_step(plan.reference, plain_http=image.plain_http), tool.environment, tool.report)
+            # A build takes minutes, and another may have pushed the same meanwhile: the first one counts.
+            found = read_image(registry, pushed)
+        is_new = found is None
+        if found is None:
+            step = tool.builder.push_step(plan.reference, plain_http=image.request.plain_http)
+            run_step(step, tool.environment, tool.report)
             found = read_image(registry, pushed)
     if found is None:
         raise PublishError(f"the registry has no {plan.reference}, though it was just pushed", hint="run it again")
+    _require_same_parts(plan, found)
     spec = image.spec if update_spec else None
     if spec:
         _update_spec(spec, plan.tag, found.digest)
@@ -169,7 +175,11 @@ def inspect_image(image: PlannedImage, environment: Mapping[str, str]) -> Inspec
         found = read_image(registry, reference)
     if found is None:
         raise _not_there(reference)
-    return InspectedImage(reference.text, found, find_changed_parts(image.plan, found.labels))
+    changed = find_changed_parts(image.plan, found.labels)
+    if changed and not image.request.platform:
+        # It is looked at from any machine: the platform counts where one is asked for.
+        changed = tuple(part for part in changed if part != PLATFORM)
+    return InspectedImage(reference.text, found, changed)
 
 
 def read_sbom(image: PlannedImage, environment: Mapping[str, str]) -> str:
@@ -200,7 +210,7 @@ def _not_there(reference: ImageReference) -> ImageNotFound:
 
 
 def _access(image: PlannedImage, reference: ImageReference, environment: Mapping[str, str]) -> ImageAccess:
-    return ImageAccess(environment, insecure_registries=(reference.host,) if image.plain_http else ())
+    return ImageAccess(environment, insecure_registries=(reference.host,) if image.request.plain_http else ())
 
 
 def _require_same_parts(plan: ImageBuildPlan, found: PublishedImage) -> None:
@@ -221,8 +231,9 @@ def _update_spec(spec: Path, tag: str, digest: str) -> None:
         write_file(spec, changed.encode())
 
 
-def _options(request: ImageRequest, origin: Origin) -> ImageOptions:
-    return ImageOptions(request.tag, request.base_image, request.flavour, request.platform, origin)
+def _options(request: ImageRequest, environment: Mapping[str, str], origin: Origin) -> ImageOptions:
+    platform = request.platform or environment.get("DOCKER_DEFAULT_PLATFORM") or read_platform()
+    return ImageOptions(request.tag, request.base_image, request.flavour, platform, origin)
 
 
 def _read_origin(code: Path, created_epoch: int | None) -> Origin:

@@ -119,5 +119,5 @@ def _home(environment: Mapping[str, str]) -> Path:
 
 def _find_registry_login(text: str, host: str) -> Credentials | None:
     helper = find_helper(text, host)
-    found = parse_helper_answer(ask_credential_helper(helper, host)) if helper else None
+    found = parse_helper_answer(ask_credential_helper(*helper)) if helper else None
     return found or find_registry_login(text, host)

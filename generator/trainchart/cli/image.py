@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json, print_note
-from trainchart.cli.publish import PlainHttpOption
+from trainchart.cli.output import Format, FormatOption, print_json, print_note, spell_out
 from trainchart.images.choices import BuilderName, Flavour, TagChoice
 
 if TYPE_CHECKING:
@@ -42,6 +41,12 @@ CaOption = Annotated[
     Path | None,
     typer.Option(
         "--ca-bundle", exists=True, dir_okay=False, help="CA certificates for the build; no layer holds them."
+    ),
+]
+PlainHttpOption = Annotated[
+    bool,
+    typer.Option(
+        "--plain-http", help="Speak HTTP without encryption to the registry; docker pushes as its daemon is set up."
     ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the steps; run nothing.")]
@@ -135,7 +140,7 @@ def push(
         print_json(told)
         return
     print(done.reference)
-    print(f"  {'pushed' if done.is_new else 'was in the registry before, made of the same; nothing was built'}")
+    print(f"  {'pushed' if done.is_new else 'is in the registry already, made of the same; nothing was pushed'}")
     print(f"  digest {done.digest}")
     if done.is_in_spec:
         print(f"  {image.spec} names it now; next: trainchart generate {model}")
@@ -184,9 +189,9 @@ def inspect(
     print(found.reference)
     print(f"  digest    {image.digest}")
     print(f"  size      {image.size / 1e6:.1f} MB to pull")
-    print(f"  platforms {', '.join(image.platforms)}")
+    print(spell_out(f"  platforms {', '.join(image.platforms)}"))
     for name, value in sorted(image.labels.items()):
-        print(f"  label     {name}={value}")
+        print(spell_out(f"  label     {name}={value}"))
     if found.changed is None:
         print("  inputs    unknown: trainchart image did not build it")
     elif found.changed:

@@ -87,8 +87,8 @@ BUILDERS: Mapping[BuilderName, Builder] = {
 
 def _words(plan: ImageBuildPlan, place: BuildPlace) -> Iterator[str]:
     yield f"--file={place.context}/{plan.dockerfile}"
-    if plan.platform:
-        yield f"--platform={plan.platform}"
+    # Said even where it is this machine's: docker may speak to a daemon on another.
+    yield f"--platform={plan.platform}"
     for name, value in sorted(plan.arguments.items()):
         yield f"--build-arg={name}={value}"
     for name, value in sorted(plan.labels.items()):

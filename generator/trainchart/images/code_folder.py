@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from trainchart.archive.lock import LOCK_FILE
 from trainchart.errors import Problem, ToolError
 from trainchart.images.ignore import IGNORE_FILE, IgnoreRules, parse_ignore_rules
 from trainchart.images.inputs import ContextFile
@@ -24,8 +25,13 @@ def read_ignore_rules(folder: Path) -> IgnoreRules:
     return parse_ignore_rules(text)
 
 
-def read_code(folder: Path, rules: IgnoreRules, *, limit: int = LIMIT) -> tuple[ContextFile, ...]:
+def read_code(
+    folder: Path, rules: IgnoreRules, *, without: frozenset[Path] = frozenset(), limit: int = LIMIT
+) -> tuple[ContextFile, ...]:
     """Return the files of `folder` that `rules` let through, sorted by path; links inside the folder are followed.
+
+    Left out is what follows from an image, and would make another one necessary each time: generated charts, and
+    the files `without`, given by absolute path.
 
     Raises ToolError for links that lead out of it, what is neither file nor folder, and more than `limit` bytes.
     """
@@ -36,6 +42,8 @@ def read_code(folder: Path, rules: IgnoreRules, *, limit: int = LIMIT) -> tuple[
     for path, name in _walk(root, rules):
         if not path.resolve().is_relative_to(root):
             refused.append(Problem(f"leads to {path.readlink()}, outside the code folder", str(folder / name)))
+            continue
+        if path.resolve() in without:
             continue
         if path.is_dir():
             refused.append(Problem("leads into a folder that it is in", str(folder / name)))
@@ -71,6 +79,9 @@ def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
 
     for parent, folders, names in os.walk(root, onerror=refuse, followlinks=True):
         here = Path(parent)
+        if LOCK_FILE in names:
+            folders.clear()
+            continue
         for folder in sorted(folders):
             path = here / folder
             name = path.relative_to(root).as_posix()

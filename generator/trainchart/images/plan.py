@@ -40,6 +40,8 @@ PACKAGES: Mapping[str, str] = {
     "training": "training-images/training/trainchart_training",
 }
 """Part of an image to where the Dockerfiles expect its package, as in this project's folder."""
+PLATFORM = "platform"
+"""Part of an image: what it was built for."""
 INPUT_LABEL = "trainchart.inputs."
 """Labels of an image that hold the sha256 of each part it was made of."""
 _CODE = "model"
@@ -69,8 +71,8 @@ class ImageOptions:
     """Empty means the Dockerfile's."""
     flavour: Flavour | None = None
     """None means the spec's."""
-    platform: str = ""
-    """For example linux/arm64; empty means this machine's."""
+    platform: str = "linux/amd64"
+    """Operating system and architecture, for example linux/arm64."""
     origin: Origin = Origin()
 
 
@@ -115,7 +117,7 @@ def plan_training_image(
     require_tensorflow(texts[tensorflow], spec.framework.tensorflow, tensorflow.removeprefix(f"{_CODE}/"))
     arguments = {"MODEL": _CODE, "TENSORFLOW_REQUIREMENTS": tensorflow, **_base(options)}
     files = _only(sources, TRAINING_DOCKERFILE, SBOM_WRITER, tensorflow, *PACKAGES.values())
-    parts = {**_hash_sources(files), "code": hash_files(placed), "arguments": _hash_choices(arguments, options)}
+    parts = {**_hash_sources(files), "code": hash_files(placed), **_hash_choices(arguments, options)}
     tag = _choose_tag(options, parts, str(spec.image.tag))
     labels = {f"{_OCI}title": spec.name, f"{_OCI}description": spec.description}
     if spec.sources:
@@ -144,7 +146,7 @@ def plan_runtime_image(
     arguments = _base(options)
     packages = (PACKAGES[name] for name in ("launcher", "controller", "runtime"))
     files = _only(sources, RUNTIME_DOCKERFILE, SBOM_WRITER, *packages)
-    parts = {**_hash_sources(files), "arguments": _hash_choices(arguments, options)}
+    parts = {**_hash_sources(files), **_hash_choices(arguments, options)}
     tag = _choose_tag(options, parts, "")
     labels = {
         f"{_OCI}title": "trainchart-runtime",
@@ -188,8 +190,8 @@ def _base(options: ImageOptions) -> dict[str, str]:
     return {"BASE_IMAGE": options.base_image} if options.base_image else {}
 
 
-def _hash_choices(arguments: Mapping[str, str], options: ImageOptions) -> str:
-    return hash_mapping({**arguments, "platform": options.platform})
+def _hash_choices(arguments: Mapping[str, str], options: ImageOptions) -> dict[str, str]:
+    return {"arguments": hash_mapping(arguments), PLATFORM: hash_mapping({PLATFORM: options.platform})}
 
 
 def _choose_tag(options: ImageOptions, parts: Mapping[str, str], of_spec: str) -> str:

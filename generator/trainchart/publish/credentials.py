@@ -27,15 +27,20 @@ class Credentials:
     password: str = field(repr=False)
 
 
-def find_helper(text: str, host: str) -> str:
-    """Return the credential helper (the X of docker-credential-X) that a registry file names for `host`, or ""."""
+def find_helper(text: str, host: str) -> tuple[str, str] | None:
+    """Return the credential helper (the X of docker-credential-X) that a registry file names for `host`.
+
+    With it comes what to ask it for: the address under which docker keeps a login.
+    """
     config = _parse(text)
+    address = _DOCKER_HUB_KEY if host in _DOCKER_HUB else host
     helpers = config.get("credHelpers")
     if isinstance(helpers, Mapping):
         for key in _keys(host):
             if key in helpers:
-                return str(helpers[key])
-    return str(config.get("credsStore") or "")
+                return str(helpers[key]), address
+    store = config.get("credsStore")
+    return (str(store), address) if store else None
 
 
 def find_registry_login(text: str, host: str) -> Credentials | None:

@@ -33,6 +33,22 @@ def test_ignored_files_stay_out_and_programs_stay_programs(code: Path) -> None:
     assert files[2].content == b"lib/model.py"
 
 
+def test_what_follows_from_an_image_is_no_part_of_it(code: Path) -> None:
+    before = names(code)
+    for name in (
+        "charts/net/trainchart.lock.yaml",
+        "charts/net/templates/x.yaml",
+        ".trainchart/runs/net/out",
+        "net.yaml",
+    ):
+        path = code / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (code / "lib" / ".trainchart-schema.json").write_text("{}")
+    files = read_code(code, read_ignore_rules(code), without=frozenset({(code / "net.yaml").resolve()}))
+    assert [file.path for file in files] == before
+
+
 def test_what_nobody_wants_is_not_even_looked_at(code: Path) -> None:
     (code / ".dockerignore").write_text("data\n")
     (code / "data" / "gone").symlink_to("/nowhere")

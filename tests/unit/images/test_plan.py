@@ -88,7 +88,7 @@ def test_a_training_image_has_all_packages_and_the_code_and_no_other_dockerfile(
         "model/train.py",
         "model/requirements.txt",
     ]
-    assert set(made.parts) == {*PACKAGES, "dockerfile", "sbom", "tensorflow", "code", "arguments"}
+    assert set(made.parts) == {*PACKAGES, "dockerfile", "sbom", "tensorflow", "code", "arguments", "platform"}
     assert plan(flavour=Flavour.cpu, base_image="debian@sha256:1").arguments == {
         **made.arguments,
         "TENSORFLOW_REQUIREMENTS": TENSORFLOW_REQUIREMENTS[Flavour.cpu],
@@ -119,7 +119,7 @@ def test_code_may_bring_another_tensorflow_if_the_spec_names_it(plan: Plan, spec
 
 def test_the_runtime_image_has_no_training_library_and_no_code() -> None:
     made = plan_runtime_image("r.example.com/ml/runtime", SOURCES, "0.1.0", ImageOptions())
-    assert set(made.parts) == {"launcher", "controller", "runtime", "dockerfile", "sbom", "arguments"}
+    assert set(made.parts) == {"launcher", "controller", "runtime", "dockerfile", "sbom", "arguments", "platform"}
     assert made.dockerfile == RUNTIME_DOCKERFILE
     assert TRAINING_DOCKERFILE not in [file.path for file in made.files]
     with pytest.raises(PlanError):

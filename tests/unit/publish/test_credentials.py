@@ -36,13 +36,19 @@ def test_a_login_is_found_by_its_host(key: str, host: str) -> None:
 
 def test_helpers() -> None:
     text = json.dumps({"credsStore": "pass", "credHelpers": {"gcr.io": "gcloud"}, "auths": {"gcr.io": {}}})
-    assert find_helper(text, "gcr.io") == "gcloud"
-    assert find_helper(text, "registry.example.com") == "pass"
-    assert find_helper("{}", "gcr.io") == ""
+    assert find_helper(text, "gcr.io") == ("gcloud", "gcr.io")
+    assert find_helper(text, "registry.example.com") == ("pass", "registry.example.com")
+    assert find_helper("{}", "gcr.io") is None
     assert find_registry_login(text, "gcr.io") is None
     assert parse_helper_answer('{"ServerURL": "x", "Username": "ada", "Secret": "s"}') == Credentials("ada", "s")
     assert parse_helper_answer("credentials not found in native keychain") is None
     assert parse_helper_answer("[]") is None
+
+
+@pytest.mark.parametrize("host", ["docker.io", "registry-1.docker.io"])
+@pytest.mark.parametrize("config", [{"credsStore": "pass"}, {"credHelpers": {"docker.io": "pass"}}], ids="-".join)
+def test_a_helper_knows_docker_hub_by_the_name_that_docker_login_uses(config: dict[str, object], host: str) -> None:
+    assert find_helper(json.dumps(config), host) == ("pass", "https://index.docker.io/v1/")
 
 
 @pytest.mark.parametrize("auth", ["%%%", "YWRh"])

@@ -42,7 +42,6 @@ _SOURCES = (
     "training-images/sbom",
 )
 _CONTEXT = (*_SOURCES, str(PurePosixPath(plan.REQUIREMENTS).parent), *(f"examples/{model}" for model in plan.MODELS))
-_CA_BUNDLE_IN_BUILD = "/run/secrets/ca-bundle"
 _CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 _PROGRAM_USER = "65535:65535"
 
@@ -255,7 +254,7 @@ class _Builder:
         bundle = Path(os.environ.get("SSL_CERT_FILE") or _CA_BUNDLE)
         config = self._work / "pip.conf"
         config.touch(mode=0o600)  # the index's address may hold a password
-        config.write_text(plan.pip_config(os.environ, _CA_BUNDLE_IN_BUILD))
+        config.write_text(plan.pip_config(os.environ))
         return plan.BuildSecrets(PurePosixPath(config), PurePosixPath(bundle))
 
     def _export(self, reference: str, layout: Path) -> None:

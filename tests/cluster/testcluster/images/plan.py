@@ -170,9 +170,9 @@ def export_argv(reference: str, layout: PurePosixPath) -> tuple[str, ...]:
     )
 
 
-def pip_config(environment: Mapping[str, str], ca_bundle_in_build: str) -> str:
-    """Return the pip.conf of a build: this machine's package index, and the bundle its certificate is checked with."""
-    options = {"cert": ca_bundle_in_build, "disable-pip-version-check": "true", "no-input": "true"}
+def pip_config(environment: Mapping[str, str]) -> str:
+    """Return the pip.conf of a build, with this machine's package index."""
+    options = {"disable-pip-version-check": "true", "no-input": "true"}
     for option in ("index-url", "extra-index-url", "trusted-host", "timeout"):
         for variable in (f"PIP_{option.upper().replace('-', '_')}", f"PIP_DEFAULT_{option.upper()}"):
             if environment.get(variable):
