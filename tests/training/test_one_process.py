@@ -384,6 +384,79 @@ def test_the_evaluator_measures_every_checkpoint_and_ends_with_the_last(trainer:
     assert json.loads((tmp_path / "evaluator.json").read_text())["step"] == 60
 
 
+@pytest.fixture
+def damaged(trainer: Trainer) -> Trainer:
+    """A training with an evaluator that has ended at step 40, whose checkpoint was cut short an hour ago."""
+    trainer.place = replace(trainer.place, evaluators=1)
+    assert trainer.run(max_steps=40, keep_checkpoints=10) == 0
+    data = trainer.folder / "ckpt-40.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:-10])
+    for path in trainer.folder.glob("ckpt-40.*"):
+        os.utime(path, (path.stat().st_mtime - 3600,) * 2)
+    return trainer
+
+
+def make_evaluator(trainer: Trainer, **settings: Any) -> Any:
+    from trainchart_training.evaluation import Evaluator
+
+    return Evaluator(TRAINING, Settings(**settings), replace(trainer.place, task_type="evaluator"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "marker"])
+def test_the_evaluator_passes_over_a_damaged_checkpoint_until_it_is_written_anew(
+    damaged: Trainer, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    if damage == "marker":
+        (damaged.folder / "ckpt-40.json").write_text("{")
+    evaluator = make_evaluator(damaged, max_steps=60)
+    book = damaged.folder / "evaluations.json"
+
+    assert not evaluator.look()
+    assert not evaluator.look()
+
+    assert list(json.loads(book.read_text())) == ["0", "20"]
+    told = [record.getMessage() for record in caplog.records if "damaged" in record.getMessage()]
+    assert len(told) == 1
+    assert told[0].startswith("the checkpoint of step 40 is damaged, and not measured: ")
+    assert damaged.run(max_steps=60, keep_checkpoints=10) == 0
+    assert evaluator.look()
+    assert list(json.loads(book.read_text())) == ["0", "20", "40", "60"]
+
+
+def test_the_evaluator_does_not_end_without_the_last_checkpoint(damaged: Trainer) -> None:
+    from trainchart_training.catalogue import EARLY
+    from trainchart_training.checkpoints import Checkpoints
+
+    evaluator = make_evaluator(damaged, max_steps=60)
+    assert not evaluator.look()
+    Checkpoints(str(damaged.folder)).mark_ending(40, EARLY)
+    with pytest.raises(TrainingError, match=r"the last checkpoint, step 40 in .*, cannot be read: .* bytes instead of"):
+        evaluator.look()
+
+
+def test_the_evaluator_refuses_another_models_checkpoint(trainer: Trainer) -> None:
+    assert trainer.run(max_steps=20) == 0
+    (trainer.folder / "evaluations.json").unlink()
+    with pytest.raises(TrainingError, match="belongs to another model"):
+        make_evaluator(trainer, max_steps=20, hidden=9).look()
+
+
+def test_an_unreadable_marker_of_a_measured_checkpoint_is_told_once(
+    trainer: Trainer, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer.place = replace(trainer.place, evaluators=1)
+    assert trainer.run(max_steps=20) == 0
+    evaluator = make_evaluator(trainer, max_steps=40)
+    assert not evaluator.look()
+    (trainer.folder / "ckpt-20.json").write_text("{")
+    assert not evaluator.look()
+    assert not evaluator.look()
+    assert [record.getMessage() for record in caplog.records if "cannot read the marker" in record.getMessage()] == [
+        "cannot read the marker of step 20: JSONDecodeError: Expecting property name enclosed in double quotes:"
+        " line 1 column 2 (char 1)"
+    ]
+
+
 def test_another_strategy_goes_on_with_the_same_checkpoint(trainer: Trainer) -> None:
     weights = Weights()
     assert trainer.run(replace(TRAINING, hooks=[weights]), max_steps=20) == 0

@@ -5,6 +5,7 @@ Its files are written by whoever holds the variables: the ps of a parameter-serv
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 from pathlib import Path
@@ -60,7 +61,7 @@ class Checkpoints:
         """
         steps = self.steps()
         for step in steps:
-            problem = self._restore(state, step)
+            problem = self.restore(state, step)
             if not problem:
                 return step
             log.warning("the checkpoint of step %d is damaged: %s", step, problem)
@@ -71,11 +72,40 @@ class Checkpoints:
             )
         return None
 
-    def restore(self, step: int, state: TrainingState) -> None:
-        """Restore one checkpoint; raises TrainingError where that cannot be done."""
-        problem = self._restore(state, step)
-        if problem:
-            raise TrainingError(f"the checkpoint of step {step} in {self._folder} cannot be read: {problem}")
+    def restore(self, state: TrainingState, step: int) -> str:
+        """Restore one checkpoint into `state` and return "", or what is wrong with it.
+
+        Raises TrainingError where it is another model's.
+        """
+        try:
+            marker = self.read_marker(step)
+            problem = catalogue.find_damage(marker, self._sizes(step))
+            if problem:
+                return problem
+            difference = catalogue.find_difference(state.shapes, marker.variables)
+            if difference:
+                raise TrainingError(
+                    f"the checkpoint of step {step} in {self._folder} belongs to another model: {difference};"
+                    " use another folder, or empty this one"
+                )
+            _checkpoint(state).read(self.path(step)).assert_existing_objects_matched()
+        except (ValueError, OSError, AssertionError) as error:
+            return str(error)
+        except tf.errors.OpError as error:
+            if is_peer_lost(error):
+                raise
+            return describe_error(error)
+        return ""
+
+    def identify(self, step: int) -> object:
+        """Return what changes when any file of a checkpoint is written anew."""
+        written: dict[str, tuple[int, int]] = {}
+        for name in self._list():
+            if catalogue.belongs_to(name, step):
+                with contextlib.suppress(tf.errors.NotFoundError):
+                    facts = tf.io.gfile.stat(f"{self._folder}/{name}")
+                    written[name] = (facts.length, facts.mtime_nsec)
+        return written
 
     def save(self, state: TrainingState) -> str:
         """Save `state`, remove what is too old, and return the prefix; a failure leaves the older ones whole."""
@@ -112,28 +142,6 @@ class Checkpoints:
     def mark_ending(self, step: int, ending: str) -> None:
         """Note in the marker of a saved step that the training has ended with it."""
         self._write_marker(dataclasses.replace(self.read_marker(step), ending=ending))
-
-    def _restore(self, state: TrainingState, step: int) -> str:
-        """Restore one checkpoint into `state` and return "", or what is wrong with it."""
-        try:
-            marker = self.read_marker(step)
-            problem = catalogue.find_damage(marker, self._sizes(step))
-            if problem:
-                return problem
-            difference = catalogue.find_difference(state.shapes, marker.variables)
-            if difference:
-                raise TrainingError(
-                    f"the checkpoint of step {step} in {self._folder} belongs to another model: {difference};"
-                    " use another folder, or empty this one"
-                )
-            _checkpoint(state).read(self.path(step)).assert_existing_objects_matched()
-        except (ValueError, OSError, AssertionError) as error:
-            return str(error)
-        except tf.errors.OpError as error:
-            if is_peer_lost(error):
-                raise
-            return describe_error(error)
-        return ""
 
     def _write_marker(self, marker: Marker) -> None:
         target = f"{self._folder}/{catalogue.marker_name(marker.step)}"

@@ -110,6 +110,10 @@ class Evaluator:
         self._book = EvaluationBook(place.checkpoints_dir)
         self._done = self._book.read()
         self._summaries = open_summaries(place.log_dir, "evaluator")
+        self._damaged: dict[int, object] = {}
+        """What was passed over, as it was then."""
+        self._doubtful: set[int] = set()
+        """Whose marker could not be read, which was told."""
         self.last_step = -1
         self.last_metrics: dict[str, float] = {}
 
@@ -123,12 +127,7 @@ class Evaluator:
     def _evaluate(self, step: int) -> None:
         started = time.monotonic()
         if step not in self._done:
-            try:
-                self._checkpoints.restore(step, self._state)
-            except TrainingError as error:
-                if step in self._checkpoints.steps():
-                    raise
-                log.warning("the checkpoint of step %d is gone before its turn: %s", step, error)
+            if not self._restore(step):
                 return
             take_averages(self._state)
             self._done[step] = self._measure()
@@ -139,12 +138,35 @@ class Evaluator:
         rate = self._measure.examples / (time.monotonic() - started)
         write_progress(self._place.progress_file, step, rate, self.last_metrics)
 
+    def _restore(self, step: int) -> bool:
+        """Restore a checkpoint and return True, or pass over one that is damaged or gone, as the leader does."""
+        # Before it is read: what is written anew meanwhile is tried again.
+        identity = self._checkpoints.identify(step)
+        if self._damaged.get(step) == identity:
+            return False
+        problem = self._checkpoints.restore(self._state, step)
+        if not problem:
+            return True
+        if step not in self._checkpoints.steps():
+            log.warning("the checkpoint of step %d is gone before its turn: %s", step, problem)
+            return False
+        if self._is_last(step):
+            raise TrainingError(
+                f"the last checkpoint, step {step} in {self._place.checkpoints_dir}, cannot be read: {problem};"
+                " repair the storage"
+            )
+        log.warning("the checkpoint of step %d is damaged, and not measured: %s", step, problem)
+        self._damaged[step] = identity
+        return False
+
     def _is_last(self, step: int) -> bool:
         try:
             # Read again: the end may have been noted after the checkpoint was complete.
             return self._checkpoints.read_marker(step).is_last(self._settings.max_steps)
         except (ValueError, tf.errors.OpError) as error:
-            log.warning("cannot read the marker of step %d: %s", step, describe_error(error))
+            if step not in self._doubtful:
+                self._doubtful.add(step)
+                log.warning("cannot read the marker of step %d: %s", step, describe_error(error))
             return False
 
 
