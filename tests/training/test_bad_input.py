@@ -381,6 +381,63 @@ def test_a_full_disk_at_the_export_loses_no_step(trained_folder: Path, small_dis
     assert read_files(trainer.folder / "saved_model") != before
 
 
+def fail_at_the_last_rename(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Raise `error` instead of the rename that puts a new result in the place of the old one."""
+    import tensorflow as tf
+
+    rename = tf.io.gfile.rename
+
+    def rename_others(source: str, target: str, overwrite: bool = False) -> None:
+        if source.endswith("/saved_model.draft"):
+            raise error
+        rename(source, target, overwrite)
+
+    monkeypatch.setattr(tf.io.gfile, "rename", rename_others)
+
+
+def test_an_export_that_cannot_come_to_its_place_leaves_the_result_before_it(
+    trainer: Trainer, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read_files(trainer.folder / "saved_model")
+    fail_at_the_last_rename(monkeypatch, PermissionError(1, "Operation not permitted"))
+
+    line = lines.fail(trainer.place, TRAINING, max_steps=40)
+
+    assert line.startswith(f"error: worker 0: cannot export the model to {trainer.folder}/saved_model: ")
+    assert "Operation not permitted" in line
+    assert read_files(trainer.folder / "saved_model") == before
+    assert [path.name for path in trainer.folder.glob("saved_model*")] == ["saved_model"]
+
+
+def test_a_kill_between_the_renames_of_an_export_loses_no_result(
+    trainer: Trainer, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tensorflow as tf
+
+    class Killed(BaseException):
+        pass
+
+    def find_no_space(*_arguments: Any, **_named: Any) -> None:
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    before = read_files(trainer.folder / "saved_model")
+    fail_at_the_last_rename(monkeypatch, Killed())
+    with pytest.raises(Killed):
+        trainer.run(max_steps=40)
+    monkeypatch.undo()
+    assert not (trainer.folder / "saved_model").exists()
+
+    monkeypatch.setattr(tf.saved_model, "save", find_no_space)
+    line = lines.fail(trainer.place, TRAINING, max_steps=40)
+    monkeypatch.undo()
+
+    assert line.endswith(f"cannot export the model to {trainer.folder}/saved_model: No space left on device")
+    assert read_files(trainer.folder / "saved_model") == before
+    assert trainer.run(max_steps=40) == 0
+    assert read_files(trainer.folder / "saved_model") != before
+    assert [path.name for path in trainer.folder.glob("saved_model*")] == ["saved_model"]
+
+
 def test_a_damaged_record_ends_the_training_in_one_line_that_names_the_role(
     trainer: Trainer, tmp_path: Path, lines: Lines
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from typing import Any
 
 import tensorflow as tf
@@ -12,27 +14,40 @@ from trainchart_training.errors import TrainingError
 from trainchart_training.failures import call_program, describe_error
 from trainchart_training.hyperparameters import Hyperparameters
 
+log = logging.getLogger(__name__)
+
 FOLDER = "saved_model"
+_FILE_ERRORS = (tf.errors.OpError, OSError)
 
 
 def export_model(training: Training, settings: Hyperparameters, model: Any, directory: str) -> str:
-    """Write `model` under `directory` and return its path; a reader finds the old one or the new one, whole."""
+    """Write `model` under `directory` and return its path; a failure leaves the old one there, whole.
+
+    Two renames put the new one in the old one's place, and a reader finds none between them. A process that is killed
+    there leaves the old one beside it, and the next export begins by putting that back.
+    """
     module = tf.Module()
     module.model = model
     target = f"{directory}/{FOLDER}"
     draft, old = f"{target}.draft", f"{target}.old"
-    _remove(draft)
-    _remove(old)
     concrete = trace_signature(training, settings, model)
     try:
-        tf.saved_model.save(module, draft, signatures=concrete)
-    except (tf.errors.OpError, OSError) as error:
+        _put_back(old, target)
         _remove(draft)
+        tf.saved_model.save(module, draft, signatures=concrete)
+        _remove(old)
+        if tf.io.gfile.exists(target):
+            tf.io.gfile.rename(target, old)
+        tf.io.gfile.rename(draft, target)
+    except _FILE_ERRORS as error:
+        with contextlib.suppress(*_FILE_ERRORS):
+            _put_back(old, target)
+            _remove(draft)
         raise TrainingError(f"cannot export the model to {target}: {describe_error(error)}") from error
-    if tf.io.gfile.exists(target):
-        tf.io.gfile.rename(target, old)
-    tf.io.gfile.rename(draft, target)
-    _remove(old)
+    try:
+        _remove(old)
+    except _FILE_ERRORS as error:
+        log.warning("cannot remove %s: %s", old, describe_error(error))
     return target
 
 
@@ -51,6 +66,11 @@ def trace_signature(training: Training, settings: Hyperparameters, model: Any) -
         return serve(model, features if is_named else features[training.input_name])
 
     return call_program("serve", tf.function(signature).get_concrete_function, **named)
+
+
+def _put_back(old: str, target: str) -> None:
+    if tf.io.gfile.exists(old) and not tf.io.gfile.exists(target):
+        tf.io.gfile.rename(old, target)
 
 
 def _remove(directory: str) -> None:
