@@ -139,6 +139,18 @@ def test_a_watchdog_ends_a_program_that_reports_no_more(make_pod):
     assert (pod.message.cause, pod.message.step) == ("no-progress", 7)
 
 
+def test_a_watchdog_ends_a_later_start_that_hangs_before_its_first_report(make_pod):
+    pod = make_pod(variables={contract.NO_PROGRESS_SECONDS: "0.4", contract.MAX_RESTARTS: "1"})
+    program = (
+        "import os, time\n"
+        "if os.environ['TRAINCHART_ATTEMPT'] == '2': time.sleep(60)\n"
+        "open(os.environ['TRAINCHART_PROGRESS_FILE'], 'w').write('{\"step\": 7}')\n"
+        "raise SystemExit(9)"
+    )
+    assert pod.run(program)[0] == 143
+    assert (pod.message.cause, pod.message.attempt, pod.message.step) == ("no-progress", 2, 7)
+
+
 def test_a_watchdog_leaves_programs_alone_that_never_report(make_pod):
     pod = make_pod(variables={contract.NO_PROGRESS_SECONDS: "0.2"})
     assert pod.run("import time; time.sleep(1)")[0] == 0

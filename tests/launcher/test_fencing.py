@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 
 import psutil
 import pytest
@@ -247,6 +248,33 @@ def test_a_program_stands_still_while_the_storage_does_not_answer(make_twin, way
     code, stderr = end(process)
     assert code == 0 and pod.message.attempt == 1
     assert "the program is paused, lest two pods write" in stderr and "the program goes on" in stderr
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["goes on", "hangs"])
+def test_time_in_a_pause_is_no_lack_of_progress(make_twin, hangs):
+    pod = make_twin(**{contract.NO_PROGRESS_SECONDS: "2"})
+    report = (
+        "    if not os.path.exists('hang'):\n"
+        "        open('report', 'w').write('{\"step\": 7}')\n"
+        "        os.rename('report', os.environ['TRAINCHART_PROGRESS_FILE'])\n"
+    )
+    process = pod.start(TRAIN.replace("time.sleep(0.01)\n", "\n" + report + "    time.sleep(0.01)\n"))
+    program = int(pod.wait_for_file("pid"))
+    assert pod.wait_for_status(lambda status: status["step"] == 7)
+    mend = block(pod, "fails")
+    pod.wait(lambda: psutil.Process(program).status() == psutil.STATUS_STOPPED, "the program is paused")
+    time.sleep(3)
+    if hangs:
+        (pod.folder / "hang").touch()
+    mend()
+    pod.wait(lambda: psutil.Process(program).status() != psutil.STATUS_STOPPED, "the program goes on")
+    if not hangs:
+        # Long enough for the watchdog to look.
+        time.sleep(1)
+        (pod.folder / "go").touch()
+    code, _ = end(process)
+    assert code == (143 if hangs else 0)
+    assert pod.message.cause == ("no-progress" if hangs else "succeeded")
 
 
 def test_a_takeover_behind_silent_storage_ends_the_paused_program(make_twin):

@@ -57,21 +57,31 @@ class Surroundings(NamedTuple):
 
 
 class Watchdog:
-    """Notices that a progress file no longer changes. It sleeps until the program has ever written one."""
+    """Notices that a progress file no longer changes.
+
+    It sleeps until the program has ever written one. Later starts it watches from their beginning: a program that hangs
+    there would hang for ever.
+    """
 
     def __init__(self, progress_file: str, limit_seconds: float) -> None:
         self._path = progress_file
         self._limit_seconds = limit_seconds
         self._seen = self._look()
-        self._changed_at = time.monotonic()
+        self._looked_at = time.monotonic()
+        self._idle_seconds = 0.0
+        self._was_paused = False
 
-    def is_expired(self) -> bool:
+    def is_expired(self, is_paused: bool) -> bool:
+        """Look at the file; the time in which the program was paused does not count."""
         if not self._limit_seconds:
             return False
         now, seen = time.monotonic(), self._look()
         if seen != self._seen:
-            self._seen, self._changed_at = seen, now
-        return seen is not None and now - self._changed_at > self._limit_seconds
+            self._seen, self._idle_seconds = seen, 0.0
+        elif not (is_paused or self._was_paused):
+            self._idle_seconds += now - self._looked_at
+        self._looked_at, self._was_paused = now, is_paused
+        return seen is not None and self._idle_seconds > self._limit_seconds
 
     @property
     def interval_seconds(self) -> Optional[float]:
@@ -142,7 +152,8 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
             if fence.must_end():
                 signals.kill_group()
             pauses.append(fence.pause_seconds())
-        if stalled_at is None and not signals.stop_signal and watchdog.is_expired():
+        is_paused = bool(fence and fence.is_paused)
+        if stalled_at is None and not signals.stop_signal and watchdog.is_expired(is_paused):
             stalled_at = time.monotonic()
             os.kill(pid, signal.SIGTERM)
         kill_at = _find_kill_time(settings.stop_grace_seconds, signals, stalled_at)
