@@ -14,7 +14,10 @@ from pathlib import PurePosixPath
 from trainchart.errors import Problem, ToolError
 
 IGNORE_FILE = ".dockerignore"
-_BUILTIN = (".git", "**/__pycache__", "**/*.pyc", "**/.trainchart-schema.json", ".trainchart", IGNORE_FILE)
+_BUILTIN = (
+    *("**/.git", "**/__pycache__", "**/*.pyc"),
+    *("**/.trainchart-schema.json", ".trainchart", IGNORE_FILE),
+)
 """What no image needs; a line with `!` in .dockerignore brings it back."""
 
 

@@ -42,6 +42,8 @@ paths = st.lists(names, min_size=1, max_size=4).map("/".join)
         ("*\n!src", "src/file", False),
         ("", "sub/__pycache__/m.pyc", True),
         ("", ".git/config", True),
+        ("", "third_party/x/.git/config", True),
+        ("", "src/.gitignore", False),
         ("", ".dockerignore", True),
         ("!.git/HEAD", ".git/HEAD", False),
     ],
