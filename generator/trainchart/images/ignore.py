@@ -6,6 +6,7 @@ and what matches a folder matches all below it. Source: github.com/moby/patternm
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -68,12 +69,12 @@ def _parse(lines: list[tuple[int, str]]) -> Iterator[_Rule]:
         body = line.strip()
         is_exception = body.startswith("!")
         body = body.removeprefix("!").strip()
-        # As Go's filepath.Clean does; a path cannot leave the folder.
-        parts = [part for part in body.split("/") if part not in ("", ".")]
-        if not parts and is_exception:
+        # As Go's filepath.Clean does; what leads out of the folder with .. matches nothing.
+        pattern = posixpath.normpath(body).lstrip("/")
+        if pattern in ("", ".") and is_exception:
             raise _refused(number, line, "nothing is excepted")
         try:
-            yield _Rule(re.compile(_translate("/".join(parts))), is_exception, not set(body) & set("*?["))
+            yield _Rule(re.compile(_translate(pattern)), is_exception, not set(pattern) & set("*?["))
         except (ValueError, re.error) as error:
             raise _refused(number, line, str(error)) from error
 
