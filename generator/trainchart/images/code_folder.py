@@ -33,20 +33,18 @@ def read_code(
     Left out is what follows from an image, and would make another one necessary each time: generated charts, and
     the files `without`, given by absolute path.
 
-    Raises ToolError for links that lead out of it, what is neither file nor folder, and more than `limit` bytes.
+    Raises ToolError for links that lead out of it or to what stays out, what is neither file nor folder, and more
+    than `limit` bytes.
     """
     root = folder.resolve()
     files: list[ContextFile] = []
     refused: list[Problem] = []
     size = 0
     for path, name in _walk(root, rules):
-        if not path.resolve().is_relative_to(root):
-            refused.append(Problem(f"leads to {path.readlink()}, outside the code folder", str(folder / name)))
+        if fault := _find_fault(path, root, rules):
+            refused.append(Problem(fault, str(folder / name)))
             continue
         if path.resolve() in without:
-            continue
-        if path.is_dir():
-            refused.append(Problem("leads into a folder that it is in", str(folder / name)))
             continue
         if not path.is_file():
             raise ToolError(f"{folder / name} is neither a file nor a folder", hint=f"name it in {IGNORE_FILE}")
@@ -64,13 +62,16 @@ def read_code(
             )
         files.append(ContextFile(name, content, os.access(path, os.X_OK)))
     if refused:
-        hint = f"copy what they lead to into the folder, or name them in {IGNORE_FILE}"
+        hint = f"copy what they lead to in their place, or name them in {IGNORE_FILE}"
         raise ToolError("the code has links that an image cannot hold", hint=hint, problems=tuple(refused))
     return tuple(files)
 
 
 def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
-    """Yield what is no folder, and links to folders outside, with paths relative to `root`."""
+    """Yield what is no folder, and links to folders that are not followed, with paths relative to `root`.
+
+    What lies below a link to a folder has two names, and stays out if `rules` ignore one of them.
+    """
 
     def refuse(error: OSError) -> None:
         raise ToolError(
@@ -82,24 +83,31 @@ def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
         if LOCK_FILE in names:
             folders.clear()
             continue
+        there = here.resolve().relative_to(root)
         for folder in sorted(folders):
             path = here / folder
             name = path.relative_to(root).as_posix()
-            if rules.prunes(name):
+            if rules.prunes(name) or rules.prunes((there / folder).as_posix()):
                 folders.remove(folder)
-            elif path.is_symlink() and not _can_be_followed(path, root):
+            elif _find_fault(path, root, rules):
                 folders.remove(folder)
                 if not rules.ignores(name):
                     yield path, name
         folders.sort()
         for file in sorted(names):
             name = (here / file).relative_to(root).as_posix()
-            if not rules.ignores(name):
+            if not rules.ignores(name) and not rules.ignores((there / file).as_posix()):
                 yield here / file, name
 
 
-def _can_be_followed(link: Path, root: Path) -> bool:
-    """Tell whether a link leads to a folder inside `root` that is not on the way to the link itself."""
-    target = link.resolve()
-    way = {parent.resolve() for parent in link.parents if parent.is_relative_to(root)}
-    return target.is_relative_to(root) and target not in way
+def _find_fault(path: Path, root: Path, rules: IgnoreRules) -> str:
+    """Return why a link cannot be followed; empty where it can, and for what is no link."""
+    if not path.is_symlink():
+        return ""
+    target = path.resolve()
+    if not target.is_relative_to(root):
+        return f"leads to {path.readlink()}, outside the code folder"
+    if target in {parent.resolve() for parent in path.parents if parent.is_relative_to(root)}:
+        return "leads into a folder that it is in"
+    name = target.relative_to(root).as_posix()
+    return f"leads to {name}, which stays out of the image" if rules.ignores(name) else ""

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.errors import ToolError
+from trainchart.errors import PlanError, ToolError
 from trainchart.images.code_folder import read_code, read_ignore_rules
+from trainchart.images.inputs import require_no_secrets
 
 
 @pytest.fixture
@@ -67,6 +68,48 @@ def test_links_inside_are_followed_and_those_to_elsewhere_refused_together(code:
     assert sorted(problem.where.rpartition("/")[2] for problem in refusal.value.problems) == ["passwords", "shared"]
     (code / ".dockerignore").write_text("passwords\nshared\n")
     assert "same.py" in names(code)
+
+
+def test_what_stays_out_comes_in_by_no_other_name(code: Path) -> None:
+    (code / ".env").write_text("PASSWORD=1")
+    (code / ".aws").mkdir()
+    (code / ".aws" / "credentials").write_text("key")
+    (code / "lib" / "settings").symlink_to("../.env")
+    (code / "keys").symlink_to(".aws")
+    (code / "head").symlink_to("again/HEAD")
+    (code / "again").symlink_to(".git")
+    (code / ".dockerignore").write_text(".env\n.aws\n!train.py\n")
+    with pytest.raises(ToolError) as refusal:
+        names(code)
+    assert {problem.where.removeprefix(f"{code}/"): problem.message for problem in refusal.value.problems} == {
+        "again": "leads to .git, which stays out of the image",
+        "head": "leads to .git/HEAD, which stays out of the image",
+        "keys": "leads to .aws, which stays out of the image",
+        "lib/settings": "leads to .env, which stays out of the image",
+    }
+    (code / ".dockerignore").write_text(".env\n.aws\nlib/settings\nkeys\nhead\nagain\n")
+    assert not {"keys/credentials", "lib/settings", "head", "again/HEAD"} & set(names(code))
+
+
+def test_a_folder_under_two_names_lacks_the_same_files_under_both(code: Path) -> None:
+    for path in ("lib/tests/data.bin", "lib/notes.txt"):
+        (code / path).parent.mkdir(exist_ok=True)
+        (code / path).write_text(path)
+    (code / "lib2").symlink_to("lib")
+    (code / ".dockerignore").write_text("data\nlib/tests\nlib/notes.txt\n")
+    assert names(code) == ["run.sh", "train.py", "lib/model.py", "lib2/model.py"]
+    (code / ".dockerignore").write_text("data\nlib/tests\nlib/notes.txt\n!lib/tests/data.bin\n")
+    assert {"lib/tests/data.bin", "lib2/tests/data.bin"} <= set(names(code))
+
+
+def test_a_key_behind_a_link_is_refused_where_it_lies(code: Path) -> None:
+    (code / ".ssh").mkdir()
+    (code / ".ssh" / "config").write_text("Host")
+    (code / "keys").symlink_to(".ssh")
+    rules = read_ignore_rules(code)
+    with pytest.raises(PlanError) as refusal:
+        require_no_secrets(read_code(code, rules), rules)
+    assert [problem.where for problem in refusal.value.problems] == [".ssh/config"]
 
 
 def test_a_folder_that_leads_into_itself_ends(code: Path) -> None:
