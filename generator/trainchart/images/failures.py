@@ -19,6 +19,8 @@ _DENIED = r"denied|unauthorized|authentication required|forbidden|\b40[13]\b"
 _UNREACHABLE = r"no such host|connection refused|i/o timeout|network is unreachable|dial tcp|tls handshake"
 _MISSING = r"manifest unknown|not found|does not exist|name unknown|no such image"
 _PULLING = r"pull|resolve source metadata|load metadata|initializing source|creating build container|reading manifest"
+_LINES_OF_ERROR = 3
+"""Of the last lines, those that say why it ended: a builder may add some advice, or name several registries."""
 
 
 def explain_failure(step: Step, exit_code: int, last_lines: tuple[str, ...]) -> TrainchartError:
@@ -36,11 +38,18 @@ def explain_failure(step: Step, exit_code: int, last_lines: tuple[str, ...]) -> 
         )
     if step.name == "push":
         return _explain_push(shown, words)
-    if _says(_PULLING, words) and _says(f"{_MISSING}|{_DENIED}|{_UNREACHABLE}", words):
+    # Earlier lines tell of pulls that went well, and those of pip of connections that did not.
+    refusals = [line.strip() for line in last_lines[-_LINES_OF_ERROR:] if _is_about_base(line)]
+    if refusals:
         return ToolError(
-            f"{program} cannot get the base image: {shown}", hint="check --base-image, and log in to its registry"
+            f"{program} cannot get the base image: {refusals[-1]}",
+            hint="check --base-image, and log in to its registry",
         )
     return ToolError(f"{program} {step.name} ended with {exit_code}: {shown}", hint="its output is above")
+
+
+def _is_about_base(line: str) -> bool:
+    return _says(_PULLING, line) and _says(f"{_MISSING}|{_DENIED}|{_UNREACHABLE}", line)
 
 
 def _explain_push(shown: str, words: str) -> TrainchartError:

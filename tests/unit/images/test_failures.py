@@ -67,5 +67,49 @@ def test_the_last_words_become_an_error_that_helps(step: str, said: str, kind: t
     assert error.hint
 
 
+PULLED = ("Trying to pull docker.io/library/python:3.12-slim...", "Getting image source signatures")
+PIP_FAILS = (
+    "WARNING: Retrying after connection broken by 'NewConnectionError: [Errno 111] Connection refused'",
+    "ERROR: HTTP error 403 while getting https://pypi.example.com/simple/numpy/",
+    "ERROR: No matching distribution found for numpy==2.4.6",
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "end"),
+    [
+        ("podman", 'Error: building at STEP "RUN pip install": while running runtime: exit status 1'),
+        ("buildah", 'error building at STEP "RUN pip install": error while running runtime: exit status 1'),
+    ],
+)
+def test_a_base_image_that_was_pulled_is_not_to_blame_for_pip(program: str, end: str) -> None:
+    error = explain_failure(Step("build", (program, "build")), 1, (*PULLED, *PIP_FAILS, end))
+    assert error.message == f"{program} build ended with 1: {end}"
+
+
+@pytest.mark.parametrize(
+    ("program", "refusal", "advice"),
+    [
+        (
+            "docker",
+            "ERROR: failed to solve: python:0: failed to resolve source metadata for docker.io/library/python:0: "
+            "docker.io/library/python:0: not found",
+            ("View build details: docker-desktop://dashboard/build/default/default/x",),
+        ),
+        (
+            "podman",
+            "Error: creating build container: initializing source docker://nobody/base:1: reading manifest 1 in "
+            "docker.io/nobody/base: requested access to the resource is denied",
+            (),
+        ),
+    ],
+)
+def test_a_base_image_that_cannot_be_had_is_named_whatever_is_said_beside(
+    program: str, refusal: str, advice: tuple[str, ...]
+) -> None:
+    error = explain_failure(Step("build", (program, "build")), 1, (*PULLED, f"{refusal}\n", *advice))
+    assert error.message == f"{program} cannot get the base image: {refusal}"
+
+
 def test_silence_is_said_too() -> None:
     assert "it said nothing" in explain_failure(Step("build", ("docker",)), 125, ()).message
