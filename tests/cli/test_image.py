@@ -77,19 +77,23 @@ def test_no_builder_and_one_that_fails_have_exit_codes_and_hints(project: Path) 
     assert list((project / "tmp").iterdir()) == []
 
 
-def test_a_docker_whose_daemon_does_not_run_is_passed_over_for_what_works(project: Path) -> None:
+@pytest.mark.parametrize("lacks", ["fails", "no-buildx"], ids=["a daemon that runs", "buildx"])
+def test_a_docker_that_cannot_build_is_passed_over_for_what_works(project: Path, lacks: str) -> None:
     make_docker(project / "bin")
-    (project / "bin" / "fails").write_text("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")
+    assert choose(project) == "docker"
+    (project / "bin" / lacks).write_text("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")
+    assert choose(project) == "docker", "it says why as soon as it is to build"
     buildah = project / "bin" / "buildah"
     buildah.write_text("#!/bin/sh\nexit 0\n")
     buildah.chmod(0o755)
+    assert choose(project) == "buildah"
+    assert choose(project, "--builder", "docker") == "docker"
 
-    def choose(*options: str) -> str:
-        steps = json.loads(run(project, "build", "tiny", "--dry-run", *options).stdout)["steps"]
-        return str(steps[0]["argv"][0])
 
-    assert choose() == "buildah"
-    assert choose("--builder", "docker") == "docker"
+def choose(project: Path, *options: str) -> str:
+    """Return the builder that an image would be built with."""
+    steps = json.loads(run(project, "build", "tiny", "--dry-run", *options).stdout)["steps"]
+    return str(steps[0]["argv"][0])
 
 
 def test_an_image_is_pushed_named_in_the_spec_and_looked_at(project: Path) -> None:

@@ -25,13 +25,19 @@ def make_docker(folder: Path) -> None:
 
 
 def main(arguments: list[str], home: Path) -> int:
-    """Do what docker would; or fail with the words in the file `fails`, or go on for ever where there is `hangs`."""
+    """Do what docker would; or fail with the words in the file `fails`, or go on for ever where there is `hangs`.
+
+    Where there is a file `no-buildx`, it is a docker without that plugin.
+    """
     with (home / "calls").open("a") as calls:
         calls.write(json.dumps(arguments) + "\n")
     if (home / "fails").exists():
         print((home / "fails").read_text())
         return 1
-    if arguments == ["version"]:
+    if arguments[0] == "buildx" and (home / "no-buildx").exists():
+        print("docker: 'buildx' is not a docker command.")
+        return 1
+    if arguments in (["version"], ["buildx", "version"]):
         return 0
     if (home / "hangs").exists():
         print("hanging", flush=True)

@@ -39,6 +39,11 @@ class Builder(Protocol):
         """Its name, which is that of the command."""
         ...
 
+    @property
+    def probes(self) -> tuple[tuple[str, ...], ...]:
+        """Commands that all succeed where it can build, and change nothing."""
+        ...
+
     def build_step(self, plan: ImageBuildPlan, place: BuildPlace) -> Step:
         """Return the command that builds the image; its layers stay on this machine for the next build."""
         ...
@@ -52,6 +57,8 @@ class Docker:
     """docker, whose buildx knows build secrets."""
 
     program = BuilderName.docker
+    probes = (("docker", "version"), ("docker", "buildx", "version"))
+    """The first one asks the daemon; the second one is a plugin, which need not be there."""
 
     def build_step(self, plan: ImageBuildPlan, place: BuildPlace) -> Step:
         # Without --load an image stays in buildx's cache; a provenance record would hold the time of the build.
@@ -69,6 +76,11 @@ class Containers:
     """podman and buildah, which share code and words."""
 
     program: BuilderName
+
+    @property
+    def probes(self) -> tuple[tuple[str, ...], ...]:
+        # podman's asks its machine, where it needs one.
+        return ((self.program, "version"),)
 
     def build_step(self, plan: ImageBuildPlan, place: BuildPlace) -> Step:
         return Step("build", (self.program, "build", "--layers", "--format=oci", *_words(plan, place)))

@@ -18,7 +18,7 @@ from trainchart.images.failures import explain_failure
 from trainchart.images.inputs import ContextFile
 
 _LINES_KEPT = 30
-_VERSION_SECONDS = 10.0
+_PROBE_SECONDS = 10.0
 
 
 def find_builder(name: BuilderName | None, environment: Mapping[str, str]) -> Builder:
@@ -31,19 +31,22 @@ def find_builder(name: BuilderName | None, environment: Mapping[str, str]) -> Bu
             hint="install docker with buildx, podman or buildah; --builder NAME --dry-run shows the steps without",
         )
     # Where none works, the first one says why as soon as it is to build.
-    return BUILDERS[name or next((program for program in found if _works(program, environment)), found[0])]
+    return BUILDERS[name or next((program for program in found if _works(BUILDERS[program], environment)), found[0])]
 
 
-def _works(program: BuilderName, environment: Mapping[str, str]) -> bool:
-    """Say whether what it builds with runs: its `version` asks docker's daemon, or podman's machine."""
+def _works(builder: Builder, environment: Mapping[str, str]) -> bool:
+    return all(_succeeds(probe, environment) for probe in builder.probes)
+
+
+def _succeeds(probe: tuple[str, ...], environment: Mapping[str, str]) -> bool:
     try:
         done = subprocess.run(
-            (program, "version"),
+            probe,
             check=False,
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_VERSION_SECONDS,
+            timeout=_PROBE_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
