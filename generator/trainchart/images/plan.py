@@ -16,6 +16,7 @@ from trainchart.images.inputs import ContextFile, hash_files, hash_mapping
 from trainchart.images.requirements import (
     OWN_TENSORFLOW_FILE,
     REQUIREMENTS_FILE,
+    require_no_files,
     require_no_tensorflow,
     require_tensorflow,
 )
@@ -111,6 +112,8 @@ def plan_training_image(
         placed += (ContextFile(_REQUIREMENTS, b""),)
         notes.append(f"the code folder has no {REQUIREMENTS_FILE}: the image has TensorFlow and TensorBoard alone")
     texts = {file.path: file.content.decode(errors="replace") for file in (*sources, *placed)}
+    for path in (_REQUIREMENTS, _OWN_TENSORFLOW):
+        require_no_files(texts.get(path, ""), path.removeprefix(f"{_CODE}/"))
     require_no_tensorflow(texts[_REQUIREMENTS])
     ours = TENSORFLOW_REQUIREMENTS[options.flavour or Flavour(spec.framework.flavour)]
     tensorflow = _OWN_TENSORFLOW if _OWN_TENSORFLOW in texts else ours

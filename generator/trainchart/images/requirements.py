@@ -19,6 +19,9 @@ _TENSORFLOW = frozenset(
 )
 """Packages that all install the folder tensorflow/, over each other."""
 _HINT = f"write {OWN_TENSORFLOW_FILE} into the code folder, with uv pip compile --generate-hashes: docs/images.md"
+_PATH_OPTION = re.compile(r"\s*(?:-[rcef]\s*|--(?:requirement|constraint|editable|find-links)[\s=]\s*)(.+)")
+"""Options of pip with a path or an address."""
+_ARCHIVE = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?)(?:\[.*\])?$", re.IGNORECASE)
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?:==\s*([^\s;,]+))?")
 
 
@@ -43,6 +46,17 @@ def parse_requirements(text: str) -> tuple[Requirement, ...]:
             name = re.sub(r"[-_.]+", "-", match[1]).lower()
             found.append(Requirement(name, match[2] or "", "--hash=" in entry, line))
     return tuple(found)
+
+
+def require_no_files(text: str, file: str) -> None:
+    """Refuse a list that leads to files beside it: pip finds none where the image is built. Raises PlanError."""
+    found = [(line, path) for line, entry in _join_lines(text) if (path := _find_path(entry))]
+    if found:
+        raise PlanError(
+            f"{file} leads to files of the code folder, and pip gets that list alone",
+            hint="write the packages themselves into it, as uv pip compile does, or their addresses: docs/images.md",
+            problems=tuple(Problem(f"names {path}", f"{file}:{line}") for line, path in found),
+        )
 
 
 def require_no_tensorflow(text: str) -> None:
@@ -77,6 +91,18 @@ def require_tensorflow(text: str, version: str, file: str) -> None:
             f"the model spec wants TensorFlow {version}; {file} has {' and '.join(versions) or 'none'}",
             hint=_HINT,
         )
+
+
+def _find_path(entry: str) -> str:
+    """Return the relative path that an entry leads to; empty for packages by name, addresses, and absolute paths.
+
+    Those may be there already: in the base image.
+    """
+    option = _PATH_OPTION.match(entry)
+    word = re.split(r"[\s;]", (option[1] if option else entry).strip(" \t\"'"))[0]
+    if "://" in word or word.startswith(("/", "$", "-")):
+        return ""
+    return word if option or "/" in word or word.startswith(".") or _ARCHIVE.search(word) else ""
 
 
 def _join_lines(text: str) -> list[tuple[int, str]]:

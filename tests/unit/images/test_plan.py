@@ -117,6 +117,13 @@ def test_code_may_bring_another_tensorflow_if_the_spec_names_it(plan: Plan, spec
     assert not {*TENSORFLOW_REQUIREMENTS.values()} & {*paths}
 
 
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-tensorflow.txt"])
+def test_no_list_leads_to_another_file(plan: Plan, name: str) -> None:
+    with pytest.raises(PlanError) as refusal:
+        plan(code=(CODE[0], ContextFile(name, GPU_LIST + b"-c constraints.txt\n")))
+    assert [problem.where for problem in refusal.value.problems] == [f"{name}:3"]
+
+
 def test_the_runtime_image_has_no_training_library_and_no_code() -> None:
     made = plan_runtime_image("r.example.com/ml/runtime", SOURCES, "0.1.0", ImageOptions())
     assert set(made.parts) == {"launcher", "controller", "runtime", "dockerfile", "sbom", "arguments", "platform"}

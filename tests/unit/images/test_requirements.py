@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.errors import PlanError
+from trainchart.errors import PlanError, Problem
 from trainchart.images.choices import Flavour
 from trainchart.images.plan import TENSORFLOW_REQUIREMENTS
 from trainchart.images.requirements import (
     Requirement,
     parse_requirements,
+    require_no_files,
     require_no_tensorflow,
     require_tensorflow,
 )
@@ -49,6 +50,55 @@ def test_a_model_brings_no_tensorflow(line: str) -> None:
     with pytest.raises(PlanError) as refusal:
         require_no_tensorflow(f"mlxtend==0.25.0\n{line}\n")
     assert [problem.where for problem in refusal.value.problems] == ["requirements.txt:2"]
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("-r other.txt", "other.txt"),
+        ("-rother.txt", "other.txt"),
+        ("--requirement=lists/other.txt  # more", "lists/other.txt"),
+        ("-c constraints.txt", "constraints.txt"),
+        ("--constraint constraints.txt", "constraints.txt"),
+        ("-e .", "."),
+        ("--find-links wheels", "wheels"),
+        ("./x.whl", "./x.whl"),
+        ("  ../lib ; python_version < '3.13'", "../lib"),
+        ("wheels/x-1.0-py3-none-any.whl --hash=sha256:1", "wheels/x-1.0-py3-none-any.whl"),
+        ("x-1.0.tar.gz", "x-1.0.tar.gz"),
+        ("x-1.0-py3-none-any.whl[extra]", "x-1.0-py3-none-any.whl[extra]"),
+        ("own/package", "own/package"),
+    ],
+)
+def test_a_list_leads_to_no_file_that_the_build_lacks(line: str, path: str) -> None:
+    with pytest.raises(PlanError) as refusal:
+        require_no_files(f"# own\nmlxtend==0.25.0\n{line}\n", "requirements.txt")
+    assert refusal.value.problems == (Problem(f"names {path}", "requirements.txt:3"),)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mlxtend==0.25.0",
+        "zope.interface[test]>=7,<8 ; python_version >= '3.11'",
+        "--extra-index-url https://pypi.example.com/simple",
+        "--only-binary :all:",
+        "--require-hashes",
+        "--no-index",
+        "-i https://pypi.example.com/simple",
+        "-r https://example.com/lists/other.txt",
+        "-e git+https://example.com/own.git#egg=own",
+        "own @ https://example.com/own-1.0-py3-none-any.whl",
+        "own@https://example.com/own-1.0.zip",
+        "git+ssh://git@example.com/own.git",
+        "/wheels/own-1.0-py3-none-any.whl",
+        "--find-links=/wheels",
+        "-f file:///wheels",
+        "# ./own.whl",
+    ],
+)
+def test_packages_addresses_and_files_of_the_base_image_are_no_files_that_it_lacks(line: str) -> None:
+    require_no_files(f"{line}\n", "requirements.txt")
 
 
 @pytest.mark.parametrize("line", ["numpy==2.4.6", "numpy --hash=sha256:1", "numpy>=2 --hash=sha256:1"])
