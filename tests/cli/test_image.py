@@ -1,4 +1,4 @@
-"""`trainchart image` as a user meets it: steps shown, exit codes, and Ctrl-C. Building itself: tests/contract."""
+"""`trainchart image` as a user meets it: steps shown, exit codes, early ends. Building itself: tests/contract."""
 
 from __future__ import annotations
 
@@ -124,15 +124,25 @@ def tell(project: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_ctrl_c_ends_the_builder_and_leaves_nothing(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("action", "number", "code"),
+    [("build", signal.SIGINT, 130), ("build", signal.SIGTERM, 143), ("push", signal.SIGTERM, 143)],
+)
+def test_ctrl_c_and_a_stop_end_the_builder_and_leave_nothing(
+    project: Path, action: str, number: signal.Signals, code: int
+) -> None:
     make_docker(project / "bin")
     (project / "bin" / "hangs").touch()
-    with subprocess.Popen(
-        [*COMMAND, "build", "tiny"], cwd=project, env=environment(project), stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert "hanging\n" in iter(process.stderr.readline, "")
-        assert len(list((project / "tmp").iterdir())) == 1, "the build context"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130
+    with serve_registry(project / "registry") as host:
+        (project / "models" / "tiny.yaml").write_text(SPEC.replace("127.0.0.1:1", host))
+        with subprocess.Popen(
+            [*COMMAND, action, "tiny"], cwd=project, env=environment(project), stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            assert "hanging\n" in iter(process.stderr.readline, "")
+            assert len(list((project / "tmp").iterdir())) == 1, "the build context"
+            process.send_signal(number)
+            assert process.wait(timeout=60) == code
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((project / "bin" / "hangs").read_text()), 0)
     assert list((project / "tmp").iterdir()) == []

@@ -25,9 +25,10 @@ def make_docker(folder: Path) -> None:
 
 
 def main(arguments: list[str], home: Path) -> int:
-    """Do what docker would; or fail with the words in the file `fails`, or go on for ever where there is `hangs`.
+    """Do what docker would, unless a file in `home` wants something else.
 
-    Where there is a file `no-buildx`, it is a docker without that plugin.
+    `fails` holds the words to fail with; `no-buildx` takes that plugin away; `hangs` lets it go on for ever, and then
+    holds its process ID.
     """
     with (home / "calls").open("a") as calls:
         calls.write(json.dumps(arguments) + "\n")
@@ -40,6 +41,7 @@ def main(arguments: list[str], home: Path) -> int:
     if arguments in (["version"], ["buildx", "version"]):
         return 0
     if (home / "hangs").exists():
+        (home / "hangs").write_text(str(os.getpid()))
         print("hanging", flush=True)
         signal.pause()
     if arguments[:2] == ["buildx", "build"]:

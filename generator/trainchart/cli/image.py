@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -91,6 +94,7 @@ def build(
         _print_steps(image, chosen, secrets, format_, push=False)
         return
     _print_notes(image)
+    signal.signal(signal.SIGTERM, _end)
     build_image(image, _tool(chosen, secrets))
     if format_ is Format.json:
         print_json({"reference": image.plan.reference, "builder": chosen.program})
@@ -134,6 +138,7 @@ def push(
         _print_steps(image, chosen, secrets, format_, push=True)
         return
     _print_notes(image)
+    signal.signal(signal.SIGTERM, _end)
     done = push_image(image, _tool(chosen, secrets), update_spec=update_spec)
     if format_ is Format.json:
         told = {"reference": done.reference, "digest": done.digest, "isNew": done.is_new, "isInSpec": done.is_in_spec}
@@ -198,6 +203,12 @@ def inspect(
         print(f"  inputs    changed since: {', '.join(found.changed)}; trainchart image push {model} builds it anew")
     else:
         print("  inputs    the same as here")
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End as Ctrl-C does: with the builder, and without its context."""
+    del frame
+    sys.exit(128 + number)
 
 
 def _request(request: ImageRequest) -> ImageRequest:

@@ -77,7 +77,7 @@ def build_context(files: tuple[ContextFile, ...]) -> Iterator[Path]:
 def run_step(step: Step, environment: Mapping[str, str], report: Callable[[str], None]) -> None:
     """Run a command to its end, `report` getting each line of its output. Raises TrainchartError where it fails.
 
-    Whatever ends this early, such as Ctrl-C, ends the command first: it must not work on in a context that is gone.
+    An exception, such as that of Ctrl-C, ends the command first: it must not work on in a context that is gone.
     """
     lines: deque[str] = deque(maxlen=_LINES_KEPT)
     try:
