@@ -75,6 +75,32 @@ def test_a_pod_that_is_gone_as_soon_as_it_is_evicted_is_told_all_the_same(api, s
     assert controller.process.poll() is None
 
 
+NEARBY = """
+import os, sys
+from trainchart_controller import launchers
+from trainchart_runtime.cluster import Cluster
+launchers.POLL_SECONDS = 0.1
+Cluster.address = lambda self, task, port: os.environ["LAUNCHER"]
+exec(sys.argv[2])
+"""
+"""The controller of `start`, which finds the launchers' answers at one address."""
+
+
+@pytest.mark.parametrize("launchers", [json.dumps({"attempt": 7, "step": 900}).encode()], indirect=True)
+def test_the_starts_in_a_former_pod_are_not_those_of_the_one_that_takes_its_place(api, start, run_to_phase, launchers):
+    controller = start(flags=("-c", NEARBY), LAUNCHER=launchers.address(Task("chief", 0), launchers.status_port))
+    run_to_phase("Running")
+    api.wait_for(lambda: (api.state()["progress"] or {}).get("attempt") == 7, "what the launcher says")
+    with api.lock:
+        api.remove_pod(f"{CHIEF}-0")
+        api.put_pod({**make_pod("chief-0"), "metadata": {"name": f"{CHIEF}-0", "uid": "another"}})
+    api.wait_for(lambda: api.state()["progress"]["uid"] == "another", "the other pod noticed")
+    progress = api.state()["progress"]
+    assert (progress["attempt"], progress["bestStep"], progress["fruitlessRestarts"]) == (1, 900, 1)
+    assert controller.process.poll() is None
+    assert api.state()["phase"] == "Running"
+
+
 def test_an_upgrade_that_changes_pods_is_another_attempt(api, start, run_to_phase):
     start()
     run_to_phase("Running")

@@ -18,6 +18,7 @@ from trainchart_controller.metrics_page import MetricsPage
 from trainchart_controller.pod_watch import PodList, PodWatch, Sighting, WatchTimes
 from trainchart_controller.release import Release, Superseded
 from trainchart_controller.settings import Settings
+from trainchart_runtime.cluster import deciding_tasks
 from trainchart_runtime.contract import EXIT_TOKEN_REFUSED
 from trainchart_runtime.pod_problems import Event
 from trainchart_runtime.run_observation import LeaderReport, Observation, PodView, SetView, find_task
@@ -73,6 +74,8 @@ class Controller:
         """time.monotonic() at which the sets must be read again."""
         self._sets_read_at = -QUIET_REREAD_SECONDS
         self._report: Optional[LeaderReport] = None
+        self._leader_uid = ""
+        """Of the leading task's pod, which `_report` is of."""
         self._events: Sequence[Event] = ()
         self._events_due: Optional[float] = None
         """time.monotonic() at which Events must be read; None while nobody needs them."""
@@ -221,6 +224,17 @@ class Controller:
             self._take_in(sighting)
             sighting = self._next(until)
 
+    def _look_at_leader(self) -> None:
+        """Where another pod has taken the leading task's place, keep of the report only what is still true."""
+        cluster = self._settings.plan.cluster
+        pod = (self._pods or {}).get(cluster.pod_name(deciding_tasks(cluster)[0]))
+        if pod is None or pod.uid == self._leader_uid:
+            return
+        if self._leader_uid and self._report is not None:
+            # The starts of the program in the former pod are none of the new one.
+            self._report = self._report._replace(attempt=1, own_failures=0, peer_failures=0, cause="", error="")
+        self._leader_uid = pod.uid
+
     def _next(self, until: float) -> Optional[Sighting]:
         try:
             return self._watch.sightings.get(timeout=max(0.0, until - time.monotonic()))
@@ -240,4 +254,5 @@ class Controller:
         elif self._pods is not None:
             self._pods.pop(sighting.pod.name, None)
             self._departed.append(sighting.pod)
+        self._look_at_leader()
         self._sets_due = min(self._sets_due, self._sets_read_at + REREAD_SECONDS)
