@@ -42,6 +42,7 @@ PURE_FILES = {
     "images/ignore.py",
     "images/inputs.py",
     "images/plan.py",
+    "images/platforms.py",
     "images/requirements.py",
     "trainchart_training/catalogue.py",
     "trainchart_training/definition.py",

@@ -30,6 +30,7 @@ from trainchart.images.plan import (
     plan_runtime_image,
     plan_training_image,
 )
+from trainchart.images.platforms import parse_platform
 from trainchart.images.program import build_context, find_builder, run_step
 from trainchart.publish.image import PublishedImage, read_image, read_image_file
 from trainchart.publish.image_reference import ImageReference, parse_image_reference
@@ -233,7 +234,7 @@ def _update_spec(spec: Path, tag: str, digest: str) -> None:
 
 def _options(request: ImageRequest, environment: Mapping[str, str], origin: Origin) -> ImageOptions:
     platform = request.platform or environment.get("DOCKER_DEFAULT_PLATFORM") or read_platform()
-    return ImageOptions(request.tag, request.base_image, request.flavour, platform, origin)
+    return ImageOptions(request.tag, request.base_image, request.flavour, parse_platform(platform), origin)
 
 
 def _read_origin(code: Path, created_epoch: int | None) -> Origin:

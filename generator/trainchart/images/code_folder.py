@@ -46,6 +46,9 @@ def read_code(
             continue
         if path.resolve() in without:
             continue
+        # What os.fsdecode makes of bytes that are no text.
+        if any("\udc80" <= char <= "\udcff" for char in name):
+            raise ToolError(f"the name of {name!a} is not UTF-8", hint=f"rename it, or name it in {IGNORE_FILE}")
         if not path.is_file():
             raise ToolError(f"{folder / name} is neither a file nor a folder", hint=f"name it in {IGNORE_FILE}")
         try:

@@ -19,7 +19,7 @@ _BUILTIN = (
     *("**/.git", "**/__pycache__", "**/*.pyc"),
     *("**/.trainchart-schema.json", ".trainchart", IGNORE_FILE),
 )
-"""What no image needs; a line with `!` in .dockerignore brings it back."""
+"""What no image needs; a line with `!` in .dockerignore that names it, and not just a folder above, brings it back."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class _Rule:
     is_exception: bool
     names_one_path: bool
     """It has no wildcards."""
+    is_builtin: bool
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,12 @@ class IgnoreRules:
 
     def ignores(self, path: str) -> bool:
         """Tell whether a file stays out of the image."""
-        rule = self._decides(path)
-        return rule is not None and not rule.is_exception
+        # From the path itself to the folder at the top.
+        places = [path, *(str(parent) for parent in PurePosixPath(path).parents if str(parent) != ".")]
+        rule = next((rule for rule in reversed(self.rules) if _matches(rule, places)), None)
+        if rule is None or not rule.is_exception:
+            return rule is not None
+        return any(self._stays_out(places[: index + 1]) for index in range(len(places)))
 
     def demands(self, path: str) -> bool:
         """Tell whether a line with `!` names this very file, so that it is in the image on purpose."""
@@ -50,10 +55,14 @@ class IgnoreRules:
         """Tell whether nothing below a folder can be wanted, so that it need not be looked at."""
         return self.ignores(folder) and not any(rule.is_exception for rule in self.rules)
 
-    def _decides(self, path: str) -> _Rule | None:
-        places = [path, *(str(parent) for parent in PurePosixPath(path).parents if str(parent) != ".")]
-        found = (rule for rule in reversed(self.rules) if any(rule.pattern.fullmatch(place) for place in places))
-        return next(found, None)
+    def _stays_out(self, places: list[str]) -> bool:
+        """Tell whether the last of `places` is built in, and no line with `!` names it or what is below."""
+        is_builtin = any(rule.is_builtin and _matches(rule, places[-1:]) for rule in self.rules)
+        return is_builtin and not any(rule.is_exception and _matches(rule, places) for rule in self.rules)
+
+
+def _matches(rule: _Rule, places: list[str]) -> bool:
+    return any(rule.pattern.fullmatch(place) for place in places)
 
 
 def parse_ignore_rules(text: str) -> IgnoreRules:
@@ -74,7 +83,7 @@ def _parse(lines: list[tuple[int, str]]) -> Iterator[_Rule]:
         if pattern in ("", ".") and is_exception:
             raise _refused(number, line, "nothing is excepted")
         try:
-            yield _Rule(re.compile(_translate(pattern)), is_exception, not set(pattern) & set("*?["))
+            yield _Rule(re.compile(_translate(pattern)), is_exception, not set(pattern) & set("*?["), not number)
         except (ValueError, re.error) as error:
             raise _refused(number, line, str(error)) from error
 

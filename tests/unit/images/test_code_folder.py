@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,15 @@ def test_what_follows_from_an_image_is_no_part_of_it(code: Path) -> None:
     (code / "lib" / ".trainchart-schema.json").write_text("{}")
     files = read_code(code, read_ignore_rules(code), without=frozenset({(code / "net.yaml").resolve()}))
     assert [file.path for file in files] == before
+
+
+def test_a_folder_that_is_wanted_brings_back_nothing_that_no_image_needs(code: Path) -> None:
+    (code / "lib" / ".git").mkdir()
+    (code / "lib" / ".git" / "config").write_text("url = https://me:token@git.example.com/lib")
+    (code / ".dockerignore").write_text("*\n!lib\n!.git/HEAD\n")
+    assert names(code) == [".git/HEAD", "lib/model.py"]
+    (code / ".dockerignore").write_text("*\n!lib\n!lib/.git\n")
+    assert names(code) == ["lib/model.py", "lib/.git/config"]
 
 
 def test_what_nobody_wants_is_not_even_looked_at(code: Path) -> None:
@@ -110,6 +120,12 @@ def test_a_key_behind_a_link_is_refused_where_it_lies(code: Path) -> None:
     with pytest.raises(PlanError) as refusal:
         require_no_secrets(read_code(code, rules), rules)
     assert [problem.where for problem in refusal.value.problems] == [".ssh/config"]
+
+
+def test_a_name_that_is_not_text_is_refused(code: Path) -> None:
+    Path(os.fsdecode(bytes(code / "lib") + b"/caf\xe9.txt")).touch()
+    with pytest.raises(ToolError, match=r"the name of 'lib/caf.udce9\.txt' is not UTF-8"):
+        names(code)
 
 
 def test_a_folder_that_leads_into_itself_ends(code: Path) -> None:
