@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1500)]
 SHARED = {"volumes": {"checkpoints": {"existingClaim": "shared"}}}
 KILLS = 10
 SAVED_EVERY = 20
-LAST_STEP = 20000
+LAST_STEP = 40000
 IN_STEP_CHART = "multi-worker-mirrored"
 IN_STEP = """
 import json, os, sys, time
