@@ -77,6 +77,42 @@ def test_no_builder_and_one_that_fails_have_exit_codes_and_hints(project: Path) 
     assert list((project / "tmp").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--runtime", "BAD Name"), 8, "is no image reference"),
+        (("tiny", "--base-image", "a b"), 2, "'a b' is no name of an image"),
+        (("tiny", "--base-image=--rm"), 2, "'--rm' is no name of an image"),
+        (("tiny", "--pip-config", "a,b.conf"), 2, "a,b.conf has a comma"),
+    ],
+)
+def test_a_dry_run_refuses_what_a_builder_would(
+    project: Path, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    (project / "a,b.conf").touch()
+    done = run(project, "build", "--dry-run", "--builder", "buildah", *arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in " ".join(done.stderr.replace("│", "").split())
+
+
+def test_a_tag_from_git_says_what_has_changed_of_the_code_alone(project: Path) -> None:
+    code = project / "models" / "tiny.yaml", project / "code" / "train.py"
+    for arguments in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "Add a model"), ("tag", "v1")):
+        identity = ("-c", "user.name=A", "-c", "user.email=a@example.com")
+        subprocess.run(["git", "-C", project, *identity, *arguments], check=True)
+    for file, tag in zip((project / "README", *code), ("v1", "v1", "v1-dirty"), strict=True):
+        with file.open("a") as opened:
+            opened.write("# changed\n")
+        done = subprocess.run(
+            [*COMMAND, "build", "tiny", "--tag", "git", "--dry-run", "--builder", "buildah", "--format", "json"],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(done.stdout)["reference"] == f"127.0.0.1:1/ml/tiny:{tag}"
+
+
 @pytest.mark.parametrize("lacks", ["fails", "no-buildx"], ids=["a daemon that runs", "buildx"])
 def test_a_docker_that_cannot_build_is_passed_over_for_what_works(project: Path, lacks: str) -> None:
     make_docker(project / "bin")
@@ -126,7 +162,12 @@ def tell(project: Path, *arguments: str) -> str:
 
 @pytest.mark.parametrize(
     ("action", "number", "code"),
-    [("build", signal.SIGINT, 130), ("build", signal.SIGTERM, 143), ("push", signal.SIGTERM, 143)],
+    [
+        ("build", signal.SIGINT, 130),
+        ("build", signal.SIGTERM, 143),
+        ("build", signal.SIGHUP, 129),
+        ("push", signal.SIGTERM, 143),
+    ],
 )
 def test_ctrl_c_and_a_stop_end_the_builder_and_leave_nothing(
     project: Path, action: str, number: signal.Signals, code: int

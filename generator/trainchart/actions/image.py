@@ -103,21 +103,24 @@ class InspectedImage:
 def plan_image(request: ImageRequest, environment: Mapping[str, str]) -> PlannedImage:
     """Decide everything about an image; nothing is run or written.
 
-    Raises SpecError, PlanError or ToolError where spec or code are not fit for an image.
+    Raises SpecError, PlanError or ToolError where spec or code are not fit for an image, PublishError where the
+    wanted name of the runtime image is none.
     """
     sources = _read_sources()
     created = read_source_date(environment)
     if request.runtime:
         options = _options(request, environment, Origin(created_epoch=created))
         plan = plan_runtime_image(request.runtime, sources, __version__, options)
+        parse_image_reference(plan.reference)
         return PlannedImage(plan, None, plan.tag, request)
     (path,) = locate_specs((request.model,))
     model = load_model(path)
     require_code(model)
     rules = read_ignore_rules(model.code)
-    code = read_code(model.code, rules, without=list_own_specs(path))
+    specs = list_own_specs(path)
+    code = read_code(model.code, rules, without=specs)
     require_no_secrets(code, rules)
-    options = _options(request, environment, _read_origin(model.code, created))
+    options = _options(request, environment, _read_origin(model.code, specs, created))
     image = model.plan.spec.image
     plan = plan_training_image(model.plan.spec, code, sources, options)
     return PlannedImage(plan, path, image.digest or str(image.tag), request)
@@ -237,12 +240,15 @@ def _options(request: ImageRequest, environment: Mapping[str, str], origin: Orig
     return ImageOptions(request.tag, request.base_image, request.flavour, parse_platform(platform), origin)
 
 
-def _read_origin(code: Path, created_epoch: int | None) -> Origin:
-    commit = read_commit(code)
+def _read_origin(code: Path, specs: frozenset[Path], created_epoch: int | None) -> Origin:
+    # A push changes the spec, which is no part of the image: the next one is to have the same tag.
+    commit = read_commit(code, without=specs)
     if commit is None:
         return Origin(created_epoch=created_epoch)
-    revision = f"{commit.commit}-dirty" if commit.is_dirty else commit.commit
-    return Origin(revision, describe_commit(code), commit.committed_epoch if created_epoch is None else created_epoch)
+    suffix = "-dirty" if commit.is_dirty else ""
+    described = f"{describe_commit(code)}{suffix}"
+    created = commit.committed_epoch if created_epoch is None else created_epoch
+    return Origin(f"{commit.commit}{suffix}", described, created)
 
 
 def _read_sources() -> tuple[ContextFile, ...]:

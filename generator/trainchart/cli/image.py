@@ -94,7 +94,7 @@ def build(
         _print_steps(image, chosen, secrets, format_, push=False)
         return
     _print_notes(image)
-    signal.signal(signal.SIGTERM, _end)
+    _end_in_order()
     build_image(image, _tool(chosen, secrets))
     if format_ is Format.json:
         print_json({"reference": image.plan.reference, "builder": chosen.program})
@@ -138,7 +138,7 @@ def push(
         _print_steps(image, chosen, secrets, format_, push=True)
         return
     _print_notes(image)
-    signal.signal(signal.SIGTERM, _end)
+    _end_in_order()
     done = push_image(image, _tool(chosen, secrets), update_spec=update_spec)
     if format_ is Format.json:
         told = {"reference": done.reference, "digest": done.digest, "isNew": done.is_new, "isInSpec": done.is_in_spec}
@@ -205,22 +205,35 @@ def inspect(
         print("  inputs    the same as here")
 
 
-def _end(number: int, frame: FrameType | None) -> None:
-    """End as Ctrl-C does: with the builder, and without its context."""
-    del frame
-    sys.exit(128 + number)
+def _end_in_order() -> None:
+    """From now on, end for a signal as for Ctrl-C: with the builder, and without its context."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del frame
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # nohup ignores the end of the terminal.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end)
 
 
 def _request(request: ImageRequest) -> ImageRequest:
     if bool(request.model) is bool(request.runtime):
         raise typer.BadParameter("name a model, or the runtime image with --runtime REPOSITORY", param_hint="MODEL")
+    if request.base_image.startswith("-") or len(request.base_image.split()) > 1:
+        raise typer.BadParameter(f"{request.base_image!r} is no name of an image", param_hint="--base-image")
     return request
 
 
 def _secrets(pip_config: Path | None, ca_bundle: Path | None) -> Mapping[str, str]:
     """Return the build secrets, under the names that the Dockerfiles know."""
     given = {"pip-config": pip_config, "ca-bundle": ca_bundle}
-    return {name: str(path.absolute()) for name, path in given.items() if path}
+    secrets = {name: str(path.absolute()) for name, path in given.items() if path}
+    for name, path in secrets.items():
+        if "," in path:
+            raise typer.BadParameter(f"{path} has a comma, which builders take for its end", param_hint=f"--{name}")
+    return secrets
 
 
 def _tool(builder: Builder, secrets: Mapping[str, str]) -> BuildTool:

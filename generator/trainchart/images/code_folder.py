@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from trainchart.archive.lock import LOCK_FILE
+from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, ToolError
 from trainchart.images.ignore import IGNORE_FILE, IgnoreRules, parse_ignore_rules
 from trainchart.images.inputs import ContextFile
+from trainchart.images.requirements import REQUIREMENTS_FILE
 
 LIMIT = 256 * 1024 * 1024
 """Bytes of code; more is data that was not meant to be in the image."""
@@ -19,10 +21,11 @@ def read_ignore_rules(folder: Path) -> IgnoreRules:
     """Return the rules of a folder's .dockerignore, or the built-in ones alone. Raises ToolError."""
     path = folder / IGNORE_FILE
     try:
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ToolError(f"cannot read {path}: {error}") from error
-    return parse_ignore_rules(text)
+        return parse_ignore_rules(path.read_text(encoding="utf-8") if os.path.lexists(path) else "")
+    except OSError as error:
+        raise ToolError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ToolError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
 def read_code(
@@ -30,11 +33,11 @@ def read_code(
 ) -> tuple[ContextFile, ...]:
     """Return the files of `folder` that `rules` let through, sorted by path; links inside the folder are followed.
 
-    Left out is what follows from an image, and would make another one necessary each time: generated charts, and
-    the files `without`, given by absolute path.
+    Left out is what follows from an image, and would make another one necessary each time: generated charts, packed
+    or not, and the files `without`, given by absolute path.
 
-    Raises ToolError for links that lead out of it or to what stays out, what is neither file nor folder, and more
-    than `limit` bytes.
+    Raises ToolError for links that lead out of it or to what stays out, what is neither file nor folder, a list of
+    packages that would not be in the image, and more than `limit` bytes.
     """
     root = folder.resolve()
     files: list[ContextFile] = []
@@ -67,7 +70,29 @@ def read_code(
     if refused:
         hint = f"copy what they lead to in their place, or name them in {IGNORE_FILE}"
         raise ToolError("the code has links that an image cannot hold", hint=hint, problems=tuple(refused))
-    return tuple(files)
+    kept = _drop_packed_charts(files)
+    if os.path.lexists(root / REQUIREMENTS_FILE) and not any(file.path == REQUIREMENTS_FILE for file in kept):
+        why = f"stays out of the image for {IGNORE_FILE}" if (root / REQUIREMENTS_FILE).is_file() else "is no file"
+        raise ToolError(f"{folder / REQUIREMENTS_FILE} {why}", hint="its packages would be missing; so is it meant?")
+    return kept
+
+
+def _drop_packed_charts(files: list[ContextFile]) -> tuple[ContextFile, ...]:
+    """Return `files` without packed charts that were generated, and what lies beside them for `helm repo`."""
+    packed = {file.path for file in files if file.path.endswith(".tgz") and _is_generated_chart(file.content)}
+    dropped = packed | {f"{path}.prov" for path in packed} | {_beside(path, "index.yaml") for path in packed}
+    return tuple(file for file in files if file.path not in dropped)
+
+
+def _is_generated_chart(archive: bytes) -> bool:
+    try:
+        return LOCK_FILE in parse_archive(archive).files
+    except ToolError:
+        return False
+
+
+def _beside(path: str, name: str) -> str:
+    return str(PurePosixPath(path).with_name(name))
 
 
 def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
@@ -110,6 +135,8 @@ def _find_fault(path: Path, root: Path, rules: IgnoreRules) -> str:
     target = path.resolve()
     if not target.is_relative_to(root):
         return f"leads to {path.readlink()}, outside the code folder"
+    if not target.exists():
+        return f"leads to {path.readlink()}, which is not there"
     if target in {parent.resolve() for parent in path.parents if parent.is_relative_to(root)}:
         return "leads into a folder that it is in"
     name = target.relative_to(root).as_posix()

@@ -16,8 +16,9 @@ from trainchart.errors import Problem, ToolError
 
 IGNORE_FILE = ".dockerignore"
 _BUILTIN = (
-    *("**/.git", "**/__pycache__", "**/*.pyc"),
-    *("**/.trainchart-schema.json", ".trainchart", IGNORE_FILE),
+    *("**/.git", "**/__pycache__", "**/*.pyc", "**/.venv", "**/.ipynb_checkpoints"),
+    *("**/.pytest_cache", "**/.mypy_cache", "**/.ruff_cache"),
+    *("**/.trainchart-schema.json", "**/.trainchart", IGNORE_FILE),
 )
 """What no image needs; a line with `!` in .dockerignore that names it, and not just a folder above, brings it back."""
 
@@ -80,7 +81,7 @@ def _parse(lines: list[tuple[int, str]]) -> Iterator[_Rule]:
         body = body.removeprefix("!").strip()
         # As Go's filepath.Clean does; what leads out of the folder with .. matches nothing.
         pattern = posixpath.normpath(body).lstrip("/")
-        if pattern in ("", ".") and is_exception:
+        if not body:
             raise _refused(number, line, "nothing is excepted")
         try:
             yield _Rule(re.compile(_translate(pattern)), is_exception, not set(pattern) & set("*?["), not number)
@@ -108,7 +109,9 @@ def _translate(pattern: str) -> str:
         elif rest[0] == "?":
             index, found = index + 1, f"{found}[^/]"
         elif rest[0] == "[":
-            end = pattern.index("]", index + 2)
+            end = pattern.find("]", index + 2)
+            if end < 0:
+                raise ValueError("[ without ]")
             inside = pattern[index + 1 : end]
             body = ("^" if inside.startswith("^") else "") + re.escape(inside.removeprefix("^")).replace("\\-", "-")
             index, found = end + 1, f"{found}[{body}]"

@@ -16,6 +16,7 @@ from trainchart.images.inputs import ContextFile, hash_files, hash_mapping
 from trainchart.images.requirements import (
     OWN_TENSORFLOW_FILE,
     REQUIREMENTS_FILE,
+    decode_requirements,
     require_no_files,
     require_no_tensorflow,
     require_tensorflow,
@@ -111,13 +112,17 @@ def plan_training_image(
     if not any(file.path == _REQUIREMENTS for file in placed):
         placed += (ContextFile(_REQUIREMENTS, b""),)
         notes.append(f"the code folder has no {REQUIREMENTS_FILE}: the image has TensorFlow and TensorBoard alone")
-    texts = {file.path: file.content.decode(errors="replace") for file in (*sources, *placed)}
-    for path in (_REQUIREMENTS, _OWN_TENSORFLOW):
-        require_no_files(texts.get(path, ""), path.removeprefix(f"{_CODE}/"))
-    require_no_tensorflow(texts[_REQUIREMENTS])
     ours = TENSORFLOW_REQUIREMENTS[options.flavour or Flavour(spec.framework.flavour)]
-    tensorflow = _OWN_TENSORFLOW if _OWN_TENSORFLOW in texts else ours
-    require_tensorflow(texts[tensorflow], spec.framework.tensorflow, tensorflow.removeprefix(f"{_CODE}/"))
+    lists = {
+        file.path: decode_requirements(file.content, file.path.removeprefix(f"{_CODE}/"))
+        for file in (*sources, *placed)
+        if file.path in (ours, _REQUIREMENTS, _OWN_TENSORFLOW)
+    }
+    for path in lists.keys() - {ours}:
+        require_no_files(lists[path], path.removeprefix(f"{_CODE}/"))
+    require_no_tensorflow(lists[_REQUIREMENTS])
+    tensorflow = _OWN_TENSORFLOW if _OWN_TENSORFLOW in lists else ours
+    require_tensorflow(lists[tensorflow], spec.framework.tensorflow, tensorflow.removeprefix(f"{_CODE}/"))
     arguments = {"MODEL": _CODE, "TENSORFLOW_REQUIREMENTS": tensorflow, **_base(options)}
     files = _only(sources, TRAINING_DOCKERFILE, SBOM_WRITER, tensorflow, *PACKAGES.values())
     parts = {**_hash_sources(files), "code": hash_files(placed), **_hash_choices(arguments, options)}

@@ -19,6 +19,8 @@ from trainchart.images.inputs import ContextFile
 
 _LINES_KEPT = 30
 _PROBE_SECONDS = 10.0
+_GRACE_SECONDS = 10.0
+"""A builder that works on for longer after SIGTERM is killed."""
 
 
 def find_builder(name: BuilderName | None, environment: Mapping[str, str]) -> Builder:
@@ -103,7 +105,10 @@ def run_step(step: Step, environment: Mapping[str, str], report: Callable[[str],
                     lines.append(line)
         except BaseException:
             process.terminate()
-            process.wait()
+            try:
+                process.wait(_GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
             raise
     if process.returncode != 0:
         raise explain_failure(step, process.returncode, tuple(lines))

@@ -21,7 +21,11 @@ _TENSORFLOW = frozenset(
 _HINT = f"write {OWN_TENSORFLOW_FILE} into the code folder, with uv pip compile --generate-hashes: docs/images.md"
 _PATH_OPTION = re.compile(r"\s*(?:-[rcef]\s*|--(?:requirement|constraint|editable|find-links)[\s=]\s*)(.+)")
 """Options of pip with a path or an address."""
+_LOCAL_ADDRESS = re.compile(r"@\s*file:(?!/)(\S+)")
+"""A package by its name and the address of a file beside the list."""
 _ARCHIVE = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?)(?:\[.*\])?$", re.IGNORECASE)
+_WHEEL = re.compile(r"/([A-Za-z0-9_.]+)-[^-/\s]+(?:-[^-/\s]+)*\.whl\b")
+"""The name in the address or path of a wheel."""
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?:==\s*([^\s;,]+))?")
 
 
@@ -35,6 +39,14 @@ class Requirement:
     """Empty where the list leaves it open."""
     is_hashed: bool
     line: int
+
+
+def decode_requirements(content: bytes, file: str) -> str:
+    """Return a list as text. Raises PlanError where it is not UTF-8: what pip makes of it depends on the machine."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{file} is not UTF-8: {error.reason} at byte {error.start}", hint="save it anew") from error
 
 
 def parse_requirements(text: str) -> tuple[Requirement, ...]:
@@ -61,14 +73,14 @@ def require_no_files(text: str, file: str) -> None:
 
 def require_no_tensorflow(text: str) -> None:
     """Refuse a model's list with a TensorFlow in it, which pip would lay over the image's own. Raises PlanError."""
-    found = [requirement for requirement in parse_requirements(text) if requirement.name in _TENSORFLOW]
+    named = [(requirement.line, requirement.name) for requirement in parse_requirements(text)]
+    addresses = [(line, match[1].lower()) for line, entry in _join_lines(text) if (match := _WHEEL.search(entry))]
+    found = sorted({(line, name) for line, name in named + addresses if name.replace("_", "-") in _TENSORFLOW})
     if found:
         raise PlanError(
             "the model's packages would replace the TensorFlow of the image, or parts of it",
             hint=f"leave it out: framework.tensorflow and framework.flavour name it, or {OWN_TENSORFLOW_FILE}",
-            problems=tuple(
-                Problem(f"names {requirement.name}", f"{REQUIREMENTS_FILE}:{requirement.line}") for requirement in found
-            ),
+            problems=tuple(Problem(f"names {name}", f"{REQUIREMENTS_FILE}:{line}") for line, name in found),
         )
 
 
@@ -98,6 +110,8 @@ def _find_path(entry: str) -> str:
 
     Those may be there already: in the base image.
     """
+    if local := _LOCAL_ADDRESS.search(entry):
+        return local[1]
     option = _PATH_OPTION.match(entry)
     word = re.split(r"[\s;]", (option[1] if option else entry).strip(" \t\"'"))[0]
     if "://" in word or word.startswith(("/", "$", "-")):
@@ -110,12 +124,14 @@ def _join_lines(text: str) -> list[tuple[int, str]]:
     entries: list[tuple[int, str]] = []
     goes_on = False
     for number, line in enumerate(text.splitlines(), start=1):
-        content = re.sub(r"(^|\s)#.*$", "", line)
-        body = content.rstrip().removesuffix("\\")
+        is_comment = line.lstrip().startswith("#")
+        # As pip does: the comment at the end of a line that goes on is one to the end of the last of them.
+        body = f" {line}" if is_comment else line.removesuffix("\\")
         if goes_on:
             first, before = entries[-1]
-            entries[-1] = (first, f"{before} {body}")
+            entries[-1] = (first, f"{before}{body}")
         else:
             entries.append((number, body))
-        goes_on = content.rstrip().endswith("\\")
-    return [(number, entry) for number, entry in entries if entry.strip()]
+        goes_on = line.endswith("\\") and not is_comment
+    bare = [(number, re.sub(r"(^|\s)#.*$", "", entry)) for number, entry in entries]
+    return [(number, entry) for number, entry in bare if entry.strip()]

@@ -40,6 +40,10 @@ def test_the_last_commit_of_the_folder_not_of_the_repository(tmp_path: Path) -> 
     dirty = read_commit(chart)
     assert dirty is not None
     assert dirty.is_dirty
+    for without in ({tmp_path / "README"}, {chart / "other.yaml"}, {chart / "*"}):
+        assert read_commit(chart, without=without) == dirty
+    passed_over = read_commit(chart, without={chart / "Chart.yaml", tmp_path / "README"})
+    assert passed_over == found
 
 
 def test_whatever_the_users_git_is_configured_to_show(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from trainchart.archive.lock import LOCK_FILE
+from trainchart.archive.pack import BuildInfo, pack_chart
 from trainchart.errors import PlanError, ToolError
 from trainchart.images.code_folder import read_code, read_ignore_rules
 from trainchart.images.inputs import require_no_secrets
@@ -51,6 +53,41 @@ def test_what_follows_from_an_image_is_no_part_of_it(code: Path) -> None:
     assert [file.path for file in files] == before
 
 
+def test_packed_charts_follow_from_an_image_and_other_archives_do_not(code: Path) -> None:
+    (code / "dist").mkdir()
+    (code / "dist" / "data.tgz").write_bytes(b"\x1f\x8b no archive")
+    before = names(code)
+    files = {"Chart.yaml": b"apiVersion: v2\nname: net\nversion: 1.0.0\n", "values.yaml": b""}
+    (code / "dist" / "other-1.0.0.tgz").write_bytes(pack_chart(files, BuildInfo()).data)
+    files[LOCK_FILE] = b"format: 1\n"
+    (code / "lib" / "net-1.0.0.tgz").write_bytes(pack_chart(files, BuildInfo()).data)
+    for name in ("lib/net-1.0.0.tgz.prov", "lib/index.yaml", "dist/index.yaml"):
+        (code / name).write_text(name)
+    assert sorted(names(code)) == sorted([*before, "dist/other-1.0.0.tgz", "dist/index.yaml"])
+
+
+def test_a_list_of_packages_that_would_be_missing_is_refused(code: Path) -> None:
+    (code / "requirements.txt").write_text("mlxtend==0.25.0\n")
+    assert "requirements.txt" in names(code)
+    (code / ".dockerignore").write_text("*.txt\n")
+    with pytest.raises(ToolError, match=r"requirements\.txt stays out of the image for \.dockerignore"):
+        names(code)
+    (code / "requirements.txt").unlink()
+    (code / "requirements.txt").mkdir()
+    with pytest.raises(ToolError, match=r"requirements\.txt is no file"):
+        names(code)
+
+
+def test_rules_that_cannot_be_read_are_not_taken_for_none(code: Path) -> None:
+    (code / ".dockerignore").symlink_to("gone")
+    with pytest.raises(ToolError, match=r"cannot read .*\.dockerignore: No such file"):
+        names(code)
+    (code / ".dockerignore").unlink()
+    (code / ".dockerignore").mkdir()
+    with pytest.raises(ToolError, match=r"cannot read .*\.dockerignore: Is a directory"):
+        names(code)
+
+
 def test_a_folder_that_is_wanted_brings_back_nothing_that_no_image_needs(code: Path) -> None:
     (code / "lib" / ".git").mkdir()
     (code / "lib" / ".git" / "config").write_text("url = https://me:token@git.example.com/lib")
@@ -73,10 +110,15 @@ def test_links_inside_are_followed_and_those_to_elsewhere_refused_together(code:
     (tmp_path / "shared").mkdir()
     (code / "shared").symlink_to(tmp_path / "shared")
     (code / "passwords").symlink_to("/etc/passwd")
+    (code / "gone").symlink_to("old.py")
     with pytest.raises(ToolError) as refusal:
         names(code)
-    assert sorted(problem.where.rpartition("/")[2] for problem in refusal.value.problems) == ["passwords", "shared"]
-    (code / ".dockerignore").write_text("passwords\nshared\n")
+    assert {problem.where.removeprefix(f"{code}/"): problem.message for problem in refusal.value.problems} == {
+        "gone": "leads to old.py, which is not there",
+        "passwords": "leads to /etc/passwd, outside the code folder",
+        "shared": f"leads to {tmp_path}/shared, outside the code folder",
+    }
+    (code / ".dockerignore").write_text("passwords\nshared\ngone\n")
     assert "same.py" in names(code)
 
 

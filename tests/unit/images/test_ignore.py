@@ -49,7 +49,10 @@ paths = st.lists(names, min_size=1, max_size=4).map("/".join)
         ("", ".git/config", True),
         ("", "third_party/x/.git/config", True),
         ("", "src/.gitignore", False),
+        ("", "sub/.trainchart/runs/net/out", True),
+        ("", "sub/.venv/bin/python", True),
         ("", ".dockerignore", True),
+        ("*\n!.", "file", True),
         ("!.git/HEAD", ".git/HEAD", False),
     ],
 )

@@ -12,6 +12,7 @@ from trainchart.images.choices import Flavour
 from trainchart.images.plan import TENSORFLOW_REQUIREMENTS
 from trainchart.images.requirements import (
     Requirement,
+    decode_requirements,
     parse_requirements,
     require_no_files,
     require_no_tensorflow,
@@ -44,9 +45,19 @@ def test_names_versions_and_hashes_are_read() -> None:
     )
 
 
-@pytest.mark.parametrize("line", ["tensorflow==2.21.0", "tensorflow_cpu", "TensorFlow[and-cuda]>=2", "tf-nightly"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("tensorflow==2.21.0", "tensorflow_cpu", "TensorFlow[and-cuda]>=2", "tf-nightly"),
+        "https://x.example.com/w/tensorflow-2.21.0-cp313-cp313-manylinux_2_27_x86_64.whl#sha256=1",
+        "own @ https://x.example.com/tensorflow_cpu-2.21.0-1-cp313-cp313-manylinux_2_27_x86_64.whl",
+    ],
+)
 def test_a_model_brings_no_tensorflow(line: str) -> None:
-    require_no_tensorflow("tensorflow-datasets==4.9.9\nmlxtend==0.25.0\n")
+    require_no_tensorflow("tensorflow-datasets==4.9.9\nmlxtend==0.25.0\nhttps://x.example.com/tensorflow/own.whl\n")
+    require_no_tensorflow(
+        "/w/tensorflow_text-2.21.0-cp313-cp313-manylinux_2_28_x86_64.whl\nown==1 # see \\\ntensorflow\n"
+    )
     with pytest.raises(PlanError) as refusal:
         require_no_tensorflow(f"mlxtend==0.25.0\n{line}\n")
     assert [problem.where for problem in refusal.value.problems] == ["requirements.txt:2"]
@@ -68,6 +79,8 @@ def test_a_model_brings_no_tensorflow(line: str) -> None:
         ("x-1.0.tar.gz", "x-1.0.tar.gz"),
         ("x-1.0-py3-none-any.whl[extra]", "x-1.0-py3-none-any.whl[extra]"),
         ("own/package", "own/package"),
+        ("own @ file:wheels/own.whl", "wheels/own.whl"),
+        ("own @ file:./own.whl ; python_version > '3'", "./own.whl"),
     ],
 )
 def test_a_list_leads_to_no_file_that_the_build_lacks(line: str, path: str) -> None:
@@ -90,6 +103,7 @@ def test_a_list_leads_to_no_file_that_the_build_lacks(line: str, path: str) -> N
         "-e git+https://example.com/own.git#egg=own",
         "own @ https://example.com/own-1.0-py3-none-any.whl",
         "own@https://example.com/own-1.0.zip",
+        "own @ file:///wheels/own-1.0-py3-none-any.whl",
         "git+ssh://git@example.com/own.git",
         "/wheels/own-1.0-py3-none-any.whl",
         "--find-links=/wheels",
@@ -99,6 +113,13 @@ def test_a_list_leads_to_no_file_that_the_build_lacks(line: str, path: str) -> N
 )
 def test_packages_addresses_and_files_of_the_base_image_are_no_files_that_it_lacks(line: str) -> None:
     require_no_files(f"{line}\n", "requirements.txt")
+
+
+def test_a_list_is_text_as_pip_reads_it_everywhere() -> None:
+    assert decode_requirements("\ufeffmlxtend==0.25.0\n".encode(), "list.txt") == "mlxtend==0.25.0\n"
+    for encoding in ("utf-16", "latin-1"):
+        with pytest.raises(PlanError, match=r"list\.txt is not UTF-8"):
+            decode_requirements("mlxtend==0.25.0  # é\n".encode(encoding), "list.txt")
 
 
 @pytest.mark.parametrize("line", ["numpy==2.4.6", "numpy --hash=sha256:1", "numpy>=2 --hash=sha256:1"])
