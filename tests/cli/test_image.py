@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,15 @@ def tell(project: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.fixture
+def with_hangup() -> Iterator[None]:
+    """Let what is started hear that its terminal is gone, also where the tests themselves run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("with_hangup")
 @pytest.mark.parametrize(
     ("action", "number", "code"),
     [

@@ -108,6 +108,13 @@ def test_a_module_of_a_package_runs_as_one(tmp_path: Path) -> None:
     assert "in net" in trainchart(tmp_path, "run", "net").stderr
 
 
+def test_a_script_that_is_called_like_an_option_runs(tmp_path: Path) -> None:
+    (tmp_path / "-odd.py").write_text("print('done')\n")
+    assert trainchart(tmp_path, "init", "odd", "--from-script", "./-odd.py").returncode == 0
+    ran = trainchart(tmp_path, "run", "odd")
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_a_named_pipe_is_no_script_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "train.py")
     done = trainchart(tmp_path, "init", "net", "--from-script", "train.py")

@@ -124,7 +124,8 @@ def _locate_code(script: Path, facts: ScriptFacts) -> tuple[str, tuple[str, ...]
     path = folder.relative_to(project).as_posix()
     if facts.is_module:
         return path, ("python", "-m", f"{resolved.parent.name}.{resolved.stem}")
-    return path, ("python", resolved.name)
+    # Python takes a name that begins with a dash for an option.
+    return path, ("python", f"./{resolved.name}" if resolved.name.startswith("-") else resolved.name)
 
 
 def _require_generates(text: str, spec: Path) -> None:
