@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lightkube.core.client import Client
 from lightkube.models.core_v1 import ResourceQuotaSpec
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apps_v1 import Deployment, StatefulSet
 from lightkube.resources.batch_v1 import Job
-from lightkube.resources.core_v1 import Namespace, Pod, ResourceQuota
+from lightkube.resources.core_v1 import Namespace, Pod, ResourceQuota, ServiceAccount
 
 from testcluster.access import Access, describe
 from testcluster.choice import Named, Nowhere, Own
@@ -136,13 +137,23 @@ def make_namespace(admin: Access, name: str) -> Iterator[str]:
     try:
         quota = ResourceQuota(metadata=ObjectMeta(name="tests"), spec=ResourceQuotaSpec(hard=QUOTA))
         client.create(quota, namespace=name)
+        admin.wait_for(lambda client: _takes_pods(client, name), "a namespace that takes pods", namespace=name)
         yield name
     finally:
-        # First what would make pods anew, then the pods; the last step does it all, but in its own time.
-        for kind in (StatefulSet, Deployment, Job):
-            client.deletecollection(kind, namespace=name)
-        client.deletecollection(Pod, namespace=name, grace_period=0)
-        client.delete(Namespace, name)
+        try:
+            # First what would make pods anew, then the pods; the last step does it all, but in its own time.
+            for kind in (StatefulSet, Deployment, Job):
+                client.deletecollection(kind, namespace=name)
+            client.deletecollection(Pod, namespace=name, grace_period=0)
+        finally:
+            client.delete(Namespace, name)
+
+
+def _takes_pods(client: Client, namespace: str) -> bool:
+    """Tell whether the controllers have made what admission asks for."""
+    client.get(ServiceAccount, "default", namespace=namespace)
+    quota = client.get(ResourceQuota, "tests", namespace=namespace)
+    return bool(quota.status and quota.status.hard)
 
 
 @pytest.hookimpl(wrapper=True)

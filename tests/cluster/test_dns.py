@@ -26,7 +26,7 @@ LONG_NAME = f"{'the-longest-release-name-that-helm-allows-':x<{HELM_LIMIT}}"
 NEVER = {"tcpSocket": {"port": 1}, "periodSeconds": 5, "failureThreshold": 1000}
 """A probe that never succeeds, of a port that nobody listens on."""
 HOST = "kubernetes.io/hostname"
-MAX_STEPS = 400
+MAX_STEPS = 800
 CHIEF, PS = "train-mnist-chief-0", "train-mnist-ps-0"
 
 

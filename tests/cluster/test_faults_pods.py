@@ -81,8 +81,7 @@ def test_deaths_in_containers(admin: Access, namespace: str, faults: Faults) -> 
         "child-memory": (1, "OOMKilled"),
     }
     for name, end in expected.items():
-        status = await_pod(admin, namespace, name, lambda status: ended(status) is not None, "ended")
-        assert (name, ended(status)) == (name, end)
+        await_pod(admin, namespace, name, lambda status, end=end: ended(status) == end, f"ended with {end}")
         await_pod(admin, namespace, name, lambda status: status.restartCount == 1 and bool(status.ready), "restarted")
 
 

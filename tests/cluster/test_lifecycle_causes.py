@@ -210,7 +210,15 @@ CASES = {
         "time.sleep(600)",
         values=merge_values(
             {"run": {"maxRestarts": 0}},
-            worker(livenessProbe={"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 2}),
+            # Once the launcher listens for signals, on a machine that starts all these releases at a time.
+            worker(
+                livenessProbe={
+                    "exec": {"command": ["false"]},
+                    "initialDelaySeconds": 10,
+                    "periodSeconds": 1,
+                    "failureThreshold": 2,
+                }
+            ),
         ),
         exit_code=143,
     ),
@@ -218,7 +226,7 @@ CASES = {
 
 
 def plan_release(access: Access, namespace: str, name: str, case: Case) -> Release:
-    run = {"maxRestarts": 0, "startDeadline": "30m" if case.program or case.exit_code else 30}
+    run = {"maxRestarts": 0, "startDeadline": "30m" if case.program or case.exit_code else 45}
     if not case.program:
         values = merge_values(digits_values(), merge_values(CONTROLLED, {"run": run, **worker(**TINY)}))
         return Release(access, namespace, name, PROJECT / "charts" / "digits", merge_values(values, case.values))
@@ -257,7 +265,7 @@ def releases(admin: Access, module_namespace: str) -> Iterator[dict[str, Release
 @pytest.mark.parametrize("release_name", CASES)
 def test_the_first_failure_is_named(releases: dict[str, Release], release_name: str) -> None:
     case, release = CASES[release_name], releases[release_name]
-    state = wait_for_phase(release, "Failed")
+    state = wait_for_phase(release, "Failed", deadline_seconds=180)
     verdict = state["verdict"]
     told = json.dumps(verdict, indent=1)
 

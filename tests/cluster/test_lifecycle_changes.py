@@ -46,7 +46,7 @@ def scene(admin: Access, module_namespace: str) -> Scene:
     traces.prepare()
     own_claim = {"volumes": {"checkpoints": {"existingClaim": ""}}}
     nowhere = {"roles": {"worker": {"nodeSelector": {"kubernetes.io/os": "plan9"}}}}
-    slow_end = {"roles": {"worker": {"preStopSleepSeconds": 6}}}
+    slow_end = {"roles": {"worker": {"preStopSleepSeconds": 10}}}
     failing = {"command": ["python3", "-c", "raise ValueError"], "run": {"maxRestarts": 0}}
     scene = Scene(
         traces,

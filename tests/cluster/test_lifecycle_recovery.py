@@ -71,13 +71,16 @@ def wait_until_trained_by(traces: Traces, release: Release, name: str, not_by: s
     return release.access.wait_for(read, what, namespace=release.namespace, deadline_seconds=150)
 
 
-def wait_until_trained_again(traces: Traces, release: Release, pod: str) -> None:
-    """Wait until the program of a pod is started once more, and trains."""
-    count = len([line for line in traces.read(release) if line.pod == pod and line.what == "started"])
+def count_starts(traces: Traces, release: Release, pod: str) -> int:
+    return [(line.pod, line.what) for line in traces.read(release)].count((pod, "started"))
+
+
+def wait_until_trained_again(traces: Traces, release: Release, pod: str, starts: int) -> None:
+    """Wait until the program of a pod has been started more often, and trains."""
 
     def read(_: Client) -> bool:
-        lines = [line for line in traces.read(release) if line.pod == pod]
-        return [line.what for line in lines].count("started") > count and lines[-1].what == "trains"
+        lines = [line.what for line in traces.read(release) if line.pod == pod]
+        return lines.count("started") > starts and lines[-1] == "trains"
 
     release.access.wait_for(read, f"{pod} trains again", namespace=release.namespace)
 
@@ -90,8 +93,9 @@ def test_killed_containers_and_evicted_pods_come_back(traces: Traces, faults: Fa
     before = uids(training_pods(release, access.client()))
     ps = Container(namespace, "hurt-mnist-ps-0", "training")
 
+    starts = count_starts(traces, release, ps.pod)
     kill_process(faults.site, ps, Victim.LAUNCHER)
-    wait_until_trained_again(traces, release, ps.pod)
+    wait_until_trained_again(traces, release, ps.pod, starts)
     kill_process(faults.site, ps, Victim.LAUNCHER)
     # The kubelet would wait for ten seconds now.
     after = wait_until_trained_by(traces, release, ps.pod, before[ps.pod])
@@ -125,10 +129,10 @@ def test_a_controller_that_is_killed_in_any_phase_is_followed_by_one_that_goes_o
         release.install()
     for phase in PHASES[1:]:
         wait_for_phase(releases[phase], "Running")
-    for phase in ("Finishing", "Stopping"):
-        traces.end(releases[phase])
     killed = {}
     for phase, release in releases.items():
+        if phase in ("Finishing", "Stopping"):
+            traces.end(release)
         wait_for_phase(release, phase)
         (killed[phase],) = release.pods(release.access.client(), "controller")
         kill_process(faults.site, Container(release.namespace, killed[phase]), Victim.LAUNCHER)
@@ -229,7 +233,7 @@ def test_what_was_on_a_lost_node_is_named_and_goes_on_elsewhere(traces: Traces, 
     traces.end(headless)
     assert [entry["phase"] for entry in wait_for_phase(headless, "Succeeded")["history"]].count("Starting") == 1
     faults.undo(cut)
-    wait_for_job(headless, "Complete")
+    wait_for_job(headless, "Complete", deadline_seconds=150)
     traces.end(waiting)
     wait_for_phase(waiting, "Succeeded", deadline_seconds=150)
 

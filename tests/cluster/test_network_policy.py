@@ -19,7 +19,7 @@ pytestmark = pytest.mark.cluster
 
 ROLES = ("chief", "worker", "ps", "evaluator")
 # Stands for TensorFlow's server, which listens on the same port and takes commands from whoever reaches it.
-SERVE = "import socket, time; server = socket.create_server(('', 2222)); time.sleep(600)"
+SERVE = "import socket, time; server = socket.create_server(('', 2222)); time.sleep(86400)"
 PORTS = {"training": 2222, "status": 2223, "tensorboard": 6006}
 EVERYTHING = set(PORTS)
 ALLOWED = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lightkube.core.client import Client
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import ResourceQuota
 
@@ -73,14 +74,16 @@ def test_a_finished_training_frees_its_gpu_and_leaves_its_verdict(digits: Releas
     client = digits.access.client()
     state = read_state(digits, client)
     assert state is not None
-    quota = client.get(ResourceQuota, "tests", namespace=digits.namespace)
+
+    def is_free(client: Client) -> bool:
+        quota = client.get(ResourceQuota, "tests", namespace=digits.namespace)
+        return ((quota.status and quota.status.used) or {})[f"requests.{GPU_RESOURCE}"] == "0"
 
     assert state["verdict"]["result"] == "Succeeded"
     assert state["verdict"]["pod"] == "exp1-digits-worker-0"
     assert any("accuracy" in line for line in state["verdict"]["lines"])
     assert not training_pods(digits, client)
-    assert quota.status is not None
-    assert (quota.status.used or {})[f"requests.{GPU_RESOURCE}"] == "0"
+    digits.access.wait_for(is_free, "a GPU that is free again", namespace=digits.namespace)
     wait_for_job(digits, "Complete")
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from chart_images import push_image, push_index
-from chart_servers import PASSWORD, USER, free_port, serve_registry
+from chart_servers import PASSWORD, USER, serve_registry
 from fault_proxy import Reply, proxied
+from free_ports import find_free_port
 from trainchart.actions.image_check import ImageAnswer, ask_for_images, require_images
 from trainchart.actions.repository_access import Address, ImageAccess
 from trainchart.errors import (
@@ -96,7 +97,7 @@ def test_an_index_of_platforms_carries_what_it_lists(host: str) -> None:
 def test_all_problems_are_told_and_what_is_sure_comes_first(host: str) -> None:
     there = push_image(host, "ml/some", "1.0")
     push_image(host, "ml/some", "1.1", "other")
-    nowhere = f"127.0.0.1:{free_port()}/ml/some:1.0"
+    nowhere = f"127.0.0.1:{find_free_port()}/ml/some:1.0"
     conflict, absent = f"{host}/ml/some:1.1@{there}", f"{host}/ml/absent:1.0"
     for images, kind in (
         ((f"{host}/ml/some:1.0",), None),

@@ -38,7 +38,7 @@ class ControllerProcess:
             self.process = subprocess.Popen(command, env=environ, stderr=file, stdout=file)
 
     def wait(self) -> int:
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=60)
 
     @property
     def log(self) -> str:
@@ -114,6 +114,6 @@ def run_to_phase(api):
         api.wait_for(lambda: api.state() and api.replicas["exp1-mnist-worker"] == 2, "workers scaled")
         api.put_pod(make_pod("worker-1"))
         api.wait_for(lambda: api.state()["phase"] == phase, phase)
-        api.wait_for(lambda: api.open_watches() == 1, "a watch")
+        api.wait_for(api.open_watches, "a watch")
 
     return run_to_phase

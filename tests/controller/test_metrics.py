@@ -10,6 +10,7 @@ import time
 import pytest
 
 from fake_api import make_pod
+from free_ports import find_free_port
 from trainchart_controller.metrics import follow_run, render_metrics
 from trainchart_runtime import causes
 from trainchart_runtime.run_state import (
@@ -39,8 +40,7 @@ COMMON = 'release="exp1",run_id="run-1"'
 @pytest.fixture
 def address():
     """A place where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()
+    return "127.0.0.1", find_free_port()
 
 
 def fetch(address, method="GET", path="/metrics"):

@@ -118,7 +118,7 @@ def test_a_version_that_is_too_old_is_followed_by_a_list(api, start, run_to_phas
 
 
 def test_a_connection_that_falls_silent_is_noticed(api, start, run_to_phase):
-    controller = start(SILENCE="0.5")
+    controller = start(SILENCE="2")
     run_to_phase("Running")
     api.is_mute = True
     finish(api, controller)

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,11 +16,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from free_ports import find_free_port
 from trainchart_launcher.bundle import build_installed_launcher
 from trainchart_runtime import contract
 from trainchart_runtime.termination import parse_termination
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 """Of every wait for a condition; only a failing test waits so long."""
 
 
@@ -34,11 +34,6 @@ def wait_until(condition, what):
             return result
         time.sleep(0.01)
     raise AssertionError(f"not within {DEADLINE_SECONDS} s: {what}")
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def is_alive(pid):
@@ -63,8 +58,8 @@ class Pod:
     started: list[subprocess.Popen] = field(default_factory=list)
 
     def __post_init__(self):
-        self.status_port = free_port()
-        self.ps_port = free_port()
+        self.status_port = find_free_port()
+        self.ps_port = find_free_port()
         self.variables = {
             contract.TASK_TYPE: "worker",
             contract.POD_NAME: "exp-worker-1",

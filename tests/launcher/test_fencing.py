@@ -225,12 +225,15 @@ def test_a_lost_owner_file_is_written_again_and_nothing_else_happens(make_twin, 
 
 def block(pod, way):
     """Make reading the owner file fail, or hang as on storage that does not answer; returns what mends it."""
-    pod.owner_file.unlink()
+    # Put in its place at once: the launcher writes a file that is missing again.
+    beside = pod.folder / "blocked"
     if way == "fails":
-        pod.owner_file.mkdir()
-        return pod.owner_file.rmdir
+        beside.symlink_to(pod.folder)
+        beside.replace(pod.owner_file)
+        return pod.owner_file.unlink
 
-    os.mkfifo(pod.owner_file)
+    os.mkfifo(beside)
+    beside.replace(pod.owner_file)
     return lambda: pod.owner_file.write_text("")
 
 

@@ -13,7 +13,7 @@ from trainchart_launcher.pump import TAIL_BYTES, Tail
 
 def test_binary_output_without_newline_is_passed_unchanged(pod):
     process = pod.start("import os; os.write(1, bytes(range(256)) * 3); os.write(2, b'\\xff\\x00')")
-    stdout, stderr = process.communicate(timeout=10)
+    stdout, stderr = process.communicate(timeout=60)
     assert stdout == bytes(range(256)) * 3
     assert b"\xff\x00" in stderr
 

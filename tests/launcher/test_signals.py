@@ -24,7 +24,7 @@ def test_exit_0_after_a_forwarded_sigterm_is_no_success(pod):
     process = pod.start("import signal, sys, time, os\n" + SAVE_AND_EXIT_0 + READY + SLEEP)
     pod.wait_for_file("pid")
     process.send_signal(signal.SIGTERM)
-    stdout, _ = process.communicate(timeout=10)
+    stdout, _ = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (contract.EXIT_TERMINATED, b"saved\n")
     assert (pod.message.cause, pod.message.exit_code) == ("terminated", 143)
     # No marker: the next container of this run trains again.
@@ -37,7 +37,7 @@ def test_other_signals_end_the_run_of_the_pod_too(make_pod, number):
     process = pod.start("import signal\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\n" + READY + SLEEP)
     pod.wait_for_file("pid")
     process.send_signal(number)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert (pod.message.cause, pod.message.attempt) == ("terminated", 1)
 
@@ -48,7 +48,7 @@ def test_user_signals_reach_the_program_and_mean_nothing_to_the_launcher(pod):
     process = pod.start(pod_program)
     pod.wait_for_file("pid")
     process.send_signal(signal.SIGUSR1)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert process.returncode == 0 and pod.message.succeeded
 
 
@@ -57,7 +57,7 @@ def test_a_program_that_ignores_sigterm_is_killed_before_the_grace_period_ends(m
     process = pod.start("import signal\n" + IGNORE + READY + SLEEP)
     pid = int(pod.wait_for_file("pid"))
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert process.returncode == contract.EXIT_TERMINATED
     assert (pod.message.cause, pod.message.signal) == ("terminated", signal.SIGKILL)
     assert not pod.is_alive(pid)
@@ -82,7 +82,7 @@ def test_a_shell_around_the_program_does_not_cost_it_its_last_save(pod):
     process = pod.start("sh", "-c", f"{pod.python} {saver}; echo never reached")
     pod.wait_for_file("pid")
     process.send_signal(signal.SIGTERM)
-    stdout, _ = process.communicate(timeout=10)
+    stdout, _ = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (contract.EXIT_TERMINATED, b"saved\n")
 
 
@@ -91,7 +91,7 @@ def test_sigterm_while_waiting_for_the_next_attempt(make_pod):
     process = pod.start("print('x', file=open('attempts', 'a'))\nraise ValueError")
     pod.wait_for_status(lambda status: status["state"] == "waiting" and status["attempt"] >= 3)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert process.returncode == contract.EXIT_TERMINATED
     assert pod.message.cause == "terminated"
 
@@ -103,7 +103,7 @@ def test_sigterm_at_any_moment_of_the_start_ends_the_launcher(make_pod):
         process = pod.start("import signal\n" + READY + SLEEP)
         time.sleep(0.008 * number)  # the moment under test, not a synchronisation
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
         assert process.returncode in (contract.EXIT_TERMINATED, -signal.SIGTERM)
         pid = pod.folder / "pid"
         assert not pid.exists() or not pod.is_alive(int(pid.read_text()))
@@ -166,7 +166,7 @@ class TestAsPid1:
         process = pod.start("import signal, sys, time, os\n" + SAVE_AND_EXIT_0 + READY + SLEEP)
         pod.wait_for_file("pid")
         os.kill(pod.first_child_of(process.pid), signal.SIGTERM)
-        stdout, _ = process.communicate(timeout=10)
+        stdout, _ = process.communicate(timeout=60)
         assert (process.returncode, stdout) == (contract.EXIT_TERMINATED, b"saved\n")
 
     def test_a_parked_launcher_ends_at_once(self, make_pod):
@@ -175,5 +175,5 @@ class TestAsPid1:
         process = pod.start("pass")
         pod.wait_for_status(lambda status: status["state"] == "parked")
         os.kill(pod.first_child_of(process.pid), signal.SIGTERM)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
         assert process.returncode == 0

@@ -12,7 +12,7 @@ import pytest
 ACCURACY = 0.85
 """On the 1,000 held-out digits after 300 steps of 100, or 200 of 200; one layer without training gets 0.1."""
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(600)]
 Train = Callable[..., dict[str, Any]]
 
 

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from free_ports import find_free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = REPOSITORY / "examples"
@@ -105,13 +106,8 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
 
 
 def make_cluster() -> dict[str, list[str]]:
-    """Return a cluster of one chief, worker and ps on ports that are free now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(3)]
-        for item in sockets:
-            item.bind(("127.0.0.1", 0))
-        addresses = [f"127.0.0.1:{item.getsockname()[1]}" for item in sockets]
-    return dict(zip(("chief", "worker", "ps"), ([address] for address in addresses), strict=True))
+    """Return a cluster of one chief, worker and ps on ports of its own."""
+    return {task_type: [f"127.0.0.1:{find_free_port()}"] for task_type in ("chief", "worker", "ps")}
 
 
 # --- pure parts ------------------------------------------------------------------------------------------

@@ -214,7 +214,8 @@ def test_all_workers_decide_in_multi_worker_mirrored(runs: Runs) -> None:
 
 def test_interrupt_lets_the_chief_save_before_the_others_go(runs: Runs) -> None:
     process = runs.start("exp-1", roles(chief=(1, "save_on_term"), worker=(1, "serve"), ps=(1, "note_term")))
-    wait_until((runs.claim("exp-1") / "ready").exists, "the chief is up")
+    for name in ("ready", "ready-ps"):
+        wait_until((runs.claim("exp-1") / name).exists, f"{name} is written")
     process.send_signal(signal.SIGINT)
     code, out, err = finish(process)
     assert code == 130
@@ -283,8 +284,8 @@ def test_programs_end_even_when_all_that_watch_them_are_killed_at_once(runs: Run
     process = runs.start("exp-1", roles(chief=(1, "hang_with_children"), worker=(1, "serve"), ps=(1, "serve")))
     pids_file = runs.claim("exp-1") / "pids-chief-0.json"
     wait_until(pids_file.exists, "the chief is up")
-    log = runs.folder / ".trainchart/runs/exp-1/logs/worker-0.log"
-    wait_until(lambda: log.exists() and "serving" in log.read_text(), "the worker is up")
+    logs = [runs.folder / f".trainchart/runs/exp-1/logs/{pod}.log" for pod in ("worker-0", "ps-0")]
+    wait_until(lambda: all(log.exists() and "serving" in log.read_text() for log in logs), "worker and ps are up")
     watching = [process.pid, *(child.pid for child in psutil.Process(process.pid).children())]
     grandchildren = psutil.Process(process.pid).children(recursive=True)
     programs = [child.pid for child in grandchildren if child.ppid() in watching[1:]]

@@ -23,7 +23,7 @@ KILLS = (("worker-1", 150), ("ps-0", 350), ("chief-0", 550))
 """Whose program gets SIGKILL once the chief has reached which step."""
 DEADLINE_SECONDS = 180.0
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(600)]
 Train = Callable[..., dict[str, Any]]
 
 

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ import psutil
 import pytest
 
 from fake_api import NAMESPACE, RUN_SETTINGS, STATE_NAME, FakeApi
+from free_ports import find_free_port
 from trainchart_launcher.bundle import build_controller, build_installed_launcher
 from trainchart_runtime import contract
 
@@ -121,13 +121,6 @@ class Processes:
         }
         return self.start([sys.executable, str(self._controller)], environ, folder / "log")
 
-    @staticmethod
-    def free_port() -> int:
-        """Return a port that nobody uses."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port: int = listener.getsockname()[1]
-            return port
-
     def close(self) -> None:
         for process in self._started:
             family = []
@@ -188,7 +181,7 @@ def start_prometheus(tmp_path_factory: pytest.TempPathFactory, processes: Proces
     def start(configuration: str) -> Prometheus:
         folder = tmp_path_factory.mktemp("prometheus")
         (folder / "prometheus.yaml").write_text(configuration)
-        port = processes.free_port()
+        port = find_free_port()
         command = [
             program,
             f"--config.file={folder / 'prometheus.yaml'}",

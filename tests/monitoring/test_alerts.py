@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from fake_api import NAMESPACE, FakeApi, make_pod
+from free_ports import find_free_port
 from trainchart.host.helm import find_engine
 from trainchart_runtime import causes
 from trainchart_runtime.run_state import RunProgress, RunState, dump_state
@@ -164,17 +165,17 @@ class Scene:
         self._ports: dict[str, int] = {}
 
     def control(self, release: str, api: FakeApi) -> Any:
-        port = self._processes.free_port()
+        port = find_free_port()
         self.targets.add(release, "controller", port)
         return self._processes.start_controller(release, port, api)
 
     def launch(self, release: str, program: str, max_restarts: int = 0) -> Any:
         """Start the launcher of a release; again in the same pod, where it was started before."""
         if release not in self._ports:
-            port = self._ports[release] = self._processes.free_port()
+            port = self._ports[release] = find_free_port()
             self.targets.add(release, "worker", port)
             # The same pod's other port, which is no place to ask.
-            self.targets.add(release, "worker", self._processes.free_port(), port_name="tensorflow")
+            self.targets.add(release, "worker", find_free_port(), port_name="tensorflow")
         return self._processes.start_launcher(release, self._ports[release], program, max_restarts)
 
 
@@ -226,16 +227,17 @@ def watched(processes, start_prometheus, make_api, kube_state_metrics, tmp_path_
 
     scene.launch("restarting", FAILS_LATER, max_restarts=1000)
     # A controller's pod whose run is over.
-    scene.targets.add("done", "controller", processes.free_port(), phase="Succeeded")
+    scene.targets.add("done", "controller", find_free_port(), phase="Succeeded")
     folder = tmp_path_factory.mktemp("rules")
     prometheus = start_prometheus(write_configuration(folder, scene.targets, kube_state_metrics))
 
     failing.wait_for(lambda: failing.state().get("phase") == "Running", "a run")
     failing.put_pod(make_pod("worker-1", causes.MODULE_MISSING, error="no module"))
     prometheus.wait_for_metric('trainchart_failures_total{release="restarting", reason="own"} == 0')
-    (processes.folder_of("restarting") / "fail").touch()
     prometheus.wait_for_metric('trainchart_run_phase{release="cut"}')
     cut.kill()
+    # Last: its failures follow each other ever more slowly, and no longer count as a row some time later.
+    (processes.folder_of("restarting") / "fail").touch()
     prometheus.wait_until(
         lambda: prometheus.look() >= FIRING, lambda: (FIRING - prometheus.look(), prometheus.ask("alerts"))
     )

@@ -16,6 +16,7 @@ from threading import Thread
 import pytest
 
 from chart_museum_stand_in import Museum, MuseumHandler
+from free_ports import find_free_port
 from testcluster.programs import ProgramError, find_program
 
 USER = "ada"
@@ -41,16 +42,10 @@ def find_new_registry() -> str:
         pytest.skip(str(error))
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @contextlib.contextmanager
 def serve_registry(folder: Path, *, program: str = "", with_password: bool = False) -> Iterator[str]:
     """Give host and port of an OCI registry that keeps its data in `folder`: Debian's, or another `program`."""
-    host = f"127.0.0.1:{free_port()}"
+    host = f"127.0.0.1:{find_free_port()}"
     folder.mkdir(parents=True)
     auth = ""
     if with_password:
@@ -76,7 +71,7 @@ def serve_web_folder(
 
     It ends a lock that nobody gives back after `lock_seconds`.
     """
-    host = f"127.0.0.1:{free_port()}"
+    host = f"127.0.0.1:{find_free_port()}"
     (folder / "www" / "charts").mkdir(parents=True)
     (folder / "users").write_text(f"{USER}:{{PLAIN}}{PASSWORD}\n")
     module = "load_module modules/ngx_http_dav_ext_module.so;" if with_locks else ""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from free_ports import find_free_port
 from small_training import TRAINING, Settings
 from trainchart_training import Shard, Training
 from trainchart_training.place import BETWEEN_GRAPH_ASYNC, BETWEEN_GRAPH_SYNC, PS, WORKER, Place
@@ -118,15 +118,9 @@ def _start(strategy: str, optimizer: Callable[[Settings], Any]) -> Any:
     from trainchart_training.sessions import GraphRunner
     from trainchart_training.stop import StopRequest
 
-    cluster = {WORKER: _find_addresses(1), PS: _find_addresses(_PS)}
+    cluster = {
+        role: [f"127.0.0.1:{find_free_port()}" for _ in range(count)] for role, count in ((WORKER, 1), (PS, _PS))
+    }
     for index in range(_PS):
         tf.distribute.Server(tf.train.ClusterSpec(cluster), job_name=PS, task_index=index)
     return GraphRunner(_training(optimizer), _SETTINGS, Place(strategy, WORKER, 0, cluster), StopRequest(30))
-
-
-def _find_addresses(count: int) -> list[str]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
-    for each in sockets:
-        each.close()
-    return addresses

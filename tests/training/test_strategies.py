@@ -35,7 +35,7 @@ hyperparameters:
   backupWorkers: {{type: integer, default: {backups}}}
 """
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(600)]
 
 
 class Run:

@@ -23,6 +23,8 @@ from .config import GO_SETTINGS
 
 Value = TypeVar("Value")
 _POLL_SECONDS = 0.2
+_NOT_YET = (404, 429, 500, 503, 504)
+"""Answers for what does not exist yet, and of a server that has no time."""
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
@@ -86,7 +88,7 @@ class Access:
     ) -> Value:
         """Return the first value of `read` that is neither None nor False; NotInTime after the deadline.
 
-        An object that does not exist yet counts as None.
+        An object that does not exist yet counts as None, and so does a server that has no time now.
         """
         client = self.client()
         deadline = time.monotonic() + deadline_seconds
@@ -151,6 +153,6 @@ def _read(client: Client, read: Callable[[Client], Value | None]) -> Value | Non
     try:
         return read(client)
     except ApiError as error:
-        if error.status.code == 404:
+        if error.status.code in _NOT_YET:
             return None
         raise

@@ -16,6 +16,8 @@ from .pki import Authority, KeyPair, make_signing_key
 from .supervisor import NotInTime, Supervisor
 
 MANIFESTS = Path(__file__).parent / "manifests"
+_DEADLINE_SECONDS = 120
+"""Of each step, all of which take a few seconds on a machine that has time."""
 VOLUME_BYTES = 8 << 30
 """Size of the file system that all volumes share; sparse, so only what is written takes room."""
 
@@ -61,7 +63,7 @@ class BringUp:
             supervisor.wait_until(
                 lambda path=node.containerd_socket: Path(path).exists(),  # type: ignore[misc]
                 f"containerd of {node.name}",
-                20,
+                _DEADLINE_SECONDS,
                 (f"containerd-{node.name}",),
             )
             for component in components.plan_node(programs, node):
@@ -131,7 +133,7 @@ class BringUp:
         self._supervisor.wait_until(
             lambda: self._kubectl("get", "--raw", "/readyz").returncode == 0,
             "the API server",
-            60,
+            _DEADLINE_SECONDS,
             ("kube-apiserver", "etcd"),
         )
 
@@ -151,7 +153,7 @@ class BringUp:
         self._supervisor.wait_until(
             lambda: self._kubectl("get", "nodes", "-o", path).stdout == wanted,
             "every node Ready and free of taints",
-            60,
+            _DEADLINE_SECONDS,
             tuple(f"kubelet-{node.name}" for node in self._cluster.nodes),
         )
 
@@ -168,7 +170,10 @@ class BringUp:
         ready = "jsonpath={.status.readyReplicas}"
         try:
             self._supervisor.wait_until(
-                lambda: self._kubectl("get", *dns, "-o", ready).stdout != "", "CoreDNS", 60, ("kubelet-node1",)
+                lambda: self._kubectl("get", *dns, "-o", ready).stdout != "",
+                "CoreDNS",
+                _DEADLINE_SECONDS,
+                ("kubelet-node1",),
             )
         except NotInTime as error:
             raise NotInTime(f"{error}\nCoreDNS:\n{self._kubectl('logs', *dns).stdout}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import time
 from collections.abc import Iterator
@@ -53,9 +54,17 @@ def remove_cgroup(name: str, deadline_seconds: float) -> None:
 def read_processes(name: str, container_id: str) -> list[int]:
     """Return the processes of a container below a node's cgroup, oldest first, as this process numbers them."""
     hierarchy = "memory" if _is_v1() else "."
-    for group in (_ROOT / hierarchy / name).glob(f"**/*{container_id}*"):
-        return [int(line) for line in (group / "cgroup.procs").read_text().split()]
+    for group in find_cgroups(_ROOT / hierarchy / name, f"*{container_id}*"):
+        # Of a container that was started again, the one before it may be on its way out.
+        with contextlib.suppress(OSError):
+            return [int(line) for line in (group / "cgroup.procs").read_text().split()]
     return []
+
+
+def find_cgroups(root: Path, pattern: str) -> Iterator[Path]:
+    """Yield the cgroups below `root` whose names fit a shell pattern; unlike Path.glob, whatever vanishes meanwhile."""
+    for folder, names, _ in os.walk(root):
+        yield from (Path(folder, name) for name in fnmatch.filter(names, pattern))
 
 
 def _is_v1() -> bool:

@@ -25,7 +25,7 @@ from .components import Component
 from .config import ClusterConfig
 from .keeper import FAILED, READY
 
-_START_SECONDS = 180
+_START_SECONDS = 400
 _DESCRIPTION = "cluster.json"
 CHECKOUT = Path(__file__).parents[3]
 
@@ -178,7 +178,7 @@ def _start_keeper(
             env={**os.environ, "PYTHONPATH": str(package.parent)},
         )
     os.close(descriptor)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not (children := psutil.Process(process.pid).children()):
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()

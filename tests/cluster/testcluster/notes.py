@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from free_ports import find_free_port
 
 from .access import Access
 
@@ -29,9 +30,7 @@ def forward_port(access: Access, command: str) -> Iterator[int]:
 
     Only the local port is another one than printed, since on this machine the printed one may be taken.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = find_free_port()
     before, _, target = command.rpartition(" ")
     process = subprocess.Popen(
         ["sh", "-c", f"exec {before} {port}:{target}"], stdout=subprocess.DEVNULL, env=access.environment

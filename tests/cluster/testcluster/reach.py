@@ -51,6 +51,6 @@ def wait_for_reach(
         return seen == expected
 
     try:
-        access.wait_for(is_as_expected, what, namespace=namespace_of(next(iter(expected))), deadline_seconds=30)
+        access.wait_for(is_as_expected, what, namespace=namespace_of(next(iter(expected))), deadline_seconds=90)
     except NotInTime as error:
         raise AssertionError(f"{what}: reached is {seen}, not {expected}") from error

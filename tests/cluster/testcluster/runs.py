@@ -51,7 +51,7 @@ def find_jobs(release: Release, client: Client) -> dict[str, Job]:
     return {str(job.metadata.name): job for job in jobs if job.metadata}
 
 
-def wait_for_job(release: Release, condition: str) -> None:
+def wait_for_job(release: Release, condition: str, *, deadline_seconds: float = 60) -> None:
     """Wait until the only Job of a release is `Complete` or `Failed`."""
 
     def read(client: Client) -> bool:
@@ -59,7 +59,8 @@ def wait_for_job(release: Release, condition: str) -> None:
         conditions = (job.status and job.status.conditions) or []
         return any(each.type == condition and each.status == "True" for each in conditions)
 
-    release.access.wait_for(read, f"a Job that is {condition}", namespace=release.namespace)
+    what = f"a Job that is {condition}"
+    release.access.wait_for(read, what, namespace=release.namespace, deadline_seconds=deadline_seconds)
 
 
 def read_replicas(release: Release, client: Client) -> dict[str, int]:

@@ -15,7 +15,7 @@ class ScheduledPod:
     """A pod of one container that the Pod Security level `restricted` allows."""
 
     name: str
-    command: Sequence[str] = ("sleep", "600")
+    command: Sequence[str] = ("sleep", "86400")
     image: str = IMAGE
     """Another one is asked of its registry each time, whether its node has it by now or not."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -84,6 +84,7 @@ def note_term():
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, note)
+    (CHECKPOINTS / f"ready-{os.environ['TRAINCHART_TASK_TYPE']}").touch()
     serve()
 
 

@@ -57,15 +57,17 @@ class Killer(Hook):
 
     def logged(self, step, values):
         for name, word, done in self.find_due(step):
+            pid = int((self.folder / f"{name}.pid").read_text())
             done.touch()
-            os.kill(int((self.folder / f"{name}.pid").read_text()), signal.Signals[f"SIG{word}"])
+            os.kill(pid, signal.Signals[f"SIG{word}"])
 
     def find_due(self, step):
         due = []
         for entry in filter(None, os.environ.get("KILL", "").split(",")):
             name, at, word = entry.split(":")
             done = self.folder / f"{entry}.done"
-            if step >= int(at) and not done.exists():
+            # Some train alone for a while, before the last one is up.
+            if step >= int(at) and not done.exists() and (self.folder / f"{name}.pid").exists():
                 due.append((name, word, done))
         # A leader that stood still while the others went on lives to see what their end does.
         return [entry for entry in due if entry[0] != MYSELF] or due
@@ -74,7 +76,8 @@ class Killer(Hook):
 MYSELF = "{TASK_TYPE}-{TASK_INDEX}".format(**os.environ)
 processes = Path(os.environ["TRAINCHART_CHECKPOINTS_DIR"]) / "processes"
 processes.mkdir(exist_ok=True)
-(processes / f"{MYSELF}.pid").write_text(str(os.getpid()))
+(processes / f"{MYSELF}.tmp").write_text(str(os.getpid()))
+(processes / f"{MYSELF}.tmp").replace(processes / f"{MYSELF}.pid")
 if devices := int(os.environ.get("CPU_DEVICES", "0")):
     logical = [tf.config.LogicalDeviceConfiguration()] * devices
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], logical)
