@@ -44,6 +44,20 @@ def _read_words(split: str, shard: Shard, settings: Settings) -> Any:
     return tf.data.Dataset.from_tensor_slices((words, words.sum(axis=1, keepdims=True).astype("float32") / 30))
 
 
+def test_words_are_looked_up_in_a_graph() -> None:
+    graph = _start(BETWEEN_GRAPH_ASYNC, _plain, model=_look_words_up)
+    graph.begin()
+    assert graph.run(_STEPS) > 0
+
+
+def _look_words_up(settings: Settings) -> Any:
+    import keras
+
+    words = keras.Input((3,), dtype="int32")
+    known = keras.layers.IntegerLookup(vocabulary=list(range(20)))(words)
+    return keras.Model(words, keras.layers.Dense(1)(keras.ops.cast(known, "float32")))
+
+
 def _plain(settings: Settings) -> Any:
     import keras
 
@@ -107,11 +121,11 @@ def test_sparse_gradients_are_applied_in_step(optimizer: Callable[[Settings], An
     assert graph.run(_STEPS) < first / 2
 
 
-def _training(optimizer: Callable[[Settings], Any]) -> Training:
-    return replace(TRAINING, model=_embed_words, examples=_read_words, optimizer=optimizer)
+def _training(optimizer: Callable[[Settings], Any], model: Callable[[Settings], Any] = _embed_words) -> Training:
+    return replace(TRAINING, model=model, examples=_read_words, optimizer=optimizer)
 
 
-def _start(strategy: str, optimizer: Callable[[Settings], Any]) -> Any:
+def _start(strategy: str, optimizer: Callable[[Settings], Any], model: Callable[[Settings], Any] = _embed_words) -> Any:
     """Return a runner whose worker and ps are in this process."""
     import tensorflow as tf
 
@@ -123,4 +137,4 @@ def _start(strategy: str, optimizer: Callable[[Settings], Any]) -> Any:
     }
     for index in range(_PS):
         tf.distribute.Server(tf.train.ClusterSpec(cluster), job_name=PS, task_index=index)
-    return GraphRunner(_training(optimizer), _SETTINGS, Place(strategy, WORKER, 0, cluster), StopRequest(30))
+    return GraphRunner(_training(optimizer, model), _SETTINGS, Place(strategy, WORKER, 0, cluster), StopRequest(30))

@@ -384,6 +384,35 @@ def test_the_evaluator_measures_every_checkpoint_and_ends_with_the_last(trainer:
     assert json.loads((tmp_path / "evaluator.json").read_text())["step"] == 60
 
 
+def test_a_damaged_checkpoint_takes_no_place_from_those_before_it(trainer: Trainer) -> None:
+    assert trainer.run(max_steps=40) == 0
+    (trainer.folder / "ckpt-40.index").write_bytes(b"cut")
+
+    class Killed(Hook):
+        def logged(self, step: int, values: Any) -> None:
+            if step >= 35:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run(
+            replace(TRAINING, hooks=[Killed()]), max_steps=60, checkpoint_steps=10, log_steps=5, keep_checkpoints=1
+        )
+    assert trainer.steps() == [40, 30]
+
+
+def test_several_outputs_are_measured() -> None:
+    import tensorflow as tf
+
+    from trainchart_training.evaluation import Measure
+
+    def both(features: Any, training: bool) -> dict[str, Any]:
+        return {"sum": tf.reduce_sum(features, -1, keepdims=True), "first": features[:, :1]}
+
+    measure = Measure(replace(TRAINING, loss=lambda targets, outputs: targets - outputs["sum"]), Settings(), both)
+    assert abs(measure()["loss"]) < 1e-3
+    assert measure.examples == 200
+
+
 @pytest.fixture
 def damaged(trainer: Trainer) -> Trainer:
     """A training with an evaluator that has ended at step 40, whose checkpoint was cut short an hour ago."""
@@ -498,16 +527,28 @@ def test_records_that_are_not_there_are_named(tmp_path: Path) -> None:
         read_tfrecords(f"{tmp_path}/train-*", Shard(0, 1))
 
 
-def test_another_process_that_went_away_is_no_fault_of_this_one(
-    trainer: Trainer, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("strategy", "code", "words"),
+    [
+        ("parameter-server", 75, "worker 0 cannot go on, it lost a ps, and the variables with it: no connection"),
+        ("single", 1, "error: worker 0: no connection"),
+    ],
+)
+def test_another_process_that_went_away_is_no_fault_of_this_one_that_needs_it(
+    trainer: Trainer,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    strategy: str,
+    code: int,
+    words: str,
 ) -> None:
     import tensorflow as tf
 
-    from trainchart_training.roles import _guard
+    from trainchart_training import roles
 
-    class Lose(Hook):
-        def logged(self, step: int, values: Any) -> None:
-            raise tf.errors.UnavailableError(None, None, "Connection reset by peer")
+    def lose(*_: object) -> int:
+        raise tf.errors.UnavailableError(None, None, "no connection")
 
-    assert _guard(replace(TRAINING, hooks=[Lose()]), Settings(), trainer.place) == 75
-    assert "worker 0 cannot go on, it lost a ps, and the variables with it: Connection reset by peer" in caplog.text
+    monkeypatch.setattr(roles, "_play", lose)
+    assert roles._guard(TRAINING, Settings(), replace(trainer.place, strategy=strategy)) == code
+    assert words in caplog.text

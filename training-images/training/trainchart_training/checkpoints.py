@@ -123,7 +123,7 @@ class Checkpoints:
             raise TrainingError(
                 f"cannot save step {step} in {self._folder}: {describe_error(error)} (last complete checkpoint: {kept})"
             ) from error
-        self._tidy_up()
+        self._tidy_up(step)
         return self.path(step)
 
     def check_writable(self) -> None:
@@ -150,9 +150,12 @@ class Checkpoints:
             file.write(catalogue.dump_marker(marker))
         tf.io.gfile.rename(draft, target, overwrite=True)
 
-    def _tidy_up(self) -> None:
-        """Remove the oldest checkpoints, and tell TensorFlow's own tools which one is the latest."""
-        steps = self.steps()
+    def _tidy_up(self, newest: int) -> None:
+        """Remove the oldest checkpoints, and tell TensorFlow's own tools that `newest` is the latest.
+
+        What is newer was passed over as damaged: it counts for nothing, and is written anew when its step comes.
+        """
+        steps = [step for step in self.steps() if step <= newest]
         for step in catalogue.find_expired(steps, self._keep):
             self._remove_quietly(step)
         # TensorFlow keeps names as they are where the folder is absolute, else it makes them relative to the folder.

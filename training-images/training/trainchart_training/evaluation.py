@@ -43,7 +43,7 @@ class Measure:
             outputs = model(features, training=False)
             for metric in self._metrics:
                 metric.update_state(targets, outputs)
-            count = tf.shape(outputs[0] if isinstance(outputs, (list, tuple)) else outputs)[0]
+            count = tf.shape(tf.nest.flatten(outputs)[0])[0]
             loss = tf.reduce_mean(training.loss(targets, outputs))
             return tf.cast(loss, tf.float64) * tf.cast(count, tf.float64), count
 

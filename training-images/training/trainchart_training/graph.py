@@ -71,6 +71,8 @@ def build_graph(training: Training, settings: Hyperparameters, place: Place) -> 
             gradients.append(parts)
             initializers.append(iterator.initializer)
             effects += others
+        # Of layers that look words up.
+        initializers.append(v1.tables_initializer())
         optimizer = _KerasOptimizer(state, settings.clip_norm, me)
         sync = _make_synchronous(optimizer, settings, place)
         weights = [item.value for item in state.model.trainable_variables]

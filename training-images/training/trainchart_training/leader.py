@@ -50,6 +50,8 @@ class Leader:
         self._drawn_step = 0
         """The step of the last histograms, or the first of this process."""
         self._metrics: dict[str, float] = {}
+        self._rate = 0.0
+        """Examples per second, as last reported."""
         self._summaries = open_summaries(place.log_dir if place.is_leader else "", place.task_type)
         self._saved_step = -1
 
@@ -125,7 +127,7 @@ class Leader:
         self._report(loss, steps * self._runner.examples_per_step / seconds)
 
     def _report(self, loss: float, examples_per_second: float) -> None:
-        step = self._runner.step
+        step, self._rate = self._runner.step, examples_per_second
         log.info("step %d/%d  loss %.4f  %.0f examples/s", step, self._settings.max_steps, loss, examples_per_second)
         metrics = {**self._metrics, "loss": round(loss, 4)}
         write_progress(self._place.progress_file, step, examples_per_second, metrics)
@@ -205,7 +207,7 @@ class Leader:
         # Named apart from the loss of the training.
         self._metrics = {f"test_{name}": value for name, value in measured.items()}
         write_scalars(self._summaries, step, self._metrics)
-        write_progress(self._place.progress_file, step, 0.0, self._metrics)
+        write_progress(self._place.progress_file, step, self._rate, self._metrics)
 
     def _copy_model(self) -> Any:
         """Return the model as it is now, in variables of this process: what is measured and exported."""

@@ -25,9 +25,11 @@ from trainchart_training.place import (
     BETWEEN_GRAPH_SYNC,
     EVALUATOR,
     IN_GRAPH,
+    MIRRORED,
     MULTI_WORKER_MIRRORED,
     PARAMETER_SERVER,
     PS,
+    SINGLE,
     WORKER,
     Place,
     read_place,
@@ -78,7 +80,8 @@ def _guard(training: Training, settings: Hyperparameters, place: Place) -> int:
         log.error("error: %s: %s", place, error)
         return EXIT_FAILED
     except Exception as error:
-        if is_peer_lost(error):
+        # Without peers, it is the storage or the name service that is unavailable.
+        if place.strategy not in (SINGLE, MIRRORED) and is_peer_lost(error):
             log.error("%s cannot go on, it lost a %s: %s", place, _describe_peers(place), describe_error(error))
             return EXIT_PEER_LOST
         if is_data_damaged(error):
