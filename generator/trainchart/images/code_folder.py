@@ -73,7 +73,9 @@ def read_code(
     kept = _drop_packed_charts(files)
     if os.path.lexists(root / REQUIREMENTS_FILE) and not any(file.path == REQUIREMENTS_FILE for file in kept):
         why = f"stays out of the image for {IGNORE_FILE}" if (root / REQUIREMENTS_FILE).is_file() else "is no file"
-        raise ToolError(f"{folder / REQUIREMENTS_FILE} {why}", hint="its packages would be missing; so is it meant?")
+        raise ToolError(
+            f"{folder / REQUIREMENTS_FILE} {why}", hint="bring it back with `!requirements.txt`, or rename it"
+        )
     return kept
 
 
