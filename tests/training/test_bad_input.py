@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from small_training import TRAINING, Settings, Trainer, read_examples, square_by_hand, write_records
-from trainchart_training import Hook, Shard, Training
+from trainchart_training import Hook, Shard, Training, TrainingError
 from trainchart_training.place import Place
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
@@ -140,6 +141,18 @@ def overwrite_weights(settings: Settings) -> Any:
     return keras.optimizers.SGD(0.1, use_ema=True, ema_overwrite_frequency=5)
 
 
+def return_the_loss_alone(model: Any, features: Any, targets: Any) -> Any:
+    return square_by_hand(model, features, targets)[0]
+
+
+def augment_by_numpy(features: Any, targets: Any) -> Any:
+    return features.numpy() + 1.0, targets
+
+
+def augment_features_alone(features: Any, targets: Any) -> Any:
+    return features + 1.0
+
+
 def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
     loss, gradients = square_by_hand(model, features, targets)
     return loss, gradients[:1]
@@ -160,7 +173,10 @@ def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
         ("loss", fail, "model and examples do not fit together: KeyError: 'no such column'"),
         ("optimizer", clip_by_itself, "the program's optimizer clips gradients itself"),
         ("optimizer", overwrite_weights, "the program's optimizer overwrites the weights with their moving averages"),
+        ("augment", augment_by_numpy, "the program's function augment failed: AttributeError: "),
+        ("augment", augment_features_alone, "the program's function augment returns a pair (features, targets), not "),
         ("step", fail, "model and examples do not fit together: KeyError: 'no such column'"),
+        ("step", return_the_loss_alone, "the program's step returns a pair (loss, gradients), not "),
         ("step", return_one_gradient, "the program's step returned 1 gradients for 4 trainable variables"),
     ],
 )
@@ -187,7 +203,27 @@ def test_a_wrong_program_is_told_what_is_wrong_before_anything_is_saved(
         ),
         ("metrics", fail, "the program's function metrics failed: KeyError: 'no such column'"),
         ("metrics", measure_twice, "several results are called error: give the program's metrics other names"),
+        (
+            "metrics",
+            lambda: ["accuracy"],
+            "the program's function metrics returned 'accuracy', which is no keras.metrics.Metric",
+        ),
         ("serve", fail, "the program's function serve failed: KeyError: 'no such column'"),
+        (
+            "serve",
+            return_nothing,
+            "the exported model returns a tensor, or a dictionary of tensors by name, not None: ",
+        ),
+        (
+            "serve",
+            lambda model, features: {"all": {"sums": model(features)}},
+            "the exported model returns a tensor, or a dictionary of tensors by name, not {'all': {'sums': ",
+        ),
+        (
+            "serve",
+            lambda model, features: {7: model(features)},
+            "the exported model returns a tensor, or a dictionary of tensors by name, not {7: 'float32'}: ",
+        ),
     ],
 )
 def test_what_is_needed_at_the_end_is_tried_before_the_first_step(
@@ -199,6 +235,25 @@ def test_what_is_needed_at_the_end_is_tried_before_the_first_step(
 
     assert line.startswith(f"error: worker 0: {message}")
     assert not trainer.folder.exists()
+
+
+def test_an_early_stop_by_what_nobody_measures_is_refused_before_the_first_step(tmp_path: Path, lines: Lines) -> None:
+    trainer = Trainer(tmp_path)
+    place = replace(trainer.place, evaluators=1)
+    settings = {"early_stop_evaluations": 2, "early_stop_metric": "eror"}
+
+    line = lines.fail(place, replace(TRAINING, metrics=lambda: measure_twice()[:1]), **settings)
+
+    assert line == "error: worker 0: earlyStopMetric eror is not among what is measured: loss, error"
+    assert not trainer.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "value"), [("loss", "mse"), ("metrics", ["accuracy"]), ("step", 3), ("augment", "flip")]
+)
+def test_what_is_no_function_is_refused_where_the_program_says_it(part: str, value: object) -> None:
+    with pytest.raises(TypeError, match=rf"^Training: {part} is a function, not {re.escape(repr(value))}$"):
+        replace(TRAINING, **{part: value})
 
 
 def test_shapes_that_do_not_match_are_told(trainer: Trainer, lines: Lines) -> None:
@@ -230,6 +285,18 @@ def test_the_worker_whose_shard_is_empty_names_itself(trainer: Trainer, lines: L
     line = lines.fail(place, replace(TRAINING, examples=read_for_two), max_steps=40)
 
     assert line.startswith("error: worker 2: no training examples in shard 3 of 3: ")
+
+
+def test_the_chief_of_in_graph_tells_which_worker_would_have_no_examples(trainer: Trainer, lines: Lines) -> None:
+    hosts = {"chief": ["chief-0:2222"], "worker": [f"worker-{index}:2222" for index in range(3)]}
+    place = replace(trainer.place, strategy="in-graph", task_type="chief", cluster=hosts)
+
+    def read_for_two(split: str, shard: Shard, settings: Settings) -> Any:
+        return (read_examples if shard.index < 2 else read_nothing)(split, shard, settings)
+
+    line = lines.fail(place, replace(TRAINING, examples=read_for_two), max_steps=40)
+
+    assert line.startswith("error: chief 0: no training examples in shard 3 of 3: ")
 
 
 def test_an_evaluator_without_examples_names_itself(trainer: Trainer, lines: Lines) -> None:
@@ -359,6 +426,19 @@ def test_a_full_disk_leaves_the_checkpoint_before_it_whole(
     go_on(trainer)
 
 
+def test_a_full_disk_has_room_again_when_fewer_checkpoints_are_kept(small_disk: Path) -> None:
+    trainer = Trainer(small_disk)
+    trainer.place = replace(trainer.place, progress_file="", log_dir=f"{trainer.folder}/logs")
+    assert trainer.run(max_steps=20, checkpoint_steps=2, keep_checkpoints=20) == 0
+    with pytest.raises(TrainingError, match="No space left on device"):
+        watch = Watch(lambda: fill_disk(small_disk))
+        trainer.run(replace(TRAINING, hooks=[watch]), max_steps=60, keep_checkpoints=20)
+
+    watch = Watch()
+    assert trainer.run(replace(TRAINING, hooks=[watch]), max_steps=21, keep_checkpoints=1) == 0
+    assert watch.begun == [20]
+
+
 def test_a_full_disk_at_the_export_loses_no_step(trained_folder: Path, small_disk: Path, lines: Lines) -> None:
     trainer = Trainer(small_disk)
     trainer.place = replace(trainer.place, progress_file="")
@@ -445,20 +525,20 @@ def test_a_damaged_record_ends_the_training_in_one_line_that_names_the_role(
 
     from trainchart_training.records import read_tfrecords
 
-    pattern = write_records(tmp_path, 1, 300)
+    pattern = write_records(tmp_path, 3, 100)
 
     def read(split: str, shard: Shard, settings: Settings) -> Any:
         dataset = read_tfrecords(pattern, shard).map(tf.strings.to_number)
         return dataset.map(lambda number: (tf.fill([4], number), tf.fill([1], number)))
 
     before = read_files(trainer.folder)
-    path = tmp_path / "train-0.tfrecord"
+    path = tmp_path / "train-1.tfrecord"
     content = bytearray(path.read_bytes())
     content[-9] ^= 255
     path.write_bytes(content)
 
     line = lines.fail(trainer.place, replace(TRAINING, examples=read), max_steps=60, shuffle_buffer=0)
 
-    assert line.startswith("error: worker 0: the training data is damaged: ")
+    assert line.startswith(f"error: worker 0: the training data is damaged: {path}: ")
     assert "corrupted record at" in line
     assert read_files(trainer.folder) == before

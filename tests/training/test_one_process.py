@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from small_training import (
     square_by_hand,
     write_records,
 )
-from trainchart_training import Hook, Shard, TrainingError
+from trainchart_training import Hook, Shard, Training, TrainingError
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
 
@@ -178,6 +178,34 @@ def test_it_ends_early_when_it_gets_no_better(trainer: Trainer) -> None:
     # That was the end: a process that is started again does nothing.
     assert trainer.run(max_steps=10_000, learning_rate=0.0, early_stop_evaluations=2) == 0
     assert trainer.steps() == [60, 40]
+    # Without early stopping it goes on, and the last step is the end.
+    for _ in range(2):
+        assert trainer.run(max_steps=80, learning_rate=0.0) == 0
+        assert trainer.steps() == [80, 60]
+
+
+def test_what_was_measured_of_a_former_training_in_the_same_folder_is_forgotten(trainer: Trainer) -> None:
+    from trainchart_training.evaluation import EvaluationBook
+
+    trainer.folder.mkdir()
+    book = EvaluationBook(str(trainer.folder))
+    for step in (0, 40, 60):
+        book.add(step, {"loss": -1.0})
+    assert trainer.run(max_steps=40) == 0
+    assert [(step, metrics["loss"] > 0) for step, metrics in book.read().items()] == [(40, True)]
+
+
+def test_an_evaluator_that_came_first_measures_what_the_leader_made_it_forget(trainer: Trainer) -> None:
+    from trainchart_training.evaluation import EvaluationBook
+
+    trainer.folder.mkdir()
+    book = EvaluationBook(str(trainer.folder))
+    book.add(40, {"loss": -1.0})
+    evaluator = make_evaluator(trainer, max_steps=40)
+    trainer.place = replace(trainer.place, evaluators=1)
+    assert trainer.run(max_steps=40) == 0
+    assert evaluator.look()
+    assert evaluator.last_metrics["loss"] > 0
 
 
 def test_clipping_bounds_the_step(trainer: Trainer) -> None:
@@ -400,6 +428,91 @@ def test_a_damaged_checkpoint_takes_no_place_from_those_before_it(trainer: Train
     assert trainer.steps() == [40, 30]
 
 
+def serve(trainer: Trainer, training: Training, features_of: Callable[[Any], Any]) -> tuple[set[str], dict[str, Any]]:
+    """Train a while on examples with `features_of` theirs; return names of the result's inputs and its outputs."""
+    import tensorflow as tf
+
+    def read(split: str, shard: Shard, settings: Settings) -> Any:
+        return read_examples(split, shard, settings).map(lambda inputs, targets: (features_of(inputs), targets))
+
+    assert trainer.run(replace(training, examples=read), max_steps=5) == 0
+    signature = tf.saved_model.load(str(trainer.folder / "saved_model")).signatures["serving_default"]
+    inputs = signature.structured_input_signature[1]
+    return set(inputs), signature(**{name: tf.ones([3, *spec.shape[1:]]) for name, spec in inputs.items()})
+
+
+def build_from_two(settings: Settings) -> Any:
+    import keras
+
+    parts = [keras.Input((2,), name="front"), keras.Input((2,), name="back")]
+    return keras.Model(parts, keras.layers.Dense(1)(keras.layers.Concatenate()(parts)))
+
+
+def test_features_may_be_a_tuple(trainer: Trainer) -> None:
+    names, outputs = serve(trainer, replace(TRAINING, model=build_from_two), lambda item: (item[:2], item[2:]))
+    assert names == {"inputs_0", "inputs_1"}
+    assert outputs["outputs"].shape == (3, 1)
+
+
+def test_features_may_have_any_names(trainer: Trainer) -> None:
+    def build(settings: Settings) -> Any:
+        import keras
+
+        parts = {name: keras.Input((1,), name=name) for name in ("length (cm)", "2nd", "class")}
+        return keras.Model(parts, keras.layers.Dense(1)(keras.layers.Concatenate()(list(parts.values()))))
+
+    names, outputs = serve(
+        trainer,
+        replace(TRAINING, model=build),
+        lambda item: {"length (cm)": item[:1], "2nd": item[1:2], "class": item[2:3]},
+    )
+    assert names == {"length__cm_", "arg_2nd", "arg_class"}
+    assert outputs["outputs"].shape == (3, 1)
+
+
+def test_features_of_an_unknown_rank_are_served(trainer: Trainer) -> None:
+    import tensorflow as tf
+
+    def forget(item: Any) -> Any:
+        return tf.numpy_function(lambda value: value, [item], tf.float32)
+
+    def reshape(model: Any, features: Any) -> Any:
+        return {"sums": model(tf.reshape(features, [-1, 4]))}
+
+    def read(split: str, shard: Shard, settings: Settings) -> Any:
+        return read_examples(split, shard, settings).map(lambda inputs, targets: (forget(inputs), targets))
+
+    def give_shape(features: Any, targets: Any) -> Any:
+        return tf.reshape(features, [-1, 4]), targets
+
+    training = replace(TRAINING, examples=read, serve=reshape, augment=give_shape)
+    assert trainer.run(replace(training, metrics=tuple), max_steps=5) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (lambda outputs: [outputs, outputs * 2.0], {"outputs_0", "outputs_1"}),
+        (lambda outputs: {"sum": outputs, "double": outputs * 2.0}, {"sum", "double"}),
+    ],
+)
+def test_all_outputs_of_a_model_are_served(trainer: Trainer, make: Callable[[Any], Any], names: set[str]) -> None:
+    import tensorflow as tf
+
+    def build(settings: Settings) -> Any:
+        import keras
+
+        inputs = keras.Input((4,))
+        return keras.Model(inputs, make(keras.layers.Dense(1)(inputs)))
+
+    def measure_first(targets: Any, outputs: Any) -> Any:
+        return (targets - tf.nest.flatten(outputs)[0]) ** 2
+
+    training = replace(TRAINING, model=build, loss=measure_first)
+    _, outputs = serve(trainer, training, lambda item: item)
+    assert set(outputs) == names
+
+
 def test_several_outputs_are_measured() -> None:
     import tensorflow as tf
 
@@ -456,7 +569,7 @@ def test_the_evaluator_does_not_end_without_the_last_checkpoint(damaged: Trainer
     from trainchart_training.catalogue import EARLY
     from trainchart_training.checkpoints import Checkpoints
 
-    evaluator = make_evaluator(damaged, max_steps=60)
+    evaluator = make_evaluator(damaged, max_steps=60, early_stop_evaluations=2)
     assert not evaluator.look()
     Checkpoints(str(damaged.folder)).mark_ending(40, EARLY)
     with pytest.raises(TrainingError, match=r"the last checkpoint, step 40 in .*, cannot be read: .* bytes instead of"):
@@ -527,11 +640,22 @@ def test_records_that_are_not_there_are_named(tmp_path: Path) -> None:
         read_tfrecords(f"{tmp_path}/train-*", Shard(0, 1))
 
 
+_STORE = "Error executing an HTTP request: libcurl code 7 when reading metadata of gs://bucket/run"
+
+
 @pytest.mark.parametrize(
-    ("strategy", "code", "words"),
+    ("strategy", "error", "code", "words"),
     [
-        ("parameter-server", 75, "worker 0 cannot go on, it lost a ps, and the variables with it: no connection"),
-        ("single", 1, "error: worker 0: no connection"),
+        (
+            "parameter-server",
+            "no connection",
+            75,
+            "cannot go on, it lost a ps, and the variables with it: no connection",
+        ),
+        ("single", "no connection", 1, "error: worker 0: no connection"),
+        ("parameter-server", _STORE, 1, f"error: worker 0: {_STORE}"),
+        ("parameter-server", "/checkpoints/ckpt-20.index; Host is down", 1, "error: worker 0: /checkpoints/ckpt-20"),
+        ("parameter-server", "from /job:ps/task:0; Socket closed", 75, "cannot go on, it lost a ps"),
     ],
 )
 def test_another_process_that_went_away_is_no_fault_of_this_one_that_needs_it(
@@ -539,6 +663,7 @@ def test_another_process_that_went_away_is_no_fault_of_this_one_that_needs_it(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
     strategy: str,
+    error: str,
     code: int,
     words: str,
 ) -> None:
@@ -547,7 +672,7 @@ def test_another_process_that_went_away_is_no_fault_of_this_one_that_needs_it(
     from trainchart_training import roles
 
     def lose(*_: object) -> int:
-        raise tf.errors.UnavailableError(None, None, "no connection")
+        raise tf.errors.UnavailableError(None, None, error)
 
     monkeypatch.setattr(roles, "_play", lose)
     assert roles._guard(TRAINING, Settings(), replace(trainer.place, strategy=strategy)) == code

@@ -81,24 +81,27 @@ def test_another_model_is_told_by_its_shapes_and_not_by_automatic_names() -> Non
 
 def test_a_training_ends_at_its_last_step_or_where_it_got_no_better() -> None:
     # Saved at a stop, say, before the result was exported.
-    assert not MARKER.is_last(max_steps=200)
-    assert Marker(200, [], {}, LAST).is_last(max_steps=200)
-    assert not Marker(200, [], {}, LAST).is_last(max_steps=201)
-    assert Marker(200, [], {}, EARLY).is_last(max_steps=1000)
+    assert not MARKER.is_last(max_steps=200, may_stop_early=True)
+    assert Marker(200, [], {}, LAST).is_last(max_steps=200, may_stop_early=False)
+    assert not Marker(200, [], {}, LAST).is_last(max_steps=201, may_stop_early=True)
+    assert Marker(200, [], {}, EARLY).is_last(max_steps=1000, may_stop_early=True)
+    # Without early stopping it may go on, up to its last step.
+    assert not Marker(200, [], {}, EARLY).is_last(max_steps=1000, may_stop_early=False)
+    assert Marker(200, [], {}, EARLY).is_last(max_steps=200, may_stop_early=False)
 
 
 @pytest.mark.parametrize(
-    ("metric", "values", "patience", "stalled"),
+    ("falls", "values", "patience", "stalled"),
     [
-        ("loss", [0.9, 0.5, 0.6, 0.5], 2, True),
-        ("loss", [0.9, 0.5, 0.6, 0.4], 2, False),
-        ("accuracy", [0.5, 0.9, 0.8, 0.9], 2, True),
-        ("accuracy", [0.5, 0.8, 0.8, 0.9], 2, False),
-        ("loss", [0.5, 0.6], 2, False),
-        ("loss", [0.5, 0.6, 0.7], 0, False),
+        (True, [0.9, 0.5, 0.6, 0.5], 2, True),
+        (True, [0.9, 0.5, 0.6, 0.4], 2, False),
+        (False, [0.5, 0.9, 0.8, 0.9], 2, True),
+        (False, [0.5, 0.8, 0.8, 0.9], 2, False),
+        (True, [0.5, 0.6], 2, False),
+        (True, [0.5, 0.6, 0.7], 0, False),
     ],
 )
-def test_stalled_means_no_better_than_before(metric: str, values: list[float], patience: int, stalled: bool) -> None:
+def test_stalled_means_no_better_than_before(falls: bool, values: list[float], patience: int, stalled: bool) -> None:
     # The order of the steps counts, not the one they are kept in.
-    evaluations = {step: {metric: value} for step, value in reversed(list(enumerate(values)))}
-    assert has_stalled(evaluations, metric, patience) is stalled
+    evaluations = {step: {"watched": value} for step, value in reversed(list(enumerate(values)))}
+    assert has_stalled(evaluations, "watched", patience, falls) is stalled

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from trainchart_training.errors import SettingsError
-from trainchart_training.hyperparameters import Hyperparameters, parse_hyperparameters
+from trainchart_training.hyperparameters import Hyperparameters, parse_hyperparameters, shall_fall
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ def test_names_are_camel_case_outside_and_the_rest_keeps_its_default() -> None:
         ('{"clipNorm": -1}', "hyperparameter clipNorm: expected a number of at least 0, got -1"),
         ('{"learningRate": NaN}', "hyperparameter learningRate: expected a number, got nan"),
         ('{"activation": 3}', "hyperparameter activation: expected a text, got 3"),
+        ('{"earlyStopMode": "up"}', "hyperparameter earlyStopMode: expected one of auto, min, max, got 'up'"),
+        ('{"earlyStopMode": 1}', "hyperparameter earlyStopMode: expected one of auto, min, max, got 1"),
         ('{"useBias": 1}', "hyperparameter useBias: expected true or false, got 1"),
         ('{"learning_rate": 0.1}', "hyperparameter 'learning_rate' is not known; there are maxSteps, batchSize"),
         ("[1]", "TRAINCHART_HYPERPARAMETERS: expected a JSON object, got [1]"),
@@ -44,6 +46,20 @@ def test_names_are_camel_case_outside_and_the_rest_keeps_its_default() -> None:
 def test_wrong_hyperparameters_are_named(text: str, message: str) -> None:
     with pytest.raises(SettingsError, match=f"^{re.escape(message)}"):
         parse_hyperparameters(text, Settings)
+
+
+@pytest.mark.parametrize(
+    ("metric", "mode", "falls"),
+    [
+        ("loss", "auto", True),
+        ("mean_absolute_error", "auto", True),
+        ("accuracy", "auto", False),
+        ("accuracy", "min", True),
+        ("loss", "max", False),
+    ],
+)
+def test_what_is_better_goes_by_the_name_unless_it_is_said(metric: str, mode: str, falls: bool) -> None:
+    assert shall_fall(metric, mode) is falls
 
 
 def test_a_class_whose_fields_nobody_would_see_is_refused() -> None:

@@ -63,16 +63,17 @@ def test_an_evaluator_without_a_cluster_is_known_by_the_launchers_word() -> None
 
 
 @pytest.mark.parametrize(
-    ("strategy", "cluster", "task", "shard"),
+    ("strategy", "cluster", "task", "shards"),
     [
-        ("single", None, None, Shard(0, 1)),
-        ("parameter-server", {"chief": ["d:1"], **CLUSTER}, {"type": "chief", "index": 0}, Shard(0, 1)),
-        ("between-graph-sync", CLUSTER, {"type": "worker", "index": 0}, Shard(0, 2)),
-        ("multi-worker-mirrored", {"worker": ["a:1", "b:1", "e:1"]}, {"type": "worker", "index": 2}, Shard(2, 3)),
+        ("single", None, None, [Shard(0, 1)]),
+        ("parameter-server", {"chief": ["d:1"], **CLUSTER}, {"type": "chief", "index": 0}, [Shard(0, 1)]),
+        ("in-graph", {"chief": ["d:1"], **CLUSTER}, {"type": "chief", "index": 0}, [Shard(0, 2), Shard(1, 2)]),
+        ("between-graph-sync", CLUSTER, {"type": "worker", "index": 0}, [Shard(0, 2)]),
+        ("multi-worker-mirrored", {"worker": ["a:1", "b:1", "e:1"]}, {"type": "worker", "index": 2}, [Shard(2, 3)]),
     ],
 )
-def test_a_process_looks_at_its_own_examples(strategy: str, cluster: object, task: object, shard: Shard) -> None:
-    assert read_place(environment(strategy, cluster, task)).shard == shard
+def test_a_process_looks_at_its_own_examples(strategy: str, cluster: object, task: object, shards: object) -> None:
+    assert read_place(environment(strategy, cluster, task)).shards == shards
 
 
 @pytest.mark.parametrize(

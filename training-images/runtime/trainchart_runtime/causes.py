@@ -84,7 +84,13 @@ SYNTAX_ERROR = Cause(
 DISK_FULL = Cause(
     "disk-full",
     "There is no space left where the program writes.",
-    "Enlarge the volume or the ephemeral-storage limit, or keep fewer checkpoints.",
+    "Enlarge the volume or the ephemeral-storage limit, or start again with fewer checkpoints kept.",
+    RESTART_NEVER,
+)
+DATA_DAMAGED = Cause(
+    "data-damaged",
+    "A file of records that the program reads is damaged.",
+    "Replace the file, or leave it out; the error names it where the program reads by read_tfrecords.",
     RESTART_NEVER,
 )
 PERMISSION_DENIED = Cause(

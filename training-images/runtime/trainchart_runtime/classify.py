@@ -138,6 +138,7 @@ def _matching(pattern: str) -> "re.Pattern[str]":
 # The order decides: a full disk and a name that does not resolve arrive as ResourceExhausted and Unavailable.
 _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     (_matching(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
+    (_matching(r"(corrupted|truncated) record at \d|the training data is damaged"), causes.DATA_DAMAGED),
     (
         _matching(
             r"errors resolving|getaddrinfo|gaierror|DNS resolution failed|[Nn]ame resolution"

@@ -39,9 +39,9 @@ class Marker:
     ending: str = ""
     """LAST or EARLY once the training has ended here, its result exported; a later one may want more steps."""
 
-    def is_last(self, max_steps: int) -> bool:
-        """Whether a training of `max_steps` has ended here."""
-        return self.ending == EARLY or (self.ending == LAST and self.step >= max_steps)
+    def is_last(self, max_steps: int, may_stop_early: bool) -> bool:
+        """Whether a training of `max_steps`, which may end before them or not, has ended here."""
+        return bool(self.ending) and (self.step >= max_steps or (self.ending == EARLY and may_stop_early))
 
 
 def prefix(step: int) -> str:
@@ -113,12 +113,15 @@ def find_difference(here: Sequence[VariableShape], there: Sequence[VariableShape
     return ""
 
 
-def has_stalled(evaluations: Mapping[int, Mapping[str, float]], metric: str, patience: int) -> bool:
-    """Say whether the last `patience` evaluations (by step) were no better than the best one before them."""
+def has_stalled(evaluations: Mapping[int, Mapping[str, float]], metric: str, patience: int, falls: bool) -> bool:
+    """Say whether the last `patience` evaluations (by step) were no better than the best one before them.
+
+    Better is less of a `metric` that `falls`, and more of others.
+    """
     values = [evaluations[step][metric] for step in sorted(evaluations) if metric in evaluations[step]]
     if patience == 0 or len(values) <= patience:
         return False
-    sign = 1 if metric == "loss" else -1
+    sign = 1 if falls else -1
     before, recent = values[:-patience], values[-patience:]
     return min(sign * value for value in recent) >= min(sign * value for value in before)
 

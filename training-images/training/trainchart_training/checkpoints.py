@@ -45,13 +45,14 @@ class Checkpoints:
         with tf.io.gfile.GFile(f"{self._folder}/{catalogue.marker_name(step)}") as file:
             return catalogue.parse_marker(file.read())
 
-    def find_last(self, max_steps: int) -> int | None:
-        """Return the step of the checkpoint that ends a training of `max_steps`, if there is one."""
+    def find_last(self, max_steps: int, may_stop_early: bool) -> Marker | None:
+        """Return the marker of the checkpoint with which such a training has ended, if it has."""
         for step in self.steps()[:1]:
             try:
-                return step if self.read_marker(step).is_last(max_steps) else None
+                marker = self.read_marker(step)
             except ValueError:
                 return None
+            return marker if marker.is_last(max_steps, may_stop_early) else None
         return None
 
     def restore_latest(self, state: TrainingState) -> int | None:
@@ -126,6 +127,17 @@ class Checkpoints:
         self._tidy_up(step)
         return self.path(step)
 
+    def remove_expired(self, newest: int) -> list[int]:
+        """Remove the oldest checkpoints up to that of step `newest`, and return the steps that stay, the newest first.
+
+        What is newer was passed over as damaged: it counts for nothing, and is written anew when its step comes.
+        """
+        steps = [step for step in self.steps() if step <= newest]
+        expired = catalogue.find_expired(steps, self._keep)
+        for step in expired:
+            self._remove_quietly(step)
+        return [step for step in steps if step not in expired]
+
     def check_writable(self) -> None:
         """Raise TrainingError where nothing can be saved here: now, and not after the steps up to the next save."""
         probe = f"{self._folder}/{_PROBE}"
@@ -151,16 +163,11 @@ class Checkpoints:
         tf.io.gfile.rename(draft, target, overwrite=True)
 
     def _tidy_up(self, newest: int) -> None:
-        """Remove the oldest checkpoints, and tell TensorFlow's own tools that `newest` is the latest.
-
-        What is newer was passed over as damaged: it counts for nothing, and is written anew when its step comes.
-        """
-        steps = [step for step in self.steps() if step <= newest]
-        for step in catalogue.find_expired(steps, self._keep):
-            self._remove_quietly(step)
+        """Remove the oldest checkpoints, and tell TensorFlow's own tools that `newest` is the latest."""
+        steps = self.remove_expired(newest)
         # TensorFlow keeps names as they are where the folder is absolute, else it makes them relative to the folder.
         name = catalogue.prefix if Path(self._folder).is_absolute() else self.path
-        kept = [name(step) for step in sorted(steps[: self._keep])]
+        kept = [name(step) for step in sorted(steps)]
         try:
             tf.compat.v1.train.update_checkpoint_state(self._folder, kept[-1], kept)
         except _FILE_ERRORS as error:

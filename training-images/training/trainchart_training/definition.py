@@ -61,7 +61,22 @@ class Training:
     augment: Callable[[Any, Any], tuple[Any, Any]] | None = None
     """(features, targets) of a training batch → the batch to train on."""
     serve: Callable[[Any, Any], Mapping[str, Any]] | None = None
-    """(model, features) → the named outputs of the exported model; without it `outputs`, as the model gives them."""
+    """(model, features) → the named outputs of the exported model.
+
+    Without it `outputs`, as the model gives them; the model's own names where it gives a dictionary, and `outputs_0`,
+    `outputs_1`, … where it gives a list."""
     input_name: str = "inputs"
-    """Name of the exported model's input, where the features are one tensor."""
+    """Name of the exported model's input, where the features are one tensor; `inputs_0`, … where they are a tuple."""
     hooks: Sequence[Hook] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse, where it was written, what is no function."""
+        for part in ("model", "examples", "optimizer", "loss", "metrics"):
+            self._check_function(part)
+        for part in ("step", "augment", "serve"):
+            if getattr(self, part) is not None:
+                self._check_function(part)
+
+    def _check_function(self, part: str) -> None:
+        if not callable(getattr(self, part)):
+            raise TypeError(f"Training: {part} is a function, not {getattr(self, part)!r:.80}")

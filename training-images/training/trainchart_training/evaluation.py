@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from trainchart_training.batches import build_test_batches
@@ -35,8 +36,7 @@ class Measure:
 
     def __init__(self, training: Training, settings: Hyperparameters, model: Any) -> None:
         self._batches = build_test_batches(training, settings)
-        self._metrics = list(call_program("metrics", training.metrics))
-        _check_names([metric.name for metric in self._metrics])
+        self._metrics = make_metrics(training)
         self.examples = 0
 
         def measure(features: Any, targets: Any) -> tuple[Any, Any]:
@@ -82,9 +82,18 @@ class EvaluationBook:
             return {}
 
     def add(self, step: int, metrics: Mapping[str, float]) -> None:
+        self._write({**self.read(), step: metrics})
+
+    def forget_after(self, step: int) -> None:
+        results = self.read()
+        kept = {measured: metrics for measured, metrics in results.items() if measured <= step}
+        if kept != results:
+            self._write(kept)
+
+    def _write(self, results: Mapping[int, Mapping[str, float]]) -> None:
         draft = f"{self._path}.draft"
         with tf.io.gfile.GFile(draft, "w") as file:
-            file.write(json.dumps({**self.read(), step: metrics}, indent=1))
+            file.write(json.dumps(results, indent=1))
         tf.io.gfile.rename(draft, self._path, overwrite=True)
 
 
@@ -108,7 +117,6 @@ class Evaluator:
         self._measure = Measure(training, settings, self._state.model)
         self._checkpoints = Checkpoints(place.checkpoints_dir)
         self._book = EvaluationBook(place.checkpoints_dir)
-        self._done = self._book.read()
         self._summaries = open_summaries(place.log_dir, "evaluator")
         self._damaged: dict[int, object] = {}
         """What was passed over, as it was then."""
@@ -126,15 +134,17 @@ class Evaluator:
 
     def _evaluate(self, step: int) -> None:
         started = time.monotonic()
-        if step not in self._done:
+        # Read again each time: the leader takes out what is of a former training.
+        metrics = self._book.read().get(step)
+        if metrics is None:
             if not self._restore(step):
                 return
             take_averages(self._state)
-            self._done[step] = self._measure()
-            self._book.add(step, self._done[step])
-            log.info("step %d  %s", step, describe_metrics(self._done[step]))
-            write_scalars(self._summaries, step, self._done[step])
-        self.last_step, self.last_metrics = step, self._done[step]
+            metrics = self._measure()
+            self._book.add(step, metrics)
+            log.info("step %d  %s", step, describe_metrics(metrics))
+            write_scalars(self._summaries, step, metrics)
+        self.last_step, self.last_metrics = step, metrics
         rate = self._measure.examples / (time.monotonic() - started)
         write_progress(self._place.progress_file, step, rate, self.last_metrics)
 
@@ -162,7 +172,9 @@ class Evaluator:
     def _is_last(self, step: int) -> bool:
         try:
             # Read again: the end may have been noted after the checkpoint was complete.
-            return self._checkpoints.read_marker(step).is_last(self._settings.max_steps)
+            return self._checkpoints.read_marker(step).is_last(
+                self._settings.max_steps, self._settings.early_stop_evaluations > 0
+            )
         except (ValueError, tf.errors.OpError) as error:
             if step not in self._doubtful:
                 self._doubtful.add(step)
@@ -170,12 +182,19 @@ class Evaluator:
             return False
 
 
-def _check_names(names: Sequence[str]) -> None:
-    """Raise TrainingError where two results would have one name, that of the loss included."""
-    every = ["loss", *names]
-    repeated = sorted({name for name in every if every.count(name) > 1})
+def make_metrics(training: Training) -> list[Any]:
+    """Return the program's metrics; raise TrainingError where two results would have one name, the loss included."""
+    metrics = list(call_program("metrics", training.metrics))
+    for metric in metrics:
+        if not isinstance(metric, keras.metrics.Metric):
+            raise TrainingError(
+                f"the program's function metrics returned {metric!r:.80}, which is no keras.metrics.Metric"
+            )
+    names = ["loss", *(metric.name for metric in metrics)]
+    repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise TrainingError(f"several results are called {', '.join(repeated)}: give the program's metrics other names")
+    return metrics
 
 
 def describe_metrics(metrics: Mapping[str, float]) -> str:

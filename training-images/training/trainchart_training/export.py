@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import keyword
 import logging
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -54,18 +57,72 @@ def export_model(training: Training, settings: Hyperparameters, model: Any, dire
 def trace_signature(training: Training, settings: Hyperparameters, model: Any) -> Any:
     """Return the exported model's signature as a graph.
 
-    It takes the features by name: those of the examples' dictionary, else the one `input_name`.
+    It takes the features by name: those of the examples' dictionary, else `input_name`, with a number behind it for
+    each of a tuple's. Raises TrainingError for features or outputs that a signature cannot have.
     """
-    serve = training.serve or (lambda trained, features: {"outputs": trained(features, training=False)})
+    serve = training.serve or _serve_outputs
     features_spec = read_examples(training, settings, TEST, WHOLE).element_spec[0]
-    is_named = isinstance(features_spec, dict)
-    specs = features_spec if is_named else {training.input_name: features_spec}
-    named = {name: tf.TensorSpec([None, *spec.shape], spec.dtype, name=name) for name, spec in specs.items()}
+    specs = _name_features(features_spec, training.input_name)
+    batches = {
+        name: tf.TensorSpec(tf.TensorShape([None]).concatenate(spec.shape), spec.dtype, name=name)
+        for name, spec in specs.items()
+    }
 
     def signature(**features: Any) -> Any:
-        return serve(model, features if is_named else features[training.input_name])
+        return serve(model, tf.nest.pack_sequence_as(features_spec, [features[name] for name in specs]))
 
-    return call_program("serve", tf.function(signature).get_concrete_function, **named)
+    concrete = call_program("serve", tf.function(signature).get_concrete_function, **batches)
+    _check_outputs(concrete.structured_outputs)
+    return concrete
+
+
+def _serve_outputs(model: Any, features: Any) -> Any:
+    outputs = model(features, training=False)
+    if isinstance(outputs, (list, tuple)):
+        return {f"outputs_{index}": output for index, output in enumerate(outputs)}
+    return outputs if isinstance(outputs, Mapping) else {"outputs": outputs}
+
+
+def _name_features(spec: Any, input_name: str) -> dict[str, Any]:
+    """Return the spec of every tensor, in the order of tf.nest, by a name that an input of a signature can have."""
+    if isinstance(spec, dict):
+        keys = sorted(spec)
+        names, specs = [_identify(str(key)) for key in keys], [spec[key] for key in keys]
+    elif isinstance(spec, tuple):
+        names, specs = [f"{input_name}_{index}" for index in range(len(spec))], list(spec)
+    else:
+        names, specs = [input_name], [spec]
+    if not all(isinstance(item, tf.TensorSpec) for item in specs):
+        raise TrainingError(f"features are a tensor, or a dictionary or tuple of tensors, not {spec}")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise TrainingError(f"several features would be called {', '.join(repeated)} in the exported model's signature")
+    return dict(zip(names, specs, strict=True))
+
+
+def _identify(text: str) -> str:
+    """Return `text` as a name that TensorFlow gives to an argument, by TensorFlow's own rules."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)
+    return name if name[:1].isalpha() and not keyword.iskeyword(name) else f"arg_{name}"
+
+
+def _check_outputs(outputs: Any) -> None:
+    """Raise TrainingError unless a SavedModel's signature can return `outputs`."""
+    if isinstance(outputs, Mapping):
+        is_right = all(isinstance(name, str) for name in outputs)
+        parts = list(outputs.values())
+    else:
+        is_right = True
+        parts = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+    if not (is_right and parts and all(isinstance(part, tf.Tensor) for part in parts)):
+        raise TrainingError(
+            f"the exported model returns a tensor, or a dictionary of tensors by name, not {_describe(outputs)}:"
+            " give the program a function serve that returns one"
+        )
+
+
+def _describe(outputs: Any) -> str:
+    return f"{tf.nest.map_structure(lambda part: part.dtype.name if tf.is_tensor(part) else part, outputs)}"
 
 
 def _put_back(old: str, target: str) -> None:

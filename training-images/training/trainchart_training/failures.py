@@ -23,13 +23,23 @@ _LOST_SIGNS = (
     "does not exist. (Could not find resource",
     "GraphHandle",
 )
+_PATH = re.compile(r"(^|\s)/(?!job:)\S*; ")
+"""The start of what TensorFlow says of a file that the system calls of this machine could not read or write."""
 
 
 def is_peer_lost(error: BaseException) -> bool:
     """Say whether `error` means that another process (or all that it held) is gone."""
     if not isinstance(error, tf.errors.OpError):
         return False
-    return isinstance(error, _LOST) or any(sign in error.message for sign in _LOST_SIGNS)
+    if any(sign in error.message for sign in _LOST_SIGNS):
+        return True
+    return isinstance(error, _LOST) and not _names_file(error.message)
+
+
+def _names_file(message: str) -> bool:
+    """Say whether `message` is about a file: a storage, too, can be unavailable."""
+    schemes = [scheme for scheme in tf.io.gfile.get_registered_schemes() if scheme]
+    return bool(_PATH.search(message)) or any(f"{scheme}://" in message for scheme in schemes)
 
 
 def is_data_damaged(error: BaseException) -> bool:

@@ -18,6 +18,10 @@ from trainchart_training.errors import SettingsError
 Wanted = TypeVar("Wanted")
 MINIMUM = "minimum"
 """Key of a field's metadata: the least number that is allowed."""
+CHOICES = "choices"
+"""Key of a field's metadata: the texts that are allowed."""
+AUTO, FALL, RISE = "auto", "min", "max"
+"""What a metric shall do, in Keras' words."""
 
 
 def _at_least(minimum: float, default: Any) -> Any:
@@ -56,7 +60,9 @@ class Hyperparameters:
     early_stop_evaluations: int = _at_least(0, 0)
     """End when so many evaluations in a row were no better than the best one before; 0 trains to the last step."""
     early_stop_metric: str = "loss"
-    """What "better" looks at: the loss, which shall fall, or a metric, which shall rise."""
+    """What "better" looks at: the loss, or a metric by its name."""
+    early_stop_mode: str = dataclasses.field(default=AUTO, metadata={CHOICES: (AUTO, FALL, RISE)})
+    """Whether it shall fall (min) or rise (max). auto: what has loss or error in its name shall fall."""
 
 
 def parse_hyperparameters(text: str, wanted: type[Wanted]) -> Wanted:
@@ -72,6 +78,11 @@ def parse_hyperparameters(text: str, wanted: type[Wanted]) -> Wanted:
         field = known[name]
         values[field.name] = _check(name, value, hints[field.name], field.metadata)
     return wanted(**values)
+
+
+def shall_fall(metric: str, mode: str) -> bool:
+    """Say whether less of `metric` is better, as an early_stop_mode means it."""
+    return mode == FALL or (mode == AUTO and any(word in metric for word in ("loss", "error")))
 
 
 def parse_object(text: str, variable: str) -> dict[str, Any]:
@@ -103,11 +114,13 @@ def _check(name: str, value: Any, kind: Any, metadata: Mapping[Any, Any]) -> Any
     if kind not in _KINDS:
         return value
     words, accepted = _KINDS[kind]
-    minimum = metadata.get(MINIMUM)
+    minimum, choices = metadata.get(MINIMUM), metadata.get(CHOICES)
     # bool is an int in Python, but true is no number of steps.
     is_right = isinstance(value, accepted) and (kind is bool or not isinstance(value, bool))
     if is_right and kind in (int, float):
         is_right = math.isfinite(value) and (minimum is None or value >= minimum)
+    if choices:
+        words, is_right = f"one of {', '.join(choices)}", value in choices
     if not is_right:
         least = "" if minimum is None else f" of at least {minimum}"
         raise SettingsError(f"hyperparameter {name}: expected {words}{least}, got {value!r}")

@@ -19,7 +19,7 @@ from trainchart_training.errors import EXIT_PEER_LOST, TrainingError
 from trainchart_training.evaluation import EvaluationBook, Measure, describe_metrics
 from trainchart_training.export import export_model
 from trainchart_training.histograms import Histograms
-from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.hyperparameters import Hyperparameters, shall_fall
 from trainchart_training.model_graph import trace_gradients
 from trainchart_training.place import Place
 from trainchart_training.progress import write_progress
@@ -52,7 +52,7 @@ class Leader:
         self._metrics: dict[str, float] = {}
         self._rate = 0.0
         """Examples per second, as last reported."""
-        self._summaries = open_summaries(place.log_dir if place.is_leader else "", place.task_type)
+        self._summaries: Any = None
         self._saved_step = -1
 
     def run(self) -> int:
@@ -90,6 +90,12 @@ class Leader:
             self._log_devices()
         self._drawn_step = step
         self._saved_step = -1 if restored is None else restored
+        if self._place.is_leader:
+            # Before anything is written: fewer may stay than before, so that there is room again.
+            self._checkpoints.remove_expired(self._saved_step)
+            # Of a training that was in this folder before, or that went on from a checkpoint damaged since.
+            self._book.forget_after(self._saved_step)
+        self._summaries = open_summaries(self._place.log_dir if self._place.is_leader else "", self._place.task_type)
         # A folder that nobody can write to is found now, and not after the first hundreds of steps.
         if restored is None:
             self._save()
@@ -108,7 +114,7 @@ class Leader:
     def _write_graph(self) -> None:
         """Show TensorBoard what a step computes; once, since it is the same after a restart."""
         if self._place.is_leader and self._place.log_dir:
-            write_graph(self._summaries, trace_gradients(self._training, self._settings, self._place.shard))
+            write_graph(self._summaries, trace_gradients(self._training, self._settings, self._place.shards[0]))
 
     def _run_some(self) -> None:
         """Run to the next multiple of log_steps or checkpoint_steps, then report."""
@@ -170,13 +176,8 @@ class Leader:
             return False
         if not self._place.evaluators:
             self._evaluate()
-        evaluations = self._book.read()
-        for step, metrics in evaluations.items():
-            if metric not in metrics:
-                raise TrainingError(
-                    f"earlyStopMetric {metric} is not among what was measured at step {step}: {', '.join(metrics)}"
-                )
-        is_stalled = has_stalled(evaluations, metric, patience)
+        falls = shall_fall(metric, self._settings.early_stop_mode)
+        is_stalled = has_stalled(self._book.read(), metric, patience, falls)
         if is_stalled:
             log.info("%s got no better in %d evaluations: that is the end", metric, patience)
         return is_stalled

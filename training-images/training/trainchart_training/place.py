@@ -67,9 +67,14 @@ class Place:
         return CHIEF in NEEDED[self.strategy]
 
     @property
-    def shard(self) -> Shard:
-        """The part of the examples that this process looks at before it begins; a chief computes with none itself."""
-        return Shard(0, 1) if self.task_type == CHIEF else Shard(self.task_index, self.workers)
+    def shards(self) -> list[Shard]:
+        """The parts of the examples that this process looks at before it begins.
+
+        A chief computes with none itself. In-graph it reads those of every worker.
+        """
+        if self.strategy == IN_GRAPH:
+            return [Shard(index, self.workers) for index in range(self.workers)]
+        return [Shard(0, 1) if self.task_type == CHIEF else Shard(self.task_index, self.workers)]
 
     @property
     def workers(self) -> int:

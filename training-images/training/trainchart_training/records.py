@@ -1,4 +1,4 @@
-"""TFRecord files, shared out among the readers of a training."""
+"""TFRecord files: shared out among the readers of a training, and looked through when one is damaged."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import tensorflow as tf
 from trainchart_training.definition import Shard
 from trainchart_training.errors import TrainingError
 
+_compressions: dict[str, str] = {}
+"""How every file is compressed that this process has asked for; TensorFlow's errors do not name files."""
+
 
 def read_tfrecords(pattern: str, shard: Shard) -> Any:
     """Return the shard's records, as bytes, from the files that match `pattern`; compressed ones end in `.gz`.
@@ -18,10 +21,21 @@ def read_tfrecords(pattern: str, shard: Shard) -> Any:
     files = sorted(tf.io.gfile.glob(pattern))
     if not files:
         raise TrainingError(f"no file matches {pattern}: expected TFRecord files there")
-    compressions = {"GZIP" if name.endswith(".gz") else "" for name in files}
-    if len(compressions) > 1:
+    compressions = {name: "GZIP" if name.endswith(".gz") else "" for name in files}
+    if len({*compressions.values()}) > 1:
         raise TrainingError(f"some files of {pattern} end in .gz and some do not: expected all alike")
+    _compressions.update(compressions)
     by_file = len(files) >= shard.count
     mine = files[shard.index :: shard.count] if by_file else files
-    records = tf.data.TFRecordDataset(mine, compression_type=compressions.pop())
+    records = tf.data.TFRecordDataset(mine, compression_type=compressions[files[0]])
     return records if by_file else records.shard(shard.count, shard.index)
+
+
+def find_damaged_file() -> str:
+    """Return the first file that this process has asked for and that cannot be read to its end, or ""; reads them."""
+    for name, compression in _compressions.items():
+        try:
+            tf.data.TFRecordDataset(name, compression_type=compression).reduce(0, lambda count, _: count + 1)
+        except tf.errors.OpError:
+            return name
+    return ""

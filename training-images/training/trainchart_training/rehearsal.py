@@ -13,7 +13,7 @@ import tensorflow as tf
 from trainchart_training.batches import WHOLE, read_examples
 from trainchart_training.definition import TEST, TRAIN, Shard, Training
 from trainchart_training.errors import TrainingError
-from trainchart_training.evaluation import Measure
+from trainchart_training.evaluation import Measure, make_metrics
 from trainchart_training.export import trace_signature
 from trainchart_training.failures import call_program, describe_error
 from trainchart_training.hyperparameters import Hyperparameters
@@ -28,19 +28,23 @@ def rehearse(training: Training, settings: Hyperparameters, place: Place, is_new
     What is only needed at its end is tried once, by the leader where the training `is_new`: a restart shall be quick.
     """
     state = create_state(training, settings)
-    _check_examples(training, settings, place.shard, state)
+    _check_examples(training, settings, place.shards[0], state)
+    for shard in place.shards[1:]:
+        _read_first(_read_pairs(training, settings, TRAIN, shard), shard, 1)
+    if place.is_leader:
+        _check_early_stop(training, settings)
     if place.is_leader and is_new:
         _check_ending(training, settings, state.model, is_measured=not place.evaluators)
 
 
 def _check_examples(training: Training, settings: Hyperparameters, shard: Shard, state: TrainingState) -> None:
     """Raise TrainingError unless the shard has an example, and a batch of its first ones goes through the model."""
-    dataset = _read_pairs(training, settings, TRAIN, shard)
-    batch = next(iter(dataset.batch(min(2, settings.batch_size)).take(1)), None)
-    where = f"shard {shard.index + 1} of {shard.count}"
-    if batch is None:
-        raise TrainingError(f"no training examples in {where}: use fewer workers, or split the data finer")
-    features, targets = call_program("augment", training.augment, *batch) if training.augment else batch
+    batch = _read_first(_read_pairs(training, settings, TRAIN, shard), shard, min(2, settings.batch_size))
+    if training.augment:
+        one = tf.data.Dataset.from_tensors(batch)
+        batch = call_program("augment", lambda: next(iter(one.map(training.augment))))
+        _check_pair(batch, "the program's function augment returns")
+    features, targets = batch
     try:
         loss, _ = build_gradients(training, state)(features, targets)
     except TrainingError:
@@ -60,7 +64,7 @@ def _check_ending(training: Training, settings: Hyperparameters, model: Any, is_
     if is_measured:
         try:
             Measure(training, settings, model)(batches=1)
-        except TrainingError:
+        except (TrainingError, tf.errors.DataLossError):
             raise
         except Exception as error:
             raise TrainingError(
@@ -69,12 +73,36 @@ def _check_ending(training: Training, settings: Hyperparameters, model: Any, is_
     trace_signature(training, settings, model)
 
 
+def _check_early_stop(training: Training, settings: Hyperparameters) -> None:
+    """Raise TrainingError where an early stop looks at what nobody measures."""
+    metric = settings.early_stop_metric
+    if settings.early_stop_evaluations and metric != "loss":
+        names = [item.name for item in make_metrics(training)]
+        if metric not in names:
+            raise TrainingError(
+                f"earlyStopMetric {metric} is not among what is measured: {', '.join(['loss', *names])}"
+            )
+
+
 def _read_pairs(training: Training, settings: Hyperparameters, split: str, shard: Shard) -> Any:
     """Return the examples of the program, which are pairs."""
     dataset = read_examples(training, settings, split, shard)
-    if not isinstance(dataset.element_spec, tuple) or len(dataset.element_spec) != 2:
-        raise TrainingError(f"an example is a pair (features, targets), not {dataset.element_spec}")
+    _check_pair(dataset.element_spec, "an example is")
     return dataset
+
+
+def _check_pair(value: Any, what: str) -> None:
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise TrainingError(f"{what} a pair (features, targets), not {_shape(value)}")
+
+
+def _read_first(dataset: Any, shard: Shard, count: int) -> Any:
+    """Return a batch of the first `count` examples of a shard; raise TrainingError where it has none."""
+    batch = next(iter(dataset.batch(count).take(1)), None)
+    if batch is None:
+        where = f"shard {shard.index + 1} of {shard.count}"
+        raise TrainingError(f"no training examples in {where}: use fewer workers, or split the data finer")
+    return batch
 
 
 def _shape(part: Any) -> str:

@@ -85,7 +85,12 @@ def _guard(training: Training, settings: Hyperparameters, place: Place) -> int:
             log.error("%s cannot go on, it lost a %s: %s", place, _describe_peers(place), describe_error(error))
             return EXIT_PEER_LOST
         if is_data_damaged(error):
-            log.error("error: %s: the training data is damaged: %s", place, describe_error(error))
+            from trainchart_training.records import find_damaged_file
+
+            log.info("the training data is damaged: looking for the file")
+            file = find_damaged_file()
+            reason = f"{file}: {describe_error(error)}" if file else describe_error(error)
+            log.error("error: %s: the training data is damaged: %s", place, reason)
             return EXIT_FAILED
         traceback.print_exc()
         log.error("error: %s: %s", place, describe_error(error))
@@ -152,10 +157,13 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
     from trainchart_training.stop import StopRequest
 
     checkpoints = Checkpoints(place.checkpoints_dir)
-    last = checkpoints.find_last(settings.max_steps)
+    last = checkpoints.find_last(settings.max_steps, settings.early_stop_evaluations > 0)
     if last is not None:
         # Started again after the end, because its pod was moved, say: the others may be gone for good.
-        log.info("nothing left to do: step %d in %s is the end of the training", last, place.checkpoints_dir)
+        why = " (it got no better; earlyStopEvaluations: 0 goes on)" if last.step < settings.max_steps else ""
+        log.info(
+            "nothing left to do: step %d in %s is the end of the training%s", last.step, place.checkpoints_dir, why
+        )
         return 0
     is_new = not checkpoints.steps()
     if place.strategy != MULTI_WORKER_MIRRORED:

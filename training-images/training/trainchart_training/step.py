@@ -36,7 +36,10 @@ def build_gradients(
         return loss, tape.gradient(share, [item.value for item in model.trainable_variables])
 
     def compute(features: Any, targets: Any) -> tuple[Any, list[Any]]:
-        loss, gradients = (own_step or differentiate)(model, features, targets)
+        result = (own_step or differentiate)(model, features, targets)
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise TrainingError(f"the program's step returns a pair (loss, gradients), not {result!r:.80}")
+        loss, gradients = result
         if len(gradients) != len(model.trainable_variables):
             raise TrainingError(
                 f"the program's step returned {len(gradients)} gradients for"

@@ -9,12 +9,23 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from trainchart_training.errors import TrainingError
+from trainchart_training.failures import describe_error
+
 _BUCKETS = 30
 
 
 def open_summaries(log_dir: str, name: str) -> Any:
-    """Return the writer of the curves called `name`, or one that writes nothing where no folder is given."""
-    return tf.summary.create_file_writer(f"{log_dir}/{name}") if log_dir else tf.summary.create_noop_writer()
+    """Return the writer of the curves called `name`, or one that writes nothing where no folder is given.
+
+    Raises TrainingError where nothing can be written.
+    """
+    if not log_dir:
+        return tf.summary.create_noop_writer()
+    try:
+        return tf.summary.create_file_writer(f"{log_dir}/{name}")
+    except tf.errors.OpError as error:
+        raise TrainingError(f"cannot write curves to {log_dir}: {describe_error(error)}") from error
 
 
 def write_scalars(writer: Any, step: int, values: Mapping[str, float]) -> None:
