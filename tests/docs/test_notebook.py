@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import venv
 from pathlib import Path
 from subprocess import run
 from types import SimpleNamespace
@@ -37,6 +39,31 @@ def test_the_manifest_passes_every_rule() -> None:
 def test_a_token_that_could_be_guessed_is_refused(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     with pytest.raises(SystemExit, match=f"JUPYTER_TOKEN has {len(token)} characters, expected 16"):
         configure(monkeypatch, token)
+
+
+def test_a_notebook_imports_the_models_code_from_its_own_folder(tmp_path: Path) -> None:
+    instructions = (IMAGE / "Dockerfile").read_text().replace("\\\n", "").splitlines()
+    (install,) = (line for line in instructions if line.startswith("RUN") and "notebook.txt" in line)
+    command = next((part for part in install.split("&& ") if part.startswith("echo /app ")), "true")
+    (tmp_path / "app" / "mnist").mkdir(parents=True)
+    (tmp_path / "app" / "mnist" / "train.py").write_text("print('the code of the model')\n")
+    # Called like a module that Jupyter needs.
+    (tmp_path / "app" / "token.py").write_text("raise SystemExit('not me')\n")
+    (tmp_path / "notebooks").mkdir()
+    venv.create(tmp_path / "venv", symlinks=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    inside = {"PATH": f"{python.parent}:{os.environ['PATH']}"}
+
+    run(["sh", "-ec", command.replace("/app", str(tmp_path / "app"))], env=inside, check=True)
+    done = run(
+        [python, "-c", "import token, mnist.train"],
+        cwd=tmp_path / "notebooks",
+        env=inside,
+        capture_output=True,
+        text=True,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "the code of the model\n"), done.stderr
 
 
 def test_manifest_and_image_agree(monkeypatch: pytest.MonkeyPatch) -> None:
