@@ -5,6 +5,8 @@ Pure: no TensorFlow here, so that a wrong setting is refused before anything slo
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +35,10 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     BETWEEN_GRAPH_SYNC: (WORKER, PS),
 }
 """The task types without which a strategy cannot train."""
+
+_TASK_TYPES = (CHIEF, WORKER, PS, EVALUATOR)
+_HOST = re.compile(r"\S+:[0-9]+")
+_INDEX = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ class Place:
 def read_place(environment: Mapping[str, str]) -> Place:
     """Return the place that `environment` gives this process; raise SettingsError for the first thing wrong."""
     config = parse_object(environment.get("TF_CONFIG", ""), "TF_CONFIG")
-    cluster = config.get("cluster") or {}
+    cluster = _read_cluster(config)
     strategy = environment.get("TRAINCHART_STRATEGY", "") or _guess_strategy(cluster)
     if strategy not in NEEDED:
         raise SettingsError(f"TRAINCHART_STRATEGY: expected one of {', '.join(NEEDED)}, got {strategy!r}")
@@ -104,6 +110,25 @@ def read_place(environment: Mapping[str, str]) -> Place:
     return place
 
 
+def _read_cluster(config: Mapping[str, Any]) -> dict[str, list[str]]:
+    cluster = config.get("cluster")
+    if cluster is None:
+        return {}
+    if not isinstance(cluster, dict):
+        raise SettingsError(
+            f"TF_CONFIG: cluster: expected an object with the hosts of each task type, got {_show(cluster)}"
+        )
+    for task_type, hosts in cluster.items():
+        if task_type not in _TASK_TYPES:
+            raise SettingsError(f"TF_CONFIG: cluster: expected {', '.join(_TASK_TYPES)}, got {_show(task_type)}")
+        if not isinstance(hosts, list):
+            raise SettingsError(f"TF_CONFIG: cluster.{task_type}: expected a list of hosts, got {_show(hosts)}")
+        for host in hosts:
+            if not isinstance(host, str) or not _HOST.fullmatch(host):
+                raise SettingsError(f'TF_CONFIG: cluster.{task_type}: expected "host:port", got {_show(host)}')
+    return cluster
+
+
 def _guess_strategy(cluster: Mapping[str, Any]) -> str:
     """Return the strategy of a cluster that was not started by a launcher, where there is but one."""
     if not cluster:
@@ -119,16 +144,31 @@ def _guess_strategy(cluster: Mapping[str, Any]) -> str:
 
 
 def _read_task(config: Mapping[str, Any], environment: Mapping[str, str], strategy: str) -> tuple[str, int]:
-    task = config.get("task") or {}
-    alone = CHIEF if CHIEF in NEEDED[strategy] else WORKER
-    task_type = task.get("type") or environment.get("TASK_TYPE") or alone
-    if task_type not in (CHIEF, WORKER, PS, EVALUATOR):
-        raise SettingsError(f"TF_CONFIG: the task type is chief, worker, ps or evaluator, not {task_type!r}")
-    index = task.get("index", environment.get("TASK_INDEX") or 0)
-    try:
-        return task_type, int(index)
-    except (TypeError, ValueError) as error:
-        raise SettingsError(f"TF_CONFIG: the task index is a whole number, not {index!r}") from error
+    task = config.get("task")
+    if task is None:
+        task = {}
+    if not isinstance(task, dict):
+        raise SettingsError(f"TF_CONFIG: task: expected an object with type and index, got {_show(task)}")
+    variable, task_type = "TF_CONFIG: task.type", task.get("type")
+    if task_type in (None, ""):
+        variable, task_type = "TASK_TYPE", environment.get("TASK_TYPE") or _default_type(strategy)
+    if task_type not in _TASK_TYPES:
+        raise SettingsError(f"{variable}: expected one of {', '.join(_TASK_TYPES)}, got {_show(task_type)}")
+    if "index" in task:
+        return task_type, _parse_index(task["index"], "TF_CONFIG: task.index")
+    return task_type, _parse_index(environment.get("TASK_INDEX") or 0, "TASK_INDEX")
+
+
+def _default_type(strategy: str) -> str:
+    return CHIEF if CHIEF in NEEDED[strategy] else WORKER
+
+
+def _parse_index(value: Any, variable: str) -> int:
+    # TensorFlow takes digits in quotes, too. bool is an int in Python, but true is no index.
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not _INDEX.fullmatch(text):
+        raise SettingsError(f"{variable}: expected a whole number of at least 0, got {_show(value)}")
+    return int(text)
 
 
 def _check_roles(place: Place) -> None:
@@ -136,13 +176,38 @@ def _check_roles(place: Place) -> None:
         for role in NEEDED[place.strategy]:
             if not place.cluster.get(role):
                 raise SettingsError(f"TF_CONFIG: {place.strategy} needs a cluster with at least one {role}")
+        _check_index(place)
     if not place.checkpoints_dir and (place.cluster or place.task_type == EVALUATOR):
         raise SettingsError("TRAINCHART_CHECKPOINTS_DIR is not set: all tasks need the same checkpoint folder")
+
+
+def _check_index(place: Place) -> None:
+    """Raise SettingsError unless this process is one of the cluster's, or alone."""
+    alone = 0 if place.task_type == PS else 1
+    hosts = len(place.cluster.get(place.task_type, ())) if place.cluster else alone
+    if not hosts:
+        raise SettingsError(
+            f"TF_CONFIG: cluster: expected hosts of {place.task_type}, which this process is, got"
+            f" {', '.join(place.cluster) or 'none'}"
+        )
+    if place.task_index >= hosts:
+        raise SettingsError(
+            f"TF_CONFIG: task.index: expected less than {hosts}, the number of hosts of {place.task_type},"
+            f" got {place.task_index}"
+        )
 
 
 def _whole_number(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name) or str(default)
     try:
-        return int(float(text))
-    except ValueError as error:
-        raise SettingsError(f"{name}: expected a whole number, got {text!r}") from error
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or number < 0:
+        raise SettingsError(f"{name}: expected a whole number of at least 0, got {_show(text)}")
+    return int(number)
+
+
+def _show(value: object) -> str:
+    """Return `value` for an error message of one line, cut short."""
+    return f"{value!r:.80}"
