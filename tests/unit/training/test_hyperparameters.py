@@ -41,6 +41,7 @@ def test_names_are_camel_case_outside_and_the_rest_keeps_its_default() -> None:
         ('{"learning_rate": 0.1}', "hyperparameter 'learning_rate' is not known; there are maxSteps, batchSize"),
         ("[1]", "TRAINCHART_HYPERPARAMETERS: expected a JSON object, got [1]"),
         ("{", "TRAINCHART_HYPERPARAMETERS is not JSON: Expecting property name"),
+        ("[" * 100_000, "TRAINCHART_HYPERPARAMETERS is not JSON: maximum recursion depth exceeded"),
     ],
 )
 def test_wrong_hyperparameters_are_named(text: str, message: str) -> None:

@@ -89,7 +89,7 @@ def parse_object(text: str, variable: str) -> dict[str, Any]:
     """Return the JSON object in `text`, empty for no text; `variable` is where it came from."""
     try:
         value = json.loads(text) if text.strip() else {}
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{variable} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise SettingsError(f"{variable}: expected a JSON object, got {value!r:.80}")
