@@ -18,7 +18,16 @@ from typing import Any
 
 import pytest
 
-from small_training import TRAINING, Settings, Trainer, read_examples, square_by_hand, write_records
+from small_training import (
+    TRAINING,
+    Settings,
+    Trainer,
+    Weights,
+    build_model,
+    read_examples,
+    square_by_hand,
+    write_records,
+)
 from trainchart_training import Hook, Shard, Training, TrainingError
 from trainchart_training.place import Place
 
@@ -123,6 +132,28 @@ def only_test(change: Callable[[Any], Any]) -> Callable[..., Any]:
     return read
 
 
+def build_frozen(settings: Settings) -> Any:
+    model = build_model(settings)
+    model.trainable = False
+    return model
+
+
+def build_table() -> Any:
+    import tensorflow as tf
+
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([0, 1], ["low", "high"]), "unknown")
+
+
+def name_by_a_table_outside(model: Any, features: Any) -> Any:
+    import tensorflow as tf
+
+    return {"names": OUTSIDE[0].lookup(tf.cast(model(features) > 0, tf.int32))}
+
+
+OUTSIDE: list[Any] = []
+"""A table that is no part of a model."""
+
+
 def measure_twice() -> list[Any]:
     import keras
 
@@ -163,6 +194,7 @@ def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
     [
         ("model", fail, "the program's function model failed: KeyError: 'no such column'"),
         ("examples", fail, "the program's function examples failed: KeyError: 'no such column'"),
+        ("model", build_frozen, "the program's model has no trainable weights"),
         ("model", return_nothing, "the program's function model returned None, which is no Model"),
         ("optimizer", return_nothing, "the program's function optimizer returned None, which is no Optimizer"),
         ("examples", return_nothing, "the program's function examples returned None, which is no Dataset"),
@@ -249,11 +281,63 @@ def test_an_early_stop_by_what_nobody_measures_is_refused_before_the_first_step(
 
 
 @pytest.mark.parametrize(
-    ("part", "value"), [("loss", "mse"), ("metrics", ["accuracy"]), ("step", 3), ("augment", "flip")]
+    ("part", "value"),
+    [("loss", "mse"), ("loss", type(None)), ("metrics", ["accuracy"]), ("step", 3), ("augment", "flip")],
 )
 def test_what_is_no_function_is_refused_where_the_program_says_it(part: str, value: object) -> None:
     with pytest.raises(TypeError, match=rf"^Training: {part} is a function, not {re.escape(repr(value))}$"):
         replace(TRAINING, **{part: value})
+
+
+@pytest.mark.parametrize("hooks", [Watch(), [Watch]])
+def test_what_is_no_hook_is_refused_where_the_program_says_it(hooks: Any) -> None:
+    with pytest.raises(TypeError, match=r"^Training: hooks are a list of objects of classes derived from Hook, not "):
+        replace(TRAINING, hooks=hooks)
+
+
+def test_what_are_no_hyperparameters_is_refused_where_the_program_says_it() -> None:
+    wrong: Any = Settings()
+    with pytest.raises(TypeError, match=r"^Training: hyperparameters is a class derived from Hyperparameters, not S"):
+        replace(TRAINING, hyperparameters=wrong)
+
+
+def test_a_table_that_would_not_be_exported_is_told_before_the_first_step(tmp_path: Path, lines: Lines) -> None:
+    trainer = Trainer(tmp_path)
+    OUTSIDE[:] = [build_table()]
+
+    line = lines.fail(trainer.place, replace(TRAINING, serve=name_by_a_table_outside))
+
+    assert line.startswith(
+        "error: worker 0: the program's function serve uses a table or variable that is no part of the"
+    )
+    assert not trainer.folder.exists()
+
+
+def test_whether_more_is_better_is_asked_where_keras_does_not_know(tmp_path: Path, lines: Lines) -> None:
+    import keras
+
+    def measure_mean() -> list[Any]:
+        return [keras.metrics.Mean("score")]
+
+    settings = {"early_stop_evaluations": 2, "early_stop_metric": "score"}
+
+    line = lines.fail(Trainer(tmp_path).place, replace(TRAINING, metrics=measure_mean), **settings)
+
+    asks = "earlyStopMetric score may be one that shall fall or rise: set earlyStopMode to min or max"
+    assert line == f"error: worker 0: {asks}"
+
+
+def test_a_hook_that_fails_is_named_and_called_again(trainer: Trainer, lines: Lines) -> None:
+    class Upload(Hook):
+        def end(self, model: Any, step: int) -> None:
+            raise ConnectionError("no route to the archive")
+
+    failure = "error: worker 0: the program's function Upload.end failed: ConnectionError: no route to the archive"
+    for _ in range(2):
+        assert lines.fail(trainer.place, replace(TRAINING, hooks=[Upload()]), max_steps=40) == failure
+    weights = Weights()
+    assert trainer.run(replace(TRAINING, hooks=[weights]), max_steps=40) == 0
+    assert weights.last
 
 
 def test_shapes_that_do_not_match_are_told(trainer: Trainer, lines: Lines) -> None:
@@ -527,6 +611,11 @@ def test_a_damaged_record_ends_the_training_in_one_line_that_names_the_role(
 
     pattern = write_records(tmp_path, 3, 100)
 
+    def build_after_reading(settings: Settings) -> Any:
+        for _ in read_tfrecords(pattern, Shard(0, 1)):
+            pass
+        return build_model(settings)
+
     def read(split: str, shard: Shard, settings: Settings) -> Any:
         dataset = read_tfrecords(pattern, shard).map(tf.strings.to_number)
         return dataset.map(lambda number: (tf.fill([4], number), tf.fill([1], number)))
@@ -541,4 +630,5 @@ def test_a_damaged_record_ends_the_training_in_one_line_that_names_the_role(
 
     assert line.startswith(f"error: worker 0: the training data is damaged: {path}: ")
     assert "corrupted record at" in line
+    assert lines.fail(trainer.place, replace(TRAINING, model=build_after_reading)) == line
     assert read_files(trainer.folder) == before

@@ -111,7 +111,7 @@ def test_a_result_that_was_not_exported_is_exported_the_next_time(trainer: Train
             if step == 40:
                 raise RuntimeError("died between the last checkpoint and the end")
 
-    with pytest.raises(RuntimeError):
+    with pytest.raises(TrainingError, match=r"Die\.saved failed: RuntimeError: died between"):
         trainer.run(replace(TRAINING, hooks=[Die()]), max_steps=40)
     assert trainer.steps()[0] == 40
     assert not (trainer.folder / "saved_model").exists()
@@ -182,6 +182,32 @@ def test_it_ends_early_when_it_gets_no_better(trainer: Trainer) -> None:
     for _ in range(2):
         assert trainer.run(max_steps=80, learning_rate=0.0) == 0
         assert trainer.steps() == [80, 60]
+
+
+def test_a_loss_far_below_one_is_no_zero(trainer: Trainer) -> None:
+    """Rounded behind the point, it would end early as one that got no better."""
+
+    def shrink(targets: Any, outputs: Any) -> Any:
+        return (targets - outputs) ** 2 * 1e-7
+
+    settings = {"max_steps": 40, "checkpoint_steps": 5, "early_stop_evaluations": 2, "learning_rate": 0.001}
+    assert trainer.run(replace(TRAINING, loss=shrink), **settings) == 0
+    assert trainer.steps()[0] == 40
+    assert 0 < trainer.progress()["metrics"]["test_loss"] < 1e-4
+
+
+@pytest.mark.parametrize(("mode", "falls"), [("auto", True), ("min", True), ("max", False)])
+def test_keras_knows_which_of_its_metrics_shall_fall(mode: str, falls: bool) -> None:
+    import keras
+
+    from trainchart_training.evaluation import shall_fall
+
+    training = replace(TRAINING, metrics=lambda: [keras.metrics.BinaryCrossentropy(), keras.metrics.BinaryAccuracy()])
+    settings = Settings(early_stop_metric="binary_crossentropy", early_stop_mode=mode)
+    assert shall_fall(training, settings) is falls
+    if mode == "auto":
+        assert shall_fall(training, Settings(early_stop_metric="loss"))
+        assert not shall_fall(training, Settings(early_stop_metric="binary_accuracy"))
 
 
 def test_what_was_measured_of_a_former_training_in_the_same_folder_is_forgotten(trainer: Trainer) -> None:
@@ -454,19 +480,22 @@ def test_features_may_be_a_tuple(trainer: Trainer) -> None:
     assert outputs["outputs"].shape == (3, 1)
 
 
+FEATURES = ("length (cm)", "2nd", "class", "self", "name", "function")
+
+
 def test_features_may_have_any_names(trainer: Trainer) -> None:
     def build(settings: Settings) -> Any:
         import keras
 
-        parts = {name: keras.Input((1,), name=name) for name in ("length (cm)", "2nd", "class")}
+        parts = {name: keras.Input((1,), name=name) for name in FEATURES}
         return keras.Model(parts, keras.layers.Dense(1)(keras.layers.Concatenate()(list(parts.values()))))
 
     names, outputs = serve(
         trainer,
         replace(TRAINING, model=build),
-        lambda item: {"length (cm)": item[:1], "2nd": item[1:2], "class": item[2:3]},
+        lambda item: dict.fromkeys(FEATURES, item[:1]),
     )
-    assert names == {"length__cm_", "arg_2nd", "arg_class"}
+    assert names == {"length__cm_", "arg_2nd", "arg_class", "arg_self", "name", "function"}
     assert outputs["outputs"].shape == (3, 1)
 
 
@@ -511,6 +540,17 @@ def test_all_outputs_of_a_model_are_served(trainer: Trainer, make: Callable[[Any
     training = replace(TRAINING, model=build, loss=measure_first)
     _, outputs = serve(trainer, training, lambda item: item)
     assert set(outputs) == names
+
+
+def test_a_model_whose_dropout_keeps_a_seed_in_a_recurrent_layer_is_served(trainer: Trainer) -> None:
+    def build(settings: Settings) -> Any:
+        import keras
+
+        steps = keras.layers.Reshape((4, 1))
+        return keras.Sequential([keras.Input((4,)), steps, keras.layers.LSTM(4, dropout=0.1), keras.layers.Dense(1)])
+
+    _, outputs = serve(trainer, replace(TRAINING, model=build), lambda item: item)
+    assert outputs["outputs"].shape == (3, 1)
 
 
 def test_several_outputs_are_measured() -> None:
@@ -563,6 +603,22 @@ def test_the_evaluator_passes_over_a_damaged_checkpoint_until_it_is_written_anew
     assert damaged.run(max_steps=60, keep_checkpoints=10) == 0
     assert evaluator.look()
     assert list(json.loads(book.read_text())) == ["0", "20", "40", "60"]
+
+
+def test_the_evaluator_measures_anew_what_the_leader_made_anew(damaged: Trainer) -> None:
+    from trainchart_training.evaluation import EvaluationBook
+
+    book = EvaluationBook(str(damaged.folder))
+    book.add(40, {"loss": -1.0})
+    evaluator = make_evaluator(damaged, max_steps=60)
+    assert not evaluator.look()
+    assert evaluator.last_metrics == {"loss": -1.0}
+
+    assert damaged.run(max_steps=60, keep_checkpoints=10) == 0
+
+    assert evaluator.look()
+    assert [metrics["loss"] > 0 for metrics in book.read().values()] == [True] * 4
+    assert evaluator.last_metrics["loss"] > 0
 
 
 def test_the_evaluator_does_not_end_without_the_last_checkpoint(damaged: Trainer) -> None:

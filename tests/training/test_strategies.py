@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from free_ports import find_free_port
 
 HERE = Path(__file__).parent
 LIBRARY = HERE.parent.parent / "training-images" / "training"
@@ -101,6 +105,28 @@ def test_single_goes_on_with_more_steps(run: Run) -> None:
     assert run.resumed("worker-0")[-1] == ("restored", 200, 200)
     assert run.result["step"] == 400
     assert run.result["metrics"]["worker-0"]["test_accuracy"] >= ACCURACY
+
+
+def test_ctrl_c_ends_a_ps_at_once(tmp_path: Path) -> None:
+    """It waits in TensorFlow's server, from where no handler of Python's is ever called."""
+    cluster = {"worker": ["127.0.0.1:1"], "ps": [f"127.0.0.1:{find_free_port()}"]}
+    environment = {
+        "TRAINCHART_STRATEGY": "between-graph-async",
+        "TRAINCHART_CHECKPOINTS_DIR": str(tmp_path),
+        "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "ps", "index": 0}}),
+        "TASK_TYPE": "ps",
+        "TASK_INDEX": "0",
+        "PYTHONPATH": str(LIBRARY),
+    }
+    command = [sys.executable, str(HERE / "programs" / "digits.py")]
+    with subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True) as ps:
+        assert ps.stderr
+        try:
+            assert any("listening at" in line for line in ps.stderr)
+            ps.send_signal(signal.SIGINT)
+            assert ps.wait(30) == -signal.SIGINT
+        finally:
+            ps.kill()
 
 
 def test_mirrored_on_two_devices(run: Run) -> None:

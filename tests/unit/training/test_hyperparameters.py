@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from trainchart_training.errors import SettingsError
-from trainchart_training.hyperparameters import Hyperparameters, parse_hyperparameters, shall_fall
+from trainchart_training.hyperparameters import Hyperparameters, parse_hyperparameters
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,12 @@ def test_names_are_camel_case_outside_and_the_rest_keeps_its_default() -> None:
         ('{"batchSize": 64.5}', "hyperparameter batchSize: expected a whole number of at least 1, got 64.5"),
         ('{"batchSize": true}', "hyperparameter batchSize: expected a whole number of at least 1, got True"),
         ('{"clipNorm": -1}', "hyperparameter clipNorm: expected a number of at least 0, got -1"),
+        (
+            '{"maxSteps": 1' + "0" * 400 + "}",
+            "hyperparameter maxSteps: expected a whole number of at least 1, got 1000000",
+        ),
+        ('{"clipNorm": 1' + "0" * 400 + "}", "hyperparameter clipNorm: expected a number of at least 0, got 1000000"),
+        ('{"clipNorm": Infinity}', "hyperparameter clipNorm: expected a number of at least 0, got inf"),
         ('{"learningRate": NaN}', "hyperparameter learningRate: expected a number, got nan"),
         ('{"activation": 3}', "hyperparameter activation: expected a text, got 3"),
         ('{"earlyStopMode": "up"}', "hyperparameter earlyStopMode: expected one of auto, min, max, got 'up'"),
@@ -49,18 +55,18 @@ def test_wrong_hyperparameters_are_named(text: str, message: str) -> None:
         parse_hyperparameters(text, Settings)
 
 
-@pytest.mark.parametrize(
-    ("metric", "mode", "falls"),
-    [
-        ("loss", "auto", True),
-        ("mean_absolute_error", "auto", True),
-        ("accuracy", "auto", False),
-        ("accuracy", "min", True),
-        ("loss", "max", False),
-    ],
-)
-def test_what_is_better_goes_by_the_name_unless_it_is_said(metric: str, mode: str, falls: bool) -> None:
-    assert shall_fall(metric, mode) is falls
+def test_what_a_class_refuses_itself_is_a_wrong_setting() -> None:
+    @dataclass(frozen=True)
+    class Even(Hyperparameters):
+        units: int = 2
+
+        def __post_init__(self) -> None:
+            if self.units % 2:
+                raise ValueError("units must be even")
+
+    assert parse_hyperparameters('{"units": 4}', Even).units == 4
+    with pytest.raises(SettingsError, match=r"^hyperparameters: units must be even$"):
+        parse_hyperparameters('{"units": 3}', Even)
 
 
 def test_a_class_whose_fields_nobody_would_see_is_refused() -> None:

@@ -160,6 +160,29 @@ def test_a_malformed_config_is_refused_in_one_line(config: object, message: str)
         read_place({"TF_CONFIG": json.dumps(config), "TRAINCHART_CHECKPOINTS_DIR": "/c"})
 
 
+@pytest.mark.parametrize(
+    ("strategy", "cluster", "message"),
+    [
+        # With a chief of TensorFlow's own, there would be two that save.
+        (
+            "multi-worker-mirrored",
+            {"chief": ["d:1"], **WORKERS},
+            "multi-worker-mirrored has no chief, but worker, evaluator",
+        ),
+        (
+            "between-graph-async",
+            {"chief": ["d:1"], **CLUSTER},
+            "between-graph-async has no chief, but worker, ps, evaluator",
+        ),
+        ("single", WORKERS, "single trains with one worker, got 2"),
+        ("mirrored", CLUSTER, "mirrored has no ps, but worker, evaluator"),
+    ],
+)
+def test_a_cluster_of_another_strategy_is_refused(strategy: str, cluster: object, message: str) -> None:
+    with pytest.raises(SettingsError, match=f"^TF_CONFIG: cluster: {re.escape(message)}$"):
+        read_place(environment(strategy, cluster, {"type": "worker", "index": 0}))
+
+
 @pytest.mark.parametrize("text", ["inf", "-inf", "nan", "-1", "soon"])
 def test_a_grace_period_that_is_no_time_is_refused(text: str) -> None:
     message = f"^TRAINCHART_STOP_GRACE_SECONDS: expected a whole number of at least 0, got '{text}'$"

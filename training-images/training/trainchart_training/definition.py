@@ -36,7 +36,10 @@ class Hook:
         """A checkpoint is complete; `path` is TensorFlow's prefix of its files."""
 
     def end(self, model: Any, step: int) -> None:
-        """The last step is saved; `model` holds its weights, in this process."""
+        """The last step is saved; `model` holds its weights, in this process.
+
+        Called again where the process dies before it returns, or fails.
+        """
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,17 @@ class Training:
             if getattr(self, part) is not None:
                 self._check_function(part)
 
+        if not (isinstance(self.hooks, Sequence) and all(isinstance(hook, Hook) for hook in self.hooks)):
+            raise TypeError(
+                f"Training: hooks are a list of objects of classes derived from Hook, not {self.hooks!r:.80}"
+            )
+        if not (isinstance(self.hyperparameters, type) and issubclass(self.hyperparameters, Hyperparameters)):
+            raise TypeError(
+                f"Training: hyperparameters is a class derived from Hyperparameters, not {self.hyperparameters!r:.80}"
+            )
+
     def _check_function(self, part: str) -> None:
-        if not callable(getattr(self, part)):
-            raise TypeError(f"Training: {part} is a function, not {getattr(self, part)!r:.80}")
+        value = getattr(self, part)
+        # A Keras loss can be called only once it is made.
+        if not callable(value) or (part == "loss" and isinstance(value, type)):
+            raise TypeError(f"Training: {part} is a function, not {value!r:.80}")

@@ -20,9 +20,9 @@ from trainchart_training.checkpoints import Checkpoints
 from trainchart_training.definition import Training
 from trainchart_training.errors import TrainingError
 from trainchart_training.failures import call_program, describe_error
-from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.hyperparameters import AUTO, FALL, Hyperparameters
 from trainchart_training.place import Place
-from trainchart_training.progress import write_progress
+from trainchart_training.progress import describe_number, write_progress
 from trainchart_training.state import create_state, take_averages
 from trainchart_training.summary import open_summaries, write_scalars
 
@@ -50,7 +50,7 @@ class Measure:
         self._measure = tf.function(measure, reduce_retracing=True)
 
     def __call__(self, batches: int = -1) -> dict[str, float]:
-        """Return the loss and every metric by name, rounded to four digits; of no more than `batches`, where given."""
+        """Return the loss and every metric by name, to six digits; of no more than `batches`, where given."""
         for metric in self._metrics:
             metric.reset_state()
         total, examples = 0.0, 0
@@ -61,7 +61,27 @@ class Measure:
             raise TrainingError("there are no test examples to evaluate with")
         self.examples = examples
         values = {**{metric.name: float(metric.result()) for metric in self._metrics}, "loss": total / examples}
-        return {name: round(value, 4) for name, value in values.items()}
+        return {name: float(f"{value:.6g}") for name, value in values.items()}
+
+
+def shall_fall(training: Training, settings: Hyperparameters) -> bool:
+    """Say whether less of what an early stop looks at is better.
+
+    Raises TrainingError where nobody measures it, and where neither the settings nor Keras know.
+    """
+    name, mode = settings.early_stop_metric, settings.early_stop_mode
+    metrics = {metric.name: metric for metric in make_metrics(training)}
+    if name != "loss" and name not in metrics:
+        raise TrainingError(f"earlyStopMetric {name} is not among what is measured: {', '.join(['loss', *metrics])}")
+    if mode != AUTO:
+        return mode == FALL
+    # Keras says no more of it in public; its own callbacks and tuners look there, too.
+    direction = "down" if name == "loss" else getattr(metrics[name], "_direction", None)
+    if direction not in ("up", "down"):
+        raise TrainingError(
+            f"earlyStopMetric {name} may be one that shall fall or rise: set earlyStopMode to min or max"
+        )
+    return bool(direction == "down")
 
 
 class EvaluationBook:
@@ -75,8 +95,8 @@ class EvaluationBook:
             return {}
         try:
             with tf.io.gfile.GFile(self._path) as file:
-                return {int(step): metrics for step, metrics in json.load(file).items()}
-        except (ValueError, AttributeError) as error:
+                return {int(step): dict(metrics) for step, metrics in json.load(file).items()}
+        except (ValueError, TypeError, AttributeError) as error:
             # Like a damaged checkpoint: no reason to give up, and what is lost can be measured again.
             log.warning("%s is damaged, and begun anew: %s", self._path, error)
             return {}
@@ -123,10 +143,15 @@ class Evaluator:
         self._doubtful: set[int] = set()
         """Whose marker could not be read, which was told."""
         self.last_step = -1
+        self._last_identity: object = None
+        """Of that step's checkpoint, as it was measured."""
         self.last_metrics: dict[str, float] = {}
 
     def look(self) -> bool:
         """Measure what is new, in order; return whether the training's last checkpoint is done."""
+        if self.last_step >= 0 and self._checkpoints.identify(self.last_step) != self._last_identity:
+            # Written anew by a leader that had to go back: what it has not kept of the book is measured again.
+            self.last_step = -1
         for step in reversed(self._checkpoints.steps()):
             if step > self.last_step:
                 self._evaluate(step)
@@ -134,24 +159,26 @@ class Evaluator:
 
     def _evaluate(self, step: int) -> None:
         started = time.monotonic()
+        identity = self._checkpoints.identify(step)
         # Read again each time: the leader takes out what is of a former training.
         metrics = self._book.read().get(step)
         if metrics is None:
-            if not self._restore(step):
+            if not self._restore(step, identity):
                 return
             take_averages(self._state)
             metrics = self._measure()
             self._book.add(step, metrics)
             log.info("step %d  %s", step, describe_metrics(metrics))
             write_scalars(self._summaries, step, metrics)
-        self.last_step, self.last_metrics = step, metrics
+        self.last_step, self.last_metrics, self._last_identity = step, metrics, identity
         rate = self._measure.examples / (time.monotonic() - started)
         write_progress(self._place.progress_file, step, rate, self.last_metrics)
 
-    def _restore(self, step: int) -> bool:
-        """Restore a checkpoint and return True, or pass over one that is damaged or gone, as the leader does."""
-        # Before it is read: what is written anew meanwhile is tried again.
-        identity = self._checkpoints.identify(step)
+    def _restore(self, step: int, identity: object) -> bool:
+        """Restore a checkpoint and return True, or pass over one that is damaged or gone, as the leader does.
+
+        `identity` is from before it is read: what is written anew meanwhile is tried again.
+        """
         if self._damaged.get(step) == identity:
             return False
         problem = self._checkpoints.restore(self._state, step)
@@ -184,7 +211,7 @@ class Evaluator:
 
 def make_metrics(training: Training) -> list[Any]:
     """Return the program's metrics; raise TrainingError where two results would have one name, the loss included."""
-    metrics = list(call_program("metrics", training.metrics))
+    metrics: list[Any] = call_program("metrics", lambda: list(training.metrics()))
     for metric in metrics:
         if not isinstance(metric, keras.metrics.Metric):
             raise TrainingError(
@@ -198,4 +225,4 @@ def make_metrics(training: Training) -> list[Any]:
 
 
 def describe_metrics(metrics: Mapping[str, float]) -> str:
-    return "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    return "  ".join(f"{name} {describe_number(value)}" for name, value in metrics.items())

@@ -16,6 +16,7 @@ from trainchart_training.definition import TEST, Training
 from trainchart_training.errors import TrainingError
 from trainchart_training.failures import call_program, describe_error
 from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.state import unwrap
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +30,13 @@ def export_model(training: Training, settings: Hyperparameters, model: Any, dire
     Two renames put the new one in the old one's place, and a reader finds none between them. A process that is killed
     there leaves the old one beside it, and the next export begins by putting that back.
     """
-    module = tf.Module()
-    module.model = model
     target = f"{directory}/{FOLDER}"
     draft, old = f"{target}.draft", f"{target}.old"
-    concrete = trace_signature(training, settings, model)
+    module, signature = trace_signature(training, settings, model)
     try:
         _put_back(old, target)
         _remove(draft)
-        tf.saved_model.save(module, draft, signatures=concrete)
+        tf.saved_model.save(module, draft, signatures=signature)
         _remove(old)
         if tf.io.gfile.exists(target):
             tf.io.gfile.rename(target, old)
@@ -54,11 +53,11 @@ def export_model(training: Training, settings: Hyperparameters, model: Any, dire
     return target
 
 
-def trace_signature(training: Training, settings: Hyperparameters, model: Any) -> Any:
-    """Return the exported model's signature as a graph.
+def trace_signature(training: Training, settings: Hyperparameters, model: Any) -> tuple[Any, Any]:
+    """Return what is to be exported: a module with all that the model needs, and its signature as a graph.
 
     It takes the features by name: those of the examples' dictionary, else `input_name`, with a number behind it for
-    each of a tuple's. Raises TrainingError for features or outputs that a signature cannot have.
+    each of a tuple's. Raises TrainingError for what could not be exported.
     """
     serve = training.serve or _serve_outputs
     features_spec = read_examples(training, settings, TEST, WHOLE).element_spec[0]
@@ -71,9 +70,15 @@ def trace_signature(training: Training, settings: Hyperparameters, model: Any) -
     def signature(**features: Any) -> Any:
         return serve(model, tf.nest.pack_sequence_as(features_spec, [features[name] for name in specs]))
 
-    concrete = call_program("serve", tf.function(signature).get_concrete_function, **batches)
+    function = "serve" if training.serve else "model"
+    concrete = call_program(function, tf.function(signature).get_concrete_function, **batches)
     _check_outputs(concrete.structured_outputs)
-    return concrete
+    module = tf.Module()
+    module.model = model
+    # TensorFlow does not find the seeds of dropout in a recurrent layer by itself.
+    module.model_variables = [unwrap(variable) for variable in model.variables]
+    _check_resources(module, concrete, function)
+    return module, concrete
 
 
 def _serve_outputs(model: Any, features: Any) -> Any:
@@ -103,7 +108,8 @@ def _name_features(spec: Any, input_name: str) -> dict[str, Any]:
 def _identify(text: str) -> str:
     """Return `text` as a name that TensorFlow gives to an argument, by TensorFlow's own rules."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII)
-    return name if name[:1].isalpha() and not keyword.iskeyword(name) else f"arg_{name}"
+    is_taken = keyword.iskeyword(name) or name == "self"
+    return name if name[:1].isalpha() and not is_taken else f"arg_{name}"
 
 
 def _check_outputs(outputs: Any) -> None:
@@ -119,6 +125,18 @@ def _check_outputs(outputs: Any) -> None:
             f"the exported model returns a tensor, or a dictionary of tensors by name, not {_describe(outputs)}:"
             " give the program a function serve that returns one"
         )
+
+
+def _check_resources(module: Any, concrete: Any, function: str) -> None:
+    """Raise TrainingError where the signature uses a table or variable that would not be exported with it."""
+    parts = tf.train.TrackableView(module).descendants()
+    kept = {id(getattr(part, name, None)) for part in parts for name in ("handle", "resource_handle")}
+    for tensor in concrete.captured_inputs:
+        if tensor.dtype == tf.resource and id(tensor) not in kept:
+            raise TrainingError(
+                f"the program's function {function} uses a table or variable that is no part of the model, so that it"
+                " cannot be exported: make it an attribute of the model or of one of its layers (model.table = …)"
+            )
 
 
 def _describe(outputs: Any) -> str:

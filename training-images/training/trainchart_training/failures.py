@@ -74,14 +74,14 @@ def describe_error(error: BaseException) -> str:
     return text[:300] + (f" (at {peer[1]}{peer[2]})" if peer else "")
 
 
-def call_program(name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+def call_program(name: str, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
     """Return what the program's `function` returns; its error becomes a TrainingError that names it."""
     try:
         return function(*arguments, **named)
     except TrainingError:
         raise
     except Exception as error:
-        if is_peer_lost(error):
+        if is_peer_lost(error) or is_data_damaged(error):
             raise
         raise TrainingError(f"the program's function {name} failed: {describe_error(error)}") from error
 

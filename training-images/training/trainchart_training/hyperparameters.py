@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
@@ -20,6 +19,7 @@ MINIMUM = "minimum"
 """Key of a field's metadata: the least number that is allowed."""
 CHOICES = "choices"
 """Key of a field's metadata: the texts that are allowed."""
+_GREATEST = 2**63 - 1
 AUTO, FALL, RISE = "auto", "min", "max"
 """What a metric shall do, in Keras' words."""
 
@@ -62,7 +62,7 @@ class Hyperparameters:
     early_stop_metric: str = "loss"
     """What "better" looks at: the loss, or a metric by its name."""
     early_stop_mode: str = dataclasses.field(default=AUTO, metadata={CHOICES: (AUTO, FALL, RISE)})
-    """Whether it shall fall (min) or rise (max). auto: what has loss or error in its name shall fall."""
+    """Whether it shall fall (min) or rise (max). auto: as Keras knows of its own metrics."""
 
 
 def parse_hyperparameters(text: str, wanted: type[Wanted]) -> Wanted:
@@ -77,12 +77,11 @@ def parse_hyperparameters(text: str, wanted: type[Wanted]) -> Wanted:
             raise SettingsError(f"hyperparameter {name!r} is not known; there are {', '.join(known)}")
         field = known[name]
         values[field.name] = _check(name, value, hints[field.name], field.metadata)
-    return wanted(**values)
-
-
-def shall_fall(metric: str, mode: str) -> bool:
-    """Say whether less of `metric` is better, as an early_stop_mode means it."""
-    return mode == FALL or (mode == AUTO and any(word in metric for word in ("loss", "error")))
+    try:
+        return wanted(**values)
+    except (TypeError, ValueError) as error:
+        # The class checks its fields itself, in __post_init__.
+        raise SettingsError(f"hyperparameters: {error}") from error
 
 
 def parse_object(text: str, variable: str) -> dict[str, Any]:
@@ -118,10 +117,11 @@ def _check(name: str, value: Any, kind: Any, metadata: Mapping[Any, Any]) -> Any
     # bool is an int in Python, but true is no number of steps.
     is_right = isinstance(value, accepted) and (kind is bool or not isinstance(value, bool))
     if is_right and kind in (int, float):
-        is_right = math.isfinite(value) and (minimum is None or value >= minimum)
+        # Neither infinite nor greater than TensorFlow can count.
+        is_right = abs(value) <= _GREATEST and (minimum is None or value >= minimum)
     if choices:
         words, is_right = f"one of {', '.join(choices)}", value in choices
     if not is_right:
         least = "" if minimum is None else f" of at least {minimum}"
-        raise SettingsError(f"hyperparameter {name}: expected {words}{least}, got {value!r}")
+        raise SettingsError(f"hyperparameter {name}: expected {words}{least}, got {value!r:.80}")
     return kind(value)

@@ -16,13 +16,14 @@ from trainchart_training.catalogue import EARLY, LAST, has_stalled
 from trainchart_training.checkpoints import Checkpoints
 from trainchart_training.definition import Training
 from trainchart_training.errors import EXIT_PEER_LOST, TrainingError
-from trainchart_training.evaluation import EvaluationBook, Measure, describe_metrics
+from trainchart_training.evaluation import EvaluationBook, Measure, describe_metrics, shall_fall
 from trainchart_training.export import export_model
+from trainchart_training.failures import call_program
 from trainchart_training.histograms import Histograms
-from trainchart_training.hyperparameters import Hyperparameters, shall_fall
+from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.model_graph import trace_gradients
 from trainchart_training.place import Place
-from trainchart_training.progress import write_progress
+from trainchart_training.progress import describe_number, write_progress
 from trainchart_training.runner import Runner
 from trainchart_training.state import TrainingState, copy_result, create_state
 from trainchart_training.stop import StopRequest
@@ -103,8 +104,7 @@ class Leader:
         elif self._place.is_leader:
             self._checkpoints.check_writable()
         if self._place.is_leader:
-            for hook in self._training.hooks:
-                hook.begin(self._runner.state.model, step)
+            self._call_hooks("begin", self._runner.state.model, step)
 
     def _log_devices(self) -> None:
         names = [*(item.name for item in self._runner.state.shapes), "step"]
@@ -134,15 +134,15 @@ class Leader:
 
     def _report(self, loss: float, examples_per_second: float) -> None:
         step, self._rate = self._runner.step, examples_per_second
-        log.info("step %d/%d  loss %.4f  %.0f examples/s", step, self._settings.max_steps, loss, examples_per_second)
-        metrics = {**self._metrics, "loss": round(loss, 4)}
+        last, loss_words = self._settings.max_steps, describe_number(loss)
+        log.info("step %d/%d  loss %s  %.0f examples/s", step, last, loss_words, examples_per_second)
+        metrics = {**self._metrics, "loss": loss}
         write_progress(self._place.progress_file, step, examples_per_second, metrics)
         values = {"loss": loss, "examples_per_second": examples_per_second}
         if not self._place.is_leader:
             return
         write_scalars(self._summaries, step, values)
-        for hook in self._training.hooks:
-            hook.logged(step, values)
+        self._call_hooks("logged", step, values)
 
     def _write_histograms(self) -> None:
         every, step = self._settings.histogram_steps, self._runner.step
@@ -166,8 +166,11 @@ class Leader:
         path = self._checkpoints.save(self._runner.state)
         self._saved_step = step
         log.info("saved %s", path)
+        self._call_hooks("saved", step, path)
+
+    def _call_hooks(self, event: str, *arguments: Any) -> None:
         for hook in self._training.hooks:
-            hook.saved(step, path)
+            call_program(f"{type(hook).__name__}.{event}", getattr(hook, event), *arguments)
 
     def _is_stalled(self) -> bool:
         """Say whether the evaluations so far ask for an early end."""
@@ -176,8 +179,7 @@ class Leader:
             return False
         if not self._place.evaluators:
             self._evaluate()
-        falls = shall_fall(metric, self._settings.early_stop_mode)
-        is_stalled = has_stalled(self._book.read(), metric, patience, falls)
+        is_stalled = has_stalled(self._book.read(), metric, patience, shall_fall(self._training, self._settings))
         if is_stalled:
             log.info("%s got no better in %d evaluations: that is the end", metric, patience)
         return is_stalled
@@ -190,9 +192,8 @@ class Leader:
         log.info("SavedModel: %s", export_model(self._training, self._settings, self._copy_model(), folder))
         if not self._place.evaluators:
             self._evaluate()
+        self._call_hooks("end", self._copy_model(), step)
         self._checkpoints.mark_ending(step, EARLY if is_early else LAST)
-        for hook in self._training.hooks:
-            hook.end(self._copy_model(), step)
 
     def _evaluate(self) -> None:
         """Measure the state as it is, unless the book has it already."""

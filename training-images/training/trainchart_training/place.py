@@ -35,6 +35,8 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     BETWEEN_GRAPH_SYNC: (WORKER, PS),
 }
 """The task types without which a strategy cannot train."""
+_POSSIBLE: Mapping[str, tuple[str, ...]] = {SINGLE: (WORKER,), MIRRORED: (WORKER,), IN_GRAPH: (PS,)}
+"""Further ones that it can have, beside an evaluator."""
 
 _TASK_TYPES = (CHIEF, WORKER, PS, EVALUATOR)
 _HOST = re.compile(r"\S+:[0-9]+")
@@ -172,6 +174,12 @@ def _parse_index(value: Any, variable: str) -> int:
 
 
 def _check_roles(place: Place) -> None:
+    known = (*NEEDED[place.strategy], *_POSSIBLE.get(place.strategy, ()), EVALUATOR)
+    strange = [role for role, hosts in place.cluster.items() if hosts and role not in known]
+    if strange:
+        raise SettingsError(f"TF_CONFIG: cluster: {place.strategy} has no {strange[0]}, but {', '.join(known)}")
+    if place.strategy in (SINGLE, MIRRORED) and place.workers > 1:
+        raise SettingsError(f"TF_CONFIG: cluster: {place.strategy} trains with one worker, got {place.workers}")
     if place.task_type != EVALUATOR:
         for role in NEEDED[place.strategy]:
             if not place.cluster.get(role):

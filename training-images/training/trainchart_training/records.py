@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import tensorflow as tf
@@ -9,6 +10,7 @@ import tensorflow as tf
 from trainchart_training.definition import Shard
 from trainchart_training.errors import TrainingError
 
+_LOOK_SECONDS = 60.0
 _compressions: dict[str, str] = {}
 """How every file is compressed that this process has asked for; TensorFlow's errors do not name files."""
 
@@ -32,10 +34,15 @@ def read_tfrecords(pattern: str, shard: Shard) -> Any:
 
 
 def find_damaged_file() -> str:
-    """Return the first file that this process has asked for and that cannot be read to its end, or ""; reads them."""
+    """Return the first damaged one of the files that this process has asked for, or ""; reads for a minute at most."""
+    deadline = time.monotonic() + _LOOK_SECONDS
     for name, compression in _compressions.items():
+        if time.monotonic() > deadline:
+            break
         try:
             tf.data.TFRecordDataset(name, compression_type=compression).reduce(0, lambda count, _: count + 1)
-        except tf.errors.OpError:
+        except tf.errors.DataLossError:
             return name
+        except tf.errors.OpError:
+            continue
     return ""

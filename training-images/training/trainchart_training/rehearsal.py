@@ -13,7 +13,7 @@ import tensorflow as tf
 from trainchart_training.batches import WHOLE, read_examples
 from trainchart_training.definition import TEST, TRAIN, Shard, Training
 from trainchart_training.errors import TrainingError
-from trainchart_training.evaluation import Measure, make_metrics
+from trainchart_training.evaluation import Measure, shall_fall
 from trainchart_training.export import trace_signature
 from trainchart_training.failures import call_program, describe_error
 from trainchart_training.hyperparameters import Hyperparameters
@@ -31,14 +31,16 @@ def rehearse(training: Training, settings: Hyperparameters, place: Place, is_new
     _check_examples(training, settings, place.shards[0], state)
     for shard in place.shards[1:]:
         _read_first(_read_pairs(training, settings, TRAIN, shard), shard, 1)
-    if place.is_leader:
-        _check_early_stop(training, settings)
+    if place.is_leader and settings.early_stop_evaluations:
+        shall_fall(training, settings)
     if place.is_leader and is_new:
         _check_ending(training, settings, state.model, is_measured=not place.evaluators)
 
 
 def _check_examples(training: Training, settings: Hyperparameters, shard: Shard, state: TrainingState) -> None:
     """Raise TrainingError unless the shard has an example, and a batch of its first ones goes through the model."""
+    if not state.model.trainable_variables:
+        raise TrainingError("the program's model has no trainable weights")
     batch = _read_first(_read_pairs(training, settings, TRAIN, shard), shard, min(2, settings.batch_size))
     if training.augment:
         one = tf.data.Dataset.from_tensors(batch)
@@ -73,17 +75,6 @@ def _check_ending(training: Training, settings: Hyperparameters, model: Any, is_
     trace_signature(training, settings, model)
 
 
-def _check_early_stop(training: Training, settings: Hyperparameters) -> None:
-    """Raise TrainingError where an early stop looks at what nobody measures."""
-    metric = settings.early_stop_metric
-    if settings.early_stop_evaluations and metric != "loss":
-        names = [item.name for item in make_metrics(training)]
-        if metric not in names:
-            raise TrainingError(
-                f"earlyStopMetric {metric} is not among what is measured: {', '.join(['loss', *names])}"
-            )
-
-
 def _read_pairs(training: Training, settings: Hyperparameters, split: str, shard: Shard) -> Any:
     """Return the examples of the program, which are pairs."""
     dataset = read_examples(training, settings, split, shard)
@@ -106,4 +97,9 @@ def _read_first(dataset: Any, shard: Shard, count: int) -> Any:
 
 
 def _shape(part: Any) -> str:
-    return str(tf.nest.map_structure(lambda item: f"{item.dtype.name} {list(item.shape)}", part))
+    def describe(item: Any) -> str:
+        if not hasattr(item, "dtype"):
+            return repr(item)
+        return f"{item.dtype.name} {'of any shape' if item.shape.rank is None else item.shape.as_list()}"
+
+    return str(tf.nest.map_structure(describe, part))

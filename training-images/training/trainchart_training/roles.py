@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -50,6 +51,8 @@ def train(training: Training) -> NoReturn:
     Exit code 0: trained (or served) to the end. 1: cannot go on. 2: a wrong setting. 75: another process was lost,
     start this one again. 128 + n: stopped by signal n, the checkpoint saved.
     """
+    # Python's own handler waits for a statement of Python's to end, which a server's never does.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         place = read_place(os.environ)
         settings = parse_hyperparameters(os.environ.get("TRAINCHART_HYPERPARAMETERS", ""), training.hyperparameters)
@@ -87,7 +90,7 @@ def _guard(training: Training, settings: Hyperparameters, place: Place) -> int:
         if is_data_damaged(error):
             from trainchart_training.records import find_damaged_file
 
-            log.info("the training data is damaged: looking for the file")
+            log.info("the training data is damaged, looking for the file: %s", describe_error(error))
             file = find_damaged_file()
             reason = f"{file}: {describe_error(error)}" if file else describe_error(error)
             log.error("error: %s: the training data is damaged: %s", place, reason)

@@ -20,7 +20,7 @@ from trainchart_training.errors import TrainingError
 from trainchart_training.graph import TrainingGraph, build_graph, session_config, v1
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import BETWEEN_GRAPH_SYNC, IN_GRAPH, Place
-from trainchart_training.progress import write_progress
+from trainchart_training.progress import describe_number, write_progress
 from trainchart_training.state import create_state, find_device
 from trainchart_training.stop import StopRequest
 
@@ -122,8 +122,8 @@ def follow(training: Training, settings: Hyperparameters, place: Place) -> int:
             mean = sum(losses) / len(losses)
             if not math.isfinite(mean):
                 raise TrainingError(f"the loss is {mean} at step {step}: try a smaller learning rate")
-            log.info("step %d/%d  loss %.4f  %.0f examples/s here", step, settings.max_steps, mean, rate)
-            write_progress(place.progress_file, int(step), rate, {"loss": round(mean, 4)})
+            log.info("step %d/%d  loss %s  %.0f examples/s here", step, settings.max_steps, describe_number(mean), rate)
+            write_progress(place.progress_file, int(step), rate, {"loss": mean})
             started, losses = time.monotonic(), []
     return 0
 

@@ -42,7 +42,7 @@ def create_state(training: Training, settings: Hyperparameters) -> TrainingState
     # Not TensorFlow's global seed: it would also fix the order in which workers shuffle, and then all of them
     # would compute the same gradients from the same batches. Keras draws its seeds from these two.
     random.seed(settings.seed)
-    np.random.seed(settings.seed)
+    np.random.seed(settings.seed % 2**32)
     model = make_part("model", keras.Model, training.model, settings)
     if not model.built:
         raise TrainingError("the program's model has no weights yet: begin it with keras.Input(shape)")
