@@ -214,7 +214,7 @@ def test_what_was_measured_of_a_former_training_in_the_same_folder_is_forgotten(
     from trainchart_training.evaluation import EvaluationBook
 
     trainer.folder.mkdir()
-    book = EvaluationBook(str(trainer.folder))
+    book = EvaluationBook(str(trainer.folder), "worker")
     for step in (0, 40, 60):
         book.add(step, {"loss": -1.0})
     assert trainer.run(max_steps=40) == 0
@@ -225,7 +225,7 @@ def test_an_evaluator_that_came_first_measures_what_the_leader_made_it_forget(tr
     from trainchart_training.evaluation import EvaluationBook
 
     trainer.folder.mkdir()
-    book = EvaluationBook(str(trainer.folder))
+    book = EvaluationBook(str(trainer.folder), "worker")
     book.add(40, {"loss": -1.0})
     evaluator = make_evaluator(trainer, max_steps=40)
     trainer.place = replace(trainer.place, evaluators=1)
@@ -608,16 +608,19 @@ def test_the_evaluator_passes_over_a_damaged_checkpoint_until_it_is_written_anew
 def test_the_evaluator_measures_anew_what_the_leader_made_anew(damaged: Trainer) -> None:
     from trainchart_training.evaluation import EvaluationBook
 
-    book = EvaluationBook(str(damaged.folder))
+    book = EvaluationBook(str(damaged.folder), "worker")
     book.add(40, {"loss": -1.0})
     evaluator = make_evaluator(damaged, max_steps=60)
     assert not evaluator.look()
     assert evaluator.last_metrics == {"loss": -1.0}
 
     assert damaged.run(max_steps=60, keep_checkpoints=10) == 0
+    # Measured when the leader had just begun.
+    book.add(40, {"loss": -1.0})
 
     assert evaluator.look()
     assert [metrics["loss"] > 0 for metrics in book.read().values()] == [True] * 4
+    assert damaged.progress()["step"] == 60
     assert evaluator.last_metrics["loss"] > 0
 
 

@@ -98,9 +98,9 @@ class Checkpoints:
             return describe_error(error)
         return ""
 
-    def identify(self, step: int) -> object:
-        """Return what changes when any file of a checkpoint is written anew."""
-        written: dict[str, tuple[int, int]] = {}
+    def identify(self, step: int) -> dict[str, object]:
+        """Return, by name, what changes when a file of a checkpoint is written anew."""
+        written: dict[str, object] = {}
         for name in self._list():
             if catalogue.belongs_to(name, step):
                 with contextlib.suppress(tf.errors.NotFoundError):

@@ -16,6 +16,7 @@ import keras
 import tensorflow as tf
 
 from trainchart_training.batches import build_test_batches
+from trainchart_training.catalogue import marker_name
 from trainchart_training.checkpoints import Checkpoints
 from trainchart_training.definition import Training
 from trainchart_training.errors import TrainingError
@@ -87,8 +88,10 @@ def shall_fall(training: Training, settings: Hyperparameters) -> bool:
 class EvaluationBook:
     """The results by step, in a file beside the checkpoints: read by the leader, and kept over restarts."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, writer: str) -> None:
+        """`writer` is the task type of this process: the leader and the evaluator may write at once."""
         self._path = f"{folder}/evaluations.json"
+        self._draft = f"{self._path}.{writer}.draft"
 
     def read(self) -> dict[int, dict[str, float]]:
         if not tf.io.gfile.exists(self._path):
@@ -111,10 +114,9 @@ class EvaluationBook:
             self._write(kept)
 
     def _write(self, results: Mapping[int, Mapping[str, float]]) -> None:
-        draft = f"{self._path}.draft"
-        with tf.io.gfile.GFile(draft, "w") as file:
+        with tf.io.gfile.GFile(self._draft, "w") as file:
             file.write(json.dumps(results, indent=1))
-        tf.io.gfile.rename(draft, self._path, overwrite=True)
+        tf.io.gfile.rename(self._draft, self._path, overwrite=True)
 
 
 def evaluate(training: Training, settings: Hyperparameters, place: Place) -> int:
@@ -136,21 +138,25 @@ class Evaluator:
         self._state = create_state(training, settings)
         self._measure = Measure(training, settings, self._state.model)
         self._checkpoints = Checkpoints(place.checkpoints_dir)
-        self._book = EvaluationBook(place.checkpoints_dir)
+        self._book = EvaluationBook(place.checkpoints_dir, place.task_type)
         self._summaries = open_summaries(place.log_dir, "evaluator")
-        self._damaged: dict[int, object] = {}
+        self._damaged: dict[int, dict[str, object]] = {}
         """What was passed over, as it was then."""
         self._doubtful: set[int] = set()
         """Whose marker could not be read, which was told."""
         self.last_step = -1
-        self._last_identity: object = None
+        self._last_identity: dict[str, object] = {}
         """Of that step's checkpoint, as it was measured."""
+        self._rate = 0.0
+        """Examples per second, as last measured."""
         self.last_metrics: dict[str, float] = {}
 
     def look(self) -> bool:
         """Measure what is new, in order; return whether the training's last checkpoint is done."""
-        if self.last_step >= 0 and self._checkpoints.identify(self.last_step) != self._last_identity:
-            # Written anew by a leader that had to go back: what it has not kept of the book is measured again.
+        if self._is_made_anew(self.last_step, self._last_identity):
+            # By a leader that had to go back: what it has not kept of the book is measured again, and this one anyhow,
+            # which may have been measured while the leader took it out.
+            self._book.forget_after(self.last_step - 1)
             self.last_step = -1
         for step in reversed(self._checkpoints.steps()):
             if step > self.last_step:
@@ -167,14 +173,22 @@ class Evaluator:
                 return
             take_averages(self._state)
             metrics = self._measure()
+            if self._is_made_anew(step, identity):
+                # Made anew meanwhile: this result is of what nobody has any more.
+                return
             self._book.add(step, metrics)
+            self._rate = self._measure.examples / (time.monotonic() - started)
             log.info("step %d  %s", step, describe_metrics(metrics))
             write_scalars(self._summaries, step, metrics)
         self.last_step, self.last_metrics, self._last_identity = step, metrics, identity
-        rate = self._measure.examples / (time.monotonic() - started)
-        write_progress(self._place.progress_file, step, rate, self.last_metrics)
+        write_progress(self._place.progress_file, step, self._rate, self.last_metrics)
 
-    def _restore(self, step: int, identity: object) -> bool:
+    def _is_made_anew(self, step: int, identity: dict[str, object]) -> bool:
+        """Say whether a checkpoint is there and another one than before; its marker changes at the end, too."""
+        marker, there = marker_name(step), self._checkpoints.identify(step)
+        return any(there[name] != identity.get(name) for name in there if name != marker)
+
+    def _restore(self, step: int, identity: dict[str, object]) -> bool:
         """Restore a checkpoint and return True, or pass over one that is damaged or gone, as the leader does.
 
         `identity` is from before it is read: what is written anew meanwhile is tried again.

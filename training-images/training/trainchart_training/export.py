@@ -89,15 +89,18 @@ def _serve_outputs(model: Any, features: Any) -> Any:
 
 
 def _name_features(spec: Any, input_name: str) -> dict[str, Any]:
-    """Return the spec of every tensor, in the order of tf.nest, by a name that an input of a signature can have."""
+    """Return the spec of every tensor, in the order of tf.nest, by a name that an input of a signature can have.
+
+    What is sparse or ragged has a spec with shape and dtype, too, and is served dense.
+    """
     if isinstance(spec, dict):
         keys = sorted(spec)
         names, specs = [_identify(str(key)) for key in keys], [spec[key] for key in keys]
     elif isinstance(spec, tuple):
-        names, specs = [f"{input_name}_{index}" for index in range(len(spec))], list(spec)
+        names, specs = [_identify(f"{input_name}_{index}") for index in range(len(spec))], list(spec)
     else:
-        names, specs = [input_name], [spec]
-    if not all(isinstance(item, tf.TensorSpec) for item in specs):
+        names, specs = [_identify(input_name)], [spec]
+    if not all(hasattr(item, "shape") and hasattr(item, "dtype") for item in specs):
         raise TrainingError(f"features are a tensor, or a dictionary or tuple of tensors, not {spec}")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -120,7 +123,7 @@ def _check_outputs(outputs: Any) -> None:
     else:
         is_right = True
         parts = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-    if not (is_right and parts and all(isinstance(part, tf.Tensor) for part in parts)):
+    if not (is_right and parts and all(tf.is_tensor(part) for part in parts)):
         raise TrainingError(
             f"the exported model returns a tensor, or a dictionary of tensors by name, not {_describe(outputs)}:"
             " give the program a function serve that returns one"

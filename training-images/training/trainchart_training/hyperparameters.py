@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
@@ -19,7 +20,8 @@ MINIMUM = "minimum"
 """Key of a field's metadata: the least number that is allowed."""
 CHOICES = "choices"
 """Key of a field's metadata: the texts that are allowed."""
-_GREATEST = 2**63 - 1
+_GREATEST: Mapping[type, float] = {int: 2**63 - 1, float: sys.float_info.max}
+"""Beyond, TensorFlow has no number of that kind."""
 AUTO, FALL, RISE = "auto", "min", "max"
 """What a metric shall do, in Keras' words."""
 
@@ -117,8 +119,7 @@ def _check(name: str, value: Any, kind: Any, metadata: Mapping[Any, Any]) -> Any
     # bool is an int in Python, but true is no number of steps.
     is_right = isinstance(value, accepted) and (kind is bool or not isinstance(value, bool))
     if is_right and kind in (int, float):
-        # Neither infinite nor greater than TensorFlow can count.
-        is_right = abs(value) <= _GREATEST and (minimum is None or value >= minimum)
+        is_right = abs(value) <= _GREATEST[kind] and (minimum is None or value >= minimum)
     if choices:
         words, is_right = f"one of {', '.join(choices)}", value in choices
     if not is_right:

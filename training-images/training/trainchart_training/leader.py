@@ -44,7 +44,8 @@ class Leader:
         self._runner = runner
         self._stop = stop
         self._checkpoints = Checkpoints(place.checkpoints_dir, settings.keep_checkpoints)
-        self._book = EvaluationBook(place.checkpoints_dir)
+        self._book = EvaluationBook(place.checkpoints_dir, place.task_type)
+        self._falls = settings.early_stop_evaluations > 0 and shall_fall(training, settings)
         self._copy: TrainingState | None = None
         self._measure: Measure | None = None
         self._histograms: Histograms | None = None
@@ -179,7 +180,7 @@ class Leader:
             return False
         if not self._place.evaluators:
             self._evaluate()
-        is_stalled = has_stalled(self._book.read(), metric, patience, shall_fall(self._training, self._settings))
+        is_stalled = has_stalled(self._book.read(), metric, patience, self._falls)
         if is_stalled:
             log.info("%s got no better in %d evaluations: that is the end", metric, patience)
         return is_stalled

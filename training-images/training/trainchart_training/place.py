@@ -211,7 +211,7 @@ def _whole_number(environment: Mapping[str, str], name: str, default: int) -> in
         number = float(text)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number) or number < 0:
+    if not number.is_integer() or number < 0:
         raise SettingsError(f"{name}: expected a whole number of at least 0, got {_show(text)}")
     return int(number)
 

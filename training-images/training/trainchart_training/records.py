@@ -11,6 +11,8 @@ from trainchart_training.definition import Shard
 from trainchart_training.errors import TrainingError
 
 _LOOK_SECONDS = 60.0
+_LOOK_RECORDS = 1000
+"""Between two looks at the clock."""
 _compressions: dict[str, str] = {}
 """How every file is compressed that this process has asked for; TensorFlow's errors do not name files."""
 
@@ -37,10 +39,11 @@ def find_damaged_file() -> str:
     """Return the first damaged one of the files that this process has asked for, or ""; reads for a minute at most."""
     deadline = time.monotonic() + _LOOK_SECONDS
     for name, compression in _compressions.items():
-        if time.monotonic() > deadline:
-            break
         try:
-            tf.data.TFRecordDataset(name, compression_type=compression).reduce(0, lambda count, _: count + 1)
+            records = tf.data.TFRecordDataset(name, compression_type=compression)
+            for _ in records.map(lambda _: 0).batch(_LOOK_RECORDS):
+                if time.monotonic() > deadline:
+                    return ""
         except tf.errors.DataLossError:
             return name
         except tf.errors.OpError:

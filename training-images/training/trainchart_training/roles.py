@@ -51,8 +51,9 @@ def train(training: Training) -> NoReturn:
     Exit code 0: trained (or served) to the end. 1: cannot go on. 2: a wrong setting. 75: another process was lost,
     start this one again. 128 + n: stopped by signal n, the checkpoint saved.
     """
-    # Python's own handler waits for a statement of Python's to end, which a server's never does.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # It waits for a statement of Python's to end, which a server's never does.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         place = read_place(os.environ)
         settings = parse_hyperparameters(os.environ.get("TRAINCHART_HYPERPARAMETERS", ""), training.hyperparameters)
@@ -90,10 +91,10 @@ def _guard(training: Training, settings: Hyperparameters, place: Place) -> int:
         if is_data_damaged(error):
             from trainchart_training.records import find_damaged_file
 
-            log.info("the training data is damaged, looking for the file: %s", describe_error(error))
+            log.info("data is damaged, looking for the file: %s", describe_error(error))
             file = find_damaged_file()
-            reason = f"{file}: {describe_error(error)}" if file else describe_error(error)
-            log.error("error: %s: the training data is damaged: %s", place, reason)
+            what = f"the training data is damaged: {file}" if file else "what is read is damaged"
+            log.error("error: %s: %s: %s", place, what, describe_error(error))
             return EXIT_FAILED
         traceback.print_exc()
         log.error("error: %s: %s", place, describe_error(error))
