@@ -73,13 +73,12 @@ class Training:
     hooks: Sequence[Hook] = ()
 
     def __post_init__(self) -> None:
-        """Refuse, where it was written, what is no function."""
+        """Refuse, where it was written, what is no function, hook or class of hyperparameters."""
         for part in ("model", "examples", "optimizer", "loss", "metrics"):
             self._check_function(part)
         for part in ("step", "augment", "serve"):
             if getattr(self, part) is not None:
                 self._check_function(part)
-
         if not (isinstance(self.hooks, Sequence) and all(isinstance(hook, Hook) for hook in self.hooks)):
             raise TypeError(
                 f"Training: hooks are a list of objects of classes derived from Hook, not {self.hooks!r:.80}"

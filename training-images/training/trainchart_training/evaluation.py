@@ -76,7 +76,7 @@ def shall_fall(training: Training, settings: Hyperparameters) -> bool:
         raise TrainingError(f"earlyStopMetric {name} is not among what is measured: {', '.join(['loss', *metrics])}")
     if mode != AUTO:
         return mode == FALL
-    # Keras says no more of it in public; its own callbacks and tuners look there, too.
+    # Keras says it nowhere in public; its own callbacks look there, too (MonitorCallback).
     direction = "down" if name == "loss" else getattr(metrics[name], "_direction", None)
     if direction not in ("up", "down"):
         raise TrainingError(
