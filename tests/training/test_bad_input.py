@@ -184,6 +184,12 @@ def augment_features_alone(features: Any, targets: Any) -> Any:
     return features + 1.0
 
 
+def scale_by_a_factor(settings: Settings) -> Any:
+    import keras
+
+    return keras.optimizers.SGD(0.1, loss_scale_factor=8.0)
+
+
 def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
     loss, gradients = square_by_hand(model, features, targets)
     return loss, gradients[:1]
@@ -266,6 +272,16 @@ def test_what_is_needed_at_the_end_is_tried_before_the_first_step(
     line = lines.fail(trainer.place, replace(TRAINING, **{part: function}))
 
     assert line.startswith(f"error: worker 0: {message}")
+    assert not trainer.folder.exists()
+
+
+def test_a_scaled_loss_beside_a_step_of_its_own_is_refused(tmp_path: Path, lines: Lines) -> None:
+    trainer = Trainer(tmp_path)
+
+    line = lines.fail(trainer.place, replace(TRAINING, optimizer=scale_by_a_factor, step=square_by_hand))
+
+    scales = "the program's step computes gradients itself, so its optimizer cannot scale the loss"
+    assert line.startswith(f"error: worker 0: {scales}")
     assert not trainer.folder.exists()
 
 

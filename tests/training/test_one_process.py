@@ -312,6 +312,23 @@ def test_another_learning_rate_is_taken_when_a_training_goes_on(trainer: Trainer
         assert all((before == after).all() for before, after in zip(weights.first, weights.last, strict=True))
 
 
+def test_a_checkpoint_that_is_read_by_half_leaves_the_learning_rate_as_it_is(trainer: Trainer) -> None:
+    import tensorflow as tf
+
+    from trainchart_training.checkpoints import Checkpoints
+    from trainchart_training.state import create_state
+
+    assert trainer.run(max_steps=40, learning_rate=0.01) == 0
+    marker = trainer.folder / "ckpt-40.json"
+    marker.write_text(json.dumps({**json.loads(marker.read_text()), "files": {}}))
+    half = create_state(TRAINING, Settings(learning_rate=0.5))
+    tf.train.Checkpoint(model=half.model, optimizer=half.optimizer).write(str(trainer.folder / "ckpt-40"))
+
+    state = create_state(TRAINING, Settings(learning_rate=0.25))
+    assert Checkpoints(str(trainer.folder)).restore_latest(state) == 20
+    assert state.constant_rate.numpy() == 0.25
+
+
 def test_averages_of_the_weights_are_measured_and_exported(trainer: Trainer) -> None:
     import keras
     import tensorflow as tf

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +91,8 @@ class Checkpoints:
                     f"the checkpoint of step {step} in {self._folder} belongs to another model: {difference};"
                     " use another folder, or empty this one"
                 )
-            rate = state.constant_rate
-            wanted = None if rate is None else rate.numpy()
-            _checkpoint(state).read(self.path(step)).assert_existing_objects_matched()
-            if rate is not None:
-                rate.assign(wanted)
+            with _keep_constant_rate(state):
+                _checkpoint(state).read(self.path(step)).assert_existing_objects_matched()
         except (ValueError, OSError, AssertionError) as error:
             return str(error)
         except tf.errors.OpError as error:
@@ -209,6 +207,18 @@ class Checkpoints:
         if not tf.io.gfile.isdir(self._folder):
             return []
         return [name.rstrip("/") for name in tf.io.gfile.listdir(self._folder)]
+
+
+@contextlib.contextmanager
+def _keep_constant_rate(state: TrainingState) -> Iterator[None]:
+    """Set the learning rate back to what it was, also after a read that failed half way."""
+    rate = state.constant_rate
+    wanted = None if rate is None else rate.numpy()
+    try:
+        yield
+    finally:
+        if rate is not None:
+            rate.assign(wanted)
 
 
 def _checkpoint(state: TrainingState) -> Any:

@@ -154,12 +154,16 @@ class _KerasOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
         self._device = device
 
     def apply_gradients(self, grads_and_vars: Iterable[Any], global_step: Any = None, name: str | None = None) -> Any:
-        # This runs before the gradients are there, and waits for them: nor must the step be counted before.
-        with tf.control_dependencies(self.apply(list(grads_and_vars))):
+        # This runs before the gradients are there, and waits for them: nor must anything be counted before.
+        with tf.control_dependencies(self.apply(list(grads_and_vars), at_once=True)):
             return global_step.assign_add(1, read_value=False)
 
-    def apply(self, pairs: Sequence[Any]) -> list[Any]:
-        """Return the operations that apply gradients to variables, on the devices where these are."""
+    def apply(self, pairs: Sequence[Any], *, at_once: bool = False) -> list[Any]:
+        """Return the operations that apply gradients to variables, on the devices where these are.
+
+        `at_once`: nothing is changed before all gradients are there, neither the optimizer's count of its updates nor
+        weights that it lets decay. Else each variable waits for its own gradient alone.
+        """
         state, norm = self._state, self._clip_norm
         gradients = [gradient for gradient, _ in pairs]
         if norm:
@@ -168,7 +172,8 @@ class _KerasOptimizer(tf.compat.v1.train.Optimizer):  # type: ignore[misc]
 
         def apply(*parts: Any) -> tuple[()]:
             sent = [_send(part, unwrap(item)) for part, (_, item) in zip(parts, pairs, strict=True)]
-            state.optimizer.apply(sent, state.model.trainable_variables)
+            with tf.control_dependencies([tf.group(sent)] if at_once else []):
+                state.optimizer.apply(sent, state.model.trainable_variables)
             return ()
 
         return _inline(_beside_inputs(state.step.device), apply, *gradients)[1]
@@ -283,5 +288,5 @@ def _mean(gradients: Sequence[Any], variable: Any, *, is_dense: bool) -> Any:
     if len(gradients) == 1 and not (is_dense and isinstance(gradients[0], tf.IndexedSlices)):
         return gradients[0]
     with tf.device(variable.device):
-        parts = [tf.convert_to_tensor(part) for part in gradients]
+        parts = [tf.convert_to_tensor(_send(part, variable)) for part in gradients]
         return tf.add_n(parts) / len(parts) if len(parts) > 1 else parts[0]

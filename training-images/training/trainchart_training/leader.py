@@ -107,7 +107,10 @@ class Leader:
         if self._place.is_leader:
             self._call_hooks("begin", self._runner.state.model, step)
         is_stalled = restored is not None and self._checkpoints.read_marker(restored).ending == STALLED
-        return self._runner.agree(is_stalled and self._settings.early_stop_evaluations > 0)
+        is_early = self._runner.agree(is_stalled and self._settings.early_stop_evaluations > 0)
+        if is_early:
+            log.info("a process before was to end here early (earlyStopEvaluations), and did not finish: this one does")
+        return is_early
 
     def _log_devices(self) -> None:
         names = [*(item.name for item in self._runner.state.shapes), "step"]
