@@ -72,6 +72,13 @@ class StrategyRun:
     def checkpoints(self) -> Path:
         return self._folder / ".trainchart/runs/r/claims/r-digits-checkpoints"
 
+    def count_updates(self) -> int:
+        """Return how many updates the optimizer has counted, which its schedules go by."""
+        import tensorflow as tf
+
+        reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(self.checkpoints)))
+        return int(reader.get_tensor("optimizer/inner_optimizer/_iterations/.ATTRIBUTES/VARIABLE_VALUE"))
+
     def log(self, pod: str) -> str:
         return (self._folder / f".trainchart/runs/r/logs/{pod}.log").read_text()
 

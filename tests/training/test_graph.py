@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import math
 import re
 import time
@@ -122,6 +123,38 @@ def test_who_comes_back_does_not_begin_the_same_examples_again() -> None:
         graph.begin()
         first.append(graph.run(1))
     assert first[0] == first[1] != first[2]
+
+
+def test_weights_that_are_not_finite_are_given_up() -> None:
+    """What the ps have kept is gone on with, but not what can never be trained again."""
+    from trainchart_training.errors import PeerLost
+    from trainchart_training.sessions import GraphRunner, follow
+    from trainchart_training.stop import StopRequest
+
+    def run_away(settings: Settings) -> Any:
+        import keras
+
+        return keras.optimizers.SGD(1e30)
+
+    training, settings = _training(run_away), replace(_SETTINGS, clip_norm=0.0, max_steps=10**6, log_steps=10**6)
+    leader = Place(BETWEEN_GRAPH_ASYNC, WORKER, 0, _start_ps(workers=2))
+    graph = GraphRunner(training, settings, leader, StopRequest(30))
+    restored = [variable.numpy() for variable in graph.state.saved_variables]
+    assert graph.begin() is False
+    first = graph.run(1)
+    assert graph.begin() is True
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        follower = thread.submit(follow, training, settings, replace(leader, task_index=1))
+        deadline = time.monotonic() + 30
+        while graph.step < 2 and time.monotonic() < deadline:
+            graph.collect()
+        assert math.isnan(graph.run(_STEPS))
+        with pytest.raises(PeerLost, match="not finite"):
+            follower.result()
+    for variable, value in zip(graph.state.saved_variables, restored, strict=True):
+        variable.assign(value)
+    assert graph.begin() is False
+    assert graph.run(1) == first
 
 
 def test_the_mean_of_sparse_gradients_is_that_of_all_workers() -> None:

@@ -18,6 +18,7 @@ UNAVAILABLE = (
     "aborted by: recvmsg:Connection reset by peer"
 )
 NOISE = "\n2026-05-01 10:00:00.1: W tensorflow/core: UNAVAILABLE: Socket closed"
+SESSION = "I0000 00:00:1795472519.158445   29638 coordination_service.cc:221] Initializing CoordinationService\n"
 ALL = "ModuleNotFoundError: No module named "
 
 
@@ -56,6 +57,7 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("program-missing", 126, "sh: 1: ./train: Permission denied", "sh: 1"),
         ("bad-arguments", 2, "usage: train [-h]\ntrain: error: unrecognized arguments: --lr", "train: error"),
         ("bad-arguments", 1, "FATAL Flags parsing error: Unknown command line flag 'x'", "FATAL Flags"),
+        ("program-exit", 1, SESSION + "12:00:00 error: chief 0: another model's checkpoint", "12:00:00 error"),
         ("program-error", 1, HEAD + "KeyError: 'x'", "KeyError: 'x'"),
         ("program-error", 1, HEAD + "KeyboardInterrupt", "KeyboardInterrupt"),
         ("program-error", 1, HEAD + "my.module.CustomError", "my.module.CustomError"),

@@ -176,6 +176,9 @@ _USAGE = re.compile(r"^usage: ", re.IGNORECASE)
 _REFUSED = re.compile(r"\berror: |^FATAL Flags parsing error", re.IGNORECASE)
 _COMPLAINT = re.compile(r"error|fatal|exception|failed|cannot", re.IGNORECASE)
 
+_INFORMATION = re.compile(r"^(I\d{4} \d\d:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: I )")
+"""TensorFlow's lines of level INFO: a healthy session says that it begins a coordination service."""
+
 _CRASH_SIGNALS = tuple(
     getattr(signals, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
 )
@@ -235,7 +238,7 @@ def _is_own_module(error: str, command: Sequence[str]) -> bool:
 
 
 def _by_words(lines: Sequence[str]) -> Optional[Tuple[Cause, str]]:
-    for line in reversed(lines):
+    for line in reversed([line for line in lines if not _INFORMATION.match(line)]):
         for pattern, cause in _BY_WORDS:
             if pattern.search(line):
                 return cause, line

@@ -17,7 +17,7 @@ import tensorflow as tf
 from trainchart_training.batches import WHOLE, build_batches
 from trainchart_training.definition import Training
 from trainchart_training.hyperparameters import Hyperparameters
-from trainchart_training.state import TrainingState, create_state, find_device
+from trainchart_training.state import TrainingState, count_updates_at_once, create_state, find_device
 from trainchart_training.step import build_steps
 from trainchart_training.stop import StopRequest
 
@@ -38,6 +38,7 @@ class CoordinatorRunner:
         self._strategy = tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
         with self._strategy.scope():
             self.state: TrainingState = create_state(training, settings)
+            count_updates_at_once(self.state.optimizer)
             # Beside the weights: what calls return would be fetched one by one.
             self._loss_sum = tf.Variable(0.0, trainable=False)
         self.examples_per_step = settings.batch_size

@@ -17,7 +17,7 @@ from trainchart_training.definition import Shard, Training
 from trainchart_training.errors import SettingsError
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import BETWEEN_GRAPH_SYNC, CHIEF, IN_GRAPH, PS, WORKER, Place
-from trainchart_training.state import TrainingState, create_state, unwrap
+from trainchart_training.state import TrainingState, count_updates_at_once, create_state, unwrap
 from trainchart_training.step import build_gradients, clip
 
 v1 = tf.compat.v1
@@ -31,7 +31,7 @@ class TrainingGraph:
     variables: Sequence[Any]
     """The state's variables as TensorFlow knows them, in the order of what is saved."""
     is_ready: Any
-    """Variable that says that all others have been set."""
+    """Variable that says that all others have been set, and that the training can go on with them."""
     is_alive: Any
     """Tensor that says that no variable is without a value."""
     train: Sequence[Any]
@@ -57,6 +57,7 @@ def build_graph(training: Training, settings: Hyperparameters, place: Place) -> 
     with graph.as_default(), v1.device(setter):
         with tf.variable_creator_scope(_VariableNames()):
             state = create_state(training, settings)
+            count_updates_at_once(state.optimizer)
         is_ready = tf.Variable(False, trainable=False, name="is_ready")
         losses, gradients, initializers, effects = [], [], [], []
         for index in towers:
@@ -82,25 +83,14 @@ def build_graph(training: Training, settings: Hyperparameters, place: Place) -> 
         with tf.device(me):
             is_alive = tf.reduce_all([item.is_initialized() for item in (*variables, is_ready)])
             loss = tf.add_n(losses) / len(losses)
-            if sync:
-                effects.append(sync.apply_gradients(pairs, state.step))
-                # Read where the token lay, as soon as it is taken: once it is here is another way to the ps.
-                *_, take_token = (item for item in graph.get_operations() if item.type == "QueueDequeueV2")
-                with tf.control_dependencies([take_token]), tf.device(state.step.device):
-                    step = tf.identity(state.step.read_value())
-            else:
-                applied = optimizer.apply(pairs)
-                effects += applied
-                # Counted where it lies: coming back here first would be another way to the ps.
-                with tf.control_dependencies(applied), tf.device(state.step.device):
-                    step = tf.identity(state.step.assign_add(1, read_value=True))
+            step, applied = _apply(optimizer, sync, pairs, state.step)
         tokens = [sync.get_init_tokens_op()] if sync else []
     return TrainingGraph(
         graph=graph,
         variables=variables,
         is_ready=is_ready,
         is_alive=is_alive,
-        train=[step, loss, effects],
+        train=[step, loss, effects + applied],
         join=[*initializers, *([sync.local_step_init_op] if sync else [])],
         lead=[*initializers, *([sync.chief_init_op] if sync else []), *tokens],
         queue_runner=sync.get_chief_queue_runner() if sync and place.is_leader else None,
@@ -277,6 +267,20 @@ def _make_synchronous(optimizer: _KerasOptimizer, settings: Hyperparameters, pla
             f"hyperparameter backupWorkers: {settings.backup_workers} of {place.workers} workers leave none to wait for"
         )
     return v1.train.SyncReplicasOptimizer(optimizer, wanted, place.workers)
+
+
+def _apply(optimizer: _KerasOptimizer, sync: Any, pairs: Sequence[Any], step: Any) -> tuple[Any, list[Any]]:
+    """Return the step of the training with the gradients of `pairs`, and the operations that give them to it."""
+    if sync:
+        applied = [sync.apply_gradients(pairs, step)]
+        # Read where the token lay, as soon as it is taken: once it is here is another way to the ps.
+        *_, take_token = (item for item in step.graph.get_operations() if item.type == "QueueDequeueV2")
+        with tf.control_dependencies([take_token]), tf.device(step.device):
+            return tf.identity(step.read_value()), applied
+    applied = optimizer.apply(pairs)
+    # Counted where it lies: coming back here first would be another way to the ps.
+    with tf.control_dependencies(applied), tf.device(step.device):
+        return tf.identity(step.assign_add(1, read_value=True)), applied
 
 
 def _mean(gradients: Sequence[Any], variable: Any, *, is_dense: bool) -> Any:

@@ -10,8 +10,6 @@ import math
 import time
 from typing import Any
 
-import tensorflow as tf
-
 from trainchart_training.catalogue import EARLY, LAST, STALLED, has_stalled
 from trainchart_training.checkpoints import Checkpoints
 from trainchart_training.definition import Training
@@ -25,7 +23,7 @@ from trainchart_training.model_graph import trace_gradients
 from trainchart_training.place import Place
 from trainchart_training.progress import describe_number, write_progress
 from trainchart_training.runner import Runner
-from trainchart_training.state import TrainingState, copy_result, create_state
+from trainchart_training.state import TrainingState, copy_result, create_state, find_infinite_weight
 from trainchart_training.stop import StopRequest
 from trainchart_training.summary import open_summaries, write_graph, write_scalars
 
@@ -229,6 +227,5 @@ class Leader:
 
 def _check_weights(state: TrainingState, step: int) -> None:
     """Raise TrainingError for weights that are not numbers: saved, they would be restored again and again."""
-    for variable in state.model.trainable_variables:
-        if not bool(tf.reduce_all(tf.math.is_finite(variable.value))):
-            raise TrainingError(f"{variable.path} is not finite at step {step}: try a smaller learning rate")
+    if weight := find_infinite_weight(state):
+        raise TrainingError(f"{weight} is not finite at step {step}: try a smaller learning rate")

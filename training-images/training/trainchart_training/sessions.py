@@ -16,12 +16,12 @@ from typing import Any
 import tensorflow as tf
 
 from trainchart_training.definition import Training
-from trainchart_training.errors import TrainingError
+from trainchart_training.errors import PeerLost, TrainingError
 from trainchart_training.graph import TrainingGraph, build_graph, session_config, v1
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import BETWEEN_GRAPH_SYNC, IN_GRAPH, Place
 from trainchart_training.progress import describe_number, write_progress
-from trainchart_training.state import create_state, find_device
+from trainchart_training.state import create_state, find_device, find_infinite_weight
 from trainchart_training.stop import StopRequest
 
 log = logging.getLogger(__name__)
@@ -66,18 +66,27 @@ class GraphRunner:
             session.run(operation)
         if graph.queue_runner:
             graph.queue_runner.create_threads(session, tf.train.Coordinator(), daemon=True, start=True)
-        self._set([graph.is_ready], [True])
+        if not has_joined:
+            self._set([graph.is_ready], [True])
         return has_joined
 
     def run(self, steps: int) -> float:
         future = self._thread.submit(self._run, self._step + steps)
-        return future.result() if self._stop.wait(future) else math.nan
+        if not self._stop.wait(future):
+            return math.nan
+        loss = future.result()
+        if not math.isfinite(loss):
+            self.collect()
+        return loss
 
     def collect(self) -> None:
         values = self._session.run(self._graph.variables)
         for variable, value in zip(self.state.saved_variables, values, strict=True):
             variable.assign(value)
         self._step = int(self.state.step.numpy())
+        if find_infinite_weight(self.state):
+            # Nobody shall go on with them: the others leave, and the next leader begins with the last checkpoint.
+            self._set([self._graph.is_ready], [False])
 
     def devices(self) -> Sequence[str]:
         return [find_device(variable) for variable in self._graph.variables]
@@ -103,7 +112,10 @@ class GraphRunner:
 
 
 def follow(training: Training, settings: Hyperparameters, place: Place) -> int:
-    """Compute gradients beside the leader until the training has reached its last step; return 0."""
+    """Compute gradients beside the leader until the training has reached its last step; return 0.
+
+    Raise PeerLost where the leader has given the weights up.
+    """
     graph = build_graph(training, settings, place)
     session = open_session(place, settings, graph)
     log.info("waiting for the leader")
@@ -112,10 +124,12 @@ def follow(training: Training, settings: Hyperparameters, place: Place) -> int:
     for operation in graph.join:
         session.run(operation)
     log.info("joined the training")
-    step, every, train = 0, settings.log_steps, session.make_callable(graph.train)
+    step, every, train = 0, settings.log_steps, session.make_callable([graph.is_ready, *graph.train])
     started, losses = time.monotonic(), []
     while step < settings.max_steps:
-        step, loss, _ = train()
+        goes_on, step, loss, _ = train()
+        if not goes_on:
+            raise PeerLost("the leader has found weights that are not finite")
         losses.append(float(loss))
         if len(losses) == every or step >= settings.max_steps:
             rate = len(losses) * settings.batch_size / (time.monotonic() - started)

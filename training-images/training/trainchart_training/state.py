@@ -73,6 +73,12 @@ def unwrap(variable: Any) -> Any:
     return variable if isinstance(variable, tf.Variable) else variable.value
 
 
+def find_infinite_weight(state: TrainingState) -> str:
+    """Return the name of a weight that is not finite, or nothing."""
+    weights = state.model.trainable_variables
+    return next((item.path for item in weights if not bool(tf.reduce_all(tf.math.is_finite(item.value)))), "")
+
+
 def take_averages(state: TrainingState) -> None:
     """Replace the weights by the moving averages that the optimizer keeps of them, where it does (use_ema=True)."""
     if int(state.optimizer.iterations.numpy()):
@@ -86,6 +92,20 @@ def copy_result(source: TrainingState, copy: TrainingState) -> None:
         for mine, theirs in zip(copy.optimizer.variables, source.optimizer.variables, strict=True):
             mine.assign(theirs.numpy())
         take_averages(copy)
+
+
+def count_updates_at_once(optimizer: Any) -> None:
+    """Let `optimizer` count its updates in one operation: Keras reads and then writes, and workers at once lose counts.
+
+    Schedules and Adam's correction of its moments go by that count.
+    """
+    count = _inner(optimizer)._iterations
+
+    def add(number: int) -> Any:
+        with tf.device(count.value.device):
+            return count.value.assign_add(number)
+
+    count.assign_add = add
 
 
 def _inner(optimizer: Any) -> Any:
