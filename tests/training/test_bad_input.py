@@ -29,7 +29,7 @@ from small_training import (
     write_records,
 )
 from trainchart_training import Hook, Shard, Training, TrainingError
-from trainchart_training.place import Place
+from trainchart_training.place import BETWEEN_GRAPH_ASYNC, PS, WORKER, Place
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
 
@@ -205,7 +205,7 @@ def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
         ("optimizer", return_nothing, "the program's function optimizer returned None, which is no Optimizer"),
         ("examples", return_nothing, "the program's function examples returned None, which is no Dataset"),
         ("augment", fail, "the program's function augment failed: KeyError: 'no such column'"),
-        ("examples", read_nothing, "no training examples in shard 1 of 1: use fewer workers, or split the data finer"),
+        ("examples", read_nothing, "there are no training examples"),
         ("examples", read_triples, "an example is a pair (features, targets), not "),
         ("examples", read_wider, "model and examples do not fit together: "),
         ("loss", fail, "model and examples do not fit together: KeyError: 'no such column'"),
@@ -399,6 +399,15 @@ def test_the_chief_of_in_graph_tells_which_worker_would_have_no_examples(trainer
     assert line.startswith("error: chief 0: no training examples in shard 3 of 3: ")
 
 
+def test_a_worker_without_examples_names_its_shard(trainer: Trainer, lines: Lines) -> None:
+    cluster = {WORKER: ["127.0.0.1:1", "127.0.0.1:2"], PS: ["127.0.0.1:3"]}
+    place = Place(BETWEEN_GRAPH_ASYNC, WORKER, 1, cluster, checkpoints_dir=str(trainer.folder))
+
+    line = lines.fail(place, replace(TRAINING, examples=read_nothing), max_steps=40)
+
+    assert line == ("error: worker 1: no training examples in shard 2 of 2: use fewer workers, or split the data finer")
+
+
 def test_an_evaluator_without_examples_names_itself(trainer: Trainer, lines: Lines) -> None:
     (trainer.folder / "evaluations.json").unlink()
     before = read_files(trainer.folder)
@@ -418,7 +427,7 @@ def test_a_loss_that_is_no_number_ends_the_training_and_is_never_saved(trainer: 
 
     line = lines.fail(trainer.place, replace(TRAINING, loss=explode), max_steps=40)
 
-    assert line == "error: worker 0: the loss is nan at step 40: try a smaller learning rate"
+    assert line.startswith("error: worker 0: the loss is nan at step 40: try a smaller learning rate, and look ")
     assert read_files(trainer.folder) == before
     go_on(trainer)
 
@@ -434,7 +443,7 @@ def test_weights_that_are_no_numbers_are_never_saved(trainer: Trainer, lines: Li
     line = lines.fail(trainer.place, replace(TRAINING, step=explode), max_steps=21)
 
     assert line.startswith("error: worker 0: ")
-    assert "is not finite at step 21: try a smaller learning rate" in line
+    assert "is not finite at step 21: try a smaller learning rate, and look for such numbers in the examples" in line
     assert read_files(trainer.folder) == before
 
 

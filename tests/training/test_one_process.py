@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -154,6 +155,18 @@ def test_damaged_evaluations_are_begun_anew(trainer: Trainer, damage: str) -> No
     assert trainer.run(max_steps=5) == 0
 
     assert list(json.loads(book.read_text())) == ["5"]
+
+
+def test_evaluations_are_json_whatever_is_measured(tmp_path: Path) -> None:
+    from trainchart_training.evaluation import EvaluationBook
+
+    book = EvaluationBook(str(tmp_path), "worker")
+    book.add(5, {"loss": math.inf, "error": math.nan, "accuracy": 0.5})
+
+    assert json.loads((tmp_path / "evaluations.json").read_text(), parse_constant=pytest.fail) == {
+        "5": {"loss": None, "error": None, "accuracy": 0.5}
+    }
+    assert book.read()[5] == pytest.approx({"loss": math.nan, "error": math.nan, "accuracy": 0.5}, nan_ok=True)
 
 
 def test_when_no_checkpoint_can_be_read_nothing_is_overwritten(trainer: Trainer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from trainchart_training.catalogue import (
@@ -99,6 +101,11 @@ def test_a_training_ends_at_its_last_step_or_where_it_got_no_better() -> None:
         (False, [0.5, 0.8, 0.8, 0.9], 2, False),
         (True, [0.5, 0.6], 2, False),
         (True, [0.5, 0.6, 0.7], 0, False),
+        (True, [0.5, math.nan, 0.6], 2, True),
+        (True, [0.5, math.nan, 0.4], 2, False),
+        (False, [0.5, math.nan, math.nan], 2, True),
+        (True, [math.nan, 0.9, 0.8], 1, False),
+        (True, [math.nan, math.nan, math.nan], 1, True),
     ],
 )
 def test_stalled_means_no_better_than_before(falls: bool, values: list[float], patience: int, stalled: bool) -> None:

@@ -7,6 +7,7 @@ half-written or not ours. The marker knows the size of every file and the shape 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -123,14 +124,14 @@ def find_difference(here: Sequence[VariableShape], there: Sequence[VariableShape
 def has_stalled(evaluations: Mapping[int, Mapping[str, float]], metric: str, patience: int, falls: bool) -> bool:
     """Say whether the last `patience` evaluations (by step) were no better than the best one before them.
 
-    Better is less of a `metric` that `falls`, and more of others.
+    Better is less of a `metric` that `falls`, and more of others; nothing is worse than NaN.
     """
     values = [evaluations[step][metric] for step in sorted(evaluations) if metric in evaluations[step]]
     if patience == 0 or len(values) <= patience:
         return False
     sign = 1 if falls else -1
-    before, recent = values[:-patience], values[-patience:]
-    return min(sign * value for value in recent) >= min(sign * value for value in before)
+    losses = [math.inf if math.isnan(value) else sign * value for value in values]
+    return min(losses[-patience:]) >= min(losses[:-patience])
 
 
 def _describe(item: VariableShape) -> str:

@@ -10,6 +10,7 @@ EXIT_FAILED = 1
 EXIT_BAD_SETTINGS = 2
 EXIT_PEER_LOST = 75
 """EX_TEMPFAIL: another process went away; starting this one again helps, and the launcher does so at once."""
+NOT_FINITE_HINT = "try a smaller learning rate, and look for such numbers in the examples"
 
 
 class SettingsError(ValueError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -86,7 +87,10 @@ def shall_fall(training: Training, settings: Hyperparameters) -> bool:
 
 
 class EvaluationBook:
-    """The results by step, in a file beside the checkpoints: read by the leader, and kept over restarts."""
+    """The results by step, in a file beside the checkpoints: read by the leader, and kept over restarts.
+
+    A number that is not finite, which JSON has no word for, is null there, and NaN when it is read.
+    """
 
     def __init__(self, folder: str, writer: str) -> None:
         """`writer` is the task type of this process: the leader and the evaluator may write at once."""
@@ -98,7 +102,7 @@ class EvaluationBook:
             return {}
         try:
             with tf.io.gfile.GFile(self._path) as file:
-                return {int(step): dict(metrics) for step, metrics in json.load(file).items()}
+                return {int(step): _read_numbers(metrics) for step, metrics in json.load(file).items()}
         except (ValueError, TypeError, AttributeError) as error:
             # Like a damaged checkpoint: no reason to give up, and what is lost can be measured again.
             log.warning("%s is damaged, and begun anew: %s", self._path, error)
@@ -114,9 +118,17 @@ class EvaluationBook:
             self._write(kept)
 
     def _write(self, results: Mapping[int, Mapping[str, float]]) -> None:
+        body = {
+            step: {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+            for step, metrics in results.items()
+        }
         with tf.io.gfile.GFile(self._draft, "w") as file:
-            file.write(json.dumps(results, indent=1))
+            file.write(json.dumps(body, indent=1))
         tf.io.gfile.rename(self._draft, self._path, overwrite=True)
+
+
+def _read_numbers(metrics: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: math.nan if value is None else float(value) for name, value in metrics.items()}
 
 
 def evaluate(training: Training, settings: Hyperparameters, place: Place) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from trainchart_training.catalogue import EARLY, LAST, STALLED, has_stalled
 from trainchart_training.checkpoints import Checkpoints
 from trainchart_training.definition import Training
-from trainchart_training.errors import EXIT_PEER_LOST, TrainingError
+from trainchart_training.errors import EXIT_PEER_LOST, NOT_FINITE_HINT, TrainingError
 from trainchart_training.evaluation import EvaluationBook, Measure, describe_metrics, shall_fall
 from trainchart_training.export import export_model
 from trainchart_training.failures import call_program
@@ -133,7 +133,7 @@ class Leader:
             # A stop does not wait for the step under way to tell its loss.
             return
         if not math.isfinite(loss):
-            raise TrainingError(f"the loss is {loss} at step {self._runner.step}: try a smaller learning rate")
+            raise TrainingError(f"the loss is {loss} at step {self._runner.step}: {NOT_FINITE_HINT}")
         self._report(loss, steps * self._runner.examples_per_step / seconds)
 
     def _report(self, loss: float, examples_per_second: float) -> None:
@@ -228,4 +228,4 @@ class Leader:
 def _check_weights(state: TrainingState, step: int) -> None:
     """Raise TrainingError for weights that are not numbers: saved, they would be restored again and again."""
     if weight := find_infinite_weight(state):
-        raise TrainingError(f"{weight} is not finite at step {step}: try a smaller learning rate")
+        raise TrainingError(f"{weight} is not finite at step {step}: {NOT_FINITE_HINT}")

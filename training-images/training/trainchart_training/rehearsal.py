@@ -91,6 +91,8 @@ def _read_first(dataset: Any, shard: Shard, count: int) -> Any:
     """Return a batch of the first `count` examples of a shard; raise TrainingError where it has none."""
     batch = next(iter(dataset.batch(count).take(1)), None)
     if batch is None:
+        if shard.count == 1:
+            raise TrainingError("there are no training examples")
         where = f"shard {shard.index + 1} of {shard.count}"
         raise TrainingError(f"no training examples in {where}: use fewer workers, or split the data finer")
     return batch

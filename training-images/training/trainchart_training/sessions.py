@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainchart_training.definition import Training
-from trainchart_training.errors import PeerLost, TrainingError
+from trainchart_training.errors import NOT_FINITE_HINT, PeerLost, TrainingError
 from trainchart_training.graph import TrainingGraph, build_graph, session_config, v1
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import BETWEEN_GRAPH_SYNC, IN_GRAPH, Place
@@ -135,7 +135,7 @@ def follow(training: Training, settings: Hyperparameters, place: Place) -> int:
             rate = len(losses) * settings.batch_size / (time.monotonic() - started)
             mean = sum(losses) / len(losses)
             if not math.isfinite(mean):
-                raise TrainingError(f"the loss is {mean} at step {step}: try a smaller learning rate")
+                raise TrainingError(f"the loss is {mean} at step {step}: {NOT_FINITE_HINT}")
             log.info("step %d/%d  loss %s  %.0f examples/s here", step, settings.max_steps, describe_number(mean), rate)
             write_progress(place.progress_file, int(step), rate, {"loss": mean})
             started, losses = time.monotonic(), []
