@@ -15,7 +15,7 @@ import pytest
 from free_ports import find_free_port
 from small_training import TRAINING, Settings
 from trainchart_training import Shard, Training
-from trainchart_training.place import BETWEEN_GRAPH_ASYNC, BETWEEN_GRAPH_SYNC, PS, WORKER, Place
+from trainchart_training.place import BETWEEN_GRAPH_ASYNC, BETWEEN_GRAPH_SYNC, CHIEF, IN_GRAPH, PS, WORKER, Place
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
 _STEPS = 6
@@ -113,6 +113,26 @@ def test_an_optimizer_works_where_its_weights_lie() -> None:
 def is_update(operation: Any) -> bool:
     """Say whether an operation changes a variable in a step; what sets it at first has its name."""
     return bool(re.match("Assign(Add|Sub)?VariableOp", operation.type)) and operation.name.startswith("import")
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_no_tuner_of_a_worker_holds_up_a_chief_that_comes_back(is_wanted: bool) -> None:
+    import tensorflow as tf
+    from tensorflow.core.framework.dataset_options_pb2 import Options
+
+    from trainchart_training.graph import build_graph
+
+    def read(split: str, shard: Shard, settings: Settings) -> Any:
+        options = tf.data.Options()
+        options.autotune.enabled = True
+        dataset = TRAINING.examples(split, shard, settings)
+        return dataset.with_options(options) if is_wanted else dataset
+
+    cluster = {CHIEF: ["a:1"], WORKER: ["b:1", "b:2"], PS: ["c:1"]}
+    graph = build_graph(replace(TRAINING, examples=read), Settings(), Place(IN_GRAPH, CHIEF, 0, cluster)).graph
+
+    options = [item.get_attr("serialized_options") for item in graph.get_operations() if item.type == "OptionsDataset"]
+    assert [Options.FromString(item).autotune_options.enabled for item in options] == [is_wanted] * 2
 
 
 def test_who_comes_back_does_not_begin_the_same_examples_again() -> None:

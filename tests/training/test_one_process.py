@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -863,6 +864,37 @@ def test_every_record_goes_to_one_shard(tmp_path: Path, files: int, shards: int)
     assert sorted(record for part in found for record in part) == sorted(
         f"{file}.{n}".encode() for file in range(files) for n in range(5)
     )
+
+
+def test_what_feeds_the_devices_is_not_freed_before_the_process_ends(trainer: Trainer) -> None:
+    """Where TensorFlow prefetches to devices, each of them has a tuner that could be asleep then."""
+
+    def count() -> int:
+        gc.collect()
+        return sum(type(item).__name__ == "OwnedIterator" for item in gc.get_objects())
+
+    before = count()
+    assert trainer.run() == 0
+    assert count() == before + 1
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_a_tuner_that_could_hold_up_the_end_is_off_unless_the_program_wants_it(is_wanted: bool) -> None:
+    import tensorflow as tf
+
+    from trainchart_training.batches import build_batches, build_test_batches
+
+    def read(split: str, shard: Shard, settings: Settings) -> Any:
+        options = tf.data.Options()
+        options.deterministic = False
+        if is_wanted:
+            options.autotune.enabled = True
+        return TRAINING.examples(split, shard, settings).with_options(options)
+
+    training = replace(TRAINING, examples=read)
+    for batches in (build_batches(training, Settings(), Shard(0, 1), seed=1), build_test_batches(training, Settings())):
+        assert batches.options().autotune.enabled is is_wanted
+        assert batches.options().deterministic is False
 
 
 def test_records_that_are_not_there_are_named(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ UNAVAILABLE = (
 )
 NOISE = "\n2026-05-01 10:00:00.1: W tensorflow/core: UNAVAILABLE: Socket closed"
 SESSION = "I0000 00:00:1795472519.158445   29638 coordination_service.cc:221] Initializing CoordinationService\n"
+ROUNDING = "I0000 00:00:1795491096.429803    2663 port.cc:153] You may see floating-point round-off errors.\n"
 ALL = "ModuleNotFoundError: No module named "
 
 
@@ -58,6 +59,7 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("bad-arguments", 2, "usage: train [-h]\ntrain: error: unrecognized arguments: --lr", "train: error"),
         ("bad-arguments", 1, "FATAL Flags parsing error: Unknown command line flag 'x'", "FATAL Flags"),
         ("program-exit", 1, SESSION + "12:00:00 error: chief 0: another model's checkpoint", "12:00:00 error"),
+        ("program-exit", 143, ROUNDING + "12:00:00 stopped on request at step 50", "12:00:00 stopped"),
         ("program-error", 1, HEAD + "KeyError: 'x'", "KeyError: 'x'"),
         ("program-error", 1, HEAD + "KeyboardInterrupt", "KeyboardInterrupt"),
         ("program-error", 1, HEAD + "my.module.CustomError", "my.module.CustomError"),

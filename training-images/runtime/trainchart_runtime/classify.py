@@ -177,7 +177,7 @@ _REFUSED = re.compile(r"\berror: |^FATAL Flags parsing error", re.IGNORECASE)
 _COMPLAINT = re.compile(r"error|fatal|exception|failed|cannot", re.IGNORECASE)
 
 _INFORMATION = re.compile(r"^(I\d{4} \d\d:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: I )")
-"""TensorFlow's lines of level INFO: a healthy session says that it begins a coordination service."""
+"""TensorFlow's lines of level INFO: of a coordination service that begins, and of errors from rounding."""
 
 _CRASH_SIGNALS = tuple(
     getattr(signals, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
@@ -252,7 +252,7 @@ def _has_usage(lines: Sequence[str]) -> bool:
 def _last_complaint(lines: Sequence[str]) -> str:
     """Return the last line that sounds like an error, else the last line."""
     for line in reversed(lines):
-        if _COMPLAINT.search(line):
+        if _COMPLAINT.search(line) and not _INFORMATION.match(line):
             return line
     return next((line for line in reversed(lines) if line.strip()), "")
 

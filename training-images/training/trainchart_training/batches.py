@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +17,18 @@ WHOLE = Shard(0, 1)
 
 def read_examples(training: Training, settings: Hyperparameters, split: str, shard: Shard) -> Any:
     """Return the program's tf.data.Dataset of single examples."""
-    return make_part("examples", tf.data.Dataset, training.examples, split, shard, settings)
+    dataset = make_part("examples", tf.data.Dataset, training.examples, split, shard, settings)
+    with warnings.catch_warnings():
+        # In a graph TensorFlow says that it may not know all options: those that the program gives here, it knows.
+        warnings.simplefilter("ignore")
+        is_tuned = dataset.options().autotune.enabled
+    if is_tuned is None:
+        # The tuner sleeps for up to a minute, and is not always woken when its iterator is to end. What ends one would
+        # wait for it: a process, or a worker that is to take a chief that has come back.
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        dataset = dataset.with_options(options)
+    return dataset
 
 
 def build_batches(training: Training, settings: Hyperparameters, shard: Shard, seed: Any, replicas: int = 1) -> Any:

@@ -17,6 +17,7 @@ from trainchart_training.batches import build_batches
 from trainchart_training.definition import Shard, Training
 from trainchart_training.errors import PeerLost
 from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.lasting import keep_to_the_end
 from trainchart_training.pace import Pace
 from trainchart_training.place import MIRRORED, MULTI_WORKER_MIRRORED, Place
 from trainchart_training.state import TrainingState, create_state, find_device
@@ -83,6 +84,8 @@ class ReplicaRunner:
                 )
             )
         )
+        # TensorFlow gives each device an iterator with a tuner of its own: see read_examples.
+        keep_to_the_end(self._batches)
         return False
 
     def run(self, steps: int) -> float:

@@ -19,6 +19,7 @@ from trainchart_training.definition import Training
 from trainchart_training.errors import NOT_FINITE_HINT, PeerLost, TrainingError
 from trainchart_training.graph import TrainingGraph, build_graph, session_config, v1
 from trainchart_training.hyperparameters import Hyperparameters
+from trainchart_training.lasting import keep_to_the_end
 from trainchart_training.place import BETWEEN_GRAPH_SYNC, IN_GRAPH, Place
 from trainchart_training.progress import describe_number, write_progress
 from trainchart_training.state import create_state, find_device, find_infinite_weight
@@ -27,8 +28,6 @@ from trainchart_training.stop import StopRequest
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.2
-_kept: list[Any] = []
-"""Sessions, so that they stay open until the process ends: closing one waits for processes that may be gone."""
 
 
 class GraphRunner:
@@ -149,7 +148,8 @@ def open_session(place: Place, settings: Hyperparameters, graph: TrainingGraph) 
     server = v1.train.Server(cluster, job_name=place.task_type, task_index=place.task_index, config=config)
     log.info("listening at %s, waiting for the others", server.target)
     session = v1.Session(server.target, graph=graph.graph, config=config)
-    _kept.append(session)
+    # Closing it waits for processes that may be gone.
+    keep_to_the_end(session)
     return session
 
 
