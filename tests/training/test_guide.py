@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from trainchart_runtime import causes
+from trainchart_runtime.classify import Ending, classify
 from trainchart_training import Hook, Hyperparameters, Training
 from trainchart_training.hyperparameters import camel_case
 
@@ -38,6 +40,8 @@ def test_the_program_of_the_guide_trains(tmp_path: Path) -> None:
     refused = subprocess.run(command, cwd=tmp_path, env=wrong, capture_output=True, text=True)
     assert refused.returncode == 2
     assert refused.stderr.endswith("error: hyperparameter learningRate: expected a number, got 'fast'\n")
+    # So a launcher does not start it again.
+    assert classify(Ending(2, lines=refused.stderr.splitlines())).cause is causes.BAD_ARGUMENTS
 
 
 def test_every_hyperparameter_and_its_default_is_in_the_table() -> None:

@@ -107,8 +107,8 @@ NO_PROGRESS = Cause(
 )
 BAD_ARGUMENTS = Cause(
     "bad-arguments",
-    "The program refused its command line.",
-    "Compare the arguments of the model spec with what the program accepts.",
+    "The program refused its command line or its hyperparameters.",
+    "Compare both in the model spec, and what was set at install, with what the program accepts.",
     RESTART_NEVER,
 )
 PROGRAM_ERROR = Cause(

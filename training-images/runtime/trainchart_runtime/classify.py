@@ -21,6 +21,8 @@ _LAST_WORDS = 3
 _CRASH_WORDS = 40
 """A native abort prints its reason some lines above the stack trace."""
 _KILLED = 9
+_USAGE_ERROR = 2
+"""The exit code of argparse, click and shells for arguments, and of the training library for settings."""
 _SHELL_SIGNAL = 128
 """A shell passes its program's end by signal n on as exit code 128 + n."""
 
@@ -206,8 +208,10 @@ def _by_exit(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
         cause, error = _by_exceptions(ending, errors)
         return cause, _own_words(ending.lines) or error
     refusal = [line for line in ending.lines if _REFUSED.search(line)]
-    if refusal and (refusal[-1].startswith("FATAL") or (ending.exit_code == 2 and _has_usage(ending.lines))):
+    if refusal and (refusal[-1].startswith("FATAL") or (ending.exit_code == _USAGE_ERROR and _has_usage(ending.lines))):
         return causes.BAD_ARGUMENTS, refusal[-1]
+    if ending.exit_code == _USAGE_ERROR and _own_words(ending.lines):
+        return causes.BAD_ARGUMENTS, _own_words(ending.lines)
     last = [line for line in ending.lines if line.strip()][-_LAST_WORDS:]
     return _by_words(last) or (causes.PROGRAM_EXIT, _last_complaint(ending.lines))
 
