@@ -105,7 +105,7 @@ _Loader.add_constructor("tag:yaml.org,2002:bool", lambda loader, node: _BOOLEANS
 
 
 _DEPTH_LIMIT = 1000
-"""Collections within each other; libyaml counts none, and goes down until the process has no stack left."""
+"""Collections within each other. libyaml before 0.2.6 counts none, and goes down until its stack is full."""
 _INDENTED = re.compile(rf"^[ \t?:-]{{{_DEPTH_LIMIT}}}", re.MULTILINE)
 """What a line without brackets needs in order to be that deep: its indentation, or collections that begin on it."""
 
