@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from free_ports import find_free_port
@@ -175,6 +176,36 @@ def test_weights_that_are_not_finite_are_given_up() -> None:
         variable.assign(value)
     assert graph.begin() is False
     assert graph.run(1) == first
+
+
+def test_a_leader_joins_no_weights_that_are_not_finite() -> None:
+    """Somebody died before it could say so, and the checkpoint is to be gone on with."""
+    from trainchart_training.errors import PeerLost
+
+    graph = _start(BETWEEN_GRAPH_ASYNC, _plain)
+    restored = [variable.numpy() for variable in graph.state.saved_variables]
+    assert graph.begin() is False
+    graph._set(graph._graph.variables[:1], [restored[0] * math.nan])
+    with pytest.raises(PeerLost, match="not finite"):
+        graph.begin()
+    # It begins again, and the others have left.
+    for variable, value in zip(graph.state.saved_variables, restored, strict=True):
+        variable.assign(value)
+    assert graph.begin() is False
+    assert graph.run(_STEPS) > 0
+
+
+def test_gradients_of_weights_that_were_given_up_are_dropped() -> None:
+    """A worker has sent them, and waits for the step that a new leader begins."""
+    graph = _start(BETWEEN_GRAPH_SYNC, _plain)
+    sent = [item for item in graph._graph.graph.get_operations() if item.type.endswith("AccumulatorApplyGradient")]
+    assert len(sent) == len(graph.state.model.trainable_variables)
+    for send in sent:
+        _, step, gradient = send.inputs
+        value = gradient.dtype.as_numpy_dtype(math.nan)
+        graph._session.run(send, {step: 0, gradient: np.full(gradient.shape, value)})
+    assert graph.begin() is False
+    assert graph.run(_STEPS) > 0
 
 
 def test_the_mean_of_sparse_gradients_is_that_of_all_workers() -> None:

@@ -40,6 +40,8 @@ class TrainingGraph:
     """Operations with which this process joins the training, the variables being there."""
     lead: Sequence[Any]
     """Operations with which the leader joins instead, one after the other."""
+    leftovers: Sequence[tuple[Any, Any]]
+    """In between-graph-sync, for every weight: how many gradients wait on its ps, and the operation that drops them."""
     queue_runner: Any
     """Applies the gradients in the leader of between-graph-sync; None elsewhere."""
 
@@ -85,6 +87,7 @@ def build_graph(training: Training, settings: Hyperparameters, place: Place) -> 
             loss = tf.add_n(losses) / len(losses)
             step, applied = _apply(optimizer, sync, pairs, state.step)
         tokens = [sync.get_init_tokens_op()] if sync else []
+        leftovers = _find_leftovers(sync) if sync else []
     return TrainingGraph(
         graph=graph,
         variables=variables,
@@ -93,6 +96,7 @@ def build_graph(training: Training, settings: Hyperparameters, place: Place) -> 
         train=[step, loss, effects + applied],
         join=[*initializers, *([sync.local_step_init_op] if sync else [])],
         lead=[*initializers, *([sync.chief_init_op] if sync else []), *tokens],
+        leftovers=leftovers,
         queue_runner=sync.get_chief_queue_runner() if sync and place.is_leader else None,
     )
 
@@ -267,6 +271,15 @@ def _make_synchronous(optimizer: _KerasOptimizer, settings: Hyperparameters, pla
             f"hyperparameter backupWorkers: {settings.backup_workers} of {place.workers} workers leave none to wait for"
         )
     return v1.train.SyncReplicasOptimizer(optimizer, wanted, place.workers)
+
+
+def _find_leftovers(sync: Any) -> list[tuple[Any, Any]]:
+    """Return how many gradients each accumulator of `sync` holds, and the operation that empties it."""
+    found = []
+    for accumulator, device in sync._accumulator_list:
+        with tf.device(device):
+            found.append((accumulator.num_accumulated(), accumulator.take_grad(1).op))
+    return found
 
 
 def _apply(optimizer: _KerasOptimizer, sync: Any, pairs: Sequence[Any], step: Any) -> tuple[Any, list[Any]]:

@@ -58,8 +58,11 @@ class GraphRunner:
         has_joined = is_ready(session, graph)
         if has_joined:
             self.collect()
+            if weight := find_infinite_weight(self.state):
+                raise PeerLost(f"of what the ps have kept, {weight} is not finite")
         else:
             self._set(graph.variables, [variable.numpy() for variable in self.state.saved_variables])
+            self._drop_leftovers()
         self._step = int(self.state.step.numpy())
         for operation in graph.lead:
             session.run(operation)
@@ -101,6 +104,11 @@ class GraphRunner:
             self._step = int(step)
             losses.append(float(loss))
         return sum(losses) / len(losses) if losses else math.nan
+
+    def _drop_leftovers(self) -> None:
+        """Drop the gradients of other weights that wait on the ps: they would become part of the next step."""
+        counts = self._session.run([count for count, _ in self._graph.leftovers])
+        self._session.run([drop for number, (_, drop) in zip(counts, self._graph.leftovers, strict=True) if number])
 
     def _set(self, variables: Sequence[Any], values: Sequence[Any]) -> None:
         with self._graph.graph.as_default():
