@@ -166,6 +166,12 @@ def clip_by_itself(settings: Settings) -> Any:
     return keras.optimizers.SGD(0.1, clipnorm=1.0)
 
 
+def accumulate_by_itself(settings: Settings) -> Any:
+    import keras
+
+    return keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1, gradient_accumulation_steps=2))
+
+
 def overwrite_weights(settings: Settings) -> Any:
     import keras
 
@@ -210,6 +216,7 @@ def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
         ("examples", read_wider, "model and examples do not fit together: "),
         ("loss", fail, "model and examples do not fit together: KeyError: 'no such column'"),
         ("optimizer", clip_by_itself, "the program's optimizer clips gradients itself"),
+        ("optimizer", accumulate_by_itself, "the program's optimizer accumulates gradients itself"),
         ("optimizer", overwrite_weights, "the program's optimizer overwrites the weights with their moving averages"),
         ("augment", augment_by_numpy, "the program's function augment failed: AttributeError: "),
         ("augment", augment_features_alone, "the program's function augment returns a pair (features, targets), not "),

@@ -36,12 +36,16 @@ def test_the_program_of_the_guide_trains(tmp_path: Path) -> None:
     (error,) = re.findall(r"evaluated step 300  error (\S+)", done.stderr)
     # The mean of the targets alone would be off by 0.6.
     assert float(error) < 0.4
-    wrong = {**environment, "TRAINCHART_HYPERPARAMETERS": '{"learningRate": "fast"}'}
-    refused = subprocess.run(command, cwd=tmp_path, env=wrong, capture_output=True, text=True)
+    wrong = {**environment, "TRAINCHART_HYPERPARAMETERS": '{"learningRate": "fast"}', "PYTHONUNBUFFERED": ""}
+    (tmp_path / "train.py").write_text("print('printed before')\n" + program)
+    refused = subprocess.run(
+        command, cwd=tmp_path, env=wrong, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     assert refused.returncode == 2
-    assert refused.stderr.endswith("error: hyperparameter learningRate: expected a number, got 'fast'\n")
+    said = refused.stdout.splitlines()
+    assert said[-2:] == ["printed before", "error: hyperparameter learningRate: expected a number, got 'fast'"]
     # So a launcher does not start it again.
-    assert classify(Ending(2, lines=refused.stderr.splitlines())).cause is causes.BAD_ARGUMENTS
+    assert classify(Ending(2, lines=said)).cause is causes.BAD_ARGUMENTS
 
 
 def test_every_hyperparameter_and_its_default_is_in_the_table() -> None:

@@ -162,12 +162,13 @@ def test_evaluations_are_json_whatever_is_measured(tmp_path: Path) -> None:
     from trainchart_training.evaluation import EvaluationBook
 
     book = EvaluationBook(str(tmp_path), "worker")
-    book.add(5, {"loss": math.inf, "error": math.nan, "accuracy": 0.5})
+    metrics = {"loss": math.inf, "gain": -math.inf, "error": math.nan, "accuracy": 0.5}
+    book.add(5, metrics)
 
     assert json.loads((tmp_path / "evaluations.json").read_text(), parse_constant=pytest.fail) == {
-        "5": {"loss": None, "error": None, "accuracy": 0.5}
+        "5": {"loss": "Infinity", "gain": "-Infinity", "error": "NaN", "accuracy": 0.5}
     }
-    assert book.read()[5] == pytest.approx({"loss": math.nan, "error": math.nan, "accuracy": 0.5}, nan_ok=True)
+    assert book.read()[5] == pytest.approx(metrics, nan_ok=True)
 
 
 def test_when_no_checkpoint_can_be_read_nothing_is_overwritten(trainer: Trainer) -> None:

@@ -89,7 +89,7 @@ def shall_fall(training: Training, settings: Hyperparameters) -> bool:
 class EvaluationBook:
     """The results by step, in a file beside the checkpoints: read by the leader, and kept over restarts.
 
-    A number that is not finite, which JSON has no word for, is null there, and NaN when it is read.
+    For a number that is not finite JSON has no word: "NaN", "Infinity" or "-Infinity" stands there.
     """
 
     def __init__(self, folder: str, writer: str) -> None:
@@ -102,7 +102,8 @@ class EvaluationBook:
             return {}
         try:
             with tf.io.gfile.GFile(self._path) as file:
-                return {int(step): _read_numbers(metrics) for step, metrics in json.load(file).items()}
+                results = json.load(file).items()
+                return {int(step): {name: float(value) for name, value in each.items()} for step, each in results}
         except (ValueError, TypeError, AttributeError) as error:
             # Like a damaged checkpoint: no reason to give up, and what is lost can be measured again.
             log.warning("%s is damaged, and begun anew: %s", self._path, error)
@@ -118,17 +119,17 @@ class EvaluationBook:
             self._write(kept)
 
     def _write(self, results: Mapping[int, Mapping[str, float]]) -> None:
-        body = {
-            step: {name: value if math.isfinite(value) else None for name, value in metrics.items()}
-            for step, metrics in results.items()
-        }
+        body = {step: {name: _express(value) for name, value in metrics.items()} for step, metrics in results.items()}
         with tf.io.gfile.GFile(self._draft, "w") as file:
             file.write(json.dumps(body, indent=1))
         tf.io.gfile.rename(self._draft, self._path, overwrite=True)
 
 
-def _read_numbers(metrics: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: math.nan if value is None else float(value) for name, value in metrics.items()}
+def _express(value: float) -> float | str:
+    """Return `value` for JSON, as protocol buffers do; float() reads either."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
 
 
 def evaluate(training: Training, settings: Hyperparameters, place: Place) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import signal
@@ -51,6 +52,9 @@ def train(training: Training) -> NoReturn:
     Exit code 0: trained (or served) to the end. 1: cannot go on. 2: a wrong setting. 75: another process was lost,
     start this one again. 128 + n: stopped by signal n, the checkpoint saved.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What the program prints stands in the log where it was printed, and an error after it.
+        sys.stdout.reconfigure(line_buffering=True)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # It waits for a statement of Python's to end, which a server's never does.
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -121,6 +121,12 @@ def _check_optimizer(optimizer: Any) -> None:
             "the program's optimizer clips gradients itself, replica by replica and before they are averaged:"
             " use the hyperparameter clipNorm instead"
         )
+    if getattr(optimizer, "gradient_accumulation_steps", None):
+        raise TrainingError(
+            "the program's optimizer accumulates gradients itself (gradient_accumulation_steps), which Keras can do in"
+            " one process and on one device only: take a greater batchSize, or let a step of the program's own compute"
+            " a batch in parts"
+        )
     if getattr(optimizer, "ema_overwrite_frequency", None):
         raise TrainingError(
             "the program's optimizer overwrites the weights with their moving averages while it trains:"
