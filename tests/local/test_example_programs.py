@@ -171,7 +171,10 @@ def test_wrong_hyperparameters_are_named(text: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("module", "message"),
-    [("mnist.train", "error: hyperparameter batchSize"), ("digits.train", "digits.train: hyperparameter batchSize")],
+    [
+        ("mnist.train", "error: worker 0: hyperparameter batchSize"),
+        ("digits.train", "digits.train: hyperparameter batchSize"),
+    ],
 )
 def test_wrong_settings_end_the_program_with_one_line(module: str, message: str) -> None:
     ended = subprocess.run(

@@ -29,6 +29,7 @@ from small_training import (
     write_records,
 )
 from trainchart_training import Hook, Shard, Training, TrainingError
+from trainchart_training.errors import EXIT_BAD_SETTINGS, EXIT_FAILED
 from trainchart_training.place import BETWEEN_GRAPH_ASYNC, PS, WORKER, Place
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
@@ -43,12 +44,12 @@ class Lines:
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
         self._caplog = caplog
 
-    def fail(self, place: Place, training: Training, **settings: Any) -> str:
+    def fail(self, place: Place, training: Training, *, code: int = EXIT_FAILED, **settings: Any) -> str:
         """Return the line with which a process ends that cannot go on; it is the only one of its kind."""
         from trainchart_training.roles import _guard
 
         self._caplog.clear()
-        assert _guard(training, Settings(**settings), place) == 1
+        assert _guard(training, Settings(**settings), place) == code
         (line,) = [record.getMessage() for record in self._caplog.records if record.levelname == "ERROR"]
         return str(line)
 
@@ -190,6 +191,37 @@ def augment_features_alone(features: Any, targets: Any) -> Any:
     return features + 1.0
 
 
+def count_errors(targets: Any, outputs: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.reduce_sum(tf.cast(targets != outputs, tf.int32))
+
+
+def subtract_all(targets: Any, outputs: Any) -> Any:
+    """Each target from the outputs of all examples."""
+    return (targets - outputs[:, 0]) ** 2
+
+
+def return_seven(targets: Any, outputs: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.zeros(7) * outputs[0]
+
+
+def read_an_array(split: str, shard: Shard, settings: Settings) -> Any:
+    import numpy as np
+
+    return np.zeros((9, 4))
+
+
+def read_texts(split: str, shard: Shard, settings: Settings) -> Any:
+    import tensorflow as tf
+
+    return read_examples(split, shard, settings).map(
+        lambda features, targets: (tf.strings.as_string(features), targets)
+    )
+
+
 def scale_by_a_factor(settings: Settings) -> Any:
     import keras
 
@@ -210,11 +242,17 @@ def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
         ("model", return_nothing, "the program's function model returned None, which is no Model"),
         ("optimizer", return_nothing, "the program's function optimizer returned None, which is no Optimizer"),
         ("examples", return_nothing, "the program's function examples returned None, which is no Dataset"),
+        ("examples", read_an_array, "the program's function examples returned array([[0., 0., 0., 0.], [0., "),
         ("augment", fail, "the program's function augment failed: KeyError: 'no such column'"),
         ("examples", read_nothing, "there are no training examples"),
         ("examples", read_triples, "an example is a pair (features, targets), not "),
         ("examples", read_wider, "model and examples do not fit together: "),
-        ("loss", fail, "model and examples do not fit together: KeyError: 'no such column'"),
+        ("examples", read_texts, "model and examples do not fit together: Cast string to float is not supported"),
+        ("loss", fail, "the program's function loss failed: KeyError: 'no such column'"),
+        ("loss", return_nothing, "the program's function loss returned None, which is no tensor of floating numbers"),
+        ("loss", count_errors, "the program's function loss returned <tf.Tensor: shape=(), dtype=int32"),
+        ("loss", subtract_all, "the program's function loss returned float32 [2, 2] for targets float32 [2, 1] and"),
+        ("loss", return_seven, "the program's function loss returned float32 [7] for targets float32 [2, 1] and"),
         ("optimizer", clip_by_itself, "the program's optimizer clips gradients itself"),
         ("optimizer", accumulate_by_itself, "the program's optimizer accumulates gradients itself"),
         ("optimizer", overwrite_weights, "the program's optimizer overwrites the weights with their moving averages"),
@@ -297,9 +335,9 @@ def test_an_early_stop_by_what_nobody_measures_is_refused_before_the_first_step(
     place = replace(trainer.place, evaluators=1)
     settings = {"early_stop_evaluations": 2, "early_stop_metric": "eror"}
 
-    line = lines.fail(place, replace(TRAINING, metrics=lambda: measure_twice()[:1]), **settings)
+    line = lines.fail(place, replace(TRAINING, metrics=lambda: measure_twice()[:1]), code=EXIT_BAD_SETTINGS, **settings)
 
-    assert line == "error: worker 0: earlyStopMetric eror is not among what is measured: loss, error"
+    assert line == "error: worker 0: hyperparameter earlyStopMetric: eror is not among what is measured: loss, error"
     assert not trainer.folder.exists()
 
 
@@ -344,9 +382,10 @@ def test_whether_more_is_better_is_asked_where_keras_does_not_know(tmp_path: Pat
 
     settings = {"early_stop_evaluations": 2, "early_stop_metric": "score"}
 
-    line = lines.fail(Trainer(tmp_path).place, replace(TRAINING, metrics=measure_mean), **settings)
+    training = replace(TRAINING, metrics=measure_mean)
+    line = lines.fail(Trainer(tmp_path).place, training, code=EXIT_BAD_SETTINGS, **settings)
 
-    asks = "earlyStopMetric score may be one that shall fall or rise: set earlyStopMode to min or max"
+    asks = "hyperparameter earlyStopMetric: score may be one that shall fall or rise: set earlyStopMode to min or max"
     assert line == f"error: worker 0: {asks}"
 
 

@@ -43,7 +43,10 @@ def test_the_program_of_the_guide_trains(tmp_path: Path) -> None:
     )
     assert refused.returncode == 2
     said = refused.stdout.splitlines()
-    assert said[-2:] == ["printed before", "error: hyperparameter learningRate: expected a number, got 'fast'"]
+    assert said[-2:] == [
+        "printed before",
+        "error: worker 0: hyperparameter learningRate: expected a number, got 'fast'",
+    ]
     # So a launcher does not start it again.
     assert classify(Ending(2, lines=said)).cause is causes.BAD_ARGUMENTS
 

@@ -304,6 +304,8 @@ def test_clipping_knows_the_sum_of_what_a_sparse_gradient_repeats() -> None:
     sparse = tf.IndexedSlices(tf.fill([9, 1], 1.0), tf.constant([5, 2, 5, 5, 2, 5, 2, 5, 2]), tf.constant([7, 1]))
     dense = tf.constant([1.0])
     (rows, rest) = clip([sparse, dense], 1.0, keras.optimizers.SGD())
+    # Workers in step exchange the same number of rows in each step.
+    assert (rows.indices == sparse.indices).numpy().all()
     length = (5**2 + 4**2 + 1**2) ** 0.5
     assert tf.convert_to_tensor(rows)[:, 0].numpy() == pytest.approx([0, 0, 4 / length, 0, 0, 5 / length, 0])
     assert rest.numpy() == pytest.approx([1 / length])
@@ -920,6 +922,18 @@ _STORE = "Error executing an HTTP request: libcurl code 7 when reading metadata 
         ("single", "no connection", 1, "error: worker 0: no connection"),
         ("parameter-server", _STORE, 1, f"error: worker 0: {_STORE}"),
         ("parameter-server", "/checkpoints/ckpt-20.index; Host is down", 1, "error: worker 0: /checkpoints/ckpt-20"),
+        (
+            "multi-worker-mirrored",
+            "Collective ops is aborted by: Shape mismatch in the collective instance 7",
+            1,
+            "error: worker 0: the workers' models or examples have different shapes: Collective ops",
+        ),
+        (
+            "in-graph",
+            "ValueError: Could not find callback with key=pyfunc_9 in the registry.",
+            1,
+            "error: worker 0: a Python function or generator of the examples cannot be called from another process",
+        ),
         ("parameter-server", "from /job:ps/task:0; Socket closed", 75, "cannot go on, it lost a ps"),
     ],
 )

@@ -155,7 +155,8 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     ),
     (
         _matching(
-            r"UnavailableError|Collective ops is aborted|Connection reset by peer|Socket closed"
+            # Workers whose models differ are not lost.
+            r"UnavailableError|Collective ops is aborted(?! by: Shape mismatch)|Connection reset by peer|Socket closed"
             r"|failed to connect to all addresses|[Cc]oordination ?[Ss]ervice|missing heartbeats"
             r"|heartbeat timeout"
         ),

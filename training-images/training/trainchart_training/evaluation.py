@@ -20,8 +20,8 @@ from trainchart_training.batches import build_test_batches
 from trainchart_training.catalogue import marker_name
 from trainchart_training.checkpoints import Checkpoints
 from trainchart_training.definition import Training
-from trainchart_training.errors import TrainingError
-from trainchart_training.failures import call_program, describe_error
+from trainchart_training.errors import SettingsError, TrainingError
+from trainchart_training.failures import call_program, describe_error, show
 from trainchart_training.hyperparameters import AUTO, FALL, Hyperparameters
 from trainchart_training.place import Place
 from trainchart_training.progress import describe_number, write_progress
@@ -69,19 +69,22 @@ class Measure:
 def shall_fall(training: Training, settings: Hyperparameters) -> bool:
     """Say whether less of what an early stop looks at is better.
 
-    Raises TrainingError where nobody measures it, and where neither the settings nor Keras know.
+    Raises SettingsError where nobody measures it, and where neither the settings nor Keras know.
     """
     name, mode = settings.early_stop_metric, settings.early_stop_mode
     metrics = {metric.name: metric for metric in make_metrics(training)}
     if name != "loss" and name not in metrics:
-        raise TrainingError(f"earlyStopMetric {name} is not among what is measured: {', '.join(['loss', *metrics])}")
+        raise SettingsError(
+            f"hyperparameter earlyStopMetric: {name} is not among what is measured: {', '.join(['loss', *metrics])}"
+        )
     if mode != AUTO:
         return mode == FALL
     # Keras says it nowhere in public; its own callbacks look there, too (MonitorCallback).
     direction = "down" if name == "loss" else getattr(metrics[name], "_direction", None)
     if direction not in ("up", "down"):
-        raise TrainingError(
-            f"earlyStopMetric {name} may be one that shall fall or rise: set earlyStopMode to min or max"
+        raise SettingsError(
+            f"hyperparameter earlyStopMetric: {name} may be one that shall fall or rise:"
+            " set earlyStopMode to min or max"
         )
     return bool(direction == "down")
 
@@ -242,7 +245,7 @@ def make_metrics(training: Training) -> list[Any]:
     for metric in metrics:
         if not isinstance(metric, keras.metrics.Metric):
             raise TrainingError(
-                f"the program's function metrics returned {metric!r:.80}, which is no keras.metrics.Metric"
+                f"the program's function metrics returned {show(metric)}, which is no keras.metrics.Metric"
             )
     names = ["loss", *(metric.name for metric in metrics)]
     repeated = sorted({name for name in names if names.count(name) > 1})

@@ -23,6 +23,15 @@ _LOST_SIGNS = (
     "does not exist. (Could not find resource",
     "GraphHandle",
 )
+_PLAIN_WORDS = (
+    ("Shape mismatch in the collective", "the workers' models or examples have different shapes"),
+    (
+        "Could not find callback with key=pyfunc",
+        "a Python function or generator of the examples cannot be called from another process:"
+        " read them with TensorFlow's own functions",
+    ),
+)
+"""What TensorFlow says of errors that no other try avoids, and what a person can do something with."""
 _PATH = re.compile(r"(^|\s)/(?!job:)\S*; ")
 """The start of what TensorFlow says of a file that the system calls of this machine could not read or write."""
 
@@ -30,6 +39,8 @@ _PATH = re.compile(r"(^|\s)/(?!job:)\S*; ")
 def is_peer_lost(error: BaseException) -> bool:
     """Say whether `error` means that another process (or all that it held) is gone."""
     if not isinstance(error, tf.errors.OpError):
+        return False
+    if any(sign in error.message for sign, _ in _PLAIN_WORDS):
         return False
     if any(sign in error.message for sign in _LOST_SIGNS):
         return True
@@ -48,8 +59,8 @@ def is_data_damaged(error: BaseException) -> bool:
 
 
 _NOISE = re.compile(
-    r"Graph execution error|Detected at|File |<stack traces|\d+ root error|=+$|node |Traceback"
-    r"|([A-Z_]+: )?From /job:\S+$"
+    r"Graph execution error|Exception encountered when calling|Detected at|File |<stack traces|\d+ root error|=+$|node "
+    r"|Traceback|([A-Z_]+: )?From /job:\S+$"
 )
 _BOLD = re.compile(r"\x1b\[\d*m")
 _WHERE = re.compile(r"in user code:|^ *File \".*\n.*$|^Arguments received by (.|\n)*", re.MULTILINE)
@@ -67,11 +78,17 @@ def describe_error(error: BaseException) -> str:
         kind = [] if "in user code:" in str(error) else [f"{type(error).__name__}:"]
         return " ".join([*kind, *words])[:400]
     # The cause stands below the lines that say where in the program's graph it happened, and is sometimes numbered.
-    lines = [line.strip().removeprefix("(0) ") for line in error.message.splitlines()]
+    lines = [line.strip().removeprefix("(0) ") for line in _BOLD.sub("", error.message).splitlines()]
     text = next((line for line in lines if line and not _NOISE.match(line)), error.message)
     text = re.sub(r"\{\{.*?\}\} | \[Op:\w+\].*", "", text)
     peer = re.search(r"remote target (/job:\w+)/replica:0(/task:\d+)", error.message)
-    return text[:300] + (f" (at {peer[1]}{peer[2]})" if peer else "")
+    plain = next((f"{words}: " for sign, words in _PLAIN_WORDS if sign in error.message), "")
+    return plain + text[:300] + (f" (at {peer[1]}{peer[2]})" if peer else "")
+
+
+def show(value: object) -> str:
+    """Return `value` for an error message of one line, cut short."""
+    return " ".join(repr(value).split())[:80]
 
 
 def call_program(name: str, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
@@ -91,5 +108,5 @@ def make_part(name: str, kind: type, function: Callable[..., Any], *arguments: A
     part = call_program(name, function, *arguments)
     if not isinstance(part, kind):
         wanted = kind.__name__.removesuffix("V2")
-        raise TrainingError(f"the program's function {name} returned {part!r:.80}, which is no {wanted}")
+        raise TrainingError(f"the program's function {name} returned {show(part)}, which is no {wanted}")
     return part

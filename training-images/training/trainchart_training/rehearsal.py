@@ -15,7 +15,7 @@ from trainchart_training.definition import TEST, TRAIN, Shard, Training
 from trainchart_training.errors import TrainingError
 from trainchart_training.evaluation import Measure, shall_fall
 from trainchart_training.export import trace_signature
-from trainchart_training.failures import call_program, describe_error
+from trainchart_training.failures import call_program, describe_error, show
 from trainchart_training.hyperparameters import Hyperparameters
 from trainchart_training.place import Place
 from trainchart_training.state import TrainingState, create_state
@@ -47,17 +47,49 @@ def _check_examples(training: Training, settings: Hyperparameters, shard: Shard,
         batch = call_program("augment", lambda: next(iter(one.map(training.augment))))
         _check_pair(batch, "the program's function augment returns")
     features, targets = batch
+    _check_loss(training, state.model, features, targets)
     try:
         loss, _ = build_gradients(training, state)(features, targets)
     except TrainingError:
         raise
     except Exception as error:
-        raise TrainingError(
-            f"model and examples do not fit together: {describe_error(error)}"
-            f" (a batch has features {_shape(features)} and targets {_shape(targets)})"
-        ) from error
+        raise _misfit(error, features, targets) from error
     if loss.shape.rank != 0:
         raise TrainingError(f"the loss of a batch is {loss.shape}, not a number")
+
+
+def _check_loss(training: Training, model: Any, features: Any, targets: Any) -> None:
+    """Raise TrainingError unless the loss of a batch is a number, or one for each example or each of its parts.
+
+    Targets and outputs that do not fit each other may still be subtracted, each from all of the others.
+    """
+    try:
+        outputs = model(features, training=True)
+    except Exception as error:
+        raise _misfit(error, features, targets) from error
+    loss = call_program("loss", training.loss, targets, outputs)
+    if not tf.is_tensor(loss) or not loss.dtype.is_floating:
+        raise TrainingError(
+            f"the program's function loss returned {show(loss)}, which is no tensor of floating numbers"
+        )
+    count = tf.nest.flatten(features)[0].shape[0]
+    if loss.shape.rank and (loss.shape[0] != count or _size(loss) > max(_size(targets), _size(outputs))):
+        raise TrainingError(
+            f"the program's function loss returned {_shape(loss)} for targets {_shape(targets)} and outputs"
+            f" {_shape(outputs)}: expected one number, or one for each example;"
+            " bring targets and outputs into one shape"
+        )
+
+
+def _size(part: Any) -> int:
+    return sum(int(tf.size(item)) for item in tf.nest.flatten(part, expand_composites=True))
+
+
+def _misfit(error: Exception, features: Any, targets: Any) -> TrainingError:
+    return TrainingError(
+        f"model and examples do not fit together: {describe_error(error)}"
+        f" (a batch has features {_shape(features)} and targets {_shape(targets)})"
+    )
 
 
 def _check_ending(training: Training, settings: Hyperparameters, model: Any, is_measured: bool) -> None:

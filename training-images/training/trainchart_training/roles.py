@@ -58,11 +58,13 @@ def train(training: Training) -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # It waits for a statement of Python's to end, which a server's never does.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    place = None
     try:
         place = read_place(os.environ)
         settings = parse_hyperparameters(os.environ.get("TRAINCHART_HYPERPARAMETERS", ""), training.hyperparameters)
     except SettingsError as error:
-        print(f"error: {error}", file=sys.stderr)
+        who = f"{place}: " if place else ""
+        print(f"error: {who}{error}", file=sys.stderr)
         _leave(EXIT_BAD_SETTINGS)
     _start_log()
     place = _with_folders(place)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from trainchart_training.definition import Training
 from trainchart_training.errors import TrainingError
+from trainchart_training.failures import show
 from trainchart_training.state import TrainingState
 
 
@@ -38,7 +39,7 @@ def build_gradients(
     def compute(features: Any, targets: Any) -> tuple[Any, list[Any]]:
         result = (own_step or differentiate)(model, features, targets)
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise TrainingError(f"the program's step returns a pair (loss, gradients), not {result!r:.80}")
+            raise TrainingError(f"the program's step returns a pair (loss, gradients), not {show(result)}")
         loss, gradients = result
         if len(gradients) != len(model.trainable_variables):
             raise TrainingError(
@@ -69,7 +70,9 @@ def clip(gradients: Sequence[Any], norm: float, optimizer: Any) -> list[Any]:
     """Return `gradients` with a norm, the loss's scale apart, of at most `norm` over all of them; 0 changes nothing."""
     if not norm:
         return list(gradients)
-    return list(tf.clip_by_global_norm([_merge(part) for part in gradients], norm * loss_scale(optimizer))[0])
+    # The slices themselves stay as they are: a collective wants as many rows in each step.
+    whole = tf.linalg.global_norm([_merge(part) for part in gradients])
+    return list(tf.clip_by_global_norm(gradients, norm * loss_scale(optimizer), use_norm=whole)[0])
 
 
 def _merge(gradient: Any) -> Any:
