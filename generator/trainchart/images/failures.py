@@ -19,6 +19,8 @@ _DENIED = r"denied|unauthorized|authentication required|forbidden|\b40[13]\b"
 _UNREACHABLE = r"no such host|connection refused|i/o timeout|network is unreachable|dial tcp|tls handshake"
 _MISSING = r"manifest unknown|not found|does not exist|name unknown|no such image"
 _PULLING = r"pull|resolve source metadata|load metadata|initializing source|creating build container|reading manifest"
+_UNTRUSTED = r"certificate_verify_failed|certificate verify failed|self[- ]signed certificate"
+"""As Python says it; the builders, written in Go, have other words."""
 _LINES_OF_ERROR = 3
 """Of the last lines, those that say why it ended: a builder may add some advice, or name several registries."""
 
@@ -45,7 +47,10 @@ def explain_failure(step: Step, exit_code: int, last_lines: tuple[str, ...]) -> 
             f"{program} cannot get the base image: {refusals[-1]}",
             hint="check --base-image, and log in to its registry",
         )
-    return ToolError(f"{program} {step.name} ended with {exit_code}: {shown}", hint="its output is above")
+    hint = "its output is above"
+    if _says(_UNTRUSTED, words):
+        hint = "pip does not trust the index: name the CA certificates of your network with --ca-bundle"
+    return ToolError(f"{program} {step.name} ended with {exit_code}: {shown}", hint=hint)
 
 
 def _is_about_base(line: str) -> bool:

@@ -111,5 +111,20 @@ def test_a_base_image_that_cannot_be_had_is_named_whatever_is_said_beside(
     assert error.message == f"{program} cannot get the base image: {refusal}"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] unable to get local issuer'))",
+        "Could not fetch URL https://pypi.org/simple/numpy/: certificate verify failed: certificate has expired",
+        "error: self-signed certificate in certificate chain",
+    ],
+)
+def test_an_index_that_pip_does_not_trust_is_told_with_what_to_do(said: str) -> None:
+    step = Step("build", ("podman", "build"))
+    end = 'Error: building at STEP "RUN pip install": while running runtime: exit status 1'
+    assert "--ca-bundle" in explain_failure(step, 1, (*PULLED, said, *PIP_FAILS, end)).hint
+    assert explain_failure(step, 1, (*PULLED, *PIP_FAILS, end)).hint == "its output is above"
+
+
 def test_silence_is_said_too() -> None:
     assert "it said nothing" in explain_failure(Step("build", ("docker",)), 125, ()).message
