@@ -18,8 +18,11 @@ from trainchart.images.requirements import (
     REQUIREMENTS_FILE,
     decode_requirements,
     require_no_files,
+    require_no_logins,
+    require_no_replacements,
     require_no_tensorflow,
     require_tensorflow,
+    require_versions,
 )
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.values import TAG_PATTERN
@@ -119,10 +122,13 @@ def plan_training_image(
         if file.path in (ours, _REQUIREMENTS, _OWN_TENSORFLOW)
     }
     for path in lists.keys() - {ours}:
+        require_no_logins(lists[path], path.removeprefix(f"{_CODE}/"))
         require_no_files(lists[path], path.removeprefix(f"{_CODE}/"))
-    require_no_tensorflow(lists[_REQUIREMENTS])
     tensorflow = _OWN_TENSORFLOW if _OWN_TENSORFLOW in lists else ours
+    require_no_tensorflow(lists[_REQUIREMENTS])
+    require_versions(lists[_REQUIREMENTS])
     require_tensorflow(lists[tensorflow], spec.framework.tensorflow, tensorflow.removeprefix(f"{_CODE}/"))
+    require_no_replacements(lists[_REQUIREMENTS], lists[tensorflow])
     arguments = {"MODEL": _CODE, "TENSORFLOW_REQUIREMENTS": tensorflow, **_base(options)}
     files = _only(sources, TRAINING_DOCKERFILE, SBOM_WRITER, tensorflow, *PACKAGES.values())
     parts = {**_hash_sources(files), "code": hash_files(placed), **_hash_choices(arguments, options)}

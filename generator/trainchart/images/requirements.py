@@ -24,9 +24,21 @@ _PATH_OPTION = re.compile(r"\s*(?:-[rcef]\s*|--(?:requirement|constraint|editabl
 _LOCAL_ADDRESS = re.compile(r"@\s*file:(?!/)(\S+)")
 """A package by its name and the address of a file beside the list."""
 _ARCHIVE = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?)(?:\[.*\])?$", re.IGNORECASE)
-_WHEEL = re.compile(r"/([A-Za-z0-9_.]+)-[^-/\s]+(?:-[^-/\s]+)*\.whl\b")
-"""The name in the address or path of a wheel."""
-_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?:==\s*([^\s;,]+))?")
+_WHEEL = re.compile(r"/([A-Za-z0-9_.]+)-([^-/\s]+)(?:-[^-/\s]+)*\.whl\b")
+"""Name and version in the address or path of a wheel."""
+_NAME = re.compile(
+    r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*"
+    r"(?:(\()?\s*===?\s*([A-Za-z0-9]+(?:[.!+_-][A-Za-z0-9]+)*)\s*(?(2)\))\s*(?=;|--?[A-Za-z]|$))?"
+)
+"""A package by its name, and its version where that is exact: alone, without wildcards."""
+_ELSEWHERE = re.compile(
+    r"\s*(?:[-/$]|(?:[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^\]]*\])?\s*@\s*)?(?:[A-Za-z][A-Za-z0-9+.-]*:|\$))"
+)
+"""What says more than a name does: options of pip, paths of the base image, addresses."""
+_LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^\s/?#]+)@")
+"""Scheme and login of an address."""
+_VARIABLE = re.compile(r"\$\{[A-Z0-9_]+\}")
+"""An environment variable, as pip takes it."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +48,7 @@ class Requirement:
     name: str
     """In the form in which names are compared."""
     version: str
-    """Empty where the list leaves it open."""
+    """Empty where the list leaves it open, be it by a wildcard."""
     is_hashed: bool
     line: int
 
@@ -55,9 +67,28 @@ def parse_requirements(text: str) -> tuple[Requirement, ...]:
     for line, entry in _join_lines(text):
         match = None if entry.lstrip().startswith("-") else _NAME.match(entry)
         if match:
-            name = re.sub(r"[-_.]+", "-", match[1]).lower()
-            found.append(Requirement(name, match[2] or "", "--hash=" in entry, line))
+            found.append(Requirement(_normalize(match[1]), match[3] or "", "--hash=" in entry, line))
     return tuple(found)
+
+
+def require_no_logins(text: str, file: str) -> None:
+    """Refuse a list with a login in an address, in comments too: the image holds the list. Raises PlanError.
+
+    The user of an address of SSH, as git@, is no secret. A variable is refused because the build has none: it could
+    only come from the base image, which is no better place for a secret.
+    """
+    problems = [
+        Problem(_describe_login(login), f"{file}:{number}")
+        for number, line in enumerate(text.splitlines(), start=1)
+        for scheme, login in _LOGIN.findall(line)
+        if ":" in login or not scheme.lower().endswith("ssh")
+    ]
+    if problems:
+        raise PlanError(
+            f"{file} would bring passwords or tokens into the image, which whoever pulls it would have",
+            hint="take them out, and give pip the index with its login by --pip-config, which is a build secret",
+            problems=tuple(problems),
+        )
 
 
 def require_no_files(text: str, file: str) -> None:
@@ -73,14 +104,57 @@ def require_no_files(text: str, file: str) -> None:
 
 def require_no_tensorflow(text: str) -> None:
     """Refuse a model's list with a TensorFlow in it, which pip would lay over the image's own. Raises PlanError."""
-    named = [(requirement.line, requirement.name) for requirement in parse_requirements(text)]
-    addresses = [(line, match[1].lower()) for line, entry in _join_lines(text) if (match := _WHEEL.search(entry))]
-    found = sorted({(line, name) for line, name in named + addresses if name.replace("_", "-") in _TENSORFLOW})
+    found = [(line, name) for line, name, _ in _list_named(text) if name in _TENSORFLOW]
     if found:
         raise PlanError(
             "the model's packages would replace the TensorFlow of the image, or parts of it",
             hint=f"leave it out: framework.tensorflow and framework.flavour name it, or {OWN_TENSORFLOW_FILE}",
             problems=tuple(Problem(f"names {name}", f"{REQUIREMENTS_FILE}:{line}") for line, name in found),
+        )
+
+
+def require_versions(text: str) -> None:
+    """Refuse a model's list that leaves a version open, or that pip cannot read. Raises PlanError.
+
+    The image would hold what was the newest on the day of the build, under the same tag each time.
+    """
+    found = [
+        (line, " ".join(entry.partition(" --")[0].split()))
+        for line, entry in _join_lines(text)
+        if not _ELSEWHERE.match(entry) and not ((match := _NAME.match(entry)) and match[3])
+    ]
+    if found:
+        raise PlanError(
+            f"{REQUIREMENTS_FILE} does not say exactly what it means",
+            hint="write NAME==VERSION, as uv pip compile does, or NAME @ ADDRESS: docs/images.md",
+            problems=tuple(
+                Problem(f"{shown!r} is no package with its exact version", f"{REQUIREMENTS_FILE}:{line}")
+                for line, shown in found
+            ),
+        )
+
+
+def require_no_replacements(text: str, image: str) -> None:
+    """Refuse a model's list with other versions of what the list `image` installs. Raises PlanError.
+
+    pip would lay them over the image's, which TensorFlow was resolved with.
+    """
+    held: dict[str, list[str]] = {}
+    for requirement in parse_requirements(image):
+        held.setdefault(requirement.name, []).append(requirement.version)
+    problems = [
+        Problem(
+            f"brings {name} {version or 'from an address'}, and the image has {' or '.join(held[name])}",
+            f"{REQUIREMENTS_FILE}:{line}",
+        )
+        for line, name, version in _list_named(text)
+        if name in held and _shorten(version) not in map(_shorten, held[name])
+    ]
+    if problems:
+        raise PlanError(
+            "the model's packages would replace some of those that TensorFlow needs",
+            hint=f"leave them out: the image has them; another set of them comes by {OWN_TENSORFLOW_FILE}",
+            problems=tuple(problems),
         )
 
 
@@ -103,6 +177,35 @@ def require_tensorflow(text: str, version: str, file: str) -> None:
             f"the model spec wants TensorFlow {version}; {file} has {' and '.join(versions) or 'none'}",
             hint=_HINT,
         )
+
+
+def _list_named(text: str) -> list[tuple[int, str, str]]:
+    """Return line, name and version of the packages of a list, those of wheels in addresses and paths included."""
+    found = []
+    names = {requirement.line: requirement for requirement in parse_requirements(text)}
+    for line, entry in _join_lines(text):
+        versions = {names[line].name: names[line].version} if line in names else {}
+        if wheel := _WHEEL.search(entry):
+            versions[_normalize(wheel[1])] = wheel[2]
+        found += [(line, name, version) for name, version in versions.items()]
+    return found
+
+
+def _normalize(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _shorten(version: str) -> str:
+    """Return a version without the zeros at its end, which mean nothing."""
+    return re.sub(r"(\.0)+$", "", version)
+
+
+def _describe_login(login: str) -> str:
+    """Say what is wrong with the login of an address, without any of it but the names of variables."""
+    variables = _VARIABLE.findall(login)
+    if variables:
+        return f"an address needs {' and '.join(variables)}, and the build has no such variable"
+    return "an address has a password or a token in it"
 
 
 def _find_path(entry: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from trainchart.actions.generate import load_model
+from trainchart.actions.image import ImageRequest, plan_image
 from trainchart.errors import PlanError
 from trainchart.images.builders import BUILDERS, BuildPlace
 from trainchart.images.choices import BuilderName, Flavour, TagChoice
@@ -30,6 +32,7 @@ from trainchart.images.plan import (
 from trainchart.resources import read_image_source
 from trainchart.spec.model import ModelSpec
 
+ROOT = Path(__file__).parents[3]
 SPEC = """\
 apiVersion: trainchart/v1
 kind: Model
@@ -41,7 +44,7 @@ framework: {flavour: gpu}
 code: {path: code, command: [python, train.py]}
 strategy: single
 """
-CODE = (ContextFile("train.py", b"print(1)"), ContextFile("requirements.txt", b"numpy==2.4.0\n"))
+CODE = (ContextFile("train.py", b"print(1)"), ContextFile("requirements.txt", b"mlxtend==0.25.0\n"))
 GPU_LIST = b"tensorflow[and-cuda]==2.21.0 --hash=sha256:1\nnumpy==2.4.6 --hash=sha256:2\n"
 CPU_LIST = b"tensorflow-cpu==2.21.0 --hash=sha256:3\n"
 SOURCES = (
@@ -122,6 +125,34 @@ def test_no_list_leads_to_another_file(plan: Plan, name: str) -> None:
     with pytest.raises(PlanError) as refusal:
         plan(code=(CODE[0], ContextFile(name, GPU_LIST + b"-c constraints.txt\n")))
     assert [problem.where for problem in refusal.value.problems] == [f"{name}:3"]
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-tensorflow.txt"])
+def test_no_list_has_a_login(plan: Plan, name: str) -> None:
+    with pytest.raises(PlanError) as refusal:
+        plan(code=(CODE[0], ContextFile(name, GPU_LIST + b"-i https://me:secret@example.com/simple\n")))
+    assert [problem.where for problem in refusal.value.problems] == [f"{name}:3"]
+
+
+def test_a_model_s_packages_have_versions_and_are_not_the_image_s(plan: Plan) -> None:
+    def listed(*lines: bytes) -> tuple[ContextFile, ...]:
+        return (CODE[0], ContextFile("requirements.txt", b"\n".join(lines)))
+
+    with pytest.raises(PlanError, match="does not say exactly what it means"):
+        plan(code=listed(b"mlxtend"))
+    assert plan(code=listed(b"numpy==2.4.6")).notes == ()
+    with pytest.raises(PlanError, match="would replace some of those that TensorFlow needs"):
+        plan(code=listed(b"numpy==2.4.5"))
+    own = ContextFile("requirements-tensorflow.txt", GPU_LIST.replace(b"2.4.6", b"2.4.5"))
+    assert plan(code=(*listed(b"numpy==2.4.5"), own)).notes == ()
+
+
+@pytest.mark.parametrize("model", sorted((ROOT / "models").glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("flavour", Flavour)
+def test_nothing_is_wrong_with_the_examples(model: Path, flavour: Flavour) -> None:
+    made = plan_image(ImageRequest(str(model), flavour=flavour), {}).plan
+    assert made.notes == ()
+    assert "model/requirements.txt" in {file.path for file in made.files}
 
 
 def test_the_runtime_image_has_no_training_library_and_no_code() -> None:

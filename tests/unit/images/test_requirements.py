@@ -15,8 +15,11 @@ from trainchart.images.requirements import (
     decode_requirements,
     parse_requirements,
     require_no_files,
+    require_no_logins,
+    require_no_replacements,
     require_no_tensorflow,
     require_tensorflow,
+    require_versions,
 )
 from trainchart.kubernetes_yaml import parse_mapping
 from trainchart.resources import read_builtin_defaults
@@ -61,6 +64,117 @@ def test_a_model_brings_no_tensorflow(line: str) -> None:
     with pytest.raises(PlanError) as refusal:
         require_no_tensorflow(f"mlxtend==0.25.0\n{line}\n")
     assert [problem.where for problem in refusal.value.problems] == ["requirements.txt:2"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("--index-url https://me:s3cret@pypi.example.com/simple", "an address has a password or a token in it"),
+        ("--extra-index-url=https://s3cret@pypi.example.com/simple", "an address has a password or a token in it"),
+        ("# -i HTTP://me:s3cret@pypi.example.com/simple", "an address has a password or a token in it"),
+        ("own @ https://s3cret@example.com/own-1.0.zip", "an address has a password or a token in it"),
+        ("git+ssh://git:s3cret@example.com/own.git", "an address has a password or a token in it"),
+        (
+            "own @ https://${USER}:${TOKEN}@example.com/own-1.0.zip",
+            "an address needs ${USER} and ${TOKEN}, and the build has no such variable",
+        ),
+    ],
+)
+def test_no_login_goes_into_the_image_with_an_address(line: str, why: str) -> None:
+    with pytest.raises(PlanError) as refusal:
+        require_no_logins(f"mlxtend==0.25.0\n{line}\n", "list.txt")
+    assert refusal.value.problems == (Problem(why, "list.txt:2"),)
+    assert "s3cret" not in f"{refusal.value}{refusal.value.hint}"
+    assert "--pip-config" in refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--index-url https://pypi.example.com/simple",
+        "own @ git+https://example.com/team/own.git@v1.0",
+        "own @ https://example.com/own.zip#by=me@example.com",
+        "git+ssh://git@example.com/own.git",
+        "# ask me@example.com",
+    ],
+)
+def test_an_address_without_a_secret_is_none(line: str) -> None:
+    require_no_logins(f"{line}\n", "list.txt")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("scikit-learn", "scikit-learn"),
+        ("  scikit-learn >= 1.0 ; python_version > '3'  # newer", "scikit-learn >= 1.0 ; python_version > '3'"),
+        ("scikit-learn==1.*", "scikit-learn==1.*"),
+        ("scikit-learn==1.2,<2", "scikit-learn==1.2,<2"),
+        ("scikit-learn==", "scikit-learn=="),
+        ("scikit-learn=1.2", "scikit-learn=1.2"),
+        ("scikit-learn[all] --hash=sha256:1", "scikit-learn[all]"),
+        ("sci kit==1", "sci kit==1"),
+        ("kit==1 2", "kit==1 2"),
+        ("kit (==1", "kit (==1"),
+        ("_kit==1", "_kit==1"),
+        ("kit==${VERSION}", "kit==${VERSION}"),
+    ],
+)
+def test_a_model_s_list_says_every_version(line: str, shown: str) -> None:
+    with pytest.raises(PlanError) as refusal:
+        require_versions(f"mlxtend==0.25.0\n{line}\nnumpy\n")
+    assert refusal.value.problems == (
+        Problem(f"{shown!r} is no package with its exact version", "requirements.txt:2"),
+        Problem("'numpy' is no package with its exact version", "requirements.txt:3"),
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "scikit-learn==1.2.3",
+        "scikit_learn[all, more] == 1.2.3rc1+cpu.1 ; python_version > '3'  # a comment",
+        "scikit-learn===1!1.2.3-1",
+        "scikit-learn (==1.2.3)",
+        "scikit-learn==1.2.3;python_version>'3'",
+        "scikit-learn==1.2.3 \\\n    --hash=sha256:1 \\\n    --hash=sha256:2",
+        "scikit-learn \\\n  ==1.2.3",
+        "scikit-learn==1.2.3 --config-settings=x=y",
+        "own @ https://example.com/own-1.0-py3-none-any.whl",
+        "own[all]@git+https://example.com/own.git@v1",
+        "own @ file:///wheels/own-1.0-py3-none-any.whl",
+        "https://example.com/own.zip",
+        "git+ssh://git@example.com/own.git",
+        "/wheels/own-1.0-py3-none-any.whl",
+        "$WHEELS/own-1.0-py3-none-any.whl",
+        "--extra-index-url https://pypi.example.com/simple",
+        "-e git+https://example.com/own.git#egg=own",
+        "# scikit-learn",
+    ],
+)
+def test_versions_addresses_and_options_are_exact(line: str) -> None:
+    require_versions(f"\n{line}\n")
+
+
+OWN_WHEEL = "https://x.example.com/numpy-2.4.7-cp313-cp313-manylinux_2_27_x86_64.whl"
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("Num_Py==2.0", "num-py 2.0, and the image has 1.0"),
+        ("numpy==2.4.7", "numpy 2.4.7, and the image has 2.4.6 or 2.5.5"),
+        ("numpy @ git+https://x.example.com/numpy", "numpy from an address, and the image has 2.4.6 or 2.5.5"),
+        (f"numpy @ {OWN_WHEEL}", "numpy 2.4.7, and the image has 2.4.6 or 2.5.5"),
+        (OWN_WHEEL, "numpy 2.4.7, and the image has 2.4.6 or 2.5.5"),
+    ],
+)
+def test_a_model_replaces_no_package_of_the_image(line: str, what: str) -> None:
+    image = "numpy==2.4.6 ; python_version < '3.12'\nnumpy==2.5.5 ; python_version >= '3.12'\nnum-py==1.0\n"
+    same = f"numpy==2.5.5\n{OWN_WHEEL.replace('2.4.7', '2.4.6')}\nnum.py==1\nmlxtend==0.25.0\n"
+    require_no_replacements(same, image)
+    with pytest.raises(PlanError) as refusal:
+        require_no_replacements(f"{same}{line}\n", image)
+    assert refusal.value.problems == (Problem(f"brings {what}", "requirements.txt:5"),)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +236,9 @@ def test_a_list_is_text_as_pip_reads_it_everywhere() -> None:
             decode_requirements("mlxtend==0.25.0  # é\n".encode(encoding), "list.txt")
 
 
-@pytest.mark.parametrize("line", ["numpy==2.4.6", "numpy --hash=sha256:1", "numpy>=2 --hash=sha256:1"])
+@pytest.mark.parametrize(
+    "line", ["numpy==2.4.6", "numpy --hash=sha256:1", "numpy>=2 --hash=sha256:1", "numpy==2.* --hash=sha256:1"]
+)
 def test_a_list_for_tensorflow_is_exact(line: str) -> None:
     require_tensorflow(HASHED, "2.21.0", "list.txt")
     with pytest.raises(PlanError) as refusal:
