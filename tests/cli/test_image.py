@@ -96,6 +96,34 @@ def test_a_dry_run_refuses_what_a_builder_would(
     assert message in " ".join(done.stderr.replace("│", "").split())
 
 
+@pytest.mark.parametrize(
+    ("command", "program", "ignored"),
+    [
+        ("python, train.py", "script train.py", "train.py"),
+        ("python, ./pkg/../train.py", "script train.py", "*.py"),
+        ("python, -m, pkg.mod", "module pkg.mod", "pkg"),
+        ("python, -m, pkg.sub", "module pkg.sub", "**/__main__.py"),
+    ],
+)
+def test_an_image_without_its_program_is_refused(project: Path, command: str, program: str, ignored: str) -> None:
+    for file in ("pkg/mod.py", "pkg/sub/__main__.py"):
+        (project / "code" / file).parent.mkdir(parents=True, exist_ok=True)
+        (project / "code" / file).touch()
+    spec, ignore = project / "models" / "tiny.yaml", project / "code" / ".dockerignore"
+    spec.write_text(SPEC.replace("python, train.py", command))
+    arguments = ("build", "tiny", "--dry-run", "--builder", "docker")
+    assert run(project, *arguments).returncode == 0
+    ignore.write_text(f"{ignored}\n")
+    done = run(project, *arguments)
+    assert (done.returncode, done.stdout) == (3, "")
+    (problem,) = json.loads(done.stderr)["problems"]
+    assert problem["message"] == f"code.command: {program} stays out of the image"
+    assert problem["where"].startswith("models/tiny.yaml:6:")
+    for other in ("python, -m, timeit", "sh, train.py", "python, /opt/train.py"):
+        spec.write_text(SPEC.replace("python, train.py", other))
+        assert run(project, *arguments).returncode == 0, other
+
+
 def test_a_tag_from_git_says_what_has_changed_of_the_code_alone(project: Path) -> None:
     code = project / "models" / "tiny.yaml", project / "code" / "train.py"
     for arguments in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "Add a model"), ("tag", "v1")):

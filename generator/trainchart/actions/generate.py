@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -32,6 +33,14 @@ class LocatedModel:
     text: str
     plan: ChartPlan
     code: Path
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a model's command starts, in words, and the files of the code folder one of which it is."""
+
+    title: str
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -169,31 +178,28 @@ def require_code(model: LocatedModel) -> None:
             "the training code is not there",
             problems=(Problem(f"code.path: there is no folder {model.code}", where, "paths start where models/ is"),),
         )
-    missing = _missing_program(model.code, model.plan.values.command)
-    if missing:
+    program = find_program(model)
+    if program and not any((model.code / file).is_file() for file in program.files):
         where = str(model.plan.origins["code", "command"])
-        raise SpecError(
-            "the training code is not there",
-            problems=(Problem(f"code.command: there is no {missing} in {model.code}", where, "check the spelling"),),
-        )
+        problem = Problem(f"code.command: there is no {program.title} in {model.code}", where, "check the spelling")
+        raise SpecError("the training code is not there", problems=(problem,))
 
 
-def _missing_program(code: Path, command: list[str]) -> str:
-    """Return the script or module that a Python command names and `code` lacks; empty where that cannot be told."""
-    program, *arguments = command
+def find_program(model: LocatedModel) -> Program | None:
+    """Return the script or module of the code folder that a Python command names; None where that cannot be told."""
+    program, *arguments = model.plan.values.command
     if PurePosixPath(program).name not in ("python", "python3") or not arguments:
-        return ""
+        return None
     if arguments[0] == "-m" and len(arguments) > 1:
         top = arguments[1].split(".")[0]
-        if not (code / top).is_dir() and not (code / f"{top}.py").is_file():
-            return ""  # a module of the image's own Python, such as a library
-        path = code.joinpath(*arguments[1].split("."))
-        found = path.with_name(f"{path.name}.py").is_file() or (path / "__main__.py").is_file()
-        return "" if found else f"module {arguments[1]}"
-    script = PurePosixPath(arguments[0])
+        if not (model.code / top).is_dir() and not (model.code / f"{top}.py").is_file():
+            return None  # a module of the image's own Python, such as a library
+        path = arguments[1].replace(".", "/")
+        return Program(f"module {arguments[1]}", (f"{path}.py", f"{path}/__main__.py"))
+    script = PurePosixPath(posixpath.normpath(arguments[0]))
     if script.suffix != ".py" or script.is_absolute():
-        return ""
-    return "" if (code / script).is_file() else f"script {script}"
+        return None
+    return Program(f"script {script}", (str(script),))
 
 
 def _differences(folder: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:

@@ -7,16 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart import __version__
-from trainchart.actions.generate import list_own_specs, load_model, locate_specs, require_code
+from trainchart.actions.generate import (
+    LocatedModel,
+    find_program,
+    list_own_specs,
+    load_model,
+    locate_specs,
+    require_code,
+)
 from trainchart.actions.package import read_source_date
 from trainchart.actions.repository_access import ImageAccess, open_image_registry
-from trainchart.errors import ImageNotFound, Problem, PublishError, VersionConflict
+from trainchart.errors import ImageNotFound, Problem, PublishError, SpecError, VersionConflict
 from trainchart.host.files import read_text, write_file
 from trainchart.host.git import describe_commit, read_commit
 from trainchart.host.machine import read_platform
 from trainchart.images.builders import BUILDERS, Builder, BuildPlace, Step
 from trainchart.images.choices import BuilderName, Flavour, TagChoice
 from trainchart.images.code_folder import read_code, read_ignore_rules
+from trainchart.images.ignore import IGNORE_FILE
 from trainchart.images.inputs import ContextFile, require_no_secrets
 from trainchart.images.plan import (
     IMAGE_FILES,
@@ -120,6 +128,7 @@ def plan_image(request: ImageRequest, environment: Mapping[str, str]) -> Planned
     specs = list_own_specs(path)
     code = read_code(model.code, rules, without=specs)
     require_no_secrets(code, rules)
+    _require_program(model, code)
     options = _options(request, environment, _read_origin(model.code, specs, created))
     image = model.plan.spec.image
     plan = plan_training_image(model.plan.spec, code, sources, options)
@@ -226,6 +235,15 @@ def _require_same_parts(plan: ImageBuildPlan, found: PublishedImage) -> None:
             hint="a tag means one image: use --tag content, or change image.tag in the model spec",
             problems=(Problem(what or "it does not say what it was made of", f"{plan.repository}@{found.digest}"),),
         )
+
+
+def _require_program(model: LocatedModel, code: tuple[ContextFile, ...]) -> None:
+    """Refuse code that lacks the program to start: it is in the folder, and stays out of the image."""
+    program = find_program(model)
+    if program and not any(file.path in program.files for file in code):
+        where = str(model.plan.origins["code", "command"])
+        problem = Problem(f"code.command: {program.title} stays out of the image", where, f"see {IGNORE_FILE}")
+        raise SpecError(f"the image would lack what it starts, in {model.code}", problems=(problem,))
 
 
 def _update_spec(spec: Path, tag: str, digest: str) -> None:
