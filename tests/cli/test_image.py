@@ -124,6 +124,25 @@ def test_an_image_without_its_program_is_refused(project: Path, command: str, pr
         assert run(project, *arguments).returncode == 0, other
 
 
+def test_what_was_built_is_pushed_next_with_the_same_options(project: Path) -> None:
+    make_docker(project / "bin")
+    (project / "pip.conf").touch()
+    for given, options in (
+        (("tiny",), "tiny"),
+        (("--runtime", "r.example.com/ml/runtime"), "--runtime r.example.com/ml/runtime"),
+        (
+            ("tiny", "--pip-config=pip.conf", "--builder=docker", "--flavour=gpu", "--tag=spec"),
+            "tiny --tag spec --flavour gpu --builder docker --pip-config pip.conf",
+        ),
+    ):
+        done = subprocess.run(
+            [*COMMAND, "build", *given], cwd=project, env=environment(project), capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.splitlines()[-1] == f"next: trainchart image push {options}"
+        assert "next:" not in done.stdout
+
+
 def test_a_tag_from_git_says_what_has_changed_of_the_code_alone(project: Path) -> None:
     code = project / "models" / "tiny.yaml", project / "code" / "train.py"
     for arguments in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "Add a model"), ("tag", "v1")):

@@ -87,7 +87,8 @@ def build(
     """
     from trainchart.actions.image import ImageRequest, build_image, choose_builder, plan_image
 
-    image = plan_image(_request(ImageRequest(model, runtime, tag, flavour, base_image, platform)), os.environ)
+    request = _request(ImageRequest(model, runtime, tag, flavour, base_image, platform))
+    image = plan_image(request, os.environ)
     chosen = choose_builder(builder, os.environ, only_shown=dry_run)
     secrets = _secrets(pip_config, ca_bundle)
     if dry_run:
@@ -101,6 +102,7 @@ def build(
         return
     print(image.plan.reference)
     print(f"  built by {chosen.program}")
+    print_note(f"next: {_push_command(request, builder, pip_config, ca_bundle)}")
 
 
 @group.command("push")
@@ -224,6 +226,26 @@ def _request(request: ImageRequest) -> ImageRequest:
     if request.base_image.startswith("-") or len(request.base_image.split()) > 1:
         raise typer.BadParameter(f"{request.base_image!r} is no name of an image", param_hint="--base-image")
     return request
+
+
+def _push_command(
+    request: ImageRequest, builder: BuilderName | None, pip_config: Path | None, ca_bundle: Path | None
+) -> str:
+    """Return the command that pushes what was built: with other options it would be another image."""
+    import shlex
+
+    options = {
+        "--runtime": request.runtime,
+        "--tag": "" if request.tag is TagChoice.content else request.tag,
+        "--flavour": request.flavour,
+        "--base-image": request.base_image,
+        "--platform": request.platform,
+        "--builder": builder,
+        "--pip-config": pip_config,
+        "--ca-bundle": ca_bundle,
+    }
+    words = [word for option, value in options.items() if value for word in (option, str(value))]
+    return shlex.join(["trainchart", "image", "push", *filter(None, (request.model,)), *words])
 
 
 def _secrets(pip_config: Path | None, ca_bundle: Path | None) -> Mapping[str, str]:
