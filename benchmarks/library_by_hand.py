@@ -158,12 +158,13 @@ def _train_sessions(place: Place, every: int) -> None:
             save_summaries_steps=None,
             log_step_count_steps=None,
         )
-    reached, mark = 0, 0
-    while True:
-        _, reached, _ = session.run([train, step, loss])
-        if place.is_leader and reached >= mark + every:
-            mark = int(reached)
-            print_mark(mark)
+        reached, mark = 0, 0
+        # Within the graph: a session that has lost a ps, or thinks so after a pause, makes another one.
+        while True:
+            _, reached, _ = session.run([train, step, loss])
+            if place.is_leader and reached >= mark + every:
+                mark = int(reached)
+                print_mark(mark)
 
 
 @dataclass(frozen=True)
