@@ -98,7 +98,12 @@ def build_steps(training: Training, strategy: Any, state: TrainingState, clip_no
         losses = strategy.run(lambda: tf.constant(0.0))
         for _ in tf.range(steps):
             losses = strategy.run(train_on_batch, args=(losses, *next(batches)))
-            state.step.assign_add(1)
+            if replicas == 1:
+                # One by one, because a worker with ps may die half-way.
+                state.step.assign_add(1)
+        if replicas > 1:
+            # At once, because every device has a copy.
+            state.step.assign_add(tf.cast(steps, tf.int64))
         # Not for one alone: under parameter-server that takes four percent longer.
         return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None) if replicas > 1 else losses
 
