@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-
-from trainchart.cli.run_display import draw_table
-from trainchart.local.observer import PodSnapshot, RunSnapshot
 
 _CHART = Path(__file__).parents[1] / "local" / "charts" / "trainer"
 
@@ -80,21 +75,3 @@ def test_bad_input_is_one_clear_error(tmp_path: Path, arguments: list[str], code
 def test_errors_are_json_where_asked(tmp_path: Path) -> None:
     done = run(tmp_path, str(_CHART), "--kill", "x", "--format", "json")
     assert json.loads(done.stderr)["exitCode"] == 4
-
-
-def test_the_table_keeps_its_numbers_on_a_narrow_terminal() -> None:
-    pods = tuple(
-        PodSnapshot(
-            label, label[:-2], "running", 2, 12000, 8123.4, 96.0, 734.2, "\x1b[31mstep 12000\x1b[0m " + "x" * 99
-        )
-        for label in ("chief-0", "evaluator-0")
-    )
-    console = Console(width=80, file=io.StringIO(), record=True)
-    console.print(draw_table(RunSnapshot("training", 61.0, pods)))
-    lines = console.export_text().splitlines()
-    assert lines[0].startswith("training, 61 s")
-    assert all(len(line) <= 80 for line in lines)
-    row = next(line for line in lines if "evaluator-0" in line)
-    assert row.split()[:7] == ["evaluator-0", "running", "2", "12,000", "8,123", "96", "734"]
-    assert "step 12000" in row
-    assert "\x1b" not in row

@@ -93,8 +93,8 @@ def run_local(request: RunRequest, observer: Observer) -> tuple[LocalPlan, RunRe
             try:
                 kills = parse_kills(request.kills, [pod.label for pod in plan.pods])
                 ensure_launcher(find_launcher(folder))
-                release_folder.write_plan(plan)
                 observer.show_plan(plan)
+                release_folder.write_plan(plan)
                 result = run_plan(plan, kills, observer)
             finally:
                 reservation.close()

@@ -72,6 +72,14 @@ def _run(
         ".trainchart/runs"
     ),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be started, and start nothing.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="ROLE", help="Show the lines of this role, or pod, only; repeatable."),
+    ] = None,
+    table: Annotated[bool, typer.Option("--table/--no-table", help="Keep a table of the pods below the lines.")] = True,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show TensorFlow's own start-up and connection lines, too.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
     output: FormatOption = Format.text,
 ) -> None:
@@ -81,7 +89,7 @@ def _run(
     ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run in order.
     """
     from trainchart.actions.run_local import RunRequest, chart_argument, preview_run, run_local
-    from trainchart.cli.run_display import choose_display
+    from trainchart.cli.run_display import DisplayOptions, choose_display
     from trainchart.local.release_folder import Existing
     from trainchart.local.report import describe_plan, describe_result, summarize_plan, summarize_result
 
@@ -110,7 +118,8 @@ def _run(
         preview = preview_run(request)
         print_json(describe_plan(preview)) if output is Format.json else print(summarize_plan(preview))
         return
-    with choose_display(quiet=quiet or output is Format.json) as display:
+    options = DisplayOptions(quiet or output is Format.json, table, verbose, tuple(only or ()))
+    with choose_display(options) as display:
         plan, result = run_local(request, display)
     for warning in result.warnings:
         print_note(f"warning: {warning}")

@@ -1,4 +1,4 @@
-"""Shows a local run while it goes on, on stderr: a live table on a terminal, lines elsewhere, or nothing."""
+"""Shows a local run while it goes on, on stderr: lines above a table on a terminal, lines elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -6,36 +6,87 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainchart.cli.output import print_note
+from trainchart.cli.run_table import Outlook, describe_step, draw_run
+from trainchart.cluster.text import describe_seconds
+from trainchart.errors import PlanError
+from trainchart.local.noise import NoiseFilter
 from trainchart.local.observer import Observer, PodSnapshot, RunSnapshot
+from trainchart.local.pace import Pace
 from trainchart.local.report import introduce_plan
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
-    from rich.table import Table
+    from rich.text import Text
 
     from trainchart.local.plan import LocalPlan
 
 _SUMMARY_SECONDS = 10.0
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
-"""Terminal sequences and control characters, which a program's line must not bring into a table."""
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-ln-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f]")
+"""Terminal sequences but colours, and control characters: a program's line must not move the cursor or ring."""
+FOLDED = "… lines of TensorFlow itself are folded: --verbose shows them, and the logs hold them"
+_POD_COLOURS = ("cyan", "green", "magenta", "blue", "yellow", "bright_cyan", "bright_magenta", "bright_blue")
+
+
+@dataclass(frozen=True)
+class DisplayOptions:
+    quiet: bool = False
+    table: bool = True
+    verbose: bool = False
+    """Show TensorFlow's own lines, too."""
+    only: tuple[str, ...] = ()
+    """Roles or pods whose lines are shown; empty for all."""
 
 
 @contextmanager
-def choose_display(*, quiet: bool) -> Iterator[Observer]:
+def choose_display(options: DisplayOptions) -> Iterator[Observer]:
     """Give the display that fits: none when quiet, a table on a terminal that can redraw, else lines."""
-    if quiet:
+    if options.quiet:
         yield Silence()
-    elif sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        with live_table() as table:
+    elif options.table and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        with _live_table(options) as table:
             yield table
     else:
-        yield Lines()
+        yield Lines(LineChoice(options))
+
+
+class LineChoice:
+    """Chooses the lines to show: those of the pods asked for, with TensorFlow's own lines folded into one."""
+
+    def __init__(self, options: DisplayOptions) -> None:
+        self._options = options
+        self._filters: dict[str, NoiseFilter] = {}
+        self._has_folded = False
+
+    def check(self, plan: LocalPlan) -> None:
+        """Refuse a role or pod that the run does not have."""
+        roles = list(dict.fromkeys(pod.role for pod in plan.pods))
+        labels = [pod.label for pod in plan.pods]
+        for name in self._options.only:
+            if name not in (*roles, *labels):
+                raise PlanError(
+                    f"--only {name}: the run has no such role or pod",
+                    hint=f"roles: {', '.join(roles)}; pods: {', '.join(labels)}",
+                )
+
+    def choose(self, label: str, lines: Sequence[str]) -> Iterator[str]:
+        """Yield what is to be shown of the next lines of a pod."""
+        only = self._options.only
+        if only and label not in only and label.rpartition("-")[0] not in only:
+            return
+        noise = self._filters.setdefault(label, NoiseFilter())
+        for line in lines:
+            if self._options.verbose or not noise.is_noise(line):
+                yield line
+            elif not self._has_folded:
+                self._has_folded = True
+                yield FOLDED
 
 
 class Silence:
@@ -45,7 +96,7 @@ class Silence:
         for warning in plan.warnings:
             print_note(f"note: {warning}")
 
-    def show_line(self, label: str, text: str) -> None:
+    def show_lines(self, label: str, lines: Sequence[str]) -> None:
         pass
 
     def show_event(self, text: str) -> None:
@@ -53,30 +104,52 @@ class Silence:
 
     def show_snapshot(self, snapshot: RunSnapshot) -> None:
         pass
+
+
+class _Progress:
+    """How far the training is, from one snapshot to the next."""
+
+    def __init__(self) -> None:
+        self.last_step: int | None = None
+        self._pace = Pace()
+
+    def look(self, snapshot: RunSnapshot) -> Outlook | None:
+        self._pace.note(snapshot.elapsed_seconds, snapshot.step)
+        return None if self.last_step is None else Outlook(self.last_step, self._pace.seconds_left(self.last_step))
 
 
 class Lines:
     """Every line of every pod with its name before it, and a summary now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, choice: LineChoice) -> None:
+        self._choice = choice
+        self._progress = _Progress()
         self._next_summary = 0.0
 
     def show_plan(self, plan: LocalPlan) -> None:
+        self._choice.check(plan)
+        self._progress.last_step = plan.last_step
         for line in introduce_plan(plan):
             print_note(line)
 
-    def show_line(self, label: str, text: str) -> None:
-        print_note(f"[{label}] {text}")
+    def show_lines(self, label: str, lines: Sequence[str]) -> None:
+        for line in self._choice.choose(label, lines):
+            print_note(f"[{label}] {line}")
 
     def show_event(self, text: str) -> None:
         print_note(f"* {text}")
 
     def show_snapshot(self, snapshot: RunSnapshot) -> None:
+        outlook = self._progress.look(snapshot)
         if time.monotonic() < self._next_summary:
             return
         self._next_summary = time.monotonic() + _SUMMARY_SECONDS
-        pods = " · ".join(f"{pod.label} {summarize_pod(pod)}" for pod in snapshot.pods)
-        print_note(f"* {snapshot.phase}, {snapshot.elapsed_seconds:.0f} s: {pods}")
+        phase = ", ".join(
+            words
+            for words in (snapshot.phase, describe_seconds(snapshot.elapsed_seconds), describe_step(snapshot, outlook))
+            if words
+        )
+        print_note(f"* {phase}: {' · '.join(f'{pod.label} {summarize_pod(pod)}' for pod in snapshot.pods)}")
 
 
 def summarize_pod(pod: PodSnapshot) -> str:
@@ -86,6 +159,8 @@ def summarize_pod(pod: PodSnapshot) -> str:
         parts.append(f"attempt {pod.attempt}")
     if pod.step is not None:
         parts.append(f"step {pod.step}")
+    if pod.loss is not None:
+        parts.append(f"loss {pod.loss:.4g}")
     if pod.examples_per_second is not None:
         parts.append(f"{pod.examples_per_second:,.0f} examples/s")
     if pod.memory_mib is not None:
@@ -94,64 +169,62 @@ def summarize_pod(pod: PodSnapshot) -> str:
 
 
 @contextmanager
-def live_table() -> Iterator[LiveTable]:
+def _live_table(options: DisplayOptions) -> Iterator[LiveTable]:
     from rich.console import Console
     from rich.live import Live
 
     console = Console(stderr=True)
-    with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
-        yield LiveTable(console, live)
+    with Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
+        yield LiveTable(console, live, LineChoice(options))
 
 
 class LiveTable:
-    """One row per pod, redrawn with every snapshot; events scroll by above it. The lines are in the logs."""
+    """The lines of the pods scroll by, above a table with one row per pod that is redrawn with every snapshot."""
 
-    def __init__(self, console: Console, live: Live) -> None:
+    def __init__(self, console: Console, live: Live, choice: LineChoice) -> None:
         self._console = console
         self._live = live
+        self._choice = choice
+        self._progress = _Progress()
+        self._colours: dict[str, str] = {}
 
     def show_plan(self, plan: LocalPlan) -> None:
-        for line in introduce_plan(plan):
-            self._console.print(line, markup=False, highlight=False)
+        from rich.text import Text
 
-    def show_line(self, label: str, text: str) -> None:
-        pass
+        self._choice.check(plan)
+        self._progress.last_step = plan.last_step
+        self._colours = {pod.label: _POD_COLOURS[at % len(_POD_COLOURS)] for at, pod in enumerate(plan.pods)}
+        self._print([Text(line) for line in introduce_plan(plan)])
+
+    def show_lines(self, label: str, lines: Sequence[str]) -> None:
+        from rich.text import Text
+
+        chosen = list(self._choice.choose(label, lines))
+        prefix = Text(f"[{label}] ", style=self._colours.get(label, ""))
+        self._print([prefix + read_line(line) for line in chosen])
 
     def show_event(self, text: str) -> None:
         from rich.text import Text
 
         # A styled text, not a styled print: that would colour the table that is redrawn with it.
-        self._console.print(Text(text, style="yellow"))
+        self._print([Text(f"* {text}", style="yellow")])
 
     def show_snapshot(self, snapshot: RunSnapshot) -> None:
-        self._live.update(draw_table(snapshot), refresh=True)
+        outlook = self._progress.look(snapshot)
+        size = self._console.size
+        self._live.update(draw_run(snapshot, outlook, size.width, size.height), refresh=True)
+
+    def _print(self, lines: Sequence[Text]) -> None:
+        """Print lines above the table, which is drawn again with each call."""
+        from rich.text import Text
+
+        if lines:
+            # The terminal wraps what is too long, so that it can be copied as one line.
+            self._console.print(Text("\n").join(lines), soft_wrap=True)
 
 
-_STATE_STYLES = {"running": "green", "finished": "bold green", "failed": "bold red", "restarting": "yellow"}
-
-
-def draw_table(snapshot: RunSnapshot) -> Table:
-    """Return the table of all pods; a narrow terminal costs the last lines first."""
-    from rich.table import Table
+def read_line(line: str) -> Text:
+    """Return a program's line as a terminal may show it: with its colours, without what else steers a terminal."""
     from rich.text import Text
 
-    table = Table(
-        title=f"{snapshot.phase}, {snapshot.elapsed_seconds:.0f} s", title_justify="left", box=None, expand=True
-    )
-    rows = [_cells(pod) for pod in snapshot.pods]
-    for column, heading in enumerate(_HEADINGS):
-        width = max(len(cell) for cell in (heading, *(row[column] for row in rows)))
-        table.add_column(heading, justify="left" if column < 2 else "right", no_wrap=True, min_width=width)
-    table.add_column("last line", no_wrap=True, overflow="ellipsis", ratio=1)
-    for pod, row in zip(snapshot.pods, rows, strict=True):
-        state = Text(row[1], style=_STATE_STYLES.get(pod.state, ""))
-        table.add_row(row[0], state, *row[2:], Text(_CONTROL.sub("", pod.last_line)))
-    return table
-
-
-_HEADINGS = ("pod", "state", "attempt", "step", "examples/s", "CPU %", "MiB")
-
-
-def _cells(pod: PodSnapshot) -> tuple[str, ...]:
-    numbers = (pod.attempt or None, pod.step, pod.examples_per_second, pod.cpu_percent, pod.memory_mib)
-    return (pod.label, pod.state, *("" if number is None else f"{number:,.0f}" for number in numbers))
+    return Text.from_ansi(_CONTROL.sub("", line))

@@ -5,6 +5,7 @@ No printing here: the command line brings its own observers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,13 +24,15 @@ class PodSnapshot:
     examples_per_second: float | None
     cpu_percent: float | None
     memory_mib: float | None
-    last_line: str
+    loss: float | None
 
 
 @dataclass(frozen=True)
 class RunSnapshot:
     phase: str
     elapsed_seconds: float
+    step: int | None
+    """The last step of the pods that decide."""
     pods: tuple[PodSnapshot, ...]
 
 
@@ -39,8 +42,8 @@ class Observer(Protocol):
     def show_plan(self, plan: LocalPlan) -> None:
         """The run is about to start."""
 
-    def show_line(self, label: str, text: str) -> None:
-        """A pod wrote a line."""
+    def show_lines(self, label: str, lines: Sequence[str]) -> None:
+        """A pod wrote lines."""
 
     def show_event(self, text: str) -> None:
         """Something happened to the run: a restart, a signal, a change of phase."""

@@ -22,6 +22,8 @@ from trainchart_runtime import cluster, contract
 
 POD_MARK = "TRAINCHART_LOCAL_POD"
 """Set in every process of a local run, so that even those that left their session are found at the end."""
+_LAST_STEP_NAMES = ("maxSteps", "trainSteps", "trainingSteps", "totalSteps", "numSteps", "steps")
+"""Hyperparameters that say how many steps a training takes: the training library's, and those of many scripts."""
 DEFAULT_MAX_RESTARTS = 3
 DEFAULT_EVALUATOR_GRACE_SECONDS = 600
 
@@ -89,6 +91,8 @@ class LocalPlan:
     checkpoints: str
     """Folder or URI of the checkpoints, empty where the model keeps none."""
     tensorboard_logs: str
+    last_step: int | None
+    """The step that ends the training, where a hyperparameter says it."""
     warnings: tuple[str, ...]
 
 
@@ -141,6 +145,7 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
         claims=claims,
         checkpoints=first.plan.environment.get(contract.CHECKPOINTS_DIR, ""),
         tensorboard_logs=first.plan.environment.get(contract.LOG_DIR, ""),
+        last_step=first.last_step,
         warnings=tuple(notices.warnings),
     )
 
@@ -200,6 +205,7 @@ class _Draft:
     plan: PodPlan
     deciding: tuple[str, ...]
     claims: Mapping[str, str]
+    last_step: int | None
 
 
 @dataclass(frozen=True)
@@ -249,7 +255,15 @@ class _PodPlanner:
         cluster_file = environment.get(contract.CLUSTER_FILE) or paths.translate(
             f"{contract.CONFIG_MOUNT}/{contract.CLUSTER_FILE_NAME}"
         )
-        return _Draft(plan, self._find_deciding(contents.get(cluster_file), training_set), volumes.claims)
+        hyperparameters_file = environment.get(contract.HYPERPARAMETERS_FILE) or paths.translate(
+            f"{contract.CONFIG_MOUNT}/{contract.HYPERPARAMETERS_FILE_NAME}"
+        )
+        return _Draft(
+            plan,
+            self._find_deciding(contents.get(cluster_file), training_set),
+            volumes.claims,
+            _find_last_step(contents.get(hyperparameters_file, b"")),
+        )
 
     def _complete(
         self, resolved: ContainerEnvironment, pod: PodIdentity, paths: PathMap, termination_file: str
@@ -313,6 +327,15 @@ class _PodPlanner:
             self.notices.refuse(str(error), hint="use a chart and a trainchart of the same version")
             return ()
         return tuple(str(task) for task in cluster.deciding_tasks(description))
+
+
+def _find_last_step(hyperparameters: bytes) -> int | None:
+    try:
+        values = json.loads(hyperparameters)
+    except ValueError:
+        return None
+    found = (values.get(name) for name in _LAST_STEP_NAMES) if isinstance(values, dict) else ()
+    return next((value for value in found if isinstance(value, int) and value > 0), None)
 
 
 def _only(values: Mapping[str, str], name: str) -> dict[str, str]:

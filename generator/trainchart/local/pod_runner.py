@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trainchart.errors import ToolError
@@ -38,7 +38,7 @@ LIVING = (PodState.RUNNING, PodState.STOPPING)
 class PodRunner:
     """Times are monotonic seconds."""
 
-    def __init__(self, plan: PodPlan, show_line: Callable[[str, str], None]) -> None:
+    def __init__(self, plan: PodPlan, show_lines: Callable[[str, Sequence[str]], None]) -> None:
         self.plan = plan
         self.state = PodState.WAITING
         self.process: PodProcess | None = None
@@ -47,7 +47,7 @@ class PodRunner:
         self.termination: Termination | None = None
         self.last_line = ""
         self.log = RoleLog(Path(plan.log_file))
-        self._show_line = show_line
+        self._show_lines = show_lines
         self._restarts_in_row = 0
         self._started_at = 0.0
         self._restart_at = 0.0
@@ -154,9 +154,8 @@ class PodRunner:
         self.state = PodState.RESTARTING
 
     def _show(self, lines: list[str]) -> None:
-        for line in lines:
-            self.last_line = line if line.strip() else self.last_line
-            self._show_line(self.plan.label, line)
+        self.last_line = next((line for line in reversed(lines) if line.strip()), self.last_line)
+        self._show_lines(self.plan.label, lines)
 
     def _read_termination(self) -> Termination | None:
         try:

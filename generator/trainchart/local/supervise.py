@@ -60,7 +60,7 @@ class _Supervisor:
         self._kills = list(kills)
         self._observer = observer
         self._guardian = guardian
-        self._runners = [PodRunner(pod, observer.show_line) for pod in plan.pods]
+        self._runners = [PodRunner(pod, observer.show_lines) for pod in plan.pods]
         self._by_label = {runner.plan.label: runner for runner in self._runners}
         self._selector = selectors.DefaultSelector()
         self._telemetry = Telemetry()
@@ -253,7 +253,10 @@ class _Supervisor:
             return
         self._next_snapshot = now + _SNAPSHOT_SECONDS
         pods = self._telemetry.sample(self._runners)
-        self._observer.show_snapshot(RunSnapshot(str(self._phase), now - self._started_at, pods))
+        step = max(
+            (pod.step for pod in pods if pod.step is not None and pod.label in self._plan.deciding), default=None
+        )
+        self._observer.show_snapshot(RunSnapshot(str(self._phase), now - self._started_at, step, pods))
 
     def _result(self) -> RunResult:
         return RunResult(

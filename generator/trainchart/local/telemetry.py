@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainchart.local.observer import PodSnapshot
@@ -68,8 +68,13 @@ class Telemetry:
             examples_per_second=progress.examples_per_second,
             cpu_percent=cpu_percent,
             memory_mib=None if current is None else current.memory_bytes / _MIB,
-            last_line=runner.last_line,
+            loss=_find_loss(progress.metrics),
         )
+
+
+def _find_loss(metrics: Mapping[str, float]) -> float | None:
+    """Return the loss among the numbers that a program reports, else the first that is called some kind of loss."""
+    return metrics.get("loss", next((value for name, value in metrics.items() if "loss" in name.lower()), None))
 
 
 def read_attempt(runner: PodRunner) -> int:

@@ -111,6 +111,24 @@ def environment_with(*entries: dict[str, Any], **settings: Any) -> dict[str, str
     return dict(chief_of(plan).environment)
 
 
+@pytest.mark.parametrize(
+    ("hyperparameters", "last_step"),
+    [
+        ('{"maxSteps": 300, "learningRate": 0.1}', 300),
+        ('{"trainSteps": 20, "batchSize": 8}', 20),
+        ('{"epochs": 3}', None),
+        ('{"maxSteps": 0}', None),
+        ('{"maxSteps": "many"}', None),
+        ("broken", None),
+    ],
+)
+def test_last_step_is_a_hyperparameter(hyperparameters: str, last_step: int | None) -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        pod["volumes"][0]["projected"]["sources"].append({"configMap": {"name": "hp"}})
+
+    assert make_plan(change, config_map("hp", {"hyperparameters.json": hyperparameters})).last_step == last_step
+
+
 def test_pods_are_those_of_the_stateful_sets() -> None:
     plan = make_plan()
     assert [(pod.label, pod.name) for pod in plan.pods] == [
