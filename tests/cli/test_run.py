@@ -42,6 +42,34 @@ def test_a_dry_run_as_text_names_commands_and_addresses(tmp_path: Path) -> None:
     assert f"--  {sys.executable}".replace("  ", " ") in done.stdout
 
 
+MODEL = """\
+apiVersion: trainchart/v1
+kind: Model
+name: digits
+description: Digits.
+image: {repository: r/digits, tag: "1"}
+code: {path: ., command: [python, train.py]}
+strategy: single
+roles: {worker: {cpu: 1}, ps: {cpu: 1}}
+"""
+
+
+def test_a_model_can_be_tried_with_another_strategy(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    spec = tmp_path / "models" / "digits.yaml"
+    spec.write_text(MODEL)
+    (tmp_path / "train.py").touch()
+    asked = ("--strategy", "multi-worker-mirrored", "--set", "roles.worker.replicas=1", "--dry-run", "--format", "json")
+    done = run(tmp_path, "digits", *asked)
+    assert done.returncode == 0, done.stderr
+    assert [pod["pod"] for pod in json.loads(done.stdout)["pods"]] == ["worker-0"]
+    assert "note: models/digits.yaml:8:27: roles.ps is not used: multi-worker-mirrored has no ps" in done.stderr
+    assert "note: multi-worker-mirrored with one worker shares no work" in done.stderr
+    assert spec.read_text() == MODEL
+    wrong = run(tmp_path, "digits", "--strategy", "multi-worker")
+    assert (wrong.returncode, "did you mean multi-worker-mirrored?" in wrong.stderr) == (4, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
@@ -50,6 +78,7 @@ def test_a_dry_run_as_text_names_commands_and_addresses(tmp_path: Path) -> None:
         (["gone.tgz"], 7, "gone.tgz"),
         ([str(_CHART), "--release", "Exp_7"], 5, "'Exp_7' is not a release name"),
         ([str(_CHART), "--values", "gone.yaml"], 7, "gone.yaml"),
+        ([str(_CHART), "--strategy", "single"], 4, "is fixed"),
         ([str(_CHART), "--code", "gone"], 7, "there is no folder gone"),
         ([str(_CHART), "--kill", "worker-9@1s"], 4, "there is no pod 'worker-9'"),
         ([str(_CHART), "--kill", "worker-1"], 4, "not POD@TIME"),

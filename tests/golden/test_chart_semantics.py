@@ -270,6 +270,11 @@ def test_the_hosts_of_tf_config_are_the_pods_names(chart: Path, replicas: int) -
     assert len(set(names.values())) == len(names), "two roles with one name would answer for each other"
 
 
+def claims_of(owner: Manifest) -> set[str]:
+    volumes = owner.document["spec"]["template"]["spec"]["volumes"]
+    return {volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume}
+
+
 @each_chart
 @each_values
 def test_claims_are_made_by_class_only_and_shared_ones_are_shared(chart: Path, values: str) -> None:
@@ -284,7 +289,9 @@ def test_claims_are_made_by_class_only_and_shared_ones_are_shared(chart: Path, v
                 name = volume["persistentVolumeClaim"]["claimName"]
                 assert name in claims or name in existing
     for name, claim in claims.items():
-        assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+        mounting = [wanted_replicas(m) for m in of_kind(rendering, "StatefulSet") if name in claims_of(m)]
+        mounting += [1 for m in of_kind(rendering, "Deployment") if name in claims_of(m)]
+        assert claim["spec"]["accessModes"] == ["ReadWriteMany" if sum(mounting) > 1 else "ReadWriteOnce"]
         if name.endswith("-checkpoints"):
             assert claim["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 

@@ -12,7 +12,7 @@
 {{- if gt (int64 $bytes) 131000 -}}
 {{- fail (printf "roles: TF_CONFIG would need %d bytes, but one environment string holds 131072; use fewer replicas or a shorter release name" (int64 $bytes)) -}}
 {{- end -}}
-{{- toJson (dict "strategy" "<%= strategy %>" "service" $service "port" (int64 .Values.service.port) "statusPort" (int64 .Values.service.statusPort) "roles" $roles) -}}
+{{- toJson (dict "strategy" "<%= strategy.name %>" "service" $service "port" (int64 .Values.service.port) "statusPort" (int64 .Values.service.statusPort) "roles" $roles) -}}
 {{- end -}}
 
 {{- /* The hyperparameters as one JSON object, each of its declared type. */}}

@@ -52,6 +52,8 @@ class GeneratedChart:
     chart: Path
     code: Path
     changed: tuple[str, ...]
+    notes: tuple[Problem, ...]
+    """What the author should know of, such as a role that the strategy does not have."""
 
 
 def locate_specs(models: tuple[str, ...]) -> tuple[Path, ...]:
@@ -70,15 +72,18 @@ def locate_specs(models: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(_locate(model) for model in models)
 
 
-def load_model(spec: Path) -> LocatedModel:
-    """Read and resolve a model spec.
+def load_model(spec: Path, strategy: str = "") -> LocatedModel:
+    """Read and resolve a model spec, with another `strategy` than it names if one is given.
 
     Raises:
         ToolError: the file cannot be read.
         SpecError, PlanError: what it says is wrong; every problem with its line.
     """
     text = read_text(spec)
-    plan = resolve(parse_document(text, file=str(spec), layer="model spec"), [read_defaults()])
+    document = parse_document(text, file=str(spec), layer="model spec")
+    if strategy:
+        document = document.with_value("strategy", strategy)
+    plan = resolve(document, [read_defaults()])
     return LocatedModel(spec, text, plan, _project_folder(spec) / plan.spec.code.path)
 
 
@@ -118,16 +123,16 @@ def generate_chart(spec: Path, charts: Path) -> GeneratedChart:
     if changed:
         write_tree(folder, rendered.files, is_ours=_is_generated)
     remember_code(model.plan.spec.image.repository, model.code)
-    return GeneratedChart(rendered.name, rendered.version, folder, model.code, changed)
+    return GeneratedChart(rendered.name, rendered.version, folder, model.code, changed, model.plan.notes)
 
 
-def render_model_to(spec: Path, charts: Path) -> GeneratedChart:
-    """Generate the chart of `spec` into a scratch folder, remembering nothing."""
-    model = load_model(spec)
+def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedChart:
+    """Generate the chart of `spec`, or with another strategy, into a scratch folder, remembering nothing."""
+    model = load_model(spec, strategy)
     rendered = render_model(model)
     folder = charts / rendered.name
     write_tree(folder, rendered.files, is_ours=_is_generated)
-    return GeneratedChart(rendered.name, rendered.version, folder, model.code, tuple(rendered.files))
+    return GeneratedChart(rendered.name, rendered.version, folder, model.code, tuple(rendered.files), model.plan.notes)
 
 
 def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:

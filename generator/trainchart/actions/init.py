@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +9,12 @@ from pathlib import Path
 from trainchart.actions.check_input import refuse_pipe
 from trainchart.actions.generate import MODELS, read_defaults
 from trainchart.actions.schema import read_spec_schema
-from trainchart.errors import PlanError, Problem, SpecError, ToolError
+from trainchart.errors import Problem, SpecError, ToolError
 from trainchart.host.files import read_text
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.host.new_files import write_new_files
 from trainchart.plan.resolve import resolve
-from trainchart.plan.strategies import STRATEGIES
+from trainchart.plan.strategies import find_strategy
 from trainchart.render.chart import FAMILY, render_chart
 from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_family, read_script_template
@@ -59,7 +58,8 @@ def init_model(request: InitRequest) -> NewFiles:
         ToolError: a file is there already, or the script cannot be read.
     """
     _require_name(request.name)
-    _require_strategy(request.strategy)
+    if request.strategy:
+        find_strategy(request.strategy)
     schema = MODELS / SCHEMA_FILE
     schema_text = json.dumps(read_spec_schema(), indent=2, ensure_ascii=False) + "\n"
     files: dict[Path, bytes] = {}
@@ -101,14 +101,6 @@ def _require_name(name: str) -> None:
         f"{name!r} cannot be a model's name: lower-case letters, digits and dashes, at most 40, a letter first",
         hint=f"try {suggestion}" if suggestion else "for example mnist or my-model-2",
     )
-
-
-def _require_strategy(strategy: str) -> None:
-    if not strategy or strategy in STRATEGIES:
-        return
-    close = difflib.get_close_matches(strategy.lower(), STRATEGIES, n=1)
-    known = f"strategies are {', '.join(STRATEGIES)}"
-    raise PlanError(f"there is no strategy {strategy!r}", hint=f"did you mean {close[0]}?" if close else known)
 
 
 def _locate_code(script: Path, facts: ScriptFacts) -> tuple[str, tuple[str, ...]]:

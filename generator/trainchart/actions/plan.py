@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.actions.generate import load_model, locate_specs
-from trainchart.errors import PlanError
+from trainchart.errors import PlanError, Problem
 from trainchart.plan.chart_plan import dump_plan
 from trainchart.spec.document import Origin, Path
 
@@ -23,9 +23,10 @@ class Explanation:
     """None for what no layer sets: the empty default of a pass-through field."""
 
 
-def read_plan(model: str) -> dict[str, Any]:
-    """Return the resolved plan of a model (name or spec file) as plain data."""
-    return dump_plan(load_model(locate_specs((model,))[0]).plan)
+def read_plan(model: str) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+    """Return the resolved plan of a model (name or spec file) as plain data, and what its author should know."""
+    plan = load_model(locate_specs((model,))[0]).plan
+    return dump_plan(plan), plan.notes
 
 
 def explain_key(model: str, key: str) -> tuple[Explanation, ...]:

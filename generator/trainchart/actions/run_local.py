@@ -10,13 +10,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from trainchart.actions.chart_input import read_chart_files
 from trainchart.archive.lock import LOCK_FILE, parse_lock
-from trainchart.errors import PlanError, ToolError, TrainchartError
+from trainchart.errors import PlanError, Problem, ToolError, TrainchartError
 from trainchart.host.files import read_text
 from trainchart.host.helm import find_engine
 from trainchart.host.helm_input import require_chart, require_release_name
@@ -34,6 +34,7 @@ from trainchart.local.release_folder import Existing
 from trainchart.local.report import describe_result
 from trainchart.local.result import RunResult
 from trainchart.local.supervise import run_plan
+from trainchart.plan.strategies import find_strategy
 from trainchart.rendering import Rendering, ValueOverrides
 
 _ARCHIVES = (".tgz", ".tar.gz")
@@ -47,6 +48,8 @@ class RunRequest:
     """A chart folder, a chart archive, a model spec file, or the name of a model in models/."""
     python: str
     runs_folder: Path
+    strategy: str = ""
+    """A strategy to train a model with, instead of its spec's."""
     release: str = ""
     namespace: str = "default"
     values: tuple[Path, ...] = ()
@@ -66,11 +69,13 @@ class _Target:
     chart_name: str
     code: Path | None
     """Where a model spec says that its code is."""
+    notes: tuple[Problem, ...] = ()
+    """What the author of a model spec should know of."""
 
 
 def preview_run(request: RunRequest) -> LocalPlan:
     """Return the plan of the run that this request would start, without leaving anything behind."""
-    with _open_target(request.target) as target:
+    with _open_target(request.target, request.strategy) as target:
         release = request.release or release_folder.choose_release(request.runs_folder, target.chart_name)
         folder = (request.runs_folder / release).absolute()
         plan, reservation = _plan(request, target, release, folder)
@@ -84,7 +89,7 @@ def run_local(request: RunRequest, observer: Observer) -> tuple[LocalPlan, RunRe
 
     :raises TrainchartError: for all that keeps the run from starting; a failed training is a result.
     """
-    with _open_target(request.target) as target:
+    with _open_target(request.target, request.strategy) as target:
         if request.release:
             require_release_name(request.release)
         release = request.release or release_folder.claim_release(request.runs_folder, target.chart_name)
@@ -134,7 +139,9 @@ def _plan(request: RunRequest, target: _Target, release: str, folder: Path) -> t
             claims={name: str(path.absolute()) for name, path in request.claims.items()},
             ports=reservation.ports,
         )
-        return plan_local_run(rendering.manifests, settings), reservation
+        plan = plan_local_run(rendering.manifests, settings)
+        notes = (str(note) for note in target.notes if note.message not in plan.warnings)
+        return replace(plan, warnings=(*notes, *plan.warnings)), reservation
     except BaseException:
         reservation.close()
         raise
@@ -173,9 +180,13 @@ def _find_python(wanted: str) -> str:
 
 
 @contextmanager
-def _open_target(target: str) -> Iterator[_Target]:
+def _open_target(target: str, strategy: str) -> Iterator[_Target]:
     path = Path(target)
     if _is_chart(path):
+        if strategy:
+            raise PlanError(
+                f"the strategy of the chart {target} is fixed", hint="--strategy takes a model, or its spec file"
+            )
         require_chart(path)
         yield _Target(path, _read_chart_name(path), _find_project_code(path))
         return
@@ -185,8 +196,10 @@ def _open_target(target: str) -> Iterator[_Target]:
             f"there is no model, chart or archive {target!r}",
             hint=f"expected a chart folder, a .tgz, a model spec, or a model's name with the spec in {spec}",
         )
+    if strategy:
+        find_strategy(strategy)
     with tempfile.TemporaryDirectory(prefix="trainchart-") as scratch:
-        yield _render_model(spec, Path(scratch))
+        yield _render_model(spec, Path(scratch), strategy)
 
 
 def _is_chart(target: Path) -> bool:
@@ -215,12 +228,12 @@ def _find_project_code(chart: Path) -> Path | None:
     return None
 
 
-def _render_model(spec: Path, scratch: Path) -> _Target:
-    """Generate the chart of a model spec into `scratch`."""
+def _render_model(spec: Path, scratch: Path, strategy: str) -> _Target:
+    """Generate the chart of a model spec, perhaps with another strategy, into `scratch`."""
     from trainchart.actions import generate
 
-    model = generate.render_model_to(spec, scratch)
-    return _Target(model.chart, _read_chart_name(model.chart), model.code)
+    model = generate.render_model_to(spec, scratch, strategy)
+    return _Target(model.chart, _read_chart_name(model.chart), model.code, model.notes)
 
 
 def _read_chart_name(chart: Path) -> str:

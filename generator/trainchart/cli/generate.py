@@ -40,6 +40,8 @@ def generate(
         print_note(f"{len(specs)} chart{'s' * (len(specs) != 1)} up to date")
         return
     charts = [generate_chart(spec, output) for spec in specs]
+    for note in (note for chart in charts for note in chart.notes):
+        print_note(f"note: {note}")
     if format_ is Format.json:
         print_json(
             [{"name": c.name, "version": c.version, "path": str(c.chart), "changed": list(c.changed)} for c in charts]

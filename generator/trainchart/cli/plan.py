@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.output import Format, FormatOption, print_json, print_note
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +25,9 @@ def plan(
     from trainchart.actions.plan import read_plan
     from trainchart.kubernetes_yaml import dump_mapping
 
-    resolved = read_plan(model)
+    resolved, notes = read_plan(model)
+    for note in notes:
+        print_note(f"note: {note}")
     if format_ is Format.json:
         print_json(resolved)
     else:

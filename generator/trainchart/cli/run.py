@@ -26,6 +26,8 @@ Examples:
 
   trainchart run charts/mnist --release exp-7 --resume
 
+  trainchart run mnist --strategy multi-worker-mirrored
+
   trainchart run charts/mnist --kill worker-1@20s
 
   trainchart run charts/mnist --dry-run
@@ -40,6 +42,9 @@ def _run(
     target: Annotated[
         str, typer.Argument(help="A model's name or spec file, a chart folder, or a chart archive (.tgz).")
     ],
+    strategy: Annotated[
+        str, typer.Option(help="Train a model with this strategy instead of its spec's, to try it.")
+    ] = "",
     release: Annotated[str, typer.Option(help="Name of the run. Default: <chart>-<next free number>.")] = "",
     namespace: Annotated[str, typer.Option(help="Namespace that the templates see.")] = "default",
     values: Annotated[
@@ -102,6 +107,7 @@ def _run(
         target=target,
         python=python,
         runs_folder=runs_folder,
+        strategy=strategy,
         release=release,
         namespace=namespace,
         values=tuple(values or ()),
@@ -116,6 +122,8 @@ def _run(
     )
     if dry_run:
         preview = preview_run(request)
+        for warning in preview.warnings:
+            print_note(f"note: {warning}")
         print_json(describe_plan(preview)) if output is Format.json else print(summarize_plan(preview))
         return
     options = DisplayOptions(quiet or output is Format.json, table, verbose, tuple(only or ()))
@@ -126,7 +134,9 @@ def _run(
     if output is Format.json:
         print_json(describe_result(plan, result))
     elif result.failure is None:
-        print(summarize_result(plan, result, chart_argument(target, plan.chart), target))
+        # No chart on disk has the strategy that was tried.
+        chart = "" if strategy else chart_argument(target, plan.chart)
+        print(summarize_result(plan, result, chart, target))
     _leave(plan, result)
 
 

@@ -21,6 +21,6 @@ class Notices:
             self.problems.append(problem)
 
     def warn(self, message: str) -> None:
-        """Remember `message` once, however many pods it holds for."""
-        if message not in self.warnings:
+        """Remember `message` once, however many pods it holds for; an empty one says nothing."""
+        if message and message not in self.warnings:
             self.warnings.append(message)

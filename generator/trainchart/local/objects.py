@@ -18,6 +18,7 @@ TRAINING_ROLES = ("chief", "worker", "ps", "evaluator")
 """The roles in the order in which people read them."""
 ROLE_LABEL = "app.kubernetes.io/component"
 CHART_LABEL = "helm.sh/chart"
+STRATEGY_ANNOTATION = "trainchart/strategy"
 REPLICAS_ANNOTATION = "trainchart/replicas"
 EVALUATOR_GRACE_ANNOTATION = "trainchart/evaluator-grace-seconds"
 DEFAULT_STOP_GRACE_SECONDS = 30

@@ -17,6 +17,7 @@ from trainchart.local.expansion import PathMap, expand_variables
 from trainchart.local.notices import Notices
 from trainchart.local.objects import PodIdentity, RenderedData, TrainingSet
 from trainchart.local.volumes import PlannedFile, Storage, claim_names, resolve_volumes
+from trainchart.plan.strategies import STRATEGIES, describe_lone_worker
 from trainchart.rendering import Manifest
 from trainchart_runtime import cluster, contract
 
@@ -170,6 +171,10 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices) -> None:
         devices = sorted(name for name in limits if "/" in name)
         if devices:
             notices.warn(f"{training_set.role} asks for {', '.join(devices)}: here all share what this machine has")
+        strategy = str(training_set.annotations.get(objects.STRATEGY_ANNOTATION, ""))
+        if training_set.role == cluster.WORKER and strategy in STRATEGIES:
+            gpus = sum(int(limits[name]) for name in devices)
+            notices.warn(describe_lone_worker(STRATEGIES[strategy], training_set.replicas, gpus))
 
 
 def _claim_prefix(training_set: TrainingSet) -> str:

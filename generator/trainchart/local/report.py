@@ -124,7 +124,7 @@ def introduce_plan(plan: LocalPlan) -> list[str]:
 def summarize_result(plan: LocalPlan, result: RunResult, chart: str, target: str) -> str:
     """Return the end of a run in words: verdict, numbers, places, next steps.
 
-    `chart` is what helm takes and `target` what the user ran.
+    `chart` is what helm takes, empty where there is no such chart, and `target` what the user ran.
     """
     lines = [f"{result.verdict}: {result.release} after {_duration(result.seconds)}"]
     numbers = []
@@ -158,7 +158,8 @@ def _next_steps(plan: LocalPlan, chart: str) -> list[str]:
     steps = [f"trainchart logs {plan.release}"]
     if plan.tensorboard_logs:
         steps.append(f"tensorboard --logdir {shlex.quote(plan.tensorboard_logs)}")
-    steps.append(f"helm install {plan.release} {shlex.quote(chart)}   (the same chart, in a cluster)")
+    if chart:
+        steps.append(f"helm install {plan.release} {shlex.quote(chart)}   (the same chart, in a cluster)")
     return steps
 
 

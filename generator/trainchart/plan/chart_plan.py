@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainchart.errors import Problem
 from trainchart.spec.document import Origin, Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.values import Values
@@ -21,6 +22,8 @@ class ChartPlan:
     """Roles of the model in reading order."""
     origins: Mapping[Path, Origin]
     """Origin of every key of the completed spec."""
+    notes: tuple[Problem, ...] = ()
+    """What the author should know of, and may well have meant."""
 
     @property
     def name(self) -> str:

@@ -76,24 +76,13 @@ def _roles(spec: ModelSpec) -> Iterator[Impossibility]:
     strategy = STRATEGIES[spec.strategy]
     for role, settings in spec.roles.items():
         path: Path = ("roles", role)
-        allowed = strategy.roles.get(role)
         if role not in ROLES:
             close = difflib.get_close_matches(role, ROLES, n=1)
             hint = f"did you mean {close[0]}?" if close else f"roles are {', '.join(ROLES)}"
             yield Impossibility(path, f"unknown role {role}", hint)
-        elif allowed is None and role == "ps":
-            yield Impossibility(
-                path,
-                f"{spec.strategy} has no ps: {strategy.no_ps_reason}",
-                "remove roles.ps or choose parameter-server",
-            )
-        elif allowed is None:
-            yield Impossibility(
-                path,
-                f"{spec.strategy} has no {role}",
-                f"its roles are {', '.join(strategy.roles)}; worker 0 leads where there is no chief",
-            )
-        elif not allowed.minimum <= settings.replicas <= allowed.maximum:
+            continue
+        allowed = strategy.roles[role]
+        if not allowed.minimum <= settings.replicas <= allowed.maximum:
             yield Impossibility((*path, "replicas"), *_replicas_reason(spec.strategy, role, settings.replicas))
 
 
@@ -108,9 +97,7 @@ def _replicas_reason(strategy: str, role: str, replicas: int) -> tuple[str, str]
         )
     if role == "chief":
         return f"{replicas} chiefs: exactly one chief leads a training", "add workers instead"
-    if role == "evaluator":
-        return f"{replicas} evaluators: they would evaluate the same checkpoints", "use one evaluator"
-    return f"{strategy} is one process, but {role} has {replicas}", "choose multi-worker-mirrored for several workers"
+    return f"{replicas} evaluators: they would evaluate the same checkpoints", "use one evaluator"
 
 
 def _amounts(path: Path, amounts: dict[str, str | int | float]) -> Iterator[Impossibility]:
@@ -204,7 +191,8 @@ def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impo
         yield Impossibility(
             (*path, "accessMode"),
             f"{pods} pods mount {name}, but a {volume.access_mode} claim serves one node only",
-            "use accessMode: ReadWriteMany with a storage class that offers it, such as CephFS or GlusterFS",
+            "leave accessMode out: it follows from the strategy, here ReadWriteMany, which takes a storage class "
+            "such as CephFS or GlusterFS",
         )
     if volume.access_mode == "ReadOnlyMany" and not volume.read_only:
         yield Impossibility((*path, "accessMode"), f"{name} is to be written, but ReadOnlyMany", "set readOnly: true")

@@ -1,7 +1,7 @@
 """Merge layers of defaults under a spec, and remember for every value which layer, file and line it came from.
 
 Mappings merge key by key, everything else is replaced whole. Under `roles` and `volumes` a layer's key "*" holds for
-every entry that the model has.
+every entry that the model has. Under `strategies` a layer of defaults has more of them for models of one strategy.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from trainchart.spec.document import Document, Origin, Path
 
 BUILTIN_LAYER = "built-in"
 ANY_ENTRY = "*"
+STRATEGY_SECTION = "strategies"
 _ENTRY_SECTIONS = ("roles", "volumes")
 _ENTRY_PATHS: tuple[Path, ...] = tuple((section,) for section in _ENTRY_SECTIONS)
 
@@ -33,8 +34,10 @@ def merge_layers(defaults: Sequence[Document], spec: Document) -> Merged:
     merged = Merged()
     for layer in defaults:
         merged.origins.setdefault((), layer.origins[()])
-        for source, target in _expansions(layer.tree, entries):
-            _merge(merged, layer, source, target)
+        own: Path = (STRATEGY_SECTION, str(spec.tree.get("strategy")))
+        for base in ((), own):
+            for source, target in _expansions(_value_at(layer.tree, base) or {}, entries):
+                _merge(merged, layer, (*base, *source), target)
     _merge(merged, spec, (), ())
     for section, names in entries.items():
         if isinstance(spec.tree.get(section, {}), dict):
@@ -57,7 +60,8 @@ def _entries(section: str, tree: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _expansions(tree: Mapping[str, Any], entries: Mapping[str, tuple[str, ...]]) -> list[tuple[Path, Path]]:
     """Return which node of a layer's tree goes where, so that "*" comes before the named entries."""
-    moves: list[tuple[Path, Path]] = [((key,), (key,)) for key in tree if key not in _ENTRY_SECTIONS]
+    others = [key for key in tree if key not in (*_ENTRY_SECTIONS, STRATEGY_SECTION)]
+    moves: list[tuple[Path, Path]] = [((key,), (key,)) for key in others]
     for section in _ENTRY_SECTIONS:
         known = tree.get(section) or {}
         for name in entries[section]:

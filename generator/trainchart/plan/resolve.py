@@ -1,4 +1,4 @@
-"""Spec and layers of defaults to a ChartPlan: merge, check types, then refuse what cannot work. Pure.
+"""Spec and layers of defaults to a ChartPlan: merge, check types, fit to the strategy, refuse what cannot work. Pure.
 
 Every problem of a stage is reported at once, each with the line that caused it.
 """
@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import PlanError, Problem, SpecError
 from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.fit import fit_to_strategy
 from trainchart.plan.impossible import find_impossibilities
 from trainchart.plan.layers import BUILTIN_LAYER, Merged, merge_layers
 from trainchart.plan.strategies import ROLES
@@ -35,7 +36,7 @@ def resolve(spec: Document, defaults: Sequence[Document]) -> ChartPlan:
         PlanError: a combination that cannot train.
     """
     merged = merge_layers(defaults, spec)
-    model = _check_types(merged)
+    model, notes = fit_to_strategy(_check_types(merged), merged.origins)
     problems = [
         Problem(found.message, str(find_origin(merged.origins, found.path)), found.hint)
         for found in find_impossibilities(model)
@@ -44,7 +45,8 @@ def resolve(spec: Document, defaults: Sequence[Document]) -> ChartPlan:
         raise PlanError(f"{model.name} cannot be trained as specified", problems=tuple(problems))
     roles = tuple(role for role in ROLES if role in model.roles)
     model = model.model_copy(update={"roles": {role: model.roles[role] for role in roles}})
-    return ChartPlan(model, _values(model), roles, merged.origins)
+    told = tuple(Problem(note.message, str(find_origin(merged.origins, note.path))) for note in notes)
+    return ChartPlan(model, _values(model), roles, merged.origins, told)
 
 
 def _check_types(merged: Merged) -> ModelSpec:

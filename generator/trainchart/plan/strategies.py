@@ -1,9 +1,12 @@
-"""Which roles each strategy is made of, and how many pods a role may have. Data, with no decision in it."""
+"""Which roles each strategy is made of, and how many pods a role may have: data, and what it says of a few workers."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from trainchart.errors import PlanError
 
 MAX_REPLICAS = 1000
 """More tasks than this do not fit into TF_CONFIG, one environment string of at most 128 KiB."""
@@ -27,6 +30,22 @@ class Strategy:
     summary: str
     no_ps_reason: str = ""
     """Why the strategy has no parameter servers, where it has none."""
+
+    @property
+    def has_one_worker(self) -> bool:
+        """Whether the strategy is one process, an evaluator aside."""
+        return self.roles["worker"].maximum == 1
+
+    @property
+    def shared_over(self) -> str:
+        """Setting of the role worker that says how many share the work; "" where one device does all of it."""
+        return "" if self.name == "single" else "gpus" if self.has_one_worker else "replicas"
+
+    @property
+    def lone_note(self) -> str:
+        """What to say where fewer than two share the work."""
+        few = "fewer than two GPUs" if self.shared_over == "gpus" else "one worker"
+        return f"{self.name} with {few} shares no work; set roles.worker.{self.shared_over} to 2 or more"
 
 
 _ONE = Replicas(1, 1)
@@ -81,3 +100,18 @@ STRATEGIES: Mapping[str, Strategy] = {
 }
 ROLES = ("chief", "worker", "ps", "evaluator")
 """All roles, in the order in which people read them."""
+
+
+def find_strategy(name: str) -> Strategy:
+    """Return the strategy of that name. Raises PlanError with the closest name where there is none."""
+    if name in STRATEGIES:
+        return STRATEGIES[name]
+    close = difflib.get_close_matches(name.lower(), STRATEGIES, n=1)
+    known = f"strategies are {', '.join(STRATEGIES)}"
+    raise PlanError(f"there is no strategy {name!r}", hint=f"did you mean {close[0]}?" if close else known)
+
+
+def describe_lone_worker(strategy: Strategy, workers: int, gpus: int) -> str:
+    """Return why a training of so many workers, with so many GPUs each, shares no work; "" where it does."""
+    shared = {"replicas": workers, "gpus": gpus}
+    return strategy.lone_note if shared.get(strategy.shared_over, 2) < 2 else ""

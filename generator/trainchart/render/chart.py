@@ -16,6 +16,7 @@ import jinja2
 
 from trainchart.errors import RenderError, SpecError
 from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.strategies import STRATEGIES
 from trainchart.render.metadata import KUBE_VERSION, render_chart_yaml
 from trainchart.render.misfits import find_misfits
 from trainchart.render.readme import describe_hyperparameters, list_value_rows
@@ -116,7 +117,7 @@ def _variables(plan: ChartPlan) -> dict[str, Any]:
     return {
         "name": plan.name,
         "description": plan.spec.description,
-        "strategy": plan.spec.strategy,
+        "strategy": STRATEGIES[plan.spec.strategy],
         "roles": plan.roles,
         "replicas": {role: plan.spec.roles[role].replicas for role in plan.roles},
         "leader": plan.spec.leader,

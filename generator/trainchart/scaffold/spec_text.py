@@ -15,9 +15,6 @@ from trainchart_runtime.contract import hyperparameter_variable
 
 SCHEMA_FILE = ".trainchart-schema.json"
 """Lies beside the specs, so that the comment on top of each finds it without a network."""
-_WORKERS = 2
-"""Workers of a new model whose strategy can have several: enough to see them work together."""
-_GPUS = 2
 _YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 
@@ -36,7 +33,7 @@ class NewModel:
 
 def render_spec(model: NewModel) -> str:
     """Return the text of models/<name>.yaml."""
-    sections = (_head(model), _code(model), _roles(model), _volumes(model), _hyperparameters(model), _more())
+    sections = (_head(model), _code(model), _roles(model), _volumes(), _hyperparameters(model), _more())
     return "\n".join("\n".join(section) + "\n" for section in map(tuple, sections) if section)
 
 
@@ -52,10 +49,6 @@ def _head(model: NewModel) -> Iterator[str]:
     yield "image:"
     yield f"  repository: {model.image}"
     yield '  tag: "0.1.0"'
-    if model.strategy == "mirrored":
-        yield ""
-        yield "# TensorFlow with the CUDA libraries; cpu is the default."
-        yield "framework: {flavour: gpu}"
 
 
 def _code(model: NewModel) -> Iterator[str]:
@@ -79,30 +72,23 @@ def _roles(model: NewModel) -> Iterator[str]:
     strategy = STRATEGIES[model.strategy]
     yield f"# How the training is distributed: {strategy.summary}."
     yield f"# Others: {', '.join(name for name in STRATEGIES if name != model.strategy)}."
+    yield "# Change this word, or try another with `trainchart run --strategy`: roles and number of workers follow."
     yield f"strategy: {model.strategy}"
     yield ""
     yield "# What each role's pods get: replicas, cpu, memory, gpus. `trainchart plan` shows all defaults."
     yield "roles:"
     for role in strategy.required:
-        replicas = f"replicas: {_WORKERS}, " if role == "worker" and strategy.roles[role].maximum > 1 else ""
-        gpus = f", gpus: {_GPUS}" if model.strategy == "mirrored" else ""
-        yield f"  {role}: {{{replicas}cpu: 1, memory: 2Gi{gpus}}}"
+        yield f"  {role}: {{cpu: 1, memory: 2Gi}}"
 
 
-def _volumes(model: NewModel) -> Iterator[str]:
-    strategy = STRATEGIES[model.strategy]
-    is_one_pod = sum(strategy.roles[role].maximum for role in strategy.required) == 1
+def _volumes() -> Iterator[str]:
     yield "# Folders that outlive a pod; the program finds this one by TRAINCHART_CHECKPOINTS_DIR."
     yield "volumes:"
     yield "  checkpoints:"
     yield "    size: 5Gi"
     yield "    mountPath: /checkpoints"
-    if is_one_pod:
-        yield "    # One pod writes; with several (an evaluator, TensorBoard) it takes ReadWriteMany."
-        yield "    accessMode: ReadWriteOnce"
-    else:
-        yield "    # All pods share it: name a storage class that offers ReadWriteMany, such as CephFS or GlusterFS."
-        yield '    storageClass: ""'
+    yield "    # Empty: the cluster's default. For folders of several pods it must offer ReadWriteMany, such as CephFS."
+    yield '    storageClass: ""'
 
 
 def _hyperparameters(model: NewModel) -> Iterator[str]:

@@ -42,6 +42,10 @@ class Document:
     tree: Mapping[str, Any]
     origins: Mapping[Path, Origin]
 
+    def with_value(self, key: str, value: Any) -> Document:
+        """Return the document with another value at the top level."""
+        return Document({**self.tree, key: value}, {(key,): self.origins[()], **self.origins})
+
 
 def parse_document(text: str, *, file: str, layer: str) -> Document:
     """Parse one YAML mapping.

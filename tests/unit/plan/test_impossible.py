@@ -28,9 +28,6 @@ def test_every_strategy_is_planned_with_its_roles(resolved: Resolve, spec: str, 
 @pytest.mark.parametrize(
     ("old", "new", "line", "says"),
     [
-        ("strategy: parameter-server", "strategy: multi-worker-mirrored", 11, "has no ps: it is synchronous"),
-        ("strategy: parameter-server", "strategy: multi-worker-mirrored", 9, "has no chief"),
-        ("strategy: parameter-server", "strategy: single", 10, "single is one process"),
         ("chief: {", "chief: {replicas: 2, ", 9, "2 chiefs"),
         ("worker: {replicas: 2", "worker: {replicas: 0", 10, "needs at least one worker"),
         ("worker: {replicas: 2", "worker: {replicas: 1001", 10, "do not fit into TF_CONFIG"),

@@ -37,7 +37,7 @@ def test_ten_lines_are_enough(resolved: Resolve) -> None:
 def test_a_role_may_be_asked_for_by_name_only(resolved: Resolve, spec: str, shorthand: str) -> None:
     start, end = spec.index("  worker:"), spec.index("  ps:")
     plan = resolved(f"{spec[:start]}  {shorthand}{spec[end:]}")
-    assert plan.values.roles["worker"].replicas == 1
+    assert plan.values.roles["worker"].replicas == 2
 
 
 @pytest.mark.parametrize("section", ["run", "volumes", "tensorboard", "image.pullSecrets"])
