@@ -1,14 +1,31 @@
-"""What git knows about a folder, for the build annotations of a chart archive."""
+"""What git knows about a folder, for the build annotations of a chart archive and the labels of an image.
+
+A folder may come from anyone, with a repository in it whose configuration names programs (`core.fsmonitor`, filters, hooks,
+signature checkers, remote helpers). So git never reads that configuration: it works in a git directory of our own, which
+borrows objects, references and the index of the real one. Bare repositories are not looked for at all.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 _TIMEOUT_SECONDS = 30.0
+_BORROWED = ("refs", "packed-refs", "shallow", "info/exclude")
+"""What a git directory of our own takes from the real one beside objects and index: data that names no program."""
+_SETTINGS = r"^core\.(filemode|symlinks|ignorecase|autocrlf|eol)$"
+"""Settings of a repository without which unchanged files look changed. None of them can name a program."""
+_ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0",  # status writes no index, and so runs no hook after it
+    "GIT_ALLOW_PROTOCOL": "none",  # nothing is fetched, also for objects that a partial clone lacks
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+}
 
 
 @dataclass(frozen=True)
@@ -20,31 +37,94 @@ class CommitInfo:
     is_dirty: bool
 
 
+@dataclass(frozen=True)
+class _Repository:
+    """A git directory of our own for the repository that a folder lies in."""
+
+    shadow: Path
+    work_tree: Path
+    environment: Mapping[str, str]
+
+    def run(self, folder: Path, *arguments: str) -> str | None:
+        """Return what git prints in `folder`; None where it fails."""
+        place = ("--git-dir", str(self.shadow), "--work-tree", str(self.work_tree))
+        return _run_git(("-C", str(folder), *place, *arguments), self.environment)
+
+
 def read_commit(folder: Path, *, without: Iterable[Path] = ()) -> CommitInfo | None:
     """Return the last commit that touched `folder`; None where git is missing or knows no commit of it.
 
     It is not dirty for changes of the files `without`, given by absolute path.
     """
-    # The last commit of the folder, not of the repository: an unrelated commit must not change the archive.
-    # A user's log.showSignature would put what gpg says before it.
-    shown = _git(folder, "log", "-1", "--no-show-signature", "--format=%H %ct", "--", ".")
-    if not shown:
-        return None
-    commit, _, epoch = shown.partition(" ")
-    passed_over = (os.path.relpath(path, folder.resolve()) for path in sorted(without))
-    excluded = (f":(exclude,literal){path}" for path in passed_over if not path.startswith(os.pardir))
-    return CommitInfo(commit, int(epoch), bool(_git(folder, "status", "--porcelain", "--", ".", *excluded)))
+    with _open_repository(folder) as repository:
+        if repository is None:
+            return None
+        # The last commit of the folder, not of the repository: an unrelated commit must not change the archive.
+        # A user's log.showSignature would put what gpg says before it.
+        shown = repository.run(folder, "log", "-1", "--no-show-signature", "--format=%H %ct", "--", ".")
+        if not shown:
+            return None
+        commit, _, epoch = shown.partition(" ")
+        passed_over = (os.path.relpath(path, folder.resolve()) for path in sorted(without))
+        excluded = (f":(exclude,literal){path}" for path in passed_over if not path.startswith(os.pardir))
+        # A submodule has a configuration of its own, which git would read to look inside.
+        status = ("status", "--porcelain", "--ignore-submodules=all", "--", ".", *excluded)
+        changed = repository.run(folder, *status)
+        return CommitInfo(commit, int(epoch), is_dirty=changed is None or bool(changed))
 
 
 def describe_commit(folder: Path) -> str:
     """Return the nearest tag and the commits since, or the commit where there is no tag; empty without git."""
-    return _git(folder, "describe", "--always", "--tags")
+    with _open_repository(folder) as repository:
+        return (repository.run(folder, "describe", "--always", "--tags") if repository else None) or ""
 
 
-def _git(folder: Path, *arguments: str) -> str:
+@contextmanager
+def _open_repository(folder: Path) -> Iterator[_Repository | None]:
+    """Give the repository that `folder` lies in, under a configuration of our own; None where there is none."""
+    inside = folder.resolve()
+    work_tree = next((parent for parent in (inside, *inside.parents) if (parent / ".git").exists()), None)
+    if work_tree is None:
+        yield None
+        return
+    names = ("index", "objects", *_BORROWED)
+    real = ("-C", str(work_tree), "--git-dir", ".git", "--work-tree", ".")
+    asked = [word for name in names for word in ("--git-path", name)]
+    # rev-parse and config read a repository without looking into its index or objects: they start no program.
+    told = (_run_git((*real, "rev-parse", "--show-object-format", "HEAD", *asked), {}) or "").split("\n")
+    if len(told) != 2 + len(names):  # no commit yet, or a path with a line break
+        yield None
+        return
+    object_format, head, *paths = told
+    places = {name: work_tree / path for name, path in zip(names, paths, strict=True)}
+    settings = _run_git((*real, "config", "--local", "--no-includes", "--get-regexp", _SETTINGS), {}) or ""
+    with tempfile.TemporaryDirectory(prefix="trainchart-git-") as made:
+        shadow = Path(made)
+        (shadow / "info").mkdir()
+        (shadow / "HEAD").write_text(f"{head}\n")
+        (shadow / "config").write_text(_write_config(object_format, settings))
+        for name in _BORROWED:
+            if places[name].exists():
+                (shadow / name).symlink_to(places[name])
+        borrowed = {"GIT_OBJECT_DIRECTORY": str(places["objects"]), "GIT_INDEX_FILE": str(places["index"])}
+        yield _Repository(shadow, work_tree, borrowed)
+
+
+def _write_config(object_format: str, settings: str) -> str:
+    """Return the configuration of a git directory of our own; `settings` is what `git config --get-regexp` prints."""
+    pairs = (line.partition(" ") for line in settings.splitlines())
+    core = [f"{key.removeprefix('core.')} = {value}" for key, _, value in pairs if value.isalnum()]
+    lines = ("[core]", "repositoryformatversion = 1", *core, "[extensions]", f"objectformat = {object_format}")
+    return "\n".join(lines) + "\n"
+
+
+def _run_git(arguments: Iterable[str], environment: Mapping[str, str]) -> str | None:
+    """Return what git prints; None where it fails, is missing, or takes too long."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
+            ["git", *arguments],
+            env={**inherited, **_ENVIRONMENT, **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -53,5 +133,5 @@ def _git(folder: Path, *arguments: str) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

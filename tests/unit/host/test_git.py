@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from trainchart.host.git import read_commit
+from trainchart.host.git import CommitInfo, describe_commit, read_commit
 
 
 def git(folder: Path, *arguments: str, epoch: int = 1767225600) -> str:
@@ -73,3 +74,118 @@ def test_no_repository_and_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert read_commit(tmp_path) is None
     monkeypatch.setenv("PATH", "")
     assert read_commit(tmp_path) is None
+
+
+def commit_all(folder: Path) -> str:
+    git(folder, "add", "--all")
+    git(folder, "commit", "-q", "-m", "Add the chart")
+    return git(folder, "rev-parse", "HEAD")
+
+
+def make_bare_repository(chart: Path, program: Path) -> None:
+    """A repository in folders that any archive, and any commit of an outer repository, can hold."""
+    git(chart, "init", "-q", "--bare")
+    settings = {"core.bare": "false", "core.worktree": ".", "core.fsmonitor": str(program)}
+    for key, value in settings.items():
+        git(chart, "config", "--file", "config", key, value)
+    (chart / "Chart.yaml").write_text("a")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "core.fsmonitor=false")
+    git(chart, *identity, "add", "Chart.yaml")
+    git(chart, *identity, "commit", "-q", "-m", "Add")
+
+
+def make_fsmonitor(chart: Path, program: Path) -> None:
+    make_repository(chart)
+    git(chart, "config", "core.fsmonitor", str(program))
+
+
+def make_filter(chart: Path, program: Path) -> None:
+    make_repository(chart)
+    (chart / ".git" / "info").mkdir(exist_ok=True)
+    (chart / ".git" / "info" / "attributes").write_text("* filter=x\n")
+    for kind in ("clean", "process"):
+        git(chart, "config", f"filter.x.{kind}", str(program))
+    (chart / "Chart.yaml").write_text("b")
+
+
+def make_hook(chart: Path, program: Path) -> None:
+    make_repository(chart)
+    (chart / ".git" / "hooks").mkdir(exist_ok=True)
+    (chart / ".git" / "hooks" / "post-index-change").symlink_to(program)
+    os.utime(chart / "Chart.yaml", (1, 1))
+
+
+def make_partial_clone(chart: Path, program: Path) -> None:
+    """Objects are missing, and a remote helper says where to have them from."""
+    make_repository(chart)
+    tree = git(chart, "rev-parse", "HEAD^{tree}")
+    (chart / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    settings = {"core.repositoryFormatVersion": "1", "extensions.partialClone": "origin"}
+    settings |= {"remote.origin.promisor": "true", "remote.origin.url": f"ext::{program}", "protocol.allow": "always"}
+    for key, value in settings.items():
+        git(chart, "config", key, value)
+
+
+def make_submodule(chart: Path, program: Path) -> None:
+    inner = chart / "inner"
+    inner.mkdir(parents=True)
+    make_repository(inner)
+    make_repository(chart)
+    git(inner, "config", "core.fsmonitor", str(program))
+    os.utime(inner / "Chart.yaml", (1, 1))
+
+
+def make_repository(chart: Path) -> None:
+    git(chart, "init", "-q")
+    (chart / "Chart.yaml").write_text("a")
+    commit_all(chart)
+
+
+ATTACKS = (make_bare_repository, make_fsmonitor, make_filter, make_hook, make_partial_clone, make_submodule)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__.removeprefix("make_"))
+def test_no_program_of_a_repository_is_run(attack: Callable[[Path, Path], None], tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    witness, program = outside / "witness", outside / "program"
+    program.write_text(f"#!/bin/sh\ntouch {witness}\nexit 1\n")
+    program.chmod(0o755)
+    chart = tmp_path / "chart"
+    chart.mkdir()
+    attack(chart, program)
+    witness.unlink(missing_ok=True)
+
+    read_commit(chart)
+    describe_commit(chart)
+    assert not witness.exists()
+    for plain in (("log", "-1", "--", "."), ("status", "--porcelain", "--", ".")):
+        subprocess.run(["git", "-C", str(chart), *plain], capture_output=True)
+    assert witness.exists(), "git itself does not run it: the attack proves nothing"
+
+
+def test_a_worktree_and_tags_are_read_without_the_configuration(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    first.mkdir()
+    make_repository(first)
+    (first / ".gitignore").write_text("*.log\n")
+    commit = commit_all(first)
+    git(first, "tag", "v1.2.3")
+    git(first, "pack-refs", "--all")
+    second = tmp_path / "second"
+    git(first, "worktree", "add", "-q", str(second))
+    (second / "train.log").write_text("ignored")
+    found = read_commit(second)
+    assert found is not None
+    assert (found.commit, found.is_dirty) == (commit, False)
+    assert describe_commit(second) == "v1.2.3"
+    (second / "new.txt").write_text("not in any commit")
+    assert read_commit(second) == CommitInfo(commit, found.committed_epoch, is_dirty=True)
+
+
+def test_a_damaged_index_counts_as_changed(tmp_path: Path) -> None:
+    make_repository(tmp_path)
+    (tmp_path / ".git" / "index").write_bytes(b"no index")
+    found = read_commit(tmp_path)
+    assert found is not None
+    assert found.is_dirty
