@@ -2,6 +2,7 @@
 
 An archive may come from anywhere, so whatever could write outside a folder or eat the memory is refused:
 absolute and parent paths, links and devices, several top folders, repeated names, and decompression bombs.
+So is what Helm would read differently (tar_dialect.py), or not at all.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trainchart.archive.ignore import drop_ignored
+from trainchart.archive.tar_dialect import count_plain_entries
 from trainchart.errors import ToolError
 
 UNPACKED_LIMIT = 100 * 1024 * 1024
 """Bytes; Helm's own limit of a decompressed chart."""
+FILE_LIMIT = 5 * 1024 * 1024
+"""Bytes; Helm's own limit of one file in it."""
 ENTRY_LIMIT = 10_000
 _CHUNK = 1024 * 1024
 
@@ -31,6 +36,7 @@ class UnpackedChart:
 def parse_archive(data: bytes) -> UnpackedChart:
     """Return the files of the .tgz `data`. Raises ToolError for what is damaged, hostile or not a chart."""
     tar = _decompress(data)
+    entries = count_plain_entries(tar)
     folders: set[str] = set()
     files: dict[str, bytes] = {}
     try:
@@ -43,13 +49,17 @@ def parse_archive(data: bytes) -> UnpackedChart:
                 if entry.isdir():
                     continue
                 # A sparse file would unfold to whatever size it states.
-                is_plain = entry.isreg() and not entry.issparse()
+                is_plain = entry.isreg() and not entry.issparse() and not entry.name.endswith("/")
                 content = archive.extractfile(entry) if is_plain else None
                 if content is None:
                     raise ToolError(f"the archive holds {entry.name!r}, which is not a plain file")
                 if not path or path in files:
                     raise ToolError(f"the archive holds {entry.name!r} twice, or outside a chart folder")
+                if entry.size > FILE_LIMIT:
+                    raise ToolError(f"the archive holds {entry.name!r}, larger than Helm's limit of {FILE_LIMIT} bytes")
                 files[path] = content.read()
+            if len(archive.getmembers()) != entries:
+                raise ToolError("the archive is damaged: a header of it cannot be read", hint="pack it again")
     except (tarfile.TarError, EOFError, ValueError, RecursionError) as error:
         raise ToolError(f"the archive is damaged: {error}") from error
     if len(folders) != 1:
@@ -57,6 +67,12 @@ def parse_archive(data: bytes) -> UnpackedChart:
         raise ToolError(f"a chart archive holds exactly one folder, found {found}")
     if "Chart.yaml" not in files:
         raise ToolError("the archive is not a chart: it holds no Chart.yaml")
+    # Helm applies .helmignore to folders only, and would install these.
+    ignored = sorted(files.keys() - drop_ignored(files).keys())
+    if ignored:
+        raise ToolError(
+            f"the archive holds {ignored[0]!r}, which its .helmignore leaves out", hint="pack it with: helm package"
+        )
     return UnpackedChart(folders.pop(), dict(sorted(files.items())))
 
 
@@ -78,13 +94,18 @@ def _decompress(data: bytes) -> bytes:
         raise ToolError(f"not a gzip archive, or a damaged one: {error}") from error
     if not stream.eof:
         raise ToolError("the archive is cut off", hint="fetch or pack it again")
+    # Go reads a second gzip member as more of the same tar.
+    if pending or stream.unused_data:
+        raise ToolError("the archive goes on after its end", hint="fetch or pack it again")
     return b"".join(parts)
 
 
 def _safe_path(name: str) -> tuple[str, str]:
     """Split an entry's name into top folder and path below it; ToolError where it could lead outside."""
     parts = name.rstrip("/").split("/")
-    unsafe = any(part in ("", ".", "..") for part in parts) or any(char in name for char in "\\\0")
-    if unsafe or (len(parts[0]) > 1 and parts[0][1] == ":"):
+    # Python and Go make different names of bytes that are no text.
+    unsafe = any(part in ("", ".", "..") for part in parts) or "\\" in name or not name.isprintable()
+    # Helm takes whatever begins with two dots for a path that leads outside.
+    if unsafe or "/".join(parts[1:]).startswith("..") or (len(parts[0]) > 1 and parts[0][1] == ":"):
         raise ToolError(f"the archive holds the unsafe path {name!r}")
     return parts[0], "/".join(parts[1:])

@@ -1,8 +1,8 @@
 """What git knows about a folder, for the build annotations of a chart archive and the labels of an image.
 
-A folder may come from anyone, with a repository in it whose configuration names programs (`core.fsmonitor`, filters, hooks,
-signature checkers, remote helpers). So git never reads that configuration: it works in a git directory of our own, which
-borrows objects, references and the index of the real one. Bare repositories are not looked for at all.
+A folder may come from anyone, with a repository in it whose configuration names programs (`core.fsmonitor`, filters,
+hooks, signature checkers, remote helpers). So git never reads that configuration: it works in a git directory of our
+own, which borrows objects, references and the index of the real one. Bare repositories are not looked for at all.
 """
 
 from __future__ import annotations

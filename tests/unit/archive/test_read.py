@@ -63,7 +63,7 @@ def test_a_sparse_file_is_not_unfolded() -> None:
     info = special(tarfile.REGTYPE, "")
     info.pax_headers = {f"GNU.sparse.{key}": value for key, value in (("map", "0,1"), ("size", str(2**40)))}
     info.pax_headers |= {"GNU.sparse.major": "0", "GNU.sparse.minor": "1"}
-    with pytest.raises(ToolError, match="not a plain file"):
+    with pytest.raises(ToolError, match=r"extended attribute 'GNU\.sparse\.map'"):
         parse_archive(archive_of(CHART, ("mnist/x", info)))
 
 
@@ -71,7 +71,7 @@ def test_headers_before_headers() -> None:
     one = tarfile.TarInfo("././@LongLink")
     one.type, one.size = tarfile.GNUTYPE_LONGNAME, 1
     header = one.tobuf(tarfile.GNU_FORMAT) + b"a".ljust(tarfile.BLOCKSIZE, b"\0")
-    with pytest.raises(ToolError, match="damaged"):
+    with pytest.raises(ToolError, match="which has two names"):
         parse_archive(gzip.compress(header * 5_000 + gzip.decompress(archive_of(CHART))))
 
 
@@ -103,8 +103,8 @@ def test_damaged_archives() -> None:
         (b"", "cut off"),
         (data[:-20], "cut off"),
         (b"not gzip at all", "not a gzip archive"),
-        (gzip.compress(b"no tar" * 200), "damaged"),
-        (gzip.compress(gzip.decompress(data)[:1600]), "damaged"),
+        (gzip.compress(b"no tar" * 200), "neither POSIX nor GNU"),
+        (gzip.compress(gzip.decompress(data)[:1600]), "cut off"),
     ):
         with pytest.raises(ToolError, match=message):
             parse_archive(damaged)
