@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainchart.archive.read import parse_archive
+from trainchart.archive.read import parse_archive, parse_packed_chart
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.helm_input import require_chart
 
 
-def read_chart_files(chart: Path) -> dict[str, bytes]:
-    """Return the files of the chart at `chart` by relative path. Raises ToolError where it is no chart."""
+def read_chart_files(chart: Path, *, is_compared: bool = False) -> dict[str, bytes]:
+    """Return the files of the chart at `chart` by relative path. Raises ToolError where it is no chart.
+
+    An archive whose content `is_compared` must not hold files that its .helmignore leaves out.
+    """
     require_chart(chart)
     if chart.is_dir():
         return read_tree(chart)
     try:
-        return dict(parse_archive(read_bytes(chart)).files)
+        parse = parse_packed_chart if is_compared else parse_archive
+        return dict(parse(read_bytes(chart)).files)
     except ToolError as error:
         raise ToolError(f"{chart}: {error.message}", hint=error.hint) from error

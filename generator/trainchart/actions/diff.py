@@ -13,7 +13,7 @@ from trainchart.actions.release_control import read_installed
 from trainchart.actions.rendered_version import render_version, values_sets
 from trainchart.actions.repository_access import Address, open_repository
 from trainchart.archive.chart_file import parse_chart_file
-from trainchart.archive.read import parse_archive
+from trainchart.archive.read import parse_packed_chart
 from trainchart.chart_version import is_chart_version
 from trainchart.compare.chart import ChartChanges, compare_versions
 from trainchart.compare.version import last_version, next_version
@@ -87,7 +87,7 @@ def fetch_files(repository: Repository, name: str, version: str) -> Mapping[str,
         raise RepositoryNotFound(
             f"{repository.url} has no {name} {version}", hint=f"see: trainchart versions {name} --from {repository.url}"
         )
-    files = parse_archive(fetched.data).files
+    files = parse_packed_chart(fetched.data).files
     chart = parse_chart_file(files)
     if (chart.name, chart.version) != (name, version):
         raise PublishError(
@@ -104,7 +104,7 @@ def nothing_published(repository: Repository, name: str) -> RepositoryNotFound:
 
 def _read_old(name: str, against: Against, environment: Mapping[str, str]) -> _Old:
     if against.text and Path(against.text).exists():
-        files = read_chart_files(Path(against.text))
+        files = read_chart_files(Path(against.text), is_compared=True)
         return _Old(against.text, files, values_sets(files))
     if not against.text or is_chart_version(against.text):
         return _read_published(name, against, environment)

@@ -11,7 +11,7 @@ from trainchart.archive.identity import compute_identity
 from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.archive.provenance import build_statement
-from trainchart.archive.read import parse_archive
+from trainchart.archive.read import parse_packed_chart
 from trainchart.errors import ChecksFailed, Problem, ToolError
 from trainchart.host.files import read_bytes, write_file
 from trainchart.host.git import read_commit
@@ -81,7 +81,7 @@ def _require_same_identity(path: Path, archive: ChartArchive) -> None:
     """Refuse to give a version that lies there already another content."""
     if not path.is_file():
         return
-    there = compute_identity(parse_archive(read_bytes(path)).files)
+    there = compute_identity(parse_packed_chart(read_bytes(path)).files)
     if there != archive.identity:
         raise ToolError(
             f"{path} holds {archive.name} {archive.version} with other content",

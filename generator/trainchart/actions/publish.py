@@ -13,7 +13,7 @@ from trainchart.actions.package import build_archive, sign_archive
 from trainchart.actions.rendered_version import require_rendering
 from trainchart.actions.repository_access import Address, ImageAccess, open_repository
 from trainchart.archive.provenance import read_clear_text, stated_digest
-from trainchart.archive.read import parse_archive
+from trainchart.archive.read import parse_packed_chart
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes
 from trainchart.host.helm_input import require_chart
@@ -72,7 +72,7 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
         put_owners(repository, upload.archive.name, owners)
         publication = find_publication(repository, upload)
         if publication is None:
-            files = parse_archive(upload.archive.data).files
+            files = parse_packed_chart(upload.archive.data).files
             # An archive of somebody else's too: an entry that helm cannot read spoils a whole index.
             rendering = require_rendering(files, options.engine)
             if options.images is not None:

@@ -28,7 +28,7 @@ from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION, comp
 from trainchart.archive.ignore import drop_ignored
 from trainchart.archive.lock import LOCK_FILE, Lock, find_drift, parse_lock
 from trainchart.archive.provenance import stated_digest
-from trainchart.archive.read import parse_archive
+from trainchart.archive.read import parse_packed_chart
 from trainchart.errors import ChecksFailed, Problem, ToolError
 from trainchart.host.files import read_bytes
 from trainchart.host.gpg import check_signed_text
@@ -211,10 +211,10 @@ def _has_provenance(given: _Given) -> bool:
 def _read(chart: str, options: VerifyOptions) -> _Given:
     if is_reference(chart):
         published = fetch_published(chart, plain_http=options.plain_http, environment=options.environment)
-        files = parse_archive(published.archive).files
+        files = parse_packed_chart(published.archive).files
         return _Given(chart, files, published.archive, published.signature, published=published)
     path = Path(chart)
-    files = read_chart_files(path)
+    files = read_chart_files(path, is_compared=True)
     if path.is_dir():
         return _Given(chart, files, path=path)
     signature = path.with_name(f"{path.name}.prov")

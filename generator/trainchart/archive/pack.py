@@ -28,7 +28,7 @@ from trainchart.archive.chart_file import (
 from trainchart.archive.identity import build_tar, identity_of_kept
 from trainchart.archive.ignore import drop_ignored
 from trainchart.archive.lock import Lock
-from trainchart.archive.read import parse_archive
+from trainchart.archive.read import parse_packed_chart
 
 _GZIP_LEVEL = 9
 
@@ -82,14 +82,14 @@ def pack_chart(files: Mapping[str, bytes], build: BuildInfo) -> ChartArchive:
 
 def open_archive(data: bytes) -> ChartArchive:
     """Return the chart that the .tgz `data` holds, its bytes as they are; ToolError if it holds none."""
-    files = parse_archive(data).files
+    files = parse_packed_chart(data).files
     chart = parse_chart_file(files)
     return ChartArchive(
         name=chart.name,
         version=chart.version,
         filename=f"{chart.name}-{chart.version}.tgz",
         data=data,
-        identity=identity_of_kept(chart, drop_ignored(files)),
+        identity=identity_of_kept(chart, files),
         paths=tuple(files),
     )
 

@@ -67,13 +67,23 @@ def parse_archive(data: bytes) -> UnpackedChart:
         raise ToolError(f"a chart archive holds exactly one folder, found {found}")
     if "Chart.yaml" not in files:
         raise ToolError("the archive is not a chart: it holds no Chart.yaml")
-    # Helm applies .helmignore to folders only, and would install these.
-    ignored = sorted(files.keys() - drop_ignored(files).keys())
+    return UnpackedChart(folders.pop(), dict(sorted(files.items())))
+
+
+def parse_packed_chart(data: bytes) -> UnpackedChart:
+    """Return the files of a .tgz whose content is to be compared: one that .helmignore has been applied to.
+
+    Helm applies .helmignore to folders only, so it would install what a comparison passes over.
+
+    Raises ToolError for files that its .helmignore leaves out, and as parse_archive does.
+    """
+    chart = parse_archive(data)
+    ignored = sorted(chart.files.keys() - drop_ignored(chart.files).keys())
     if ignored:
         raise ToolError(
             f"the archive holds {ignored[0]!r}, which its .helmignore leaves out", hint="pack it with: helm package"
         )
-    return UnpackedChart(folders.pop(), dict(sorted(files.items())))
+    return chart
 
 
 def _decompress(data: bytes) -> bytes:

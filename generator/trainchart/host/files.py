@@ -19,6 +19,8 @@ from trainchart.errors import ToolError
 
 READ_LIMIT = 64 * 1024 * 1024
 """Bytes; nothing that trainchart reads is larger on purpose."""
+TREE_LIMIT = 50_000
+"""Files and folders below a folder that is read whole; links can make many of few."""
 _STAGED = ".trainchart-new"
 _RETIRED = ".trainchart-old"
 
@@ -63,21 +65,46 @@ def read_text(path: Path, *, limit: int = READ_LIMIT) -> str:
 
 
 def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
-    """Return every file below `folder` by its relative POSIX path, sorted; links to files are followed."""
+    """Return every file below `folder` by its relative POSIX path, sorted; links to files and folders are followed.
+
+    Raises ToolError for links that lead out of `folder`, or into a folder that they are in, for what is neither file
+    nor folder, for more than `limit` bytes, and for more than TREE_LIMIT files and folders.
+    """
     if not folder.is_dir():
         raise ToolError(f"{folder} is not a folder", hint=_HINTS[errno.ENOENT])
     files: dict[str, bytes] = {}
-    remaining = limit
-    for parent, folders, names in os.walk(folder, onerror=_raise_walk_error):
+    remaining, entries = limit, 0
+    for parent, folders, names in os.walk(folder, onerror=_raise_walk_error, followlinks=True):
         folders.sort()
+        for path in (Path(parent, name) for name in (*folders, *names)):
+            if path.is_symlink():
+                _require_link_inside(path, folder)
+        entries += len(folders) + len(names)
+        if entries > TREE_LIMIT:
+            raise ToolError(f"{folder} holds more than {TREE_LIMIT} files", hint="is this the folder you mean?")
         for name in sorted(names):
             path = Path(parent, name)
             if not path.is_file():
-                raise ToolError(f"{path} is neither a file nor a folder", hint="remove it, or list it in .helmignore")
+                raise ToolError(f"{path} is neither a file nor a folder", hint="remove it")
             content = read_bytes(path, limit=remaining)
             remaining -= len(content)
             files[path.relative_to(folder).as_posix()] = content
     return dict(sorted(files.items()))
+
+
+def _require_link_inside(link: Path, folder: Path) -> None:
+    """Raise ToolError where a link leads out of `folder`, or into a folder that it is in."""
+    try:
+        target = link.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise ToolError(f"{link} is a link to {link.readlink()}, which cannot be read", hint="remove it") from error
+    if not target.is_relative_to(folder.resolve()):
+        raise ToolError(
+            f"{link} is a link to {link.readlink()}, outside of {folder}", hint="copy what it leads to in its place"
+        )
+    # By the path that led here: two links may lead into each other's folders.
+    if target in {parent.resolve() for parent in link.parents if parent.is_relative_to(folder)}:
+        raise ToolError(f"{link} is a link to {link.readlink()}, a folder that it is in", hint="remove it")
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import threading
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainchart.errors import ToolError
+from trainchart.host import files
 from trainchart.host.files import read_bytes, read_text, read_tree, write_file, write_tree
 
 OLD = {"trainchart.lock.yaml": b"old", "templates/a.yaml": b"old"}
@@ -172,8 +174,58 @@ def test_reading_says_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_a_tree_with_a_pipe_or_a_dangling_link_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ToolError, match="neither a file nor a folder"):
+        read_tree(tmp_path)
+    (tmp_path / "pipe").unlink()
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(ToolError, match="which cannot be read"):
         read_tree(tmp_path)
     with pytest.raises(ToolError, match="is not a folder"):
         read_tree(tmp_path / "gone")
+
+
+def test_links_inside_of_a_tree_are_followed(tmp_path: Path) -> None:
+    chart = tmp_path / "chart"
+    (chart / "shared").mkdir(parents=True)
+    (chart / "shared" / "a.yaml").write_text("a")
+    (chart / "templates").symlink_to("shared")
+    (chart / "b.yaml").symlink_to("shared/a.yaml")
+    (tmp_path / "link").symlink_to(chart)
+    expected = dict.fromkeys(("b.yaml", "shared/a.yaml", "templates/a.yaml"), b"a")
+    assert read_tree(chart) == expected
+    assert read_tree(tmp_path / "link") == expected
+
+
+@pytest.mark.parametrize("name", ["file", "folder"])
+def test_links_out_of_a_tree_are_refused(name: str, tmp_path: Path) -> None:
+    chart = tmp_path / "chart"
+    chart.mkdir()
+    (tmp_path / "file").write_text("a secret")
+    (tmp_path / "folder").mkdir()
+    (chart / "link").symlink_to(f"../{name}")
+    with pytest.raises(ToolError, match="outside of"):
+        read_tree(chart)
+
+
+def test_links_in_circles_are_refused(tmp_path: Path) -> None:
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "link").symlink_to(f"../{other}")
+    with pytest.raises(ToolError, match="a folder that it is in"):
+        read_tree(tmp_path)
+    (tmp_path / "a" / "link").unlink()
+    (tmp_path / "a" / "self").symlink_to("self")
+    with pytest.raises(ToolError, match="which cannot be read"):
+        read_tree(tmp_path)
+
+
+def test_links_that_make_many_files_of_few_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "TREE_LIMIT", 100)
+    for number in range(20):
+        (tmp_path / str(number)).mkdir()
+        for name in ("x", "y"):
+            if number:
+                (tmp_path / str(number) / name).symlink_to(f"../{number - 1}")
+    with pytest.raises(ToolError, match="more than 100 files"):
+        read_tree(tmp_path)
