@@ -49,6 +49,8 @@ RUN_SETTINGS: dict[str, Any] = {
     "selector": {"app.kubernetes.io/instance": "exp1", "app.kubernetes.io/name": "mnist"},
 }
 """What a chart tells its controller in TRAINCHART_RUN_SETTINGS."""
+CONFIGMAP_LIMIT = 1_048_576
+"""Bytes of data that the real API server accepts."""
 
 
 def make_pod(task: str, cause: Cause | None = None, *, run_id: str = "run-1", **fields: Any) -> dict[str, Any]:
@@ -276,6 +278,9 @@ class FakeApi:
     def _patch_state(self, body: Any) -> tuple[int, dict[str, Any]]:
         if body["metadata"]["resourceVersion"] != self._state["metadata"]["resourceVersion"]:
             return 409, {"message": "the object has been modified"}
+        size = sum(map(len, {**self._state.get("data", {}), **body["data"]}.values()))
+        if size > CONFIGMAP_LIMIT:
+            return 422, {"message": f"Too long: may not be more than {CONFIGMAP_LIMIT} bytes"}
         self.put_state(body["data"].pop("state.json"))
         self._state["data"].update(body["data"])
         return 200, self._state

@@ -14,6 +14,7 @@ from trainchart_runtime.run_state import (
     HISTORY_KEPT,
     MESSAGE_LIMIT,
     PHASES,
+    RECORD_LIMIT,
     RUNNING,
     STARTING,
     STOPPING,
@@ -180,3 +181,35 @@ def test_any_damage_is_refused_or_read(key, value):
 def test_what_is_no_record_is_refused(text):
     with pytest.raises(StateError):
         parse_state(text)
+
+
+def test_the_longest_record_fits_into_a_configmap() -> None:
+    """Texts of the widest characters, at every limit, of a thousand tasks that died."""
+    wide = "\U0001f600"
+    metrics = {f"{number:03}" + wide * 97: -1.7976931348623157e308 for number in range(50)}
+    incident = Incident(1.0, "p" * 253, "n" * 253, "c" * 1000, "a" * 100, 1, wide * 4096, "u" * 36)
+    deaths = {f"worker-{number}": Deaths("u" * 36, number, number) for number in range(5_000)}
+    verdict = Verdict(FAILED, 1.0, "c" * 4096, wide * 4096, wide * 4096, error=wide * 4096, metrics=metrics)
+    state = STATE._replace(
+        verdict=verdict._replace(lines=(wide * 300,) * 20),
+        incidents=(incident,) * 21,
+        problems=(PodProblem("p" * 253, "n" * 253, "c" * 100, wide * 1000, 1.0),) * 20,
+        deaths=deaths,
+        taken_away=tuple(f"{number:036}" for number in range(20_000)),
+        progress=RunProgress(1.0, 1, 1, 1.0, metrics),
+    )
+    for _ in range(HISTORY_KEPT):
+        state = enter_phase(state, STOPPING, 1.0, wide * 2000)
+    text = dump_state(state)
+    assert len(text) <= RECORD_LIMIT
+    kept = parse_state(text)
+    assert (kept.phase, kept.verdict.result, kept.roles, kept.progress.step) == (STOPPING, FAILED, state.roles, 1)
+    assert kept.verdict.metrics == metrics
+
+
+def test_a_record_is_cut_no_more_than_it_has_to_be() -> None:
+    assert parse_state(dump_state(STATE)) == STATE
+    long = STATE._replace(problems=(PodProblem("exp1-worker-0", "", "c", "\U0001f600" * MESSAGE_LIMIT, 1.0),) * 100)
+    kept = parse_state(dump_state(long))
+    assert len(kept.problems) == 100
+    assert {len(problem.message) for problem in kept.problems} == {300}

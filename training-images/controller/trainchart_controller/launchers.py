@@ -1,6 +1,7 @@
 """What the launchers in the training pods say over HTTP: the leading task's state while it trains, and last lines.
 
-Not the API server's business: a pod that does not answer is no trouble, and nobody waits long for it.
+Not the API server's business: a pod that does not answer is no trouble, and nobody waits long for it. Whatever runs in
+the pod may write the answers, so each is bounded in time, size and depth.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import queue
+import socket
 import threading
 import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence
@@ -19,6 +21,8 @@ POLL_SECONDS = 10.0
 _ANSWER_SECONDS = 2.0
 _LOG_SECONDS = 1.0
 """GPUs are held while the last lines are fetched, so whoever is slow is left out."""
+_STATUS_LIMIT = 200_000
+"""Bytes: a launcher's longest answer, with the metrics that a program may report."""
 _ANSWER_LIMIT = 2_000_000
 """Bytes: a launcher's longest log, whose end matters most."""
 _LOG_LIMIT = 40_000
@@ -39,7 +43,7 @@ class LeaderPoll:
     def _run(self) -> None:
         last: Optional[LeaderReport] = None
         while True:
-            body = _fetch(self._address, "/status", _ANSWER_SECONDS)
+            body = _fetch(self._address, "/status", _ANSWER_SECONDS, _STATUS_LIMIT)
             report = parse_report(_parse(body)) if body else None
             if report is not None and report != last:
                 self._sightings.put(report)
@@ -54,7 +58,7 @@ def fetch_logs(cluster: Cluster, others: Sequence[Task] = ()) -> Dict[str, Mappi
     found: Dict[str, Mapping[str, Any]] = {}
 
     def fetch(task: Task) -> None:
-        body = _fetch(cluster.address(task, cluster.status_port), "/log?lines=200", _LOG_SECONDS)
+        body = _fetch(cluster.address(task, cluster.status_port), "/log?lines=200", _LOG_SECONDS, _ANSWER_LIMIT)
         if body:
             lines = _keep_last(body.decode("utf-8", "replace").splitlines())
             found[cluster.pod_name(task)] = {"at": round(time.time(), 3), "lines": lines}
@@ -80,20 +84,34 @@ def _keep_last(lines: Sequence[str]) -> List[str]:
     return kept[::-1]
 
 
-def _fetch(address: str, path: str, timeout_seconds: float) -> bytes:
-    connection = http.client.HTTPConnection(address, timeout=timeout_seconds)
+def _fetch(address: str, path: str, seconds: float, limit: int) -> bytes:
+    """Return the body of an answer, cut at `limit` bytes; nothing where it is not there in time."""
+    connection = http.client.HTTPConnection(address, timeout=seconds)
+    # The time-out of a socket is for each read of it: an answer that comes byte by byte would take hours.
+    alarm = threading.Timer(seconds, _end, [connection])
+    alarm.daemon = True
     try:
+        connection.connect()
+        alarm.start()
         connection.request("GET", path)
         response = connection.getresponse()
-        return response.read(_ANSWER_LIMIT) if response.status == 200 else b""
-    except (OSError, http.client.HTTPException):
-        return b""
+        return response.read(limit) if response.status == 200 else b""
+    except (OSError, http.client.HTTPException, ValueError):
+        return b""  # ValueError: http.client's own word for a header or a chunk that is not one.
     finally:
+        alarm.cancel()
         connection.close()
+
+
+def _end(connection: http.client.HTTPConnection) -> None:
+    try:
+        connection.sock.shutdown(socket.SHUT_RDWR)
+    except (AttributeError, OSError):
+        pass  # It has been closed meanwhile.
 
 
 def _parse(body: bytes) -> Any:
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -32,7 +32,7 @@ class MetricsPage:
 
     def _open(self, host: str, port: int) -> None:
         try:
-            serve_pages(host, port, {"/metrics": (CONTENT_TYPE, self._render)}, threads=1)
+            serve_pages(host, port, {"/metrics": (CONTENT_TYPE, self._render)})
         except OSError as err:
             print_line(f"no metrics, port {port} cannot be used: {err}")
 

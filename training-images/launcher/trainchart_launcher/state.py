@@ -66,10 +66,16 @@ def write_outcome(settings: Settings, message: bytes, succeeded: bool) -> None:
         _write_own(settings, _shared_marker(settings), document)
 
 
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def read_progress(settings: Settings) -> Progress:
     """Return the program's last report about itself."""
     try:
-        with open(find_progress_file(settings), encoding="utf-8", errors="replace") as file:
+        # Where the program has put a pipe, nobody waits for a writer.
+        path, opener = find_progress_file(settings), _open_without_waiting
+        with open(path, encoding="utf-8", errors="replace", opener=opener) as file:
             return parse_progress(file.read(_PROGRESS_LIMIT))
     except OSError:
         return Progress()

@@ -1,29 +1,38 @@
-"""Answer GET requests for a few pages, read-only and within bounds: few threads, small requests, short waits.
+"""Answer GET requests for a few pages, read-only and within bounds: one thread, small requests, short waits.
 
 The one acting module here, since launcher and run controller both have such pages. Not http.server: importing it costs
-30 ms and 7 MB in every pod, and it has no limit on the time of a whole request.
+30 ms and 7 MB in every pod, and it has no limit on the time of a whole request. Clients are served as they become
+ready, so that slow ones hold up nobody; of too many, the oldest is dropped.
 """
 
 from __future__ import annotations
 
+import selectors
 import socket
 import threading
 import time
-from typing import Callable, Mapping, Optional, Tuple
+from typing import Callable, Dict, Mapping, Optional, Tuple
 
 Page = Tuple[str, Callable[[str], Optional[str]]]
 """Content type, and what renders the body from the query; None where the query makes no sense."""
 
 _REQUEST_SECONDS = 2.0
 _REQUEST_BYTES = 8192
-_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
+_CLIENTS = 64
+"""That are connected at the same time."""
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    500: "Internal Server Error",
+}
 
 
-def serve_pages(host: str, port: int, pages: Mapping[str, Page], threads: int = 2) -> None:
+def serve_pages(host: str, port: int, pages: Mapping[str, Page]) -> None:
     """Serve `pages` by path in the background; "" as host means every address. Raises OSError for a taken port."""
-    listener = _listen(host, port)
-    for number in range(threads):
-        threading.Thread(target=_serve, args=(listener, pages), daemon=True, name=f"pages-{number}").start()
+    server = _Server(_listen(host, port), pages)
+    threading.Thread(target=server.run, daemon=True, name="pages").start()
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -51,69 +60,115 @@ def _bind(family: int, address: Tuple[object, ...]) -> socket.socket:
     return listener
 
 
-def _serve(listener: socket.socket, pages: Mapping[str, Page]) -> None:
-    while True:
+class _Client:
+    """One connection: a request that comes in, then an answer that goes out."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.deadline = time.monotonic() + _REQUEST_SECONDS
+        self.request = b""
+        self.answer: Optional[memoryview] = None
+        """What is left to send; None until the request is complete."""
+
+
+class _Server:
+    def __init__(self, listener: socket.socket, pages: Mapping[str, Page]) -> None:
+        self._listener = listener
+        self._pages = pages
+        self._clients: Dict[socket.socket, _Client] = {}
+        """In the order in which they came."""
+        self._selector = selectors.DefaultSelector()
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ)
+
+    def run(self) -> None:
+        while True:
+            for key, _ in self._selector.select(_REQUEST_SECONDS if self._clients else None):
+                client = self._clients.get(key.fileobj)  # type: ignore[call-overload]
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif client is not None:
+                    self._go_on(client)
+            now = time.monotonic()
+            for client in [each for each in self._clients.values() if now >= each.deadline]:
+                self._give_up(client)
+
+    def _accept(self) -> None:
         try:
-            connection, _ = listener.accept()
+            connection, _ = self._listener.accept()
         except OSError:
             # Out of file descriptors, or the client is gone already.
             time.sleep(0.1)
-            continue
-        with connection:
-            try:
-                _answer(connection, pages)
-            except OSError:
-                pass
+            return
+        while len(self._clients) >= _CLIENTS:
+            self._drop(next(iter(self._clients.values())))
+        connection.setblocking(False)
+        self._clients[connection] = _Client(connection)
+        self._selector.register(connection, selectors.EVENT_READ)
+
+    def _go_on(self, client: _Client) -> None:
+        """Read or write what is possible now."""
+        try:
+            if client.answer is None:
+                chunk = client.connection.recv(4096)
+                client.request += chunk
+                if not chunk or _is_whole(client.request):
+                    self._reply(client, _answer(client.request, self._pages))
+            else:
+                client.answer = client.answer[client.connection.send(client.answer) :]
+                if not client.answer:
+                    self._drop(client)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self._drop(client)
+
+    def _give_up(self, client: _Client) -> None:
+        """Tell a client that was too slow with its request that it was none; one that reads too slowly is dropped."""
+        if client.answer is None:
+            self._reply(client, _dump(400))
+        else:
+            self._drop(client)
+
+    def _reply(self, client: _Client, answer: bytes) -> None:
+        client.answer = memoryview(answer)
+        client.deadline = time.monotonic() + _REQUEST_SECONDS
+        self._selector.modify(client.connection, selectors.EVENT_WRITE)
+
+    def _drop(self, client: _Client) -> None:
+        self._selector.unregister(client.connection)
+        del self._clients[client.connection]
+        client.connection.close()
 
 
-def _answer(connection: socket.socket, pages: Mapping[str, Page]) -> None:
-    request_line = _read_request(connection).split(b"\r\n", 1)[0].split(b"\n", 1)[0]
+def _is_whole(request: bytes) -> bool:
+    """Say whether no more of a request is worth reading."""
+    return b"\r\n\r\n" in request or b"\n\n" in request or len(request) > _REQUEST_BYTES
+
+
+def _answer(request: bytes, pages: Mapping[str, Page]) -> bytes:
+    request_line = request.split(b"\r\n", 1)[0].split(b"\n", 1)[0]
     words = request_line.decode("latin-1").split()
-    if len(words) != 3 or not words[2].startswith("HTTP/"):
-        return _send(connection, 400)
+    if len(words) != 3 or not words[2].startswith("HTTP/") or len(request) > _REQUEST_BYTES:
+        return _dump(400)
     method, target, _ = words
     if method not in ("GET", "HEAD"):
-        return _send(connection, 405)
+        return _dump(405)
     path, _, query = target.partition("?")
     if path not in pages:
-        return _send(connection, 404)
+        return _dump(404)
     content_type, render = pages[path]
-    body = render(query)
-    if body is None:
-        return _send(connection, 400)
-    return _send(connection, 200, body, content_type, with_body=method == "GET")
+    try:
+        body = render(query)
+    except Exception:  # A page that cannot be made must not end the thread that serves the others.
+        return _dump(500)
+    return _dump(400) if body is None else _dump(200, body, content_type, with_body=method == "GET")
 
 
-def _read_request(connection: socket.socket) -> bytes:
-    """Read up to the empty line; whoever is too slow or too long gets what a broken request gets."""
-    deadline = time.monotonic() + _REQUEST_SECONDS
-    request = b""
-    while b"\r\n\r\n" not in request and b"\n\n" not in request:
-        remaining = deadline - time.monotonic()
-        if remaining <= 0 or len(request) > _REQUEST_BYTES:
-            return b""
-        connection.settimeout(remaining)
-        try:
-            chunk = connection.recv(4096)
-        except socket.timeout:
-            return b""
-        if not chunk:
-            return request
-        request += chunk
-    return request
-
-
-def _send(
-    connection: socket.socket,
-    code: int,
-    body: Optional[str] = None,
-    content_type: str = "text/plain",
-    with_body: bool = True,
-) -> None:
+def _dump(code: int, body: Optional[str] = None, content_type: str = "text/plain", with_body: bool = True) -> bytes:
     content = (_REASONS[code] + "\n" if body is None else body).encode("utf-8", "replace")
     head = (
         f"HTTP/1.1 {code} {_REASONS[code]}\r\nContent-Type: {content_type}; charset=utf-8\r\n"
         f"Content-Length: {len(content)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
     )
-    connection.settimeout(_REQUEST_SECONDS)
-    connection.sendall(head.encode() + (content if with_body else b""))
+    return head.encode() + (content if with_body else b"")

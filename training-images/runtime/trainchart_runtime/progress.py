@@ -6,9 +6,15 @@ because a slip in reporting must never disturb the training.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from typing import Any, Dict, Mapping, NamedTuple, Optional
+
+METRICS_KEPT = 50
+METRIC_NAME_LIMIT = 100
+"""Characters. The record of a run holds the metrics several times, and must fit into a ConfigMap."""
+_WHOLE_LIMIT = 2**63
 
 
 class Progress(NamedTuple):
@@ -27,9 +33,8 @@ def parse_progress(text: str) -> Progress:
         return Progress()
     if not isinstance(document, dict):
         return Progress()
-    step = parse_number(document.get("step"))
     return Progress(
-        step=None if step is None else int(step),
+        step=parse_whole(document.get("step")),
         examples_per_second=parse_number(document.get("examples_per_second")),
         metrics=parse_metrics(document.get("metrics")),
     )
@@ -45,8 +50,15 @@ def parse_number(value: Any) -> Optional[float]:
         return None
 
 
+def parse_whole(value: Any) -> Optional[int]:
+    """Return a number of 64 bits without its fraction; None for anything else."""
+    number = parse_number(value)
+    return None if number is None or abs(number) >= _WHOLE_LIMIT else int(number)
+
+
 def parse_metrics(value: Any) -> Dict[str, float]:
-    """Return the finite numbers of a JSON object, in its order."""
+    """Return the first METRICS_KEPT finite numbers of a JSON object; names that are too long are left out."""
     if not isinstance(value, dict):
         return {}
-    return {name: number for name, number in value.items() if parse_number(number) is not None}
+    names = (name for name in value if len(name) <= METRIC_NAME_LIMIT and parse_number(value[name]) is not None)
+    return {name: value[name] for name in itertools.islice(names, METRICS_KEPT)}

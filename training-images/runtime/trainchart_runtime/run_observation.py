@@ -10,7 +10,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import RUN_ID, TRAINING_CONTAINER
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_claims, find_pod_problem, parse_time
-from trainchart_runtime.progress import parse_metrics, parse_number
+from trainchart_runtime.progress import parse_metrics, parse_number, parse_whole
 from trainchart_runtime.termination import Termination, parse_termination
 
 _REVISION_LABEL = "controller-revision-hash"
@@ -171,16 +171,18 @@ def parse_report(document: Any) -> Optional[LeaderReport]:
     """Read a launcher's /status, parsed from JSON; None for anything else."""
     if not isinstance(document, dict):
         return None
-    numbers = {key: parse_number(document.get(key)) for key in ("attempt", "ownFailures", "peerFailures", "step")}
-    if numbers["attempt"] is None:
+    attempt = parse_whole(document.get("attempt"))
+    if attempt is None:
         return None
+    texts = {key: document.get(key) for key in ("lastCause", "lastError")}
+    cause, error = (text[:MESSAGE_LIMIT] if isinstance(text, str) else "" for text in texts.values())
     return LeaderReport(
-        attempt=int(numbers["attempt"]),
-        own_failures=int(numbers["ownFailures"] or 0),
-        peer_failures=int(numbers["peerFailures"] or 0),
-        cause=str(document.get("lastCause") or ""),
-        error=str(document.get("lastError") or "")[:MESSAGE_LIMIT],
-        step=None if numbers["step"] is None else int(numbers["step"]),
+        attempt=attempt,
+        own_failures=parse_whole(document.get("ownFailures")) or 0,
+        peer_failures=parse_whole(document.get("peerFailures")) or 0,
+        cause=cause,
+        error=error,
+        step=parse_whole(document.get("step")),
         examples_per_second=parse_number(document.get("examplesPerSecond")),
         metrics=parse_metrics(document.get("metrics")),
     )

@@ -7,7 +7,7 @@ people with kubectl), so a field is never renamed: a change raises VERSION.
 from __future__ import annotations
 
 import json
-from typing import Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.records import RecordError, dump_record, parse_record
 
@@ -39,8 +39,14 @@ HISTORY_KEPT = 20
 PROBLEMS_KEPT = 20
 INCIDENTS_KEPT = 20
 """The first of a run is kept as well: what came after it is often its consequence."""
+RECORD_LIMIT = 700_000
+"""Bytes of JSON. The API server refuses a ConfigMap of more than 1,048,576, and kept logs lie beside the record."""
 MESSAGE_LIMIT = 1000
 """Characters kept of one message: a scheduler's message about a thousand nodes must not fill the ConfigMap."""
+
+
+_SHORTER, _SHORTEST = 300, 100
+_UIDS_KEPT = 1000
 
 
 class StateError(ValueError):
@@ -180,9 +186,40 @@ def enter_phase(state: RunState, phase: str, now: float, message: str) -> RunSta
 
 
 def dump_state(state: RunState) -> str:
-    """Return the state as JSON; people read it with kubectl, so it is indented."""
-    # Text from a program may hold lone surrogates, which UTF-8 cannot carry: escaped, they come back as they were.
-    return json.dumps({"version": VERSION, **dump_record(state)}, indent=1)
+    """Return the state as JSON; people read it with kubectl, so it is indented.
+
+    What a run went through is kept as far as RECORD_LIMIT allows: a record that is refused would end no run.
+    """
+    text = ""
+    for candidate in _ever_shorter(state):
+        # Text from a program may hold lone surrogates, which UTF-8 cannot carry: escaped, they come back as they were.
+        text = json.dumps({"version": VERSION, **dump_record(candidate)}, indent=1)
+        if len(text) <= RECORD_LIMIT:
+            break
+    return text
+
+
+def _ever_shorter(state: RunState) -> Iterator[RunState]:
+    """Yield the state, then with shorter texts, then without what no decision needs."""
+    yield state
+    for limit in (_SHORTER, _SHORTEST):
+        yield _cut_texts(state, limit)
+    bare = _cut_texts(state, _SHORTEST)._replace(history=(), problems=(), incidents=())
+    yield bare
+    yield bare._replace(taken_away=bare.taken_away[-_UIDS_KEPT:], deaths=dict(list(bare.deaths.items())[-_UIDS_KEPT:]))
+
+
+def _cut_texts(value: Any, limit: int) -> Any:
+    """Return a record in which no text is longer than `limit` characters."""
+    if isinstance(value, str):
+        return value[:limit]
+    if hasattr(value, "_asdict"):
+        return value._replace(**{field: _cut_texts(each, limit) for field, each in value._asdict().items()})
+    if isinstance(value, Mapping):
+        return {key: _cut_texts(each, limit) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(_cut_texts(each, limit) for each in value)
+    return value
 
 
 def parse_state(text: str) -> RunState:

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime import causes
 from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
-from trainchart_runtime.progress import parse_metrics, parse_number
+from trainchart_runtime.progress import parse_metrics, parse_number, parse_whole
 from trainchart_runtime.restart import RESTART_IN_PLACE_PEER
 
 LINES_KEPT = 20
@@ -83,22 +83,22 @@ def parse_termination(text: str) -> Optional[Termination]:
         return None
     if not isinstance(document, dict):
         return None
-    cause, exit_code = document.get("cause"), parse_number(document.get("exitCode"))
+    cause, exit_code = document.get("cause"), parse_whole(document.get("exitCode"))
     if not isinstance(cause, str) or exit_code is None:
         return None
     lines = document.get("lines")
     return Termination(
         cause=cause,
-        exit_code=int(exit_code),
+        exit_code=exit_code,
         task_type=_text(document, "taskType"),
-        task_index=_whole(document, "taskIndex") or 0,
+        task_index=parse_whole(document.get("taskIndex")) or 0,
         run_id=_text(document, "runId"),
-        attempt=_whole(document, "attempt") or 0,
-        own_failures=_whole(document, "ownFailures") or 0,
-        peer_failures=_whole(document, "peerFailures") or 0,
-        signal=_whole(document, "signal"),
+        attempt=parse_whole(document.get("attempt")) or 0,
+        own_failures=parse_whole(document.get("ownFailures")) or 0,
+        peer_failures=parse_whole(document.get("peerFailures")) or 0,
+        signal=parse_whole(document.get("signal")),
         error=_text(document, "error"),
-        step=_whole(document, "step"),
+        step=parse_whole(document.get("step")),
         metrics=parse_metrics(document.get("metrics")),
         started_at=float(parse_number(document.get("startedAt")) or 0.0),
         finished_at=float(parse_number(document.get("finishedAt")) or 0.0),
@@ -153,8 +153,3 @@ def _encode(message: Termination) -> bytes:
 def _text(document: Mapping[str, Any], key: str) -> str:
     value = document.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _whole(document: Mapping[str, Any], key: str) -> Optional[int]:
-    number = parse_number(document.get(key))
-    return None if number is None else int(number)

@@ -1,0 +1,92 @@
+"""Whatever a training pod answers to the run controller, the controller goes on."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from trainchart_controller import launchers
+from trainchart_controller.launchers import LeaderPoll
+from trainchart_runtime.cluster import Cluster, Role
+from trainchart_runtime.progress import METRICS_KEPT
+
+Answer = Callable[[socket.socket], None]
+HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LeaderPoll]]:
+    """Serve one answer after the other as the leader's launcher, the last one again and again."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    monkeypatch.setattr(launchers, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(launchers, "_ANSWER_SECONDS", 0.5)
+    port = listener.getsockname()[1]
+    monkeypatch.setattr(Cluster, "address", lambda self, task, of_port: f"127.0.0.1:{port}")
+
+    def serve(*answers: Answer) -> queue.Queue[Any]:
+        def run() -> None:
+            for number in range(10_000):
+                try:
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.recv(4096)
+                        answers[min(number, len(answers) - 1)](connection)
+                except OSError:
+                    if listener.fileno() == -1:
+                        return
+
+        threading.Thread(target=run, daemon=True).start()
+        sightings: queue.Queue[Any] = queue.Queue()
+        cluster = Cluster("single", "exp1", 2222, port, {"worker": Role("exp1-worker", 1)})
+        LeaderPoll(cluster, sightings).start()
+        return sightings
+
+    yield serve
+    listener.close()
+
+
+def body(text: str) -> Answer:
+    return lambda connection: connection.sendall(HEAD + text.encode())
+
+
+def drip(connection: socket.socket) -> None:
+    """Send headers without end, slowly enough that no single read times out."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    pause = threading.Event()
+    while True:
+        connection.sendall(b"X: y\r\n")
+        pause.wait(0.05)
+
+
+GOOD = json.dumps({"attempt": 2, "step": 7})
+HOSTILE = {
+    "nested without end": body('{"attempt": 1, "metrics": ' + "[" * 90_000),
+    "another kind of document": body("[1, 2]"),
+    "a number beyond all others": body('{"attempt": 1e999, "step": 1}'),
+    "an endless number": body('{"attempt": ' + "9" * 5_000 + "}"),
+    "a status that is none": lambda connection: connection.sendall(b"HTTP/1.1 999999999999999 x\r\n\r\n"),
+    "a chunk that is none": lambda connection: connection.sendall(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    ),
+    "drop by drop": drip,
+}
+
+
+@pytest.mark.parametrize("answer", HOSTILE)
+def test_the_poll_goes_on_after_a_hostile_answer(serve: Callable[..., queue.Queue[Any]], answer: str) -> None:
+    report = serve(HOSTILE[answer], body(GOOD)).get(timeout=30)
+    assert (report.attempt, report.step) == (2, 7)
+
+
+def test_what_a_report_holds_is_bounded(serve: Callable[..., queue.Queue[Any]]) -> None:
+    metrics = {f"m{number}": number for number in range(2_000)}
+    texts = {"lastCause": "c" * 50_000, "lastError": ["not", "a", "text"]}
+    report = serve(body(json.dumps({"attempt": 1, "step": 10**300, "metrics": metrics, **texts}))).get(timeout=30)
+    assert list(report.metrics) == [f"m{number}" for number in range(METRICS_KEPT)]
+    assert (len(report.cause), report.error, report.step) == (500, "", None)
