@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from trainchart_launcher.environment import resolve_invocation
+from trainchart_launcher.settings import read_settings
 from trainchart_runtime import contract
 
 SHOW = "import json, os, sys; json.dump([dict(os.environ), sys.argv[1:]], open('seen', 'w'))"
@@ -33,6 +35,29 @@ def test_cluster_in_tf_config_and_in_classic_words(pod):
     assert (environ[contract.STRATEGY], environ[contract.EVALUATORS]) == ("between-graph-async", "0")
     assert environ[contract.ATTEMPT] == "1"
     assert environ[contract.PROGRESS_FILE] == str(pod.folder / "state" / "progress.json")
+
+
+PROXIED = "GRPC_ADDRESS_HTTP_PROXY_ENABLED_ADDRESSES"
+DIRECT = "localhost,127.0.0.1,exp-worker-0.exp,exp-worker-1.exp"
+
+
+@pytest.mark.parametrize(
+    ("users", "expected"),
+    [
+        ({}, {"no_proxy": DIRECT, "no_grpc_proxy": DIRECT, PROXIED: None}),
+        ({"no_proxy": "a.b, exp-worker-1.exp,"}, {"no_proxy": "a.b,exp-worker-1.exp,localhost,127.0.0.1,exp-worker-0.exp"}),
+        ({"NO_PROXY": "a.b"}, {"no_proxy": f"a.b,{DIRECT}", "no_grpc_proxy": f"a.b,{DIRECT}", "NO_PROXY": "a.b"}),
+        ({"no_proxy": "", "NO_PROXY": "a.b"}, {"no_proxy": DIRECT}),
+        ({"no_proxy": "a.b", "no_grpc_proxy": ""}, {"no_proxy": f"a.b,{DIRECT}", "no_grpc_proxy": DIRECT}),
+        # Python and curl know "*" only alone, gRPC does not know it.
+        ({"no_proxy": "*"}, {"no_proxy": "*", "no_grpc_proxy": f"*,{DIRECT}"}),
+        ({PROXIED: "10.0.0.0/8"}, {PROXIED: ""}),
+        ({"https_proxy": "http://proxy:3128"}, {"https_proxy": "http://proxy:3128"}),
+    ],
+)
+def test_no_proxy_stands_between_the_tasks(pod, users, expected):
+    environ = resolve_invocation(read_settings(pod.variables), ["true"], users, "progress.json", 1).environ
+    assert {name: environ.get(name) for name in expected} == expected
 
 
 def test_single_process_training_gets_no_tf_config(make_pod):

@@ -16,8 +16,7 @@ from trainchart.local.objects import PodIdentity, RenderedData, read_pod_field
 
 INHERITED = (
     "PATH", "HOME", "LANG", "LC_*", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE",
-    "SSL_CERT_DIR", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
-    "CUDA_VISIBLE_DEVICES", "TF_FORCE_GPU_ALLOW_GROWTH",
+    "SSL_CERT_DIR", "*_proxy", "*_PROXY", "CUDA_VISIBLE_DEVICES", "TF_FORCE_GPU_ALLOW_GROWTH",
 )  # fmt: skip
 """Variables (shell patterns) of the caller that stand for what image and node provide. No others pass."""
 

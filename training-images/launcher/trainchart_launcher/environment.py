@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
 from trainchart_launcher.settings import ContractError, Settings
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER, dump_tf_config, hosts_by_task_type
 
+_LOOPBACK = ("localhost", "127.0.0.1")
+_PROXIED_ADDRESSES = "GRPC_ADDRESS_HTTP_PROXY_ENABLED_ADDRESSES"
 _REFERENCE = re.compile(r"\$\(([A-Z][A-Z0-9_]*)\)")
 
 
@@ -28,15 +30,17 @@ def resolve_invocation(
 ) -> Invocation:
     """Return what to start; raises ContractError or ClusterDescriptionError where it cannot work."""
     # All that the kubelet cannot fill into the command, because the container's own environment does not hold it.
-    words = {**_resolve_classic(settings), **_resolve_hyperparameters(settings.hyperparameters)}
+    hosts = hosts_by_task_type(settings.cluster, settings.addresses)
+    words = {**_resolve_classic(settings, hosts), **_resolve_hyperparameters(settings.hyperparameters)}
     added = {
         **words,
+        **_resolve_unproxied(environ, hosts),
         contract.STRATEGY: settings.cluster.strategy,
         contract.EVALUATORS: str(len(settings.cluster.tasks(EVALUATOR))),
         contract.PROGRESS_FILE: progress_file,
         contract.ATTEMPT: str(attempt),
     }
-    tf_config = dump_tf_config(settings.task, hosts_by_task_type(settings.cluster, settings.addresses))
+    tf_config = dump_tf_config(settings.task, hosts)
     if tf_config:
         added[contract.TF_CONFIG] = tf_config
         words[contract.TF_CONFIG] = tf_config
@@ -50,8 +54,7 @@ def substitute(command: Sequence[str], values: Mapping[str, str]) -> List[str]:
     return [_REFERENCE.sub(lambda match: values.get(match[1], match[0]), argument) for argument in command]
 
 
-def _resolve_classic(settings: Settings) -> Dict[str, str]:
-    hosts = hosts_by_task_type(settings.cluster, settings.addresses)
+def _resolve_classic(settings: Settings, hosts: Mapping[str, Sequence[str]]) -> Dict[str, str]:
     variables = {
         contract.CLASSIC_TASK_TYPE: settings.task.task_type,
         contract.CLASSIC_TASK_INDEX: str(settings.task.task_index),
@@ -59,6 +62,32 @@ def _resolve_classic(settings: Settings) -> Dict[str, str]:
     for task_type in (CHIEF, PS, WORKER):
         variables[task_type.upper() + contract.CLASSIC_HOSTS_SUFFIX] = ",".join(hosts.get(task_type, ()))
     return variables
+
+
+def _resolve_unproxied(environ: Mapping[str, str], hosts: Mapping[str, Sequence[str]]) -> Dict[str, str]:
+    """Return the variables that keep proxies out of the connections between tasks, with the user's own entries.
+
+    gRPC sends every connection to the proxy of grpc_proxy, https_proxy or http_proxy, also those to localhost, and
+    waits silently for a proxy that does not know the pods. It reads no_grpc_proxy, or no_proxy where that is not set,
+    and does not know "*". GRPC_ADDRESS_HTTP_PROXY ignores both, and only its list of addresses switches it off:
+    https://github.com/grpc/grpc/blob/master/src/core/handshaker/http_connect/http_proxy_mapper.cc
+    """
+    peers = [address.rpartition(":")[0] for group in hosts.values() for address in group]
+    # Most programs read the upper case only where the lower case is not set, so setting it must not hide the other.
+    own = environ.get("no_proxy", environ.get("NO_PROXY", ""))
+    own_grpc = environ.get("no_grpc_proxy", own)
+    unproxied = {
+        # "*" means every host, but only while it stands alone.
+        "no_proxy": own if own.strip() == "*" else _join_hosts([*own.split(","), *_LOOPBACK, *peers]),
+        "no_grpc_proxy": _join_hosts([*own_grpc.split(","), *_LOOPBACK, *peers]),
+    }
+    if peers and _PROXIED_ADDRESSES in environ:
+        unproxied[_PROXIED_ADDRESSES] = ""
+    return unproxied
+
+
+def _join_hosts(hosts: Iterable[str]) -> str:
+    return ",".join(dict.fromkeys(host.strip() for host in hosts if host.strip()))
 
 
 def _resolve_hyperparameters(hyperparameters: Mapping[str, Any]) -> Dict[str, str]:
