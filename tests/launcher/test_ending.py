@@ -68,11 +68,26 @@ def test_step_and_metrics_are_in_the_message(pod):
 
 def test_own_faults_are_restarted_in_place_up_to_the_budget(make_pod):
     pod = make_pod(variables={contract.MAX_RESTARTS: "2"})
-    code, _, stderr = pod.run(COUNT + "raise ValueError('bad shape')")
+    code, _, stderr = pod.run(COUNT + "raise ValueError(len(open('attempts').readlines()))")
     assert (code, pod.attempts()) == (1, 3)
     assert "starting again in 0.2 s" in stderr and "starting again in 0.4 s" in stderr
     assert "giving up: failures: 3, restarts allowed: 2" in stderr
     assert (pod.message.attempt, pod.message.own_failures) == (3, 3)
+
+
+def test_same_error_at_the_same_step_is_final(make_pod):
+    pod = make_pod(variables={contract.MAX_RESTARTS: "5"})
+    code, _, stderr = pod.run(COUNT + "open('no-such-file')")
+    assert (code, pod.attempts(), pod.message.cause) == (1, 2, "program-error")
+    assert "giving up: the same error came 2 times in a row, at the same step" in stderr
+
+
+def test_same_error_at_a_later_step_is_started_again(make_pod):
+    pod = make_pod(variables={contract.MAX_RESTARTS: "2"})
+    step = "import os\nstep = len(open('attempts').readlines())\n"
+    report = "open(os.environ['TRAINCHART_PROGRESS_FILE'], 'w').write('{\"step\": %d}' % step)\n"
+    assert pod.run(COUNT + step + report + "raise KeyError('x')")[0] == 1
+    assert pod.attempts() == 3
 
 
 def test_a_program_that_recovers_has_succeeded(make_pod):

@@ -45,7 +45,10 @@ DIRECT = "localhost,127.0.0.1,exp-worker-0.exp,exp-worker-1.exp"
     ("users", "expected"),
     [
         ({}, {"no_proxy": DIRECT, "no_grpc_proxy": DIRECT, PROXIED: None}),
-        ({"no_proxy": "a.b, exp-worker-1.exp,"}, {"no_proxy": "a.b,exp-worker-1.exp,localhost,127.0.0.1,exp-worker-0.exp"}),
+        (
+            {"no_proxy": "a.b, exp-worker-1.exp,"},
+            {"no_proxy": "a.b,exp-worker-1.exp,localhost,127.0.0.1,exp-worker-0.exp"},
+        ),
         ({"NO_PROXY": "a.b"}, {"no_proxy": f"a.b,{DIRECT}", "no_grpc_proxy": f"a.b,{DIRECT}", "NO_PROXY": "a.b"}),
         ({"no_proxy": "", "NO_PROXY": "a.b"}, {"no_proxy": DIRECT}),
         ({"no_proxy": "a.b", "no_grpc_proxy": ""}, {"no_proxy": f"a.b,{DIRECT}", "no_grpc_proxy": DIRECT}),

@@ -129,14 +129,14 @@ def test_processes_get_what_the_chart_says(runs: Runs) -> None:
     assert "PYTEST_CURRENT_TEST" not in environment
 
 
-def test_failure_is_explained(runs: Runs) -> None:
-    values = {**roles(chief=(1, "serve"), worker=(2, "fail"), ps=(1, "serve")), "maxRestarts": 0}
-    code, out, err = finish(runs.start("exp-1", values))
+def test_failure_is_explained_after_one_attempt(runs: Runs) -> None:
+    code, out, err = finish(runs.start("exp-1", roles(chief=(1, "serve"), worker=(2, "fail"), ps=(1, "serve"))))
     assert code == 10
+    assert "giving up: failures: 1, restarts allowed: 0" in err
     assert out == ""
     assert "failed: worker-" in err
     assert "ValueError: the learning rate is too fast" in err
-    assert "logs/worker-" in err
+    assert "next: trainchart logs exp-1 --pod worker-" in err and "logs/worker-" in err
     assert 'Traceback (most recent call last):\n  File "/' not in err.partition("error: the training")[2]
 
 
@@ -171,6 +171,7 @@ def test_killed_launcher_is_restarted_like_a_container(runs: Runs) -> None:
     values = {
         **roles(chief=(1, "wait_for_restart"), worker=(1, "hang_with_children"), ps=(1, "serve")),
         "graceSeconds": 2,
+        "maxRestarts": 1,
     }
     process = runs.start("exp-1", values, "--format", "json")
     pids_file = runs.claim("exp-1") / "pids-worker-0.json"

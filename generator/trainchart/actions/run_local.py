@@ -6,6 +6,7 @@ The same manifests that `helm install` would create are what runs; printing is t
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -124,7 +125,9 @@ def chart_argument(target: str, chart: str) -> str:
 
 def _plan(request: RunRequest, target: _Target, release: str, folder: Path) -> tuple[LocalPlan, PortReservation]:
     python = _find_python(request.python)
-    rendering = _render(request, target, release)
+    overrides = _read_overrides(request)
+    engine = find_engine(request.engine)
+    rendering = engine.render(target.chart, release=release, namespace=request.namespace, overrides=overrides)
     code = _find_code(request, target, rendering)
     reservation = reserve_ports(needed_addresses(rendering.manifests))
     try:
@@ -138,6 +141,8 @@ def _plan(request: RunRequest, target: _Target, release: str, folder: Path) -> t
             caller=os.environ,
             claims={name: str(path.absolute()) for name, path in request.claims.items()},
             ports=reservation.ports,
+            # Whoever tries a program wants to see its error once; a cluster's restarts hide it.
+            max_restarts=None if request.kills or _sets_restarts(overrides) else 0,
         )
         plan = plan_local_run(rendering.manifests, settings)
         notes = (str(note) for note in target.notes if note.message not in plan.warnings)
@@ -147,15 +152,19 @@ def _plan(request: RunRequest, target: _Target, release: str, folder: Path) -> t
         raise
 
 
-def _render(request: RunRequest, target: _Target, release: str) -> Rendering:
-    overrides = ValueOverrides(
+def _read_overrides(request: RunRequest) -> ValueOverrides:
+    return ValueOverrides(
         files=tuple((str(path), read_text(path)) for path in request.values),
         sets=request.sets,
         set_strings=request.set_strings,
         set_jsons=request.set_jsons,
     )
-    engine = find_engine(request.engine)
-    return engine.render(target.chart, release=release, namespace=request.namespace, overrides=overrides)
+
+
+def _sets_restarts(overrides: ValueOverrides) -> bool:
+    """Return whether the user's values hold run.maxRestarts, also for a chart below another one."""
+    texts = (*overrides.sets, *overrides.set_strings, *overrides.set_jsons, *(text for _, text in overrides.files))
+    return any(re.search(r"\bmaxRestarts\b", text) for text in texts)
 
 
 def _find_code(request: RunRequest, target: _Target, rendering: Rendering) -> Path:

@@ -91,7 +91,8 @@ def _run(
     """Train a model on this machine, as local processes, from the very chart that a cluster gets.
 
     Every pod's container becomes a process with the same command, environment and TF_CONFIG up to the printed
-    ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run in order.
+    ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run in order. A program that fails by
+    its own fault is not started again, unless --kill is given or the values set run.maxRestarts.
     """
     from trainchart.actions.run_local import RunRequest, chart_argument, preview_run, run_local
     from trainchart.cli.run_display import DisplayOptions, choose_display

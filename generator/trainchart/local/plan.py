@@ -47,6 +47,8 @@ class LocalSettings:
     """Name of a claim, whole or short, to the folder that the user chose for it."""
     ports: Mapping[str, int]
     """Loopback port for every address of `needed_addresses`."""
+    max_restarts: int | None = None
+    """How often a program may fail and be started again; None where the chart decides."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,7 @@ class _PodPlanner:
             termination_file=termination_file,
             state_folder=environment.get(contract.STATE_DIR) or paths.translate(contract.STATE_MOUNT),
             stop_grace_seconds=training_set.stop_grace_seconds,
-            max_restarts=_integer(resolved.values.get(contract.MAX_RESTARTS), DEFAULT_MAX_RESTARTS),
+            max_restarts=_integer(environment.get(contract.MAX_RESTARTS), DEFAULT_MAX_RESTARTS),
         )
         cluster_file = environment.get(contract.CLUSTER_FILE) or paths.translate(
             f"{contract.CONFIG_MOUNT}/{contract.CLUSTER_FILE_NAME}"
@@ -282,6 +284,8 @@ class _PodPlanner:
         if translated.get("NVIDIA_VISIBLE_DEVICES") == "void":
             # In a container its runtime hides the GPUs; a process hides them from CUDA.
             translated.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+        if self.settings.max_restarts is not None:
+            translated[contract.MAX_RESTARTS] = str(self.settings.max_restarts)
         return {
             **inherit_variables({**self.settings.caller, **_only(translated, "PATH")}, python_folder),
             **{name: value for name, value in translated.items() if name != "PATH"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import asdict
 from typing import Any
@@ -164,14 +165,21 @@ def _next_steps(plan: LocalPlan, chart: str) -> list[str]:
 
 
 def explain_hint(failure: Failure, plan: LocalPlan) -> str:
-    """Return the next action after a failure; a missing module means something else here than in an image."""
+    """Return the next action after a failure, and the command for it.
+
+    A missing module means something else here than in an image.
+    """
     pod = next(pod for pod in plan.pods if pod.label == failure.pod)
-    log = f"the whole log: {failure.log_file}"
-    if failure.cause == causes.MODULE_MISSING.name:
-        return f"install the module for {pod.argv[0]}, or choose another Python with --python; {log}"
+    folder = plan.release_folder.removesuffix(f"/{plan.release}")
+    runs_dir = "" if folder.endswith("/.trainchart/runs") else f" --runs-dir {shlex.quote(folder)}"
+    log = f"next: trainchart logs {plan.release} --pod {failure.pod}{runs_dir}   (all of {failure.log_file})"
+    module = re.search(r"No module named '?(\w+)", failure.error)
+    if failure.cause == causes.MODULE_MISSING.name and module:
+        install = shlex.join([pod.argv[0], "-m", "pip", "install", module[1]])
+        return f"install the module, often `{install}`, or choose another Python with --python.\n{log}"
     if failure.cause == causes.PROGRAM_MISSING.name:
-        return f"the code was looked for in {pod.working_directory}: name its folder with --code; {log}"
-    return f"{failure.hint} {log}".strip()
+        return f"the code was looked for in {pod.working_directory}: name its folder with --code.\n{log}"
+    return f"{failure.hint}\n{log}".strip()
 
 
 def _times(count: int) -> str:

@@ -174,6 +174,20 @@ def test_environment_is_the_containers_and_a_short_list_of_the_callers() -> None
     assert "PYTHONPATH" not in environment
 
 
+def test_restarts_of_the_run_replace_those_of_the_chart() -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        container["env"].append({"name": "TRAINCHART_MAX_RESTARTS", "value": "3"})
+
+    chart, run = chief_of(make_plan(change)), chief_of(make_plan(change, max_restarts=0))
+    assert (chart.max_restarts, chart.environment["TRAINCHART_MAX_RESTARTS"]) == (3, "3")
+    assert (run.max_restarts, run.environment["TRAINCHART_MAX_RESTARTS"]) == (0, "0")
+
+
+def test_every_proxy_variable_of_the_caller_passes() -> None:
+    proxies = {"https_proxy": "http://p:1", "ALL_PROXY": "http://p:2", "no_grpc_proxy": "a"}
+    assert chief_of(make_plan(caller=proxies)).environment.items() >= proxies.items()
+
+
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainchart_runtime import causes
-from trainchart_runtime.classify import ERROR_LIMIT, Ending, classify
+from trainchart_runtime.classify import ERROR_LIMIT, Diagnosis, Ending, classify, identify_failure
 
 HEAD = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    work()\n'
 UNAVAILABLE = (
@@ -20,6 +20,13 @@ UNAVAILABLE = (
 NOISE = "\n2026-05-01 10:00:00.1: W tensorflow/core: UNAVAILABLE: Socket closed"
 SESSION = "I0000 00:00:1795472519.158445   29638 coordination_service.cc:221] Initializing CoordinationService\n"
 ROUNDING = "I0000 00:00:1795491096.429803    2663 port.cc:153] You may see floating-point round-off errors.\n"
+PER_REPLICA = "ValueError: Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(1,)>\n})"
+NOT_PER_WORKER = (
+    "ValueError: To use this dataset, you need to pass this dataset to ClusterCoordinator.create_per_worker_d"
+)
+KERAS_3 = HEAD + '  File "/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py", line 122, in handler\n'
+KERAS_2 = KERAS_3.replace("/keras/", "/tf_keras/")
+NO_ATTRIBUTE = "AttributeError: module 'tensorflow"
 ALL = "ModuleNotFoundError: No module named "
 
 
@@ -65,6 +72,20 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("program-exit", 143, ROUNDING + "12:00:00 stopped on request at step 50", "12:00:00 stopped"),
         ("program-error", 1, HEAD + "a.B: Collective ops is aborted by: Shape mismatch in the collective", "a.B: Coll"),
         ("program-error", 1, HEAD + "KeyError: 'x'", "KeyError: 'x'"),
+        ("keras-fit", 1, KERAS_3 + PER_REPLICA, "ValueError: Attempt"),
+        ("keras-fit", 1, KERAS_3 + NOT_PER_WORKER + "ataset.", "ValueError: To use this"),
+        ("keras-fit", 1, HEAD + "AttributeError: module 'keras.utils' has no attribute 'experimental'", "Attribute"),
+        ("program-error", 1, KERAS_2 + PER_REPLICA, "ValueError: Attempt"),
+        ("program-error", 1, HEAD + NOT_PER_WORKER + "ataset.", "ValueError: To use this"),
+        ("needs-tensorflow-1", 1, HEAD + ALL + "'tensorflow.examples'", ALL),
+        ("needs-tensorflow-1", 1, HEAD + ALL + "'tensorflow.contrib'", ALL),
+        ("module-missing", 1, HEAD + ALL + "'tensorflow.nonsense'", ALL),
+        ("needs-tensorflow-1", 1, HEAD + NO_ATTRIBUTE + "' has no attribute 'app'", NO_ATTRIBUTE),
+        ("needs-tensorflow-1", 1, HEAD + NO_ATTRIBUTE + "' has no attribute 'set_random_seed'", NO_ATTRIBUTE),
+        ("needs-tensorflow-1", 1, HEAD + NO_ATTRIBUTE + "._api.v2.train' has no attribute 'AdamOptimizer'", "Attr"),
+        ("needs-tensorflow-1", 1, HEAD + NO_ATTRIBUTE + ".compat.v1' has no attribute 'estimator'", "Attribute"),
+        ("needs-tensorflow-1", 1, HEAD + "AttributeError: 'X' has no attribute 'make_one_shot_iterator'", "Attr"),
+        ("needs-tensorflow-1", 1, HEAD + "RuntimeError: tf.placeholder() is not compatible with eager execution.", "R"),
         ("program-error", 1, HEAD + "KeyboardInterrupt", "KeyboardInterrupt"),
         ("program-error", 1, HEAD + "my.module.CustomError", "my.module.CustomError"),
         ("program-exit", 3, "working\nnothing to see", "nothing to see"),
@@ -215,3 +236,45 @@ def test_any_output_gets_a_cause_that_is_no_success(code, lines, command):
     assert diagnosis.cause.name in causes.CAUSES
     assert diagnosis.cause not in (causes.SUCCEEDED, causes.TERMINATED)
     assert "\n" not in diagnosis.error or any("\n" in line for line in lines)
+
+
+NAN = Diagnosis(causes.PROGRAM_ERROR, "ValueError: loss is NaN at step 120")
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (NAN.error, NAN.error),
+        ("TypeError: <A object at 0x7f01> is not a tensor", "TypeError: <A object at 0x7f02> is not a tensor"),
+        ("F0000 00:00:1795.5   29 a.cc:1] Check failed", "F0000 00:00:1799.1   31 a.cc:1] Check failed"),
+        ("2026-05-01 10:00:00.1: E tensorflow/a: bad", "2026-05-01 10:00:09.4: E tensorflow/a: bad"),
+        ("10:00:00 error: chief 0: bad", "10:00:12 error: chief 0: bad"),
+    ],
+)
+def test_same_failure_is_known_again(error, again):
+    known = identify_failure(Diagnosis(causes.PROGRAM_ERROR, error), None, 1.0)
+    assert known and known == identify_failure(Diagnosis(causes.PROGRAM_ERROR, again), None, 1.0)
+
+
+def test_failures_at_other_steps_differ():
+    assert identify_failure(NAN, 120, 1.0) == identify_failure(NAN, 120, 999.0) != identify_failure(NAN, 121, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("cause", "error", "ran_seconds"),
+    [
+        (causes.KILLED, "", 1.0),
+        (causes.PEER_LOST, "UnavailableError: Socket closed", 1.0),
+        (causes.STORAGE_LOST, "no answer from /checkpoints", 1.0),
+        (causes.NO_PROGRESS, "KeyboardInterrupt", 1.0),
+        (causes.PORT_IN_USE, "OSError: [Errno 98] Address already in use", 1.0),
+        (causes.PROGRAM_ERROR, "", 1.0),
+        (causes.PROGRAM_ERROR, "requests.exceptions.ReadTimeout: HTTPSConnectionPool", 1.0),
+        (causes.PROGRAM_ERROR, "tensorflow...AbortedError: worker restarted", 1.0),
+        (causes.PROGRAM_ERROR, "OSError: [Errno 116] Stale file handle: '/data'", 1.0),
+        # It may have come further each time: it does not report steps.
+        (causes.PROGRAM_ERROR, "KeyError: 'x'", 3600.0),
+    ],
+)
+def test_failure_that_may_pass_is_never_the_same(cause, error, ran_seconds):
+    assert identify_failure(Diagnosis(cause, error), None, ran_seconds) == ""

@@ -53,3 +53,25 @@ def test_lost_peers_are_bounded_in_a_row_only():
 @pytest.mark.parametrize("cause", [c for c in causes.CAUSES.values() if c.restart == "never"], ids=lambda c: c.name)
 def test_some_causes_are_never_restarted(cause):
     assert explain_giving_up(Attempts(), cause, 100) == "a restart would not help"
+
+
+def test_same_error_twice_in_a_row_is_final():
+    once = count_failure(Attempts(), causes.PROGRAM_ERROR, 1.0, "KeyError: 'x'")
+    assert explain_giving_up(once, causes.PROGRAM_ERROR, 3) == ""
+    twice = count_failure(once, causes.PROGRAM_ERROR, 1.0, "KeyError: 'x'")
+    assert explain_giving_up(twice, causes.PROGRAM_ERROR, 3) == (
+        "the same error came 2 times in a row, at the same step"
+    )
+    # A lost peer is not the program's error, and says nothing about it.
+    between = count_failure(once, causes.PEER_LOST, 1.0)
+    assert explain_giving_up(between, causes.PEER_LOST, 3) == ""
+    assert explain_giving_up(
+        count_failure(between, causes.PROGRAM_ERROR, 1.0, "KeyError: 'x'"), causes.PROGRAM_ERROR, 3
+    )
+
+
+@pytest.mark.parametrize(("first", "second"), [("KeyError: 'x'", "KeyError: 'y'"), ("KeyError: 'x'", ""), ("", "")])
+def test_other_errors_are_started_again(first, second):
+    attempts = count_failure(Attempts(), causes.PROGRAM_ERROR, 1.0, first)
+    attempts = count_failure(attempts, causes.PROGRAM_ERROR, 1.0, second)
+    assert explain_giving_up(attempts, causes.PROGRAM_ERROR, 3) == ""

@@ -38,10 +38,10 @@ def find_progress_file(settings: Settings) -> str:
 def read_memory(settings: Settings) -> Memory:
     """Return the attempts of this run in this pod so far."""
     document = _read_own(settings, os.path.join(settings.state_dir, _ATTEMPTS_FILE)) or {}
-    counts = {name: document.get(name) for name in Attempts._fields}
-    if not all(isinstance(value, int) for value in counts.values()):
+    known = {name: document.get(name) for name in Attempts._fields}
+    if not all(isinstance(known[name], type(default)) for name, default in Attempts()._asdict().items()):
         return Memory(Attempts(), False)
-    return Memory(Attempts(**counts), document.get("running") is True)  # type: ignore[arg-type]
+    return Memory(Attempts(**known), document.get("running") is True)  # type: ignore[arg-type]
 
 
 def write_memory(settings: Settings, attempts: Attempts, program_is_running: bool) -> None:

@@ -151,6 +151,7 @@ class Supervisor:
         """Write down how an attempt ended; return the exit code, or None after the wait for the next one."""
         from trainchart_launcher.last_words import describe, diagnose
         from trainchart_runtime import causes, restart
+        from trainchart_runtime.classify import identify_failure
 
         if self._report:
             self._report.stop_watching()
@@ -160,7 +161,9 @@ class Supervisor:
             return self._finish(end, diagnosis, "")
         if diagnosis.cause is causes.SUPERSEDED:
             return self._finish(end, diagnosis, "two pods must not train the same task")
-        self._attempts = restart.count_failure(self._attempts, diagnosis.cause, end.ran_seconds)
+        step = state.read_progress(self._settings).step
+        failure = identify_failure(diagnosis, step, end.ran_seconds)
+        self._attempts = restart.count_failure(self._attempts, diagnosis.cause, end.ran_seconds, failure)
         state.write_memory(self._settings, self._attempts, program_is_running=False)
         given_up = restart.explain_giving_up(self._attempts, diagnosis.cause, self._settings.max_restarts)
         if given_up:

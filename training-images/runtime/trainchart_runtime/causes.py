@@ -75,6 +75,20 @@ MODULE_MISSING = Cause(
     "Add the module to the image, or fix the import.",
     RESTART_NEVER,
 )
+TENSORFLOW_1 = Cause(
+    "needs-tensorflow-1",
+    "The program needs TensorFlow 1, or uses a name that this TensorFlow does not have.",
+    "Write `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()`. tf.contrib, tensorflow.examples and "
+    "estimators are gone: replace them, or use an image with an older TensorFlow.",
+    RESTART_NEVER,
+)
+KERAS_FIT = Cause(
+    "keras-fit",
+    "The fit, evaluate and train_on_batch of Keras 3 do not work under multi-worker-mirrored and parameter-server.",
+    "Install tf_keras and set TF_USE_LEGACY_KERAS=1 in `env`, or train with the training library (docs/training.md) "
+    "or a step of your own (docs/strategies.md).",
+    RESTART_NEVER,
+)
 SYNTAX_ERROR = Cause(
     "syntax-error",
     "The program is not valid Python for the interpreter in this image.",

@@ -13,6 +13,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 from trainchart_runtime import causes
 from trainchart_runtime.causes import Cause
 from trainchart_runtime.contract import EXIT_PEER_LOST
+from trainchart_runtime.restart import STEADY_SECONDS
 
 ERROR_LIMIT = 500
 """Characters of an error line that are worth keeping."""
@@ -74,6 +75,28 @@ def classify(ending: Ending) -> Diagnosis:
     else:
         cause, error = _by_signal(ending) if ending.signal else _by_exit(ending, errors)
     return Diagnosis(cause, _cut(error, _describe_memory_kills(ending)))
+
+
+_REPEATABLE = (causes.PROGRAM_ERROR, causes.PROGRAM_EXIT, causes.CRASHED, causes.OUT_OF_MEMORY)
+_MAY_PASS = re.compile(
+    r"time-?(d )?-?out|deadline.?exceeded|temporar|try again|connection|unavailable|unreachable|aborted|cancell?ed"
+    r"|address already in use|stale file handle|input/output error|\b(429|50[0234])\b",
+    re.IGNORECASE,
+)
+"""Errors of networks, storage and other tasks, which may be gone at the next start."""
+_CHANGING = re.compile(r"0x[0-9a-f]+|\b[IWEF]?\d{4} \d\d:\d\d:[\d.]+\s+\d+|(\d{4}-\d\d-\d\d.)?\d\d:\d\d:\d\d([.,]\d+)?")
+"""Addresses in memory, times and process ids: different in the same error."""
+
+
+def identify_failure(diagnosis: Diagnosis, step: Optional[int], ran_seconds: float) -> str:
+    """Return what a failure shares with every other that has the same reason; "" where the next start may go well."""
+    cause, error = diagnosis
+    if cause not in _REPEATABLE or not error or _MAY_PASS.search(error):
+        return ""
+    if step is None and ran_seconds >= STEADY_SECONDS:
+        # A program that reports no steps may have come further each time.
+        return ""
+    return f"{cause.name} at step {step}: {_CHANGING.sub('', error)}"
 
 
 def find_errors(lines: Sequence[str]) -> List[str]:
@@ -166,10 +189,27 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         _matching(r"\bMemoryError\b|ResourceExhaustedError|RESOURCE_EXHAUSTED|std::bad_alloc|out of memory"),
         causes.OUT_OF_MEMORY,
     ),
+    (
+        _matching(
+            r"^ModuleNotFoundError: No module named 'tensorflow[._](contrib|examples|estimator)"
+            r"|module 'tensorflow[\w.]*' has no attribute"
+            r"|has no attribute 'make_(one_shot|initializable)_iterator'"
+            r"|(when|not (compatible|supported) with) eager execution|The Session graph is empty"
+        ),
+        causes.TENSORFLOW_1,
+    ),
+    (_matching(r"module 'keras[\w.]*' has no attribute 'experimental'|\bDatasetCreator\b"), causes.KERAS_FIT),
     (_matching(r"^(SyntaxError|IndentationError|TabError)\b"), causes.SYNTAX_ERROR),
     (_matching(r"^PermissionError\b|Permission denied|Read-only file system"), causes.PERMISSION_DENIED),
     (_matching(r"^(ModuleNotFoundError|ImportError)\b.*No module named"), causes.MODULE_MISSING),
 )
+
+_KERAS_FIT = re.compile(
+    r"Attempt to convert a value \(PerReplica|Unrecognized data type: x=<tensorflow\.python\.distribute"
+    r"|need to pass this dataset to ClusterCoordinator\.create_per_worker_dataset"
+)
+"""What Keras 3 says, and a step of the program's own may say as well: the traceback tells which it is."""
+_KERAS_FRAME = "/keras/src/"
 
 _NOT_STARTED = (
     re.compile(r"can't open file '"),
@@ -224,6 +264,8 @@ def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
             return causes.PROGRAM_MISSING, error
         if found:
             return found
+        if _KERAS_FIT.search(error) and any(_KERAS_FRAME in line for line in ending.lines):
+            return causes.KERAS_FIT, error
     return causes.PROGRAM_ERROR, errors[0]
 
 
