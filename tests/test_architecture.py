@@ -20,7 +20,7 @@ MODULES = sorted(module for root in (PACKAGE, RUNTIME, LAUNCHER, CONTROLLER, TRA
 
 LONGEST_MODULE = 400
 IMPURE = {"os", "subprocess", "socket", "tempfile", "random", "time", "shutil", "threading", "asyncio", "pathlib"}
-PURE_FOLDERS = {"spec", "plan", "scaffold", "render", "check", "archive", "compare"}
+PURE_FOLDERS = {"spec", "plan", "scaffold", "render", "check", "archive", "compare", "reports"}
 PURE_FILES = {
     "local/plan.py",
     "rendering.py",
@@ -32,10 +32,7 @@ PURE_FILES = {
     "cluster/log_lines.py",
     "cluster/objects.py",
     "cluster/record.py",
-    "cluster/report.py",
     "cluster/sighting.py",
-    "cluster/text.py",
-    "cluster/why.py",
     "images/builders.py",
     "images/choices.py",
     "images/failures.py",

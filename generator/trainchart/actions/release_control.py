@@ -11,9 +11,9 @@ from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_record, parse_release
 from trainchart.cluster.kubernetes_api import KubernetesApi
 from trainchart.cluster.releases import read_training
-from trainchart.cluster.report import Report
 from trainchart.errors import ClusterError, Conflict, NotFound
 from trainchart.host.helm_upgrade import HelmUpgrade, run_upgrade
+from trainchart.reports.report import Report
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from trainchart.cluster.log_lines import (
 )
 from trainchart.cluster.record import read_record
 from trainchart.cluster.releases import read_training
-from trainchart.cluster.report import PodReport, Report
 from trainchart.cluster.sighting import Sighting
 from trainchart.errors import ClusterError, Forbidden, NotFound, Unauthorized, Unreachable
+from trainchart.reports.report import PodReport, Report
 from trainchart_runtime.contract import TRAINING_CONTAINER
 
 _READERS = 8

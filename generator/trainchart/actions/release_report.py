@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from trainchart.actions.cluster_access import Place, open_cluster
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.releases import look_at_all, read_training
-from trainchart.cluster.report import Report
 from trainchart.cluster.sighting import find_trainings
+from trainchart.reports.report import Report
 
 WATCH_SECONDS = 2.0
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from trainchart.actions.cluster_access import Place, open_cluster
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.releases import read_training
-from trainchart.cluster.report import UNKNOWN, Report
-from trainchart.cluster.text import describe_seconds, headline
 from trainchart.errors import ClusterError, Forbidden, NotFound, NotInTime, Unauthorized, Unreachable
+from trainchart.reports.report import UNKNOWN, Report
+from trainchart.reports.text import describe_seconds, headline
 
 POLL_SECONDS = 4.0
 PODS_PER_SECOND = 100

@@ -35,8 +35,8 @@ def _list(
     """
     from trainchart.actions.cluster_access import Place
     from trainchart.actions.release_report import list_reports
-    from trainchart.cluster.report import describe_report
-    from trainchart.cluster.text import list_lines
+    from trainchart.reports.report import describe_report
+    from trainchart.reports.text import list_lines
 
     reports = list_reports(Place(context, namespace), everywhere=everywhere)
     reports.sort(key=lambda report: (-sum((report.gpus or {}).values()), report.key))

@@ -14,7 +14,7 @@ from trainchart.cli.output import Format, FormatOption, print_json
 from trainchart.cli.place import ContextOption, NamespaceOption, ReleaseArgument
 
 if TYPE_CHECKING:
-    from trainchart.cluster.report import Report
+    from trainchart.reports.report import Report
 
 _EXAMPLES = """
 Examples:
@@ -43,8 +43,8 @@ def _status(
     """
     from trainchart.actions.cluster_access import Place
     from trainchart.actions.release_report import read_report, watch_report
-    from trainchart.cluster.report import describe_report
-    from trainchart.cluster.text import status_lines
+    from trainchart.reports.report import describe_report
+    from trainchart.reports.text import status_lines
 
     place = Place(context, namespace)
     if watch:
@@ -56,8 +56,8 @@ def _status(
 
 
 def _show(reports: Iterator[Report], output: Format) -> None:
-    from trainchart.cluster.report import describe_report
-    from trainchart.cluster.text import status_lines
+    from trainchart.reports.report import describe_report
+    from trainchart.reports.text import status_lines
 
     if output is Format.json:
         for report in reports:
@@ -74,7 +74,7 @@ def _redraw(reports: Iterator[Report]) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from trainchart.cluster.text import status_lines
+    from trainchart.reports.text import status_lines
 
     with Live(console=Console(), auto_refresh=False, vertical_overflow="crop") as live:
         for report in reports:

@@ -37,8 +37,8 @@ def _wait(
     """
     from trainchart.actions.cluster_access import Place
     from trainchart.actions.release_wait import WaitRequest, wait_for_end
-    from trainchart.cluster.report import describe_report
-    from trainchart.cluster.text import headline, parse_seconds
+    from trainchart.reports.report import describe_report
+    from trainchart.reports.text import headline, parse_seconds
     from trainchart_runtime.run_state import SUCCEEDED
 
     seconds = parse_seconds(timeout) if timeout else None

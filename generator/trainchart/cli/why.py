@@ -27,8 +27,8 @@ def _why(
     """
     from trainchart.actions.cluster_access import Place
     from trainchart.actions.release_report import read_report
-    from trainchart.cluster.report import describe_report
-    from trainchart.cluster.why import why_lines
+    from trainchart.reports.report import describe_report
+    from trainchart.reports.why import why_lines
 
     report = read_report(Place(context, namespace), release)
     if output is Format.json:

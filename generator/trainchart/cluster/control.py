@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from trainchart.cluster.helm_record import HelmRelease
-from trainchart.cluster.report import FROM_RECORD, Report
+from trainchart.reports.report import FROM_RECORD, Report
 from trainchart_runtime.run_plan import DESIRED_RUNNING, DESIRED_STOPPED, DESIRED_SUSPENDED
 from trainchart_runtime.run_state import STOPPING, SUSPENDED
 

@@ -19,7 +19,16 @@ from trainchart.cluster.objects import (
     parse_training_pod,
 )
 from trainchart.cluster.record import Record, read_record
-from trainchart.cluster.report import (
+from trainchart.cluster.sighting import (
+    Object,
+    Sighting,
+    Unseen,
+    is_training_pod,
+    listed,
+    name_of,
+    section,
+)
+from trainchart.reports.report import (
     FROM_PODS,
     FROM_RECORD,
     NO_CONTROLLER,
@@ -29,17 +38,8 @@ from trainchart.cluster.report import (
     Progress,
     Report,
     RoleReport,
-    Trouble,
-)
-from trainchart.cluster.sighting import (
-    Object,
-    Sighting,
     TrainingKey,
-    Unseen,
-    is_training_pod,
-    listed,
-    name_of,
-    section,
+    Trouble,
 )
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
 from trainchart_runtime.pod_problems import parse_event

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
 
 from trainchart.cluster.sighting import Object, section
 from trainchart.plan.quantity import parse_quantity
@@ -25,16 +24,3 @@ def count_gpus(pod_spec: Object) -> dict[str, int]:
             if "/" in str(resource) and not str(resource).startswith(_ELSE) and number:
                 total[str(resource)] += int(number)
     return {resource: number for resource, number in total.items() if number > 0}
-
-
-def add_gpus(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return the sum of several counts."""
-    total: Counter[str] = Counter()
-    for part in parts:
-        total.update(part)
-    return dict(sorted(total.items()))
-
-
-def describe_gpus(count: Mapping[str, int]) -> str:
-    """Return "4 nvidia.com/gpu", or "-" for none."""
-    return ", ".join(f"{number} {resource}" for resource, number in count.items()) or "-"

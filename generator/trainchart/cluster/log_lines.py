@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from trainchart.cluster.record import KeptLog
-from trainchart.cluster.report import Report
+from trainchart.reports.report import Report
 from trainchart_runtime.run_state import FAILED
 
 LEAD_SECONDS = 2.0

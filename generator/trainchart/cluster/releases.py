@@ -17,12 +17,12 @@ from trainchart.cluster.sighting import (
     TRAINING_LABEL,
     Objects,
     Sighting,
-    TrainingKey,
     Unseen,
     find_trainings,
     listed,
 )
 from trainchart.errors import ClusterError, Forbidden, NotFound
+from trainchart.reports.report import TrainingKey
 
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
 _NAMES_SHOWN = 8

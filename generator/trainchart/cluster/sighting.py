@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from trainchart.reports.report import TrainingKey
 from trainchart_runtime.contract import PLAN_ANNOTATION, STATE_KEY
 
 INSTANCE_LABEL = "app.kubernetes.io/instance"
@@ -50,17 +51,6 @@ class Sighting:
     jobs: Objects = ()
     events: Objects = ()
     """Warnings of the namespace; of others than the release too, since events have no labels."""
-
-
-class TrainingKey(NamedTuple):
-    """One training: a release holds one for every trainchart chart in it."""
-
-    namespace: str
-    release: str
-    chart: str
-
-    def __str__(self) -> str:
-        return f"{self.release}/{self.chart}"
 
 
 def find_trainings(seen: Sighting) -> dict[TrainingKey, Sighting]:

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from cluster_objects import NOW
 from trainchart.cluster.control import Verb, decide_change
 from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_record, parse_release
-from trainchart.cluster.report import FROM_PODS, FROM_RECORD, Report
-from trainchart.cluster.sighting import TrainingKey
+from trainchart.reports.report import FROM_PODS, FROM_RECORD, Report, TrainingKey
 
 KEY = TrainingKey("team-a", "exp1", "mnist")
 

@@ -29,10 +29,10 @@ from cluster_objects import (
     unschedulable,
 )
 from trainchart.cluster.diagnosis import diagnose
-from trainchart.cluster.report import Report, describe_report
-from trainchart.cluster.sighting import Sighting, TrainingKey, Unseen, find_trainings
-from trainchart.cluster.text import list_lines, status_lines
-from trainchart.cluster.why import why_lines
+from trainchart.cluster.sighting import Sighting, Unseen, find_trainings
+from trainchart.reports.report import Report, TrainingKey, describe_report
+from trainchart.reports.text import list_lines, status_lines
+from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
 
 KEY = TrainingKey(NAMESPACE, "exp1", "mnist")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from trainchart.cluster.gpus import describe_gpus
-from trainchart.cluster.report import FROM_PODS, PodReport, Report, Trouble
+from trainchart.reports.report import FROM_PODS, PodReport, Report, Trouble
 
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
@@ -81,7 +80,7 @@ def _list_row(report: Report) -> tuple[str, ...]:
         report.phase,
         describe_seconds(report.now - report.since) if report.since else "?",
         _count_pods(report),
-        "?" if gpus is None else describe_gpus(gpus),
+        "?" if gpus is None else _describe_gpus(gpus),
         describe_seconds(report.now - held) if held else "-",
         "-" if report.progress.step is None else str(report.progress.step),
         "; ".join(remarks) or "-",
@@ -132,7 +131,7 @@ def _summary(report: Report) -> Iterator[str]:
     if gpus is None:
         yield "  GPUs: not known"
     elif gpus:
-        yield f"  holds {describe_gpus(gpus)} for {describe_seconds(report.now - report.gpus_since)}"
+        yield f"  holds {_describe_gpus(gpus)} for {describe_seconds(report.now - report.gpus_since)}"
     else:
         yield "  holds no GPU"
 
@@ -143,7 +142,7 @@ def _pod_lines(pods: Sequence[PodReport], now: float) -> list[str]:
     shown = pods if len(pods) <= _PODS_SHOWN else [*pods[:2], *(pod for pod in pods[2:] if pod not in plain)]
     rows = [
         (pod.label, pod.state, pod.node or "-", str(pod.restarts), describe_seconds(now - pod.created),
-         describe_gpus(pod.gpus), pod.last_end or "-")
+         _describe_gpus(pod.gpus), pod.last_end or "-")
         for pod in shown[:_PODS_SHOWN]
     ]  # fmt: skip
     lines = make_table(("POD", "STATE", "NODE", "RESTARTS", "AGE", "GPUS", "LAST END"), rows)
@@ -180,3 +179,8 @@ def _known(number: int | None) -> str:
 
 def _plural(number: int, word: str) -> str:
     return word if number == 1 else f"{word}s"
+
+
+def _describe_gpus(count: Mapping[str, int]) -> str:
+    """Return "4 nvidia.com/gpu", or "-" for none."""
+    return ", ".join(f"{number} {resource}" for resource, number in count.items()) or "-"

@@ -6,12 +6,11 @@ into words.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from trainchart.cluster.gpus import add_gpus
-from trainchart.cluster.sighting import TrainingKey
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.records import dump_record
 from trainchart_runtime.run_state import ENDED_PHASES, HistoryEntry, Incident, Verdict
@@ -25,6 +24,17 @@ UNKNOWN = "Unknown"
 
 FROM_RECORD = "record"
 FROM_PODS = "pods"
+
+
+class TrainingKey(NamedTuple):
+    """One training: a release holds one for every trainchart chart in it."""
+
+    namespace: str
+    release: str
+    chart: str
+
+    def __str__(self) -> str:
+        return f"{self.release}/{self.chart}"
 
 
 @dataclass(frozen=True)
@@ -129,7 +139,12 @@ class Report:
     @property
     def gpus(self) -> dict[str, int] | None:
         """Accelerators that the training's pods hold now; None where the pods could not be read."""
-        return None if self.pods is None else add_gpus(pod.gpus for pod in self.pods if pod.holds_gpus)
+        if self.pods is None:
+            return None
+        total: Counter[str] = Counter()
+        for pod in self.pods:
+            total.update(pod.gpus if pod.holds_gpus else {})
+        return dict(sorted(total.items()))
 
     @property
     def gpus_since(self) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainchart.cluster.report import (
+from trainchart.reports.report import (
     FROM_PODS,
     NOT_RUNNING,
     UNKNOWN,
     Report,
 )
-from trainchart.cluster.text import clean_lines, describe_seconds, describe_time, headline, trouble_lines
+from trainchart.reports.text import clean_lines, describe_seconds, describe_time, headline, trouble_lines
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.run_state import (
     FAILED,

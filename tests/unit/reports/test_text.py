@@ -7,9 +7,8 @@ import dataclasses
 import pytest
 
 from cluster_objects import NOW
-from trainchart.cluster.report import PodReport, Report, Trouble
-from trainchart.cluster.sighting import TrainingKey
-from trainchart.cluster.text import (
+from trainchart.reports.report import PodReport, Report, TrainingKey, Trouble
+from trainchart.reports.text import (
     describe_seconds,
     describe_time,
     list_lines,
