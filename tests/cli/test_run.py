@@ -101,6 +101,49 @@ def test_bad_input_is_one_clear_error(tmp_path: Path, arguments: list[str], code
     assert not list(tmp_path.glob(".trainchart/runs/trainer-*"))
 
 
+@pytest.fixture
+def kept_run(tmp_path: Path) -> Path:
+    """The record of a run that was started with values, code and a claim of its own."""
+    (tmp_path / "own code").mkdir()
+    options = {"code": str(tmp_path / "own code"), "namespace": "team-a", "claims": {"checkpoints": str(tmp_path)}}
+    values = {"runId": "one", "roles": {"worker": {"replicas": 1}}, "hyperparameters": None}
+    record = {"release": "exp-7", "chart": "trainer-0.1.0", "pods": [], "options": options, "values": values}
+    folder = tmp_path / ".trainchart/runs/exp-7"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps(record))
+    return tmp_path
+
+
+RESUME = (str(_CHART), "--release", "exp-7", "--resume", "--dry-run", "--format", "json")
+
+
+def resume(folder: Path, *arguments: str) -> tuple[list[str], str]:
+    """Return the pods and the run's id that a resumed run would have."""
+    done = run(folder, *RESUME, *arguments)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    chief = plan["pods"][0]
+    assert chief["workingDirectory"] == f"{folder}/own code"
+    assert plan["namespace"] == "team-a"
+    assert plan["claims"] == {"exp-7-trainer-checkpoints": str(folder)}
+    return [pod["pod"] for pod in plan["pods"]], chief["environment"]["TRAINCHART_RUN_ID"]
+
+
+def test_a_resumed_run_keeps_its_values(kept_run: Path) -> None:
+    assert resume(kept_run) == (["chief-0", "worker-0", "ps-0"], "one")
+
+
+def test_a_resumed_run_lays_new_values_over_its_own(kept_run: Path) -> None:
+    (kept_run / "more.yaml").write_text("roles: {worker: {replicas: 2}}")
+    pods = ["chief-0", "worker-0", "worker-1", "ps-0"]
+    assert resume(kept_run, "-f", "more.yaml") == (pods, "one")
+    assert resume(kept_run, "--set", "runId=two") == (["chief-0", "worker-0", "ps-0"], "two")
+
+
+def test_a_resumed_run_forgets_its_values_when_told_to(kept_run: Path) -> None:
+    assert resume(kept_run, "--reset-values") == (["chief-0", "worker-0", "worker-1", "ps-0"], "run-1")
+
+
 def test_errors_are_json_where_asked(tmp_path: Path) -> None:
     done = run(tmp_path, str(_CHART), "--kill", "x", "--format", "json")
     assert json.loads(done.stderr)["exitCode"] == 4

@@ -114,8 +114,9 @@ def test_chief_done_means_all_done(runs: Runs) -> None:
 
 
 def test_processes_get_what_the_chart_says(runs: Runs) -> None:
-    code, _, _ = finish(runs.start("exp-1", {}))
+    code, out, _ = finish(runs.start("exp-1", {"runId": "one"}))
     assert code == 0
+    assert out.splitlines()[-1].startswith(f"  helm install exp-1 {_CHART} -f .trainchart/runs/exp-1/values.yaml   #")
     environment = json.loads((runs.claim("exp-1") / "environment.json").read_text())
     config = json.loads(environment["TF_CONFIG"])
     addresses = json.loads(environment["TRAINCHART_ADDRESSES"])
@@ -126,6 +127,14 @@ def test_processes_get_what_the_chart_says(runs: Runs) -> None:
     assert environment["TRAINCHART_CHECKPOINTS_DIR"] == str(runs.claim("exp-1"))
     assert environment["TRAINCHART_HP_LEARNING_RATE"] == "0.05"
     assert environment["ARGV"] == ["trainer.py", "finish"]
+    record = json.loads((runs.folder / ".trainchart/runs/exp-1/run.json").read_text())
+    assert record["values"] == {"runId": "one"}
+    assert (
+        record["command"]
+        == f"trainchart run {_CHART} --release exp-1 --code {_HERE}/programs '--set-json=runId=\"one\"'"
+    )
+    assert record["code"]["folder"] == str(_HERE / "programs")
+    assert len(record["code"]["sha256"]) == len(record["chartIdentity"]) == 64
     assert "PYTEST_CURRENT_TEST" not in environment
 
 
@@ -220,7 +229,7 @@ def test_interrupt_lets_the_chief_save_before_the_others_go(runs: Runs) -> None:
     process.send_signal(signal.SIGINT)
     code, out, err = finish(process)
     assert code == 130
-    assert out.endswith(f"next:\n  trainchart run {_CHART} --resume --release exp-1\n")
+    assert f"next:\n  trainchart run {_CHART} --resume --release exp-1 " in out
     assert "Traceback" not in err
     assert (runs.claim("exp-1") / "saved").read_text() == "True"
     assert (runs.claim("exp-1") / "stopped-ps").exists()
@@ -348,9 +357,10 @@ def test_existing_release_is_resumed_or_started_anew(runs: Runs) -> None:
     assert json.loads(out)["step"] == 10
 
 
-def test_resumed_success_is_parked_and_counts_as_success(runs: Runs) -> None:
+def test_resumed_success_is_parked_and_said_to_have_done_nothing(runs: Runs) -> None:
     assert finish(runs.start("exp-1", {}))[0] == 0
-    code, _, err = finish(runs.start("exp-1", {}, "--resume"))
+    code, out, err = finish(runs.start("exp-1", {}, "--resume"))
     assert code == 0
     assert "has finished this run" in err
+    assert out.startswith("Nothing was done: exp-1 ended without an error")
     assert (runs.claim("exp-1") / "step").read_text() == "10"

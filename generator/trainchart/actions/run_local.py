@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.actions.chart_input import read_chart_files
+from trainchart.actions.run_record import add_overrides, make_record, merge_values
 from trainchart.archive.lock import LOCK_FILE, parse_lock
 from trainchart.errors import PlanError, Problem, ToolError, TrainchartError
-from trainchart.host.files import read_text
+from trainchart.host.files import read_text, read_tree
 from trainchart.host.helm import find_engine
 from trainchart.host.helm_input import require_chart, require_release_name
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
@@ -29,16 +32,20 @@ from trainchart.local.launcher_archive import ensure_launcher, find_launcher
 from trainchart.local.notices import Notices
 from trainchart.local.objects import find_training_sets, image_repository
 from trainchart.local.observer import Observer
+from trainchart.local.outputs import find_outputs
 from trainchart.local.plan import LocalPlan, LocalSettings, needed_addresses, plan_local_run
 from trainchart.local.ports import PortReservation, reserve_ports
 from trainchart.local.release_folder import Existing
 from trainchart.local.report import describe_result
 from trainchart.local.result import RunResult
+from trainchart.local.run_keeper import RunKeeper
+from trainchart.local.run_record import RunOptions, RunRecord, describe_record, parse_record
 from trainchart.local.supervise import run_plan
 from trainchart.plan.strategies import find_strategy
 from trainchart.rendering import Rendering, ValueOverrides
 
 _ARCHIVES = (".tgz", ".tar.gz")
+DEFAULT_NAMESPACE = "default"
 
 
 @dataclass(frozen=True)
@@ -47,19 +54,26 @@ class RunRequest:
 
     target: str
     """A chart folder, a chart archive, a model spec file, or the name of a model in models/."""
-    python: str
     runs_folder: Path
     strategy: str = ""
     """A strategy to train a model with, instead of its spec's."""
+    command: str = ""
+    """The command line as typed, for the record."""
+    python: str = ""
+    """Empty, like the strategy, namespace, engine and code: what the start before took, else the default."""
     release: str = ""
-    namespace: str = "default"
+    namespace: str = ""
     values: tuple[Path, ...] = ()
     sets: tuple[str, ...] = ()
     set_strings: tuple[str, ...] = ()
     set_jsons: tuple[str, ...] = ()
-    engine: str = "auto"
+    engine: str = ""
     code: Path | None = None
     existing: Existing = Existing.REFUSE
+    keeps_values: bool = True
+    """Whether a resumed run starts from the values of the start before."""
+    kept_values: Mapping[str, Any] = field(default_factory=dict)
+    """Those values."""
     kills: tuple[str, ...] = ()
     claims: Mapping[str, Path] = field(default_factory=dict)
 
@@ -74,79 +88,160 @@ class _Target:
     """What the author of a model spec should know of."""
 
 
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run that is over, and what there is to say about it."""
+
+    plan: LocalPlan
+    result: RunResult
+    record: Mapping[str, Any]
+    """As in run.json."""
+    install: tuple[str, ...]
+    """Commands that put the same chart with the same values into a cluster."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    plan: LocalPlan
+    record: RunRecord
+    reservation: PortReservation
+
+
 def preview_run(request: RunRequest) -> LocalPlan:
     """Return the plan of the run that this request would start, without leaving anything behind."""
+    request = _take_over(request)
     with _open_target(request.target, request.strategy) as target:
         release = request.release or release_folder.choose_release(request.runs_folder, target.chart_name)
         folder = (request.runs_folder / release).absolute()
-        plan, reservation = _plan(request, target, release, folder)
-        reservation.close()
-        parse_kills(request.kills, [pod.label for pod in plan.pods])
-        return plan
+        prepared = _prepare(request, target, release, folder)
+        prepared.reservation.close()
+        parse_kills(request.kills, [pod.label for pod in prepared.plan.pods])
+        return prepared.plan
 
 
-def run_local(request: RunRequest, observer: Observer) -> tuple[LocalPlan, RunResult]:
+def run_local(request: RunRequest, observer: Observer) -> FinishedRun:
     """Run to the verdict. Call it from the main thread.
 
     :raises TrainchartError: for all that keeps the run from starting; a failed training is a result.
     """
+    request = _take_over(request)
     with _open_target(request.target, request.strategy) as target:
         if request.release:
             require_release_name(request.release)
         release = request.release or release_folder.claim_release(request.runs_folder, target.chart_name)
         with release_folder.open_release(request.runs_folder, release, request.existing) as folder:
-            plan, reservation = _plan(request, target, release, folder)
+            # Of a run that was killed, nothing is known but that it was there.
+            before = release_folder.read_result(folder) if request.existing is Existing.RESUME else None
+            prepared = _prepare(request, target, release, folder)
+            plan, record = prepared.plan, describe_record(prepared.record, prepared.plan)
+            keeper = RunKeeper(folder, request.command, observer)
             try:
                 kills = parse_kills(request.kills, [pod.label for pod in plan.pods])
                 ensure_launcher(find_launcher(folder))
-                observer.show_plan(plan)
-                release_folder.write_plan(plan)
-                result = run_plan(plan, kills, observer)
+                keeper.show_plan(plan)
+                release_folder.write_plan(plan, record)
+                result = run_plan(plan, kills, keeper)
             finally:
-                reservation.close()
-            _record(folder, describe_result(plan, result), observer)
-            return plan, result
+                prepared.reservation.close()
+            outputs = find_outputs(plan, prepared.record.started_at)
+            result = replace(result, outputs=outputs, before=before)
+            _keep(folder, plan, record, result, keeper)
+            return FinishedRun(plan, result, record, tuple(_install_commands(request, target, plan, record)))
 
 
-def _record(folder: Path, result: Mapping[str, Any], observer: Observer) -> None:
+def _keep(folder: Path, plan: LocalPlan, record: Mapping[str, Any], result: RunResult, keeper: RunKeeper) -> None:
     try:
-        release_folder.write_record(folder / release_folder.RESULT_FILE, result)
+        body = {**describe_result(plan, result), "record": record}
+        release_folder.write_record(folder / release_folder.RESULT_FILE, body)
     except ToolError as err:
         # A disk that is full by now must not hide how the training ended.
-        observer.show_event(f"the result is not recorded: {err.message}")
+        keeper.show_event(f"the result is not recorded: {err.message}")
+    keeper.finish(result.verdict)
 
 
-def chart_argument(target: str, chart: str) -> str:
-    """Return what `helm install` takes for a target: a model's chart lies where `trainchart generate` puts it."""
-    if _is_chart(Path(target)):
-        return target
-    return f"charts/{chart.rpartition('-')[0] or chart}"
+def _install_commands(
+    request: RunRequest, target: _Target, plan: LocalPlan, record: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield the commands that install the chart and the values of a run, generated first where it is not there."""
+    if request.strategy:
+        return  # no chart on disk has the strategy that was tried
+    chart = request.target
+    if not _is_chart(Path(chart)):
+        chart = f"charts/{target.chart_name}"
+        if not _has_same_files(Path(chart), target.chart):
+            yield f"trainchart generate {shlex.quote(request.target)}"
+    words = ["helm", "install", plan.release, chart]
+    if record["options"]["namespace"]:
+        words += ["-n", record["options"]["namespace"]]
+    if record["values"]:
+        words += ["-f", str(request.runs_folder / plan.release / release_folder.VALUES_FILE)]
+    yield f"{shlex.join(words)}   # the same chart and values, in a cluster"
 
 
-def _plan(request: RunRequest, target: _Target, release: str, folder: Path) -> tuple[LocalPlan, PortReservation]:
-    python = _find_python(request.python)
-    overrides = _read_overrides(request)
-    engine = find_engine(request.engine)
-    rendering = engine.render(target.chart, release=release, namespace=request.namespace, overrides=overrides)
+def _has_same_files(chart: Path, other: Path) -> bool:
+    return chart.is_dir() and read_tree(chart) == read_tree(other)
+
+
+def _take_over(request: RunRequest) -> RunRequest:
+    """Return the request of a resumed run completed by what the start before took."""
+    if request.existing is not Existing.RESUME:
+        return request
+    before = parse_record(release_folder.read_record(request.runs_folder / request.release / release_folder.RUN_FILE))
+    if before is None:
+        return request
+    kept = before.options
+    return replace(
+        request,
+        strategy=request.strategy or kept.strategy,
+        python=request.python or kept.python,
+        namespace=request.namespace or kept.namespace,
+        engine=request.engine or kept.engine,
+        code=request.code or (Path(kept.code) if kept.code else None),
+        claims={**{name: Path(path) for name, path in kept.claims.items()}, **request.claims},
+        kept_values=before.values if request.keeps_values else {},
+    )
+
+
+def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -> _Prepared:
+    namespace, engine = request.namespace or DEFAULT_NAMESPACE, find_engine(request.engine or "auto")
+    python = _find_python(request.python or sys.executable)
+    overrides = add_overrides(request.kept_values, _read_overrides(request), f"the values of {release}")
+    rendering = engine.render(target.chart, release=release, namespace=namespace, overrides=overrides)
     code = _find_code(request, target, rendering)
+    claims = {name: str(path.absolute()) for name, path in request.claims.items()}
+    asked = RunRecord(
+        command=request.command,
+        target=request.target,
+        options=RunOptions(
+            strategy=request.strategy,
+            namespace=request.namespace,
+            engine=request.engine,
+            python=str(request.python),
+            code=str(request.code.absolute()) if request.code else "",
+            claims=claims,
+        ),
+        values=merge_values(engine, overrides),
+        python=python,
+    )
     reservation = reserve_ports(needed_addresses(rendering.manifests))
     try:
         settings = LocalSettings(
             release=release,
-            namespace=request.namespace,
+            namespace=namespace,
             release_folder=str(folder),
             launcher=str(find_launcher(folder)),
             code=str(code),
             python=python,
             caller=os.environ,
-            claims={name: str(path.absolute()) for name, path in request.claims.items()},
+            claims=claims,
             ports=reservation.ports,
             # Whoever tries a program wants to see its error once; a cluster's restarts hide it.
             max_restarts=None if request.kills or _sets_restarts(overrides) else 0,
         )
         plan = plan_local_run(rendering.manifests, settings)
         notes = (str(note) for note in target.notes if note.message not in plan.warnings)
-        return replace(plan, warnings=(*notes, *plan.warnings)), reservation
+        plan = replace(plan, warnings=(*notes, *plan.warnings))
+        return _Prepared(plan, make_record(asked, target.chart, code), reservation)
     except BaseException:
         reservation.close()
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +13,8 @@ ContextOption = Annotated[
 NamespaceOption = Annotated[
     str, typer.Option("--namespace", "-n", help="Namespace of the release. Default: the context's.")
 ]
+DEFAULT_RUNS_FOLDER = Path(".trainchart/runs")
+RunsOption = Annotated[Path, typer.Option("--runs-dir", help="Folder that keeps the local runs.")]
 ReleaseArgument = Annotated[
     str, typer.Argument(help="Name of the release; RELEASE/CHART where it holds several trainings.", show_default=False)
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.place import DEFAULT_RUNS_FOLDER, RunsOption
 from trainchart.errors import Problem, TrainingFailed
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def _run(
         str, typer.Option(help="Train a model with this strategy instead of its spec's, to try it.")
     ] = "",
     release: Annotated[str, typer.Option(help="Name of the run. Default: <chart>-<next free number>.")] = "",
-    namespace: Annotated[str, typer.Option(help="Namespace that the templates see.")] = "default",
+    namespace: Annotated[str, typer.Option(help="Namespace that the templates see. Default: default.")] = "",
     values: Annotated[
         list[Path] | None,
         typer.Option("--values", "-f", help="Values file, as for helm install; repeatable."),
@@ -54,11 +56,13 @@ def _run(
     sets: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE; repeatable.")] = None,
     set_strings: Annotated[list[str] | None, typer.Option("--set-string", help="KEY=TEXT; repeatable.")] = None,
     set_jsons: Annotated[list[str] | None, typer.Option("--set-json", help="KEY=JSON; repeatable.")] = None,
-    engine: Annotated[str, typer.Option(help="Helm engine: auto, sdk, binary, or the path of a helm binary.")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="Helm engine: auto, sdk, binary, or the path of a helm binary. Default: auto.")
+    ] = "",
     python: Annotated[
         str,
-        typer.Option(help="Python that runs the training. Default: the one that runs trainchart.", show_default=False),
-    ] = sys.executable,
+        typer.Option(help="Python that runs the training. Default: the one that runs trainchart."),
+    ] = "",
     code: Annotated[
         Path | None,
         typer.Option(help="Folder of the training code, which stands for the image's /app. Default: the model's."),
@@ -67,15 +71,21 @@ def _run(
         list[str] | None,
         typer.Option("--claim", help="CLAIM=FOLDER: use your folder for a volume claim; repeatable."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a release that exists.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with a release that exists: its values, code, Python and claims, unless given here."
+        ),
+    ] = False,
+    reset_values: Annotated[
+        bool, typer.Option("--reset-values", help="With --resume: start from the chart's values again.")
+    ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Remove a release that exists and start anew.")] = False,
     kills: Annotated[
         list[str] | None,
         typer.Option("--kill", help="POD@TIME: kill the program of a pod, for example worker-1@20s; repeatable."),
     ] = None,
-    runs_folder: Annotated[Path, typer.Option("--runs-dir", help="Folder that keeps the runs.")] = Path(
-        ".trainchart/runs"
-    ),
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be started, and start nothing.")] = False,
     only: Annotated[
         list[str] | None,
@@ -94,21 +104,25 @@ def _run(
     ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run in order. A program that fails by
     its own fault is not started again, unless --kill is given or the values set run.maxRestarts.
     """
-    from trainchart.actions.run_local import RunRequest, chart_argument, preview_run, run_local
+    from trainchart.actions.run_local import RunRequest, preview_run, run_local
     from trainchart.cli.run_display import DisplayOptions, choose_display
     from trainchart.local.release_folder import Existing
-    from trainchart.local.report import describe_plan, describe_result, summarize_plan, summarize_result
+    from trainchart.local.report import describe_plan, describe_result, summarize_plan
+    from trainchart.local.summary import summarize_result
 
     if resume and fresh:
         raise typer.BadParameter("--resume and --fresh exclude each other")
     if resume and not release:
         raise typer.BadParameter("--resume needs the --release to go on with")
+    if reset_values and not resume:
+        raise typer.BadParameter("--reset-values is for --resume: other runs start from the chart's values anyway")
     existing = Existing.RESUME if resume else Existing.FRESH if fresh else Existing.REFUSE
     request = RunRequest(
         target=target,
-        python=python,
         runs_folder=runs_folder,
         strategy=strategy,
+        command=shlex.join(["trainchart", *sys.argv[1:]]),
+        python=python,
         release=release,
         namespace=namespace,
         values=tuple(values or ()),
@@ -118,6 +132,7 @@ def _run(
         engine=engine,
         code=code,
         existing=existing,
+        keeps_values=not reset_values,
         kills=tuple(kills or ()),
         claims=_parse_claims(claims or []),
     )
@@ -129,15 +144,14 @@ def _run(
         return
     options = DisplayOptions(quiet or output is Format.json, table, verbose, tuple(only or ()))
     with choose_display(options) as display:
-        plan, result = run_local(request, display)
+        done = run_local(request, display)
+    plan, result = done.plan, done.result
     for warning in result.warnings:
         print_note(f"warning: {warning}")
     if output is Format.json:
-        print_json(describe_result(plan, result))
+        print_json({**describe_result(plan, result), "record": done.record})
     elif result.failure is None:
-        # No chart on disk has the strategy that was tried.
-        chart = "" if strategy else chart_argument(target, plan.chart)
-        print(summarize_result(plan, result, chart, target))
+        print(summarize_result(plan, result, done.record, str(runs_folder / plan.release), done.install))
     _leave(plan, result)
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from trainchart.cli.output import print_note
 from trainchart.cli.run_table import Outlook, describe_step, draw_run
-from trainchart.cluster.text import describe_seconds
 from trainchart.errors import PlanError
 from trainchart.local.noise import NoiseFilter
 from trainchart.local.observer import Observer, PodSnapshot, RunSnapshot
 from trainchart.local.pace import Pace
 from trainchart.local.report import introduce_plan
+from trainchart.reports.text import describe_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainchart.cluster.text import describe_seconds
 from trainchart.local.observer import PodSnapshot, RunSnapshot
+from trainchart.reports.text import describe_seconds
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

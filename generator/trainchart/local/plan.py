@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from trainchart.errors import PlanError
 from trainchart.local import objects
@@ -91,12 +92,20 @@ class LocalPlan:
     deciding: tuple[str, ...]
     evaluator_grace_seconds: int
     claims: Mapping[str, str]
+    outputs: tuple[str, ...]
+    """Folders of the claims that a pod may write to."""
     checkpoints: str
     """Folder or URI of the checkpoints, empty where the model keeps none."""
     tensorboard_logs: str
-    last_step: int | None
-    """The step that ends the training, where a hyperparameter says it."""
+    hyperparameters: Mapping[str, Any]
+    """As every pod gets them; empty where the chart has no file of them."""
     warnings: tuple[str, ...]
+
+    @property
+    def last_step(self) -> int | None:
+        """The step that ends the training, where a hyperparameter says it."""
+        found = (self.hyperparameters.get(name) for name in _LAST_STEP_NAMES)
+        return next((value for value in found if isinstance(value, int) and value > 0), None)
 
 
 def needed_addresses(manifests: Sequence[Manifest]) -> tuple[str, ...]:
@@ -146,9 +155,10 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
         deciding=first.deciding,
         evaluator_grace_seconds=_evaluator_grace_seconds(sets),
         claims=claims,
+        outputs=tuple(dict.fromkeys(folder for _, draft in drafts for folder in draft.outputs)),
         checkpoints=first.plan.environment.get(contract.CHECKPOINTS_DIR, ""),
         tensorboard_logs=first.plan.environment.get(contract.LOG_DIR, ""),
-        last_step=first.last_step,
+        hyperparameters=first.hyperparameters,
         warnings=tuple(notices.warnings),
     )
 
@@ -212,7 +222,8 @@ class _Draft:
     plan: PodPlan
     deciding: tuple[str, ...]
     claims: Mapping[str, str]
-    last_step: int | None
+    outputs: tuple[str, ...]
+    hyperparameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -269,7 +280,8 @@ class _PodPlanner:
             plan,
             self._find_deciding(contents.get(cluster_file), training_set),
             volumes.claims,
-            _find_last_step(contents.get(hyperparameters_file, b"")),
+            volumes.outputs,
+            _parse_hyperparameters(contents.get(hyperparameters_file, b"")),
         )
 
     def _complete(
@@ -338,13 +350,12 @@ class _PodPlanner:
         return tuple(str(task) for task in cluster.deciding_tasks(description))
 
 
-def _find_last_step(hyperparameters: bytes) -> int | None:
+def _parse_hyperparameters(content: bytes) -> Mapping[str, Any]:
     try:
-        values = json.loads(hyperparameters)
+        values = json.loads(content)
     except ValueError:
-        return None
-    found = (values.get(name) for name in _LAST_STEP_NAMES) if isinstance(values, dict) else ()
-    return next((value for value in found if isinstance(value, int) and value > 0), None)
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 def _only(values: Mapping[str, str], name: str) -> dict[str, str]:

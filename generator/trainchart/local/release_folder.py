@@ -1,15 +1,14 @@
 """The folder of one local release: its name, its lock, what a resumed or fresh run keeps, and its files.
 
-Holds claims/ (what survives), pods/ (what lives as long as a pod), logs/, run.json and result.json.
+Holds claims/ (what survives), pods/ (what lives as long as a pod), logs/, values.yaml (what the user set), run.json
+(what was asked for), state.json (what goes on) and result.json (how it ended).
 """
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-import fcntl
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -19,11 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.errors import PlanError, ToolError
+from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.local.plan import LocalPlan
+from trainchart.local.release_lock import hold_lock
 
 RUN_FILE = "run.json"
+STATE_FILE = "state.json"
 RESULT_FILE = "result.json"
-_LOCKS = ".locks"
+VALUES_FILE = "values.yaml"
 _RELEASE_LENGTH = 53
 """Helm's limit."""
 
@@ -69,7 +71,7 @@ def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterato
         _require_resumable(runs_folder, release)
     _make(runs_folder)
     folder = (runs_folder / release).absolute()
-    with _locked(runs_folder / _LOCKS / f"{release}.lock", release):
+    with hold_lock(runs_folder, release):
         try:
             is_used = folder.exists() and any(folder.iterdir())
             if is_used and not _holds_run(folder):
@@ -97,7 +99,7 @@ def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterato
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def write_plan(plan: LocalPlan) -> None:
+def write_plan(plan: LocalPlan, record: Mapping[str, Any]) -> None:
     """Make all folders and files of the plan; run.json comes last and says that the release has a run."""
     folder = Path(plan.release_folder)
     try:
@@ -110,11 +112,7 @@ def write_plan(plan: LocalPlan) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.touch(mode=0o600 if file.is_secret else 0o644)
                 target.write_bytes(file.content)
-        record = {
-            "release": plan.release,
-            "chart": plan.chart,
-            "pods": [{"label": pod.label, "name": pod.name, "role": pod.role} for pod in plan.pods],
-        }
+        _write_private(folder / VALUES_FILE, dump_mapping(record["values"]))
         write_record(folder / RUN_FILE, record)
         (folder / RESULT_FILE).unlink(missing_ok=True)
     except OSError as err:
@@ -123,13 +121,9 @@ def write_plan(plan: LocalPlan) -> None:
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
     """Write a JSON file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.new")
     try:
-        temporary.write_text(json.dumps(record, indent=2) + "\n")
-        temporary.replace(path)
+        _write_private(path, json.dumps(record, indent=2) + "\n")
     except OSError as err:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise _error("write", path, err) from err
 
 
@@ -140,6 +134,24 @@ def read_record(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
+
+
+def read_result(folder: Path) -> Mapping[str, Any] | None:
+    """Return how a release has run before; None for one that is new."""
+    return read_record(folder / RESULT_FILE) if _holds_run(folder) else None
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that other users cannot read: values may hold what is secret."""
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        temporary.touch(mode=0o600)
+        temporary.write_text(text)
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def _holds_run(folder: Path) -> bool:
@@ -157,26 +169,6 @@ def _require_resumable(runs_folder: Path, release: str) -> None:
     hint = f"did you mean {close[0]}? " if close else ""
     hint += f"releases there: {', '.join(known)}" if known else f"{runs_folder} holds no releases; see --runs-dir"
     raise PlanError(f"there is no release {release} to go on with", hint=hint)
-
-
-@contextmanager
-def _locked(path: Path, release: str) -> Iterator[None]:
-    try:
-        path.parent.mkdir(exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as err:
-        raise _error("write", path, err) from err
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as err:
-        raise PlanError(
-            f"the release {release} is running already",
-            hint="wait for its end, stop it, or choose another name with --release",
-        ) from err
-    else:
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _make(runs_folder: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from trainchart.local.plan import LocalPlan, PodPlan
 from trainchart.local.result import Failure, PodResult, RunResult
-from trainchart.local.verdict import Verdict
 from trainchart_runtime import causes, contract
 
 
@@ -52,6 +51,8 @@ def describe_result(plan: LocalPlan, result: RunResult) -> dict[str, Any]:
         "release": result.release,
         "chart": plan.chart,
         "seconds": round(result.seconds, 1),
+        "finishedAt": result.finished_at,
+        "nothingDone": result.nothing_done or None,
         "step": result.step,
         "examplesPerSecond": result.examples_per_second,
         "metrics": {label: dict(metrics) for label, metrics in result.metrics.items()},
@@ -61,10 +62,10 @@ def describe_result(plan: LocalPlan, result: RunResult) -> dict[str, Any]:
         "folders": {
             "release": result.release_folder,
             "logs": f"{result.release_folder}/logs",
-            "claims": dict(plan.claims),
-            "checkpoints": plan.checkpoints,
-            "savedModels": list(result.saved_models),
-            "tensorboard": plan.tensorboard_logs,
+            "claims": dict(result.outputs.claims),
+            "checkpoints": result.outputs.checkpoints or None,
+            "savedModels": list(result.outputs.saved_models),
+            "tensorboard": list(result.outputs.events),
         },
     }
 
@@ -122,48 +123,6 @@ def introduce_plan(plan: LocalPlan) -> list[str]:
     ]
 
 
-def summarize_result(plan: LocalPlan, result: RunResult, chart: str, target: str) -> str:
-    """Return the end of a run in words: verdict, numbers, places, next steps.
-
-    `chart` is what helm takes, empty where there is no such chart, and `target` what the user ran.
-    """
-    lines = [f"{result.verdict}: {result.release} after {_duration(result.seconds)}"]
-    numbers = []
-    if result.step is not None:
-        numbers.append(f"{result.step} steps")
-    if result.examples_per_second is not None:
-        numbers.append(f"{result.examples_per_second:,.0f} examples/s")
-    if numbers:
-        lines.append("  " + ", ".join(numbers))
-    for label, metrics in result.metrics.items():
-        lines.append(f"  {label}: " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items()))
-    restarted = [f"{pod.label} {_times(pod.restarts)}" for pod in result.pods if pod.restarts]
-    if restarted:
-        lines.append("  restarted    " + ", ".join(restarted))
-    lines += [f"  {name:<13}{place}" for name, place in _places(plan, result)]
-    if result.verdict is Verdict.SUCCEEDED:
-        lines += ["next:", *(f"  {step}" for step in _next_steps(plan, chart))]
-    elif result.verdict is Verdict.INTERRUPTED:
-        lines += ["next:", f"  trainchart run {shlex.quote(target)} --resume --release {plan.release}"]
-    return "\n".join(lines)
-
-
-def _places(plan: LocalPlan, result: RunResult) -> list[tuple[str, str]]:
-    places = [("checkpoints", plan.checkpoints), *(("SavedModel", folder) for folder in result.saved_models)]
-    places.append(("TensorBoard", plan.tensorboard_logs))
-    places += [(f"claim {name}", folder) for name, folder in plan.claims.items() if folder != plan.checkpoints]
-    return [(name, place) for name, place in places if place] + [("role logs", f"{result.release_folder}/logs")]
-
-
-def _next_steps(plan: LocalPlan, chart: str) -> list[str]:
-    steps = [f"trainchart logs {plan.release}"]
-    if plan.tensorboard_logs:
-        steps.append(f"tensorboard --logdir {shlex.quote(plan.tensorboard_logs)}")
-    if chart:
-        steps.append(f"helm install {plan.release} {shlex.quote(chart)}   (the same chart, in a cluster)")
-    return steps
-
-
 def explain_hint(failure: Failure, plan: LocalPlan) -> str:
     """Return the next action after a failure, and the command for it.
 
@@ -180,12 +139,3 @@ def explain_hint(failure: Failure, plan: LocalPlan) -> str:
     if failure.cause == causes.PROGRAM_MISSING.name:
         return f"the code was looked for in {pod.working_directory}: name its folder with --code.\n{log}"
     return f"{failure.hint}\n{log}".strip()
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"

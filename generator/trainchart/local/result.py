@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from trainchart.local.outputs import NOTHING, Outputs
 from trainchart.local.verdict import Verdict
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.termination import Termination, find_first_failure
@@ -56,12 +58,34 @@ class RunResult:
     pods: tuple[PodResult, ...]
     deciding: tuple[str, ...]
     failure: Failure | None
-    saved_models: tuple[str, ...]
-    """Folders of the SavedModels among the checkpoints."""
     signal: int | None
-    """The signal that interrupted the run."""
+    """The signal that stopped the run."""
+    finished_at: float = 0.0
+    """Unix seconds."""
     warnings: tuple[str, ...] = ()
     """What the user asked for and did not get."""
+    outputs: Outputs = NOTHING
+    before: Mapping[str, Any] | None = None
+    """The result of the start before, for a run that was resumed."""
+
+    @property
+    def nothing_done(self) -> str:
+        """Why a success is none, in a sentence; empty for a failure, and where anything was done."""
+        if self.verdict is not Verdict.SUCCEEDED or self._has_worked():
+            return ""
+        if self.before is None:
+            return "Its program reported no step, and wrote no checkpoint or other file that outlives the run."
+        step = self.step if self.step is not None else self.before.get("step")
+        return f"No step was made: it was at its end before{'' if step is None else f', at step {step}'}; see --fresh."
+
+    def _has_worked(self) -> bool:
+        if self.step is None:
+            return self.outputs.is_changed
+        if self.before is None:
+            return True
+        if self.examples_per_second == 0:
+            return False
+        return self.outputs.is_changed or self.step != self.before.get("step")
 
     @property
     def step(self) -> int | None:

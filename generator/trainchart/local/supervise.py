@@ -7,7 +7,6 @@ Rules are in verdict.py; one pod's mechanics in pod_runner.py.
 from __future__ import annotations
 
 import contextlib
-import enum
 import os
 import selectors
 import signal
@@ -22,21 +21,14 @@ from trainchart.local.pod_runner import LIVING, PodRunner, PodState
 from trainchart.local.process_table import find_program
 from trainchart.local.processes import Guardian
 from trainchart.local.result import PodEnd, PodResult, RunResult, explain_failure
-from trainchart.local.telemetry import Telemetry, find_saved_models, read_attempt, read_progress
-from trainchart.local.verdict import Next, Verdict, stop_stages
+from trainchart.local.telemetry import Telemetry, read_attempt, read_progress
+from trainchart.local.verdict import Next, RunPhase, Verdict, stop_stages
 from trainchart_runtime.cluster import EVALUATOR
 
 _TICK_SECONDS = 0.1
 _SNAPSHOT_SECONDS = 1.0
 _UNFINISHED = (*LIVING, PodState.RESTARTING)
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class _Phase(enum.StrEnum):
-    TRAINING = "training"
-    EVALUATING = "waiting for the evaluator"
-    STOPPING = "stopping"
-    ENDED = "ended"
 
 
 def run_plan(plan: LocalPlan, kills: Sequence[KillRequest], observer: Observer) -> RunResult:
@@ -64,7 +56,7 @@ class _Supervisor:
         self._by_label = {runner.plan.label: runner for runner in self._runners}
         self._selector = selectors.DefaultSelector()
         self._telemetry = Telemetry()
-        self._phase = _Phase.TRAINING
+        self._phase = RunPhase.TRAINING
         self._verdict = Verdict.SUCCEEDED
         self._ends: dict[str, PodEnd] = {}
         self._signals: list[int] = []
@@ -81,7 +73,7 @@ class _Supervisor:
     def run(self) -> RunResult:
         for runner in self._runners:
             self._start(runner)
-        while self._phase is not _Phase.ENDED:
+        while self._phase is not RunPhase.ENDED:
             self._read_outputs()
             self._look_at_ends()
             self._look_at_signals()
@@ -161,11 +153,11 @@ class _Supervisor:
                     runner.kill()
             else:
                 self._observer.show_event(f"{name}: stopping all pods; once more kills them at once")
-                self._begin_stop(Verdict.INTERRUPTED)
+                self._begin_stop(Verdict.STOPPED)
 
     def _look_at_timers(self) -> None:
         for runner in self._runners:
-            if self._phase is not _Phase.STOPPING and runner.is_due():
+            if self._phase is not RunPhase.STOPPING and runner.is_due():
                 self._start(runner)
             if runner.enforce_stop():
                 self._observer.show_event(
@@ -194,19 +186,19 @@ class _Supervisor:
 
     def _advance(self) -> None:
         """Move on to the next phase where the pods' states allow it."""
-        if self._phase is _Phase.TRAINING:
+        if self._phase is RunPhase.TRAINING:
             deciders = [self._by_label[label] for label in self._plan.deciding]
             if self._ends:
                 self._begin_stop(Verdict.FAILED)
             elif all(runner.state is PodState.FINISHED for runner in deciders):
                 self._begin_evaluation()
-        if self._phase is _Phase.EVALUATING:
+        if self._phase is RunPhase.EVALUATING:
             self._look_at_evaluators()
-        if self._phase is _Phase.STOPPING:
+        if self._phase is RunPhase.STOPPING:
             self._advance_stop()
 
     def _begin_evaluation(self) -> None:
-        self._phase = _Phase.EVALUATING
+        self._phase = RunPhase.EVALUATING
         self._evaluator_deadline = time.monotonic() + self._plan.evaluator_grace_seconds
         if self._living_evaluators():
             self._observer.show_event("training is done; the evaluator looks at the last checkpoint")
@@ -224,9 +216,9 @@ class _Supervisor:
         return [item for item in self._runners if item.plan.role == EVALUATOR and item.state in _UNFINISHED]
 
     def _begin_stop(self, verdict: Verdict) -> None:
-        if self._phase is _Phase.STOPPING:
+        if self._phase is RunPhase.STOPPING:
             return
-        self._phase = _Phase.STOPPING
+        self._phase = RunPhase.STOPPING
         self._verdict = verdict
         stages = stop_stages(self._plan.pods, self._plan.deciding)
         self._stages = [tuple(self._by_label[pod.label] for pod in stage) for stage in stages]
@@ -245,7 +237,7 @@ class _Supervisor:
             if self._stages:
                 self._stop_stage()
         if not self._stages:
-            self._phase = _Phase.ENDED
+            self._phase = RunPhase.ENDED
 
     def _take_snapshot(self, *, at_once: bool = False) -> None:
         now = time.monotonic()
@@ -267,8 +259,8 @@ class _Supervisor:
             pods=tuple(_pod_result(runner) for runner in self._runners),
             deciding=self._plan.deciding,
             failure=explain_failure(self._ends) if self._verdict is Verdict.FAILED else None,
-            saved_models=find_saved_models(self._plan.checkpoints),
-            signal=self._signals[0] if self._verdict is Verdict.INTERRUPTED else None,
+            finished_at=time.time(),
+            signal=self._signals[0] if self._verdict is Verdict.STOPPED else None,
             warnings=tuple(f"--kill had no effect: the run ended before {request.text}" for request in self._kills),
         )
 

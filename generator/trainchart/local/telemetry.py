@@ -24,13 +24,6 @@ def read_progress(runner: PodRunner) -> Progress:
     return parse_progress(_read(runner, contract.PROGRESS_FILE_NAME))
 
 
-def find_saved_models(checkpoints: str) -> tuple[str, ...]:
-    """Return the folders below the checkpoints that hold a SavedModel; none for an object store's URI."""
-    if not checkpoints.startswith("/"):
-        return ()
-    return tuple(sorted(str(path.parent) for path in Path(checkpoints).rglob("saved_model.pb")))
-
-
 class Telemetry:
     """Turns running totals into rates, so it remembers the sample before."""
 

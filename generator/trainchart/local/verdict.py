@@ -9,7 +9,7 @@ import enum
 from collections.abc import Collection, Sequence
 
 from trainchart.local.plan import PodPlan
-from trainchart_runtime import causes, cluster
+from trainchart_runtime import causes, cluster, run_state
 
 BACK_OFF_START_SECONDS = 10
 BACK_OFF_CAP_SECONDS = 300
@@ -25,10 +25,21 @@ class Next(enum.Enum):
     GIVE_UP = "give-up"
 
 
+class RunPhase(enum.StrEnum):
+    """What a run does, in the words that its displays show."""
+
+    TRAINING = "training"
+    EVALUATING = "waiting for the evaluator"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
 class Verdict(enum.StrEnum):
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    INTERRUPTED = "Interrupted"
+    """How a run ended, in the words of a run on a cluster."""
+
+    SUCCEEDED = run_state.SUCCEEDED
+    FAILED = run_state.FAILED
+    STOPPED = run_state.STOPPED
 
 
 def decide_next(exit_code: int, cause: str, *, restarts: int, max_restarts: int) -> Next:

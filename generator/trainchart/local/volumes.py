@@ -55,6 +55,8 @@ class MountedVolumes:
     """(path in the container, path here)"""
     claims: Mapping[str, str]
     """Claim name to its folder; a volume that only a cluster has counts as the claim `volume-<name>`."""
+    outputs: tuple[str, ...]
+    """Folders of the claims that the container may write to."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ def resolve_volumes(
     files: dict[str, PlannedFile] = {}
     paths: list[tuple[str, str]] = []
     claims: dict[str, str] = {}
+    outputs: dict[str, None] = {}
     for mount in training_set.container.get("volumeMounts") or []:
         name, mount_path = str(mount.get("name")), str(mount.get("mountPath")).rstrip("/")
         if mount_path == contract.LAUNCHER_PATH:
@@ -103,7 +106,9 @@ def resolve_volumes(
         files.update({item.path: item for item in volume.files})
         if volume.claim:
             claims[volume.claim] = str(volume.folder)
-    return MountedVolumes(tuple(dict.fromkeys(folders)), tuple(files.values()), tuple(paths), claims)
+            if not mount.get("readOnly"):
+                outputs[str(volume.folder)] = None
+    return MountedVolumes(tuple(dict.fromkeys(folders)), tuple(files.values()), tuple(paths), claims, tuple(outputs))
 
 
 @dataclass(frozen=True)

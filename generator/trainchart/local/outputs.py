@@ -1,0 +1,83 @@
+"""Finds what a local run has left in its volumes: checkpoints, SavedModels, TensorBoard's event files, anything at all.
+
+Reads only. Looks wherever the program may have written, whatever it called its folders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainchart.local.plan import LocalPlan
+
+_CLOCK_SECONDS = 0.05
+"""A file system's clock may lag behind the process's by a tick."""
+_EVENTS = ".tfevents."
+_SAVED_MODEL = "saved_model.pb"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What is there at the end of a run; nothing is named that is not."""
+
+    checkpoints: str = ""
+    """Folder or URI; empty where nothing was written."""
+    saved_models: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    """Folders for `tensorboard --logdir`: at most one a volume."""
+    claims: tuple[tuple[str, str], ...] = ()
+    """(name, folder) of the claims that hold files."""
+    is_changed: bool = False
+    """Whether the run has written anything that outlives its pods."""
+
+
+NOTHING = Outputs()
+
+
+def find_outputs(plan: LocalPlan, since: float) -> Outputs:
+    """Return what the claims of the run hold, and whether any of it is newer than `since` (Unix seconds)."""
+    files = {folder: list(_walk(folder)) for folder in dict.fromkeys(plan.outputs)}
+    everything = [path for found in files.values() for path in found]
+    of_pods = [path for pod in plan.pods for path in _walk(pod.pod_folder)]
+    events = [_common([path for path in found if _is_events(path)]) for found in files.values()]
+    events.append(_common([path for path in of_pods if _is_events(path)]))
+    return Outputs(
+        checkpoints=plan.checkpoints if _is_written(plan.checkpoints, everything) else "",
+        saved_models=tuple(sorted({str(path.parent) for path in everything if path.name == _SAVED_MODEL})),
+        events=tuple(dict.fromkeys(filter(None, events))),
+        claims=tuple((name, folder) for name, folder in plan.claims.items() if _has_files(folder)),
+        is_changed=any(_is_newer(path, since - _CLOCK_SECONDS) for path in everything),
+    )
+
+
+def _walk(folder: str) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent, name) for name in names)
+
+
+def _is_events(path: Path) -> bool:
+    return _EVENTS in path.name
+
+
+def _common(files: list[Path]) -> str:
+    return os.path.commonpath([path.parent for path in files]) if files else ""
+
+
+def _is_written(checkpoints: str, files: list[Path]) -> bool:
+    """Return whether the folder holds more than events; what an object store holds is not known here."""
+    if not checkpoints.startswith("/"):
+        return bool(checkpoints)
+    return any(path.is_relative_to(checkpoints) and not _is_events(path) for path in files)
+
+
+def _has_files(folder: str) -> bool:
+    return next(_walk(folder), None) is not None
+
+
+def _is_newer(path: Path, since: float) -> bool:
+    try:
+        return path.stat().st_mtime >= since
+    except OSError:
+        return False

@@ -1,0 +1,109 @@
+"""Puts the end of a local run into words: verdict, numbers, places of what is there, next commands. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from trainchart.local.plan import LocalPlan
+from trainchart.local.result import RunResult
+from trainchart.local.verdict import Verdict
+from trainchart_runtime import contract
+
+DEFAULT_RUNS_FOLDER = ".trainchart/runs"
+_LENGTHS = ("maxSteps", "trainSteps", "steps", "numSteps", "epochs", "maxEpochs", "numEpochs", "trainEpochs")
+
+
+def summarize_result(
+    plan: LocalPlan, result: RunResult, record: Mapping[str, Any], folder: str, install: Sequence[str]
+) -> str:
+    """Return the end of a run in words.
+
+    `record` is run.json, `folder` the run's as the user names it, `install` the commands that put the same chart and
+    values into a cluster.
+    """
+    name = shlex.quote(result.release) + runs_option(folder)
+    lines = [f"{_headline(result)} after {_duration(result.seconds)}"]
+    if result.nothing_done:
+        lines.append(f"  {result.nothing_done}")
+    if result.nothing_done and result.before is None:
+        lines.append(f"  Files belong below ${contract.CHECKPOINTS_DIR}, the step into ${contract.PROGRESS_FILE}.")
+    lines += _numbers(result)
+    lines += [f"  {title:<13}{place}" for title, place in _places(plan, result)]
+    steps = list(_next_steps(result, record, name, folder, install))
+    return "\n".join([*lines, "next:", *(f"  {step}" for step in steps)])
+
+
+def runs_option(folder: str) -> str:
+    """Return what finds the run in `folder` again, beside its name: nothing where runs lie as usual."""
+    parent = folder.rpartition("/")[0] or "."
+    return "" if parent == DEFAULT_RUNS_FOLDER else f" --runs-dir {shlex.quote(parent)}"
+
+
+def resume_command(record: Mapping[str, Any], folder: str) -> str:
+    """Return the command that goes on with the run, with the same values."""
+    words = ["trainchart", "run", str(record.get("target")), "--resume", "--release", str(record.get("release"))]
+    return shlex.join(words) + runs_option(folder)
+
+
+def _headline(result: RunResult) -> str:
+    if result.nothing_done:
+        return f"Nothing was done: {result.release} ended without an error"
+    return f"{result.verdict}: {result.release}"
+
+
+def _numbers(result: RunResult) -> Iterator[str]:
+    numbers = []
+    if result.step is not None:
+        numbers.append(f"{result.step} steps")
+    if result.examples_per_second is not None and not result.nothing_done:
+        numbers.append(f"{result.examples_per_second:,.0f} examples/s")
+    if numbers:
+        yield "  " + ", ".join(numbers)
+    for label, metrics in result.metrics.items():
+        yield f"  {label}: " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items())
+    restarted = [f"{pod.label} {_times(pod.restarts)}" for pod in result.pods if pod.restarts]
+    if restarted:
+        yield "  restarted    " + ", ".join(restarted)
+
+
+def _places(plan: LocalPlan, result: RunResult) -> Iterator[tuple[str, str]]:
+    outputs = result.outputs
+    if outputs.checkpoints:
+        yield "checkpoints", outputs.checkpoints
+    yield from (("SavedModel", folder) for folder in outputs.saved_models)
+    yield from (("TensorBoard", folder) for folder in outputs.events)
+    yield from ((f"claim {name}", folder) for name, folder in outputs.claims if folder != outputs.checkpoints)
+    yield "role logs", f"{result.release_folder}/logs"
+
+
+def _next_steps(
+    result: RunResult, record: Mapping[str, Any], name: str, folder: str, install: Sequence[str]
+) -> Iterator[str]:
+    if result.verdict is Verdict.STOPPED:
+        yield f"{resume_command(record, folder)}   # goes on with the same values"
+        return
+    yield f"trainchart logs {name}"
+    if not result.nothing_done:
+        yield from (f"tensorboard --logdir {shlex.quote(folder)}" for folder in result.outputs.events)
+        yield from install
+    elif result.before is not None:
+        again = resume_command(record, folder)
+        yield from (f"{again} --set hyperparameters.{key}={2 * size}" for key, size in _lengths(record))
+
+
+def _lengths(record: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield the hyperparameters that say how long to train."""
+    for key, value in (record.get("hyperparameters") or {}).items():
+        if key in _LENGTHS and isinstance(value, int):
+            yield key, value
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"

@@ -1,0 +1,163 @@
+"""What the end of a local run says: only what is there, and commands that do what they say."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trainchart.local.outputs import Outputs, find_outputs
+from trainchart.local.plan import LocalPlan, PodPlan
+from trainchart.local.report import describe_result
+from trainchart.local.result import PodResult, RunResult
+from trainchart.local.summary import resume_command, summarize_result
+from trainchart.local.verdict import Verdict
+
+STARTED = 1_800_000_000.0
+WRITTEN = Outputs(is_changed=True)
+
+
+def make_plan(folder: Path, *, checkpoints: str = "", claims: tuple[str, ...] = ("checkpoints",)) -> LocalPlan:
+    pod = PodPlan(
+        name="exp-7-mnist-chief-0",
+        label="chief-0",
+        role="chief",
+        argv=("python",),
+        environment={},
+        secrets=frozenset(),
+        working_directory="/code",
+        pod_folder=str(folder / "pods/chief-0"),
+        folders=(),
+        files=(),
+        paths={},
+        log_file="chief-0.log",
+        termination_file="",
+        state_folder="",
+        stop_grace_seconds=1,
+        max_restarts=0,
+    )
+    folders = {name: str(folder / "claims" / name) for name in claims}
+    return LocalPlan(
+        release="exp-7",
+        namespace="default",
+        chart="mnist-0.1.0",
+        release_folder=str(folder),
+        pods=(pod,),
+        addresses={},
+        deciding=("chief-0",),
+        evaluator_grace_seconds=1,
+        claims=folders,
+        outputs=tuple(folders.values()),
+        checkpoints=checkpoints or str(folder / "claims/checkpoints"),
+        tensorboard_logs=str(folder / "claims/checkpoints/logs"),
+        hyperparameters={},
+        warnings=(),
+    )
+
+
+def make_result(step: int | None = None, speed: float | None = None, verdict: Verdict = Verdict.SUCCEEDED) -> RunResult:
+    pod = PodResult("chief-0", "exp-7-mnist-chief-0", "chief", "finished", 0, 1, 0, step, speed, {}, "chief-0.log")
+    return RunResult(verdict, "exp-7", "/runs/exp-7", 3.0, (pod,), ("chief-0",), None, None)
+
+
+def summarize(result: RunResult, plan: LocalPlan, folder: str = ".trainchart/runs/exp-7") -> str:
+    record = {"target": "my model", "release": "exp-7", "hyperparameters": {"maxSteps": 300, "seed": 1}}
+    return summarize_result(plan, result, record, folder, ("helm install exp-7 charts/mnist -f values.yaml",))
+
+
+def write(path: Path, modified: float = STARTED + 1) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    os.utime(path, (modified, modified))
+
+
+def test_a_summary_names_only_what_is_there(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, claims=("checkpoints", "exports"))
+    (tmp_path / "claims/checkpoints/logs").mkdir(parents=True)
+    (tmp_path / "claims/exports").mkdir()
+    said = summarize(replace(make_result(step=5), outputs=find_outputs(plan, STARTED)), plan)
+    assert "checkpoints" not in said
+    assert "TensorBoard" not in said
+    assert "tensorboard" not in said
+    assert "claim " not in said
+
+
+def test_events_are_found_wherever_they_are(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, claims=("checkpoints", "runs"))
+    write(tmp_path / "claims/checkpoints/ckpt-1.index")
+    for name in ("train", "test"):
+        write(tmp_path / f"claims/runs/tb/2026/{name}/events.out.tfevents.1.host")
+    write(tmp_path / "pods/chief-0/volumes/scratch/events.out.tfevents.2.host")
+    write(tmp_path / "claims/runs/out/saved_model.pb")
+    outputs = find_outputs(plan, STARTED)
+    assert outputs.events == (str(tmp_path / "claims/runs/tb/2026"), str(tmp_path / "pods/chief-0/volumes/scratch"))
+    assert outputs.saved_models == (str(tmp_path / "claims/runs/out"),)
+    said = summarize(replace(make_result(step=5), outputs=outputs), plan)
+    assert f"  TensorBoard  {tmp_path}/claims/runs/tb/2026\n" in said
+    assert f"  tensorboard --logdir {tmp_path}/claims/runs/tb/2026\n" in said
+    assert f"  checkpoints  {tmp_path}/claims/checkpoints\n" in said
+
+
+def test_a_folder_with_events_alone_holds_no_checkpoints(tmp_path: Path) -> None:
+    write(tmp_path / "claims/checkpoints/logs/events.out.tfevents.1.host")
+    assert find_outputs(make_plan(tmp_path), STARTED).checkpoints == ""
+    assert (
+        find_outputs(make_plan(tmp_path, checkpoints="gs://bucket/exp-7"), STARTED).checkpoints == "gs://bucket/exp-7"
+    )
+
+
+def test_only_files_of_this_start_count_as_its_work(tmp_path: Path) -> None:
+    write(tmp_path / "claims/checkpoints/ckpt-1.index", STARTED - 60)
+    assert not find_outputs(make_plan(tmp_path), STARTED).is_changed
+    write(tmp_path / "claims/checkpoints/ckpt-2.index")
+    assert find_outputs(make_plan(tmp_path), STARTED).is_changed
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (make_result(), "Its program reported no step, and wrote no checkpoint"),
+        (replace(make_result(), before={"step": 300}), "No step was made: it was at its end before, at step 300"),
+        (replace(make_result(step=300, speed=0.0), before={"step": 290}, outputs=WRITTEN), "at step 300"),
+        (replace(make_result(step=300), before={"step": 300}), "at step 300"),
+        (replace(make_result(), before={}), "it was at its end before;"),
+    ],
+)
+def test_a_success_without_any_work_is_not_called_one(tmp_path: Path, result: RunResult, words: str) -> None:
+    plan = make_plan(tmp_path)
+    said = summarize(result, plan)
+    assert said.startswith("Nothing was done: exp-7 ended without an error")
+    assert words in said
+    assert "examples/s" not in said
+    assert "helm install" not in said
+    assert words in describe_result(plan, result)["nothingDone"]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        make_result(step=1),
+        replace(make_result(), outputs=WRITTEN),
+        replace(make_result(step=400), before={"step": 300}),
+        # Stopped after its last checkpoint, so the same steps again.
+        replace(make_result(step=300), before={"step": 300}, outputs=WRITTEN),
+        make_result(verdict=Verdict.STOPPED),
+    ],
+)
+def test_a_run_that_worked_is_not_called_idle(tmp_path: Path, result: RunResult) -> None:
+    assert result.nothing_done == ""
+    assert summarize(result, make_plan(tmp_path)).startswith(f"{result.verdict}: exp-7 after 3.0 s")
+
+
+def test_printed_commands_find_the_run_again(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path)
+    stopped = summarize(make_result(verdict=Verdict.STOPPED), plan, "/data/my runs/exp-7")
+    assert "trainchart run 'my model' --resume --release exp-7 --runs-dir '/data/my runs'   # goes on" in stopped
+    done = summarize(make_result(step=5), plan, "elsewhere/exp-7")
+    assert "  trainchart logs exp-7 --runs-dir elsewhere\n" in done
+    assert done.endswith("  helm install exp-7 charts/mnist -f values.yaml")
+    idle = summarize(replace(make_result(step=300), before={"step": 300}), plan)
+    assert "--resume --release exp-7 --set hyperparameters.maxSteps=600" in idle
+    assert resume_command({"target": "mnist", "release": "a"}, ".trainchart/runs/a").endswith("--release a")
