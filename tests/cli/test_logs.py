@@ -24,7 +24,7 @@ def runs(tmp_path: Path) -> Path:
         pods = [
             {"label": label, "name": f"exp-{number}-{label}", "role": label[:-2]} for label in ("chief-0", "worker-0")
         ]
-        (folder / "run.json").write_text(json.dumps({"pods": pods}))
+        (folder / "run.json").write_text(json.dumps({"release": folder.name, "chart": "mnist-0.1.0", "pods": pods}))
         (folder / "result.json").write_text(json.dumps({"failure": failure}))
         lines = [(1, "chief-0", "early"), (9, "worker-0", "ValueError: too fast"), (11, "chief-0", "peer lost")]
         for seconds, label, text in lines:
@@ -80,7 +80,7 @@ def test_lines_are_json_where_asked(runs: Path) -> None:
     ("arguments", "code", "expected"),
     [
         (["x" * 300], 7, "there is no local run"),
-        (["exp-9"], 7, "runs there: exp-1, exp-2"),
+        (["exp-9"], 7, "did you mean exp-"),
         (["exp-1", "--pod", "ps-0"], 7, "its pods: chief-0, worker-0"),
         (["exp-2", "--since-failure"], 1, "no failure is recorded for exp-2"),
         (["--runs-dir", "elsewhere"], 7, "there are no local runs in elsewhere"),

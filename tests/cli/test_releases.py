@@ -74,7 +74,7 @@ def test_list_says_who_holds_gpus_and_those_first(api: SmallApi, tmp_path: Path)
     api.page_size = 2
     done = run_to(api, tmp_path, "list", "-A")
     heading, first, second = done.stdout.splitlines()
-    assert heading.split()[:4] == ["NAMESPACE", "RELEASE", "CHART", "PHASE"]
+    assert heading.split()[:4] == ["WHERE", "RELEASE", "CHART", "PHASE"]
     assert first.split()[:4] == [NAMESPACE, "exp1", "mnist-0.1.0", "Running"]
     assert "2 nvidia.com/gpu" in first
     assert "a-waiting" in second
@@ -88,7 +88,7 @@ def test_an_empty_list_is_no_error(api: SmallApi, tmp_path: Path) -> None:
     api.objects = {}
     done = run_to(api, tmp_path, "list")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "no trainings in this namespace" in done.stderr
+    assert "no runs in .trainchart/runs or in this namespace" in done.stderr
     assert json.loads(run_to(api, tmp_path, "list", "--format=json").stdout) == []
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from trainchart.actions.cluster_access import Place, open_cluster
+from trainchart.actions.cluster_access import open_cluster
+from trainchart.actions.run_lookup import RunAddress, find_local_run
 from trainchart.cluster import kubernetes_api
 from trainchart.cluster.control import Change, Verb, decide_change
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_record, parse_release
 from trainchart.cluster.kubernetes_api import KubernetesApi
 from trainchart.cluster.releases import read_training
-from trainchart.errors import ClusterError, Conflict, NotFound
+from trainchart.errors import ClusterError, Conflict, NotFound, ToolError
 from trainchart.host.helm_upgrade import HelmUpgrade, run_upgrade
+from trainchart.local.release_lock import ask_to_stop
+from trainchart.local.run_report import read_report
 from trainchart.reports.report import Report
 
 
@@ -23,16 +27,21 @@ class Controlled:
     report: Report
     """As it was found."""
     change: Change
+    is_changed: bool
 
 
-def control_release(place: Place, release: str, verb: Verb) -> Controlled:
-    """Change what a release's values ask its run controller for.
+def control_run(address: RunAddress, verb: Verb) -> Controlled:
+    """Change what a release's values ask its run controller for; stop a local run.
 
     :raises Conflict: where the run's state, the chart or another helm command forbids it; nothing is changed then.
     :raises NotFound: where Helm does not know the release.
+    :raises ToolError: where a local run cannot be stopped, or is asked for what only a release can do.
     """
-    api, namespace = open_cluster(place)
-    report = diagnose(*read_training(api, namespace, release))
+    folder = find_local_run(address)
+    if folder is not None:
+        return _control_local(folder, verb)
+    api, namespace = open_cluster(address.place)
+    report = diagnose(*read_training(api, namespace, address.name))
     installed = read_installed(api, report.key.release, report.key.namespace)
     change = decide_change(verb, report, installed)
     if change.refusal:
@@ -41,13 +50,29 @@ def control_release(place: Place, release: str, verb: Verb) -> Controlled:
         upgrade = HelmUpgrade(
             release=report.key.release,
             namespace=namespace,
-            context=place.context,
+            context=address.place.context,
             files=installed.files,
             sets=change.sets,
             description=f"trainchart {verb}",
         )
         run_upgrade(upgrade)
-    return Controlled(report, change)
+    return Controlled(report, change, is_changed=bool(change.sets))
+
+
+def _control_local(folder: Path, verb: Verb) -> Controlled:
+    report = read_report(folder)
+    if verb is not Verb.stop:
+        later = report.resume_command if report.is_over else f"trainchart stop {report.address}"
+        then = "" if report.is_over else f", then {report.resume_command}"
+        raise ToolError(
+            f"{report.key.release} is a local run, and `{verb}` is for releases on a cluster",
+            hint=f"{later}{then}; a release of that name is found with --namespace",
+        )
+    if report.is_over:
+        done = f"the run is over already: {report.phase}; a release of that name is found with --namespace"
+        return Controlled(report, Change(done=done), is_changed=False)
+    ask_to_stop(folder.parent, folder.name)
+    return Controlled(report, Change(done="its programs save and end"), is_changed=True)
 
 
 def read_installed(api: KubernetesApi, name: str, namespace: str) -> HelmRelease:

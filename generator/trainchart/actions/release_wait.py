@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from trainchart.actions.cluster_access import Place, open_cluster
-from trainchart.cluster.diagnosis import diagnose
-from trainchart.cluster.releases import read_training
+from trainchart.actions.release_report import Look
 from trainchart.errors import ClusterError, Forbidden, NotFound, NotInTime, Unauthorized, Unreachable
-from trainchart.reports.report import UNKNOWN, Report
+from trainchart.reports.report import LOCAL, UNKNOWN, Report
 from trainchart.reports.text import describe_seconds, headline
 
 POLL_SECONDS = 4.0
+LOCAL_POLL_SECONDS = 0.5
 PODS_PER_SECOND = 100
 """A release with a thousand pods is megabytes to list: it is asked for less often."""
 PATIENCE_SECONDS = 600.0
@@ -23,33 +21,27 @@ REFUSAL_PATIENCE_SECONDS = 60.0
 SAY_AGAIN_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class WaitRequest:
-    place: Place
-    release: str
-    timeout_seconds: float | None = None
-
-
-def wait_for_end(request: WaitRequest, tell: Callable[[str], None]) -> Report:
+def wait_for_end(look: Look, timeout_seconds: float | None, tell: Callable[[str], None]) -> Report:
     """Return the report of the run once it is over; `tell` gets a line for every change, and one a minute.
 
     :raises NotInTime: where it is not over in time.
     :raises ClusterError: where the release is not there (any more), or nothing can be known.
     """
-    api, namespace = open_cluster(request.place)
     start = time.monotonic()
     teller = _Teller(tell)
     report: Report | None = None
     silent_since = start
     while True:
         try:
-            report = diagnose(*read_training(api, namespace, request.release))
+            report = look()
             silent_since = time.monotonic()
         except ClusterError as error:
             if report is None:
                 raise
             if isinstance(error, NotFound):
-                raise NotFound(f"{request.release} was there and is gone: {error.message}", hint=error.hint) from error
+                raise NotFound(
+                    f"{report.key.release} was there and is gone: {error.message}", hint=error.hint
+                ) from error
             if time.monotonic() - silent_since > _patience(error):
                 raise
             tell(f"no answer for {describe_seconds(time.monotonic() - silent_since)}, trying again: {error.message}")
@@ -58,16 +50,18 @@ def wait_for_end(request: WaitRequest, tell: Callable[[str], None]) -> Report:
                 return report
             if report.phase == UNKNOWN:
                 kind = Forbidden if report.gaps else ClusterError
-                raise kind(f"cannot wait for {request.release}: {'; '.join((*report.remarks, *report.gaps))}")
+                raise kind(f"cannot wait for {report.key.release}: {'; '.join((*report.remarks, *report.gaps))}")
             teller.tell_about(report)
-        if request.timeout_seconds is not None and time.monotonic() - start >= request.timeout_seconds:
+        if timeout_seconds is not None and time.monotonic() - start >= timeout_seconds:
             raise NotInTime(
-                f"not over within {describe_seconds(request.timeout_seconds)}: {headline(report)}",
-                hint=f"the run goes on; see: trainchart status {request.release} -n {namespace}",
+                f"not over within {describe_seconds(timeout_seconds)}: {headline(report)}",
+                hint=f"the run goes on; see: trainchart status {report.address}",
             )
-        pause = POLL_SECONDS + len(report.pods or ()) / PODS_PER_SECOND
-        if request.timeout_seconds is not None:
-            pause = min(pause, max(0.0, start + request.timeout_seconds - time.monotonic()))
+        pause = (
+            LOCAL_POLL_SECONDS if report.origin == LOCAL else POLL_SECONDS + len(report.pods or ()) / PODS_PER_SECOND
+        )
+        if timeout_seconds is not None:
+            pause = min(pause, max(0.0, start + timeout_seconds - time.monotonic()))
         time.sleep(pause)
 
 

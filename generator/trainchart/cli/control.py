@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json
-from trainchart.cli.place import ContextOption, NamespaceOption, ReleaseArgument
+from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, ReleaseArgument, RunsOption
+
+if TYPE_CHECKING:
+    from trainchart.actions.run_lookup import RunAddress
 
 _HELP = {
     "suspend": """Suspend a run: its programs save and end, and everything they hold becomes free until it is resumed.
@@ -21,7 +25,9 @@ _HELP = {
 
     Example: trainchart resume exp-7 -n team-a
     """,
-    "stop": """Stop a run for good: its programs save and end, and the record says Stopped.
+    "stop": """Stop a run, here or on a cluster: its programs save and end, and the record says Stopped.
+
+    A local run comes first; --namespace or --context always means a release on the cluster.
 
     Example: trainchart stop exp-7 -n team-a
     """,
@@ -43,32 +49,38 @@ def _make_command(verb: str) -> Callable[..., None]:
         release: ReleaseArgument,
         namespace: NamespaceOption = "",
         context: ContextOption = "",
+        runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
         output: FormatOption = Format.text,
     ) -> None:
-        _control(verb, release, namespace, context, output)
+        from trainchart.actions.cluster_access import Place
+        from trainchart.actions.run_lookup import RunAddress
+
+        _control(verb, RunAddress(release, Place(context, namespace), runs_folder), output)
 
     return command
 
 
-def _control(verb: str, release: str, namespace: str, context: str, output: Format) -> None:
-    from trainchart.actions.cluster_access import Place
-    from trainchart.actions.release_control import control_release
+def _control(verb: str, address: RunAddress, output: Format) -> None:
+    from trainchart.actions.release_control import control_run
     from trainchart.cluster.control import Verb
 
-    controlled = control_release(Place(context, namespace), release, Verb(verb))
-    key, change = controlled.report.key, controlled.change
+    controlled = control_run(address, Verb(verb))
+    report, change = controlled.report, controlled.change
     if output is Format.json:
         body = {
-            "namespace": key.namespace,
-            "release": key.release,
-            "phaseBefore": controlled.report.phase,
-            "changed": bool(change.sets),
+            "origin": report.origin,
+            "namespace": report.key.namespace or None,
+            "release": report.key.release,
+            "phaseBefore": report.phase,
+            "changed": controlled.is_changed,
             "set": dict(change.sets),
             "message": change.done,
         }
         print_json(body)
     elif change.sets:
         said = ", ".join(f"{name}={value}" for name, value in change.sets.items())
-        print(f"{key.release}: set {said}; see: trainchart status {key.release} -n {key.namespace}")
+        print(f"{report.key.release}: set {said}; see: trainchart status {report.address}")
+    elif controlled.is_changed:
+        print(f"{report.key.release}: {change.done}; see: trainchart status {report.address}")
     else:
-        print(f"{key.release}: {change.done}; nothing was changed")
+        print(f"{report.key.release}: {change.done}; nothing was changed")

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json, print_note
-from trainchart.cli.place import ContextOption, NamespaceOption
+from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunsOption
 
 _EXAMPLES = """
 Examples:
 
-  trainchart list                 the trainings of this namespace
+  trainchart list                 the local runs, and the trainings of the kubeconfig's namespace
 
   trainchart list -A              who holds GPUs in the whole cluster, since when, doing what
 """
@@ -27,22 +27,24 @@ def _list(
     everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Look in every namespace.")] = False,
     namespace: NamespaceOption = "",
     context: ContextOption = "",
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """List the trainings of a cluster: what they do, since when, and the GPUs that they hold.
+    """List the local runs and the trainings of a cluster: what they do, since when, and the GPUs that they hold.
 
-    Those that hold most come first. A question mark stands for what could not be found out.
+    The cluster is left out where no kubeconfig names one, the local runs with --namespace or --context. Those that hold
+    most GPUs come first. A question mark stands for what could not be found out.
     """
     from trainchart.actions.cluster_access import Place
     from trainchart.actions.release_report import list_reports
-    from trainchart.reports.report import describe_report
-    from trainchart.reports.text import list_lines
+    from trainchart.reports.report import LOCAL, describe_report
+    from trainchart.reports.text import list_lines, sort_key
 
-    reports = list_reports(Place(context, namespace), everywhere=everywhere)
-    reports.sort(key=lambda report: (-sum((report.gpus or {}).values()), report.key))
+    reports = list_reports(Place(context, namespace), runs_folder, print_note, everywhere=everywhere)
+    reports.sort(key=lambda report: (-sum((report.gpus or {}).values()), report.origin == LOCAL, sort_key(report)))
     if output is Format.json:
         print_json([describe_report(report) for report in reports])
     elif not reports:
-        print_note("no trainings" if everywhere else "no trainings in this namespace; -A looks everywhere")
+        print_note("no runs" if everywhere else f"no runs in {runs_folder} or in this namespace; -A looks everywhere")
     else:
         print("\n".join(list_lines(reports)))

@@ -1,4 +1,4 @@
-"""The options that say which cluster and namespace a command looks at."""
+"""The options that say which run a command means, and which cluster and namespace it looks at."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ NamespaceOption = Annotated[
 ]
 DEFAULT_RUNS_FOLDER = Path(".trainchart/runs")
 RunsOption = Annotated[Path, typer.Option("--runs-dir", help="Folder that keeps the local runs.")]
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Name of the run or release. Default: the local run that was started last. "
+        "RELEASE/CHART where a release holds several trainings.",
+        show_default=False,
+    ),
+]
 ReleaseArgument = Annotated[
     str, typer.Argument(help="Name of the release; RELEASE/CHART where it holds several trainings.", show_default=False)
 ]

@@ -1,4 +1,4 @@
-"""The command `trainchart status`: one page about a release, once or again and again."""
+"""The command `trainchart status`: one page about a run, once or again and again."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json
-from trainchart.cli.place import ContextOption, NamespaceOption, ReleaseArgument
+from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 
 if TYPE_CHECKING:
     from trainchart.reports.report import Report
 
 _EXAMPLES = """
 Examples:
+
+  trainchart status                               the local run that was started last
 
   trainchart status exp-7
 
@@ -31,28 +33,31 @@ def register(app: typer.Typer) -> None:
 
 
 def _status(
-    release: ReleaseArgument,
+    release: RunArgument = "",
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again until the run is over.")] = False,
     namespace: NamespaceOption = "",
     context: ContextOption = "",
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """Show what a release on a cluster does: phase, attempt, step, roles, pods with age and node, problems.
+    """Show what a run does, here or on a cluster: phase, attempt, step, roles, pods with age and node, problems.
 
-    Reads the run controller's record; without one, the pods themselves. With --watch, JSON is one document a line.
+    A local run comes first; --namespace or --context always means a release on the cluster, of which the run
+    controller's record is read, or without one the pods. With --watch, JSON is one document a line.
     """
     from trainchart.actions.cluster_access import Place
-    from trainchart.actions.release_report import read_report, watch_report
+    from trainchart.actions.release_report import open_run, watch_report
+    from trainchart.actions.run_lookup import RunAddress
     from trainchart.reports.report import describe_report
     from trainchart.reports.text import status_lines
 
-    place = Place(context, namespace)
+    look = open_run(RunAddress(release, Place(context, namespace), runs_folder))
     if watch:
-        _show(watch_report(place, release), output)
+        _show(watch_report(look), output)
     elif output is Format.json:
-        print_json(describe_report(read_report(place, release)))
+        print_json(describe_report(look()))
     else:
-        print("\n".join(status_lines(read_report(place, release))))
+        print("\n".join(status_lines(look())))
 
 
 def _show(reports: Iterator[Report], output: Format) -> None:

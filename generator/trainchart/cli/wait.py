@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json, print_note
-from trainchart.cli.place import ContextOption, NamespaceOption, ReleaseArgument
+from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 from trainchart.errors import TrainingFailed
 
 _EXAMPLES = """
@@ -25,18 +25,21 @@ def register(app: typer.Typer) -> None:
 
 
 def _wait(
-    release: ReleaseArgument,
+    release: RunArgument = "",
     timeout: Annotated[str, typer.Option(help="Give up after so long: 90 (seconds), 30m, 1h30m. Default: never.")] = "",
     namespace: NamespaceOption = "",
     context: ContextOption = "",
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """Wait until the run of a release is over. Exit code 0: it succeeded; 10: it failed or was stopped; 11: time is up.
+    """Wait until a run is over, here or on a cluster. Exit code 0: it succeeded; 10: failed or stopped; 11: time is up.
 
     What happens meanwhile is told on stderr. An API server that is away for some minutes does not end the waiting.
     """
     from trainchart.actions.cluster_access import Place
-    from trainchart.actions.release_wait import WaitRequest, wait_for_end
+    from trainchart.actions.release_report import open_run
+    from trainchart.actions.release_wait import wait_for_end
+    from trainchart.actions.run_lookup import RunAddress
     from trainchart.reports.report import describe_report
     from trainchart.reports.text import headline, parse_seconds
     from trainchart_runtime.run_state import SUCCEEDED
@@ -44,7 +47,8 @@ def _wait(
     seconds = parse_seconds(timeout) if timeout else None
     if timeout and seconds is None:
         raise typer.BadParameter(f"{timeout!r} is no duration such as 90, 30m or 1h30m", param_hint="--timeout")
-    report = wait_for_end(WaitRequest(Place(context, namespace), release, seconds), print_note)
+    look = open_run(RunAddress(release, Place(context, namespace), runs_folder))
+    report = wait_for_end(look, seconds, print_note)
     if output is Format.json:
         print_json(describe_report(report))
     else:
@@ -53,5 +57,5 @@ def _wait(
         outcome = report.outcome
         words = f": {outcome.cause}, {outcome.pod or 'no pod'}: {outcome.error or outcome.sentence}" if outcome else ""
         raise TrainingFailed(
-            f"{release}: {report.phase}{words}", hint=f"see: trainchart why {release} -n {report.key.namespace}"
+            f"{report.key.release}: {report.phase}{words}", hint=f"see: trainchart why {report.address}"
         )

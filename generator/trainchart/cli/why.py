@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json
-from trainchart.cli.place import ContextOption, NamespaceOption, ReleaseArgument
+from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 
 
 def register(app: typer.Typer) -> None:
@@ -14,23 +14,25 @@ def register(app: typer.Typer) -> None:
 
 
 def _why(
-    release: ReleaseArgument,
+    release: RunArgument = "",
     namespace: NamespaceOption = "",
     context: ContextOption = "",
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """Say why a release on a cluster is as it is: what failed first, where, what was done, and what to do next.
+    """Explain a run, here or on a cluster: what failed first, where, what was done, and what to do next.
 
-    Works as long as the release is installed, also when its pods and events are long gone.
+    Works as long as the folder of a local run is there or the release is installed, also when its pods are long gone.
 
     Example: trainchart why exp-7 -n team-a
     """
     from trainchart.actions.cluster_access import Place
-    from trainchart.actions.release_report import read_report
+    from trainchart.actions.release_report import open_run
+    from trainchart.actions.run_lookup import RunAddress
     from trainchart.reports.report import describe_report
     from trainchart.reports.why import why_lines
 
-    report = read_report(Place(context, namespace), release)
+    report = open_run(RunAddress(release, Place(context, namespace), runs_folder))()
     if output is Format.json:
         print_json(describe_report(report))
     else:

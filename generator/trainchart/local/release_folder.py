@@ -74,7 +74,7 @@ def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterato
     with hold_lock(runs_folder, release):
         try:
             is_used = folder.exists() and any(folder.iterdir())
-            if is_used and not _holds_run(folder):
+            if is_used and not holds_run(folder):
                 raise PlanError(
                     f"{folder} was not made by a run of {release}, so it is left alone",
                     hint="choose another name with --release, or another folder with --runs-dir",
@@ -138,7 +138,7 @@ def read_record(path: Path) -> Mapping[str, Any]:
 
 def read_result(folder: Path) -> Mapping[str, Any] | None:
     """Return how a release has run before; None for one that is new."""
-    return read_record(folder / RESULT_FILE) if _holds_run(folder) else None
+    return read_record(folder / RESULT_FILE) if holds_run(folder) else None
 
 
 def _write_private(path: Path, text: str) -> None:
@@ -154,7 +154,7 @@ def _write_private(path: Path, text: str) -> None:
         raise
 
 
-def _holds_run(folder: Path) -> bool:
+def holds_run(folder: Path) -> bool:
     """Say whether `write_plan` has finished here: only then may anything be removed."""
     record = read_record(folder / RUN_FILE)
     return record.get("release") == folder.name and "chart" in record and "pods" in record
@@ -164,7 +164,7 @@ def _require_resumable(runs_folder: Path, release: str) -> None:
     folder = runs_folder.absolute() / release
     if folder.is_dir() and any(folder.iterdir()):
         return
-    known = sorted(path.parent.name for path in runs_folder.glob(f"*/{RUN_FILE}") if _holds_run(path.parent))
+    known = sorted(path.parent.name for path in runs_folder.glob(f"*/{RUN_FILE}") if holds_run(path.parent))
     close = difflib.get_close_matches(release, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     hint += f"releases there: {', '.join(known)}" if known else f"{runs_folder} holds no releases; see --runs-dir"

@@ -9,9 +9,9 @@ from typing import Any
 from trainchart.local.plan import LocalPlan
 from trainchart.local.result import RunResult
 from trainchart.local.verdict import Verdict
+from trainchart.reports.report import runs_option
 from trainchart_runtime import contract
 
-DEFAULT_RUNS_FOLDER = ".trainchart/runs"
 _LENGTHS = ("maxSteps", "trainSteps", "steps", "numSteps", "epochs", "maxEpochs", "numEpochs", "trainEpochs")
 
 
@@ -33,12 +33,6 @@ def summarize_result(
     lines += [f"  {title:<13}{place}" for title, place in _places(plan, result)]
     steps = list(_next_steps(result, record, name, folder, install))
     return "\n".join([*lines, "next:", *(f"  {step}" for step in steps)])
-
-
-def runs_option(folder: str) -> str:
-    """Return what finds the run in `folder` again, beside its name: nothing where runs lie as usual."""
-    parent = folder.rpartition("/")[0] or "."
-    return "" if parent == DEFAULT_RUNS_FOLDER else f" --runs-dir {shlex.quote(parent)}"
 
 
 def resume_command(record: Mapping[str, Any], folder: str) -> str:

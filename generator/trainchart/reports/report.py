@@ -1,11 +1,12 @@
-"""What is known about one training on a cluster, as `list`, `status`, `why` and `wait` say it; and as JSON.
+"""What is known about one training, here or on a cluster, as `list`, `status`, `why` and `wait` say it; and as JSON.
 
-Types and their JSON, those of the run's record where it has them; diagnosis.py fills them, text.py and why.py put them
-into words.
+Types and their JSON, those of the run's record where it has them. local/run_report.py and cluster/diagnosis.py fill
+them, text.py and why.py put them into words.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,15 @@ NO_CONTROLLER = "none"
 """The release has no run controller."""
 UNKNOWN = "Unknown"
 """What would tell could not be read."""
+
+LOCAL = "local"
+CLUSTER = "cluster"
+DEFAULT_RUNS_FOLDER = ".trainchart/runs"
+
+RUN_KILLED = "run-killed"
+"""Cause of a local run's end: nothing was left that could say how it ended."""
+NOTHING_DONE = "nothing-done"
+"""Cause of a success without one step, checkpoint or file."""
 
 FROM_RECORD = "record"
 FROM_PODS = "pods"
@@ -109,7 +119,15 @@ class Report:
     now: float
     phase: str
     source: str
-    """Who says the phase: the controller's record, or what the pods show."""
+    """Who says the phase: the record of the run, or what the pods show."""
+    origin: str = CLUSTER
+    """Where it runs: LOCAL, on a machine as processes, or CLUSTER."""
+    folder: str = ""
+    """Of a local run, as the user named it."""
+    resume_command: str = ""
+    """What goes on with a local run that is over."""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """What a local run was asked for and made of; see local/run_record.py."""
     chart: str = ""
     since: float = 0.0
     """When the phase was entered; 0 where it is not known."""
@@ -130,6 +148,18 @@ class Report:
     """What does not fit together, and what that means."""
     gaps: tuple[str, ...] = ()
     """What could not be found out, and why."""
+
+    @property
+    def place(self) -> str:
+        """Where it runs, for people."""
+        return "this machine" if self.origin == LOCAL else self.key.namespace
+
+    @property
+    def address(self) -> str:
+        """Arguments by which every command finds it again."""
+        if self.origin == CLUSTER:
+            return f"{self.key.release} -n {self.key.namespace}"
+        return shlex.quote(self.key.release) + runs_option(self.folder)
 
     @property
     def is_over(self) -> bool:
@@ -153,10 +183,18 @@ class Report:
         return min(times, default=0.0)
 
 
+def runs_option(folder: str) -> str:
+    """Return what finds the local run in `folder` beside its name: nothing where runs lie as usual."""
+    parent = folder.rpartition("/")[0] or "."
+    return "" if parent == DEFAULT_RUNS_FOLDER else f" --runs-dir {shlex.quote(parent)}"
+
+
 def describe_report(report: Report) -> dict[str, Any]:
     """Return the report as a JSON document; what is not known is null, times are Unix seconds."""
     return {
-        "namespace": report.key.namespace,
+        "origin": report.origin,
+        "namespace": report.key.namespace or None,
+        "folder": report.folder or None,
         "release": report.key.release,
         "model": report.key.chart,
         "chart": report.chart,
@@ -185,6 +223,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "history": [dump_record(entry) for entry in report.history],
         "remarks": list(report.remarks),
         "notFoundOut": list(report.gaps),
+        "record": dict(report.record) or None,
     }
 
 

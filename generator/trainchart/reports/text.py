@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from trainchart.reports.report import FROM_PODS, PodReport, Report, Trouble
+from trainchart.reports.report import FROM_PODS, LOCAL, NOTHING_DONE, RUN_KILLED, PodReport, Report, Trouble
 
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
@@ -58,9 +58,15 @@ def make_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
     return [line.rstrip() for line in lines]
 
 
+def sort_key(report: Report) -> tuple[str, list[tuple[int, str]], str]:
+    """Return what sorts trainings as people count: exp-2 before exp-10."""
+    parts = [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", report.key.release)]
+    return report.key.namespace, parts, report.key.chart
+
+
 def list_lines(reports: Sequence[Report]) -> list[str]:
     """Return the table of several trainings: who holds what, since when, doing what."""
-    headings = ("NAMESPACE", "RELEASE", "CHART", "PHASE", "FOR", "PODS", "GPUS HELD", "HELD FOR", "STEP", "REMARK")
+    headings = ("WHERE", "RELEASE", "CHART", "PHASE", "FOR", "PODS", "GPUS HELD", "HELD FOR", "STEP", "REMARK")
     return clean_lines(make_table(headings, [_list_row(report) for report in reports]))
 
 
@@ -73,8 +79,10 @@ def _list_row(report: Report) -> tuple[str, ...]:
         )
     elif report.outcome is not None and report.outcome.error:
         remarks.insert(0, f"{report.outcome.cause}: {report.outcome.error[:60]}")
+    elif report.outcome is not None and report.outcome.cause in (NOTHING_DONE, RUN_KILLED):
+        remarks.insert(0, f"{report.outcome.cause}: {report.outcome.sentence}")
     return (
-        report.key.namespace,
+        report.place,
         report.key.release,
         report.chart or report.key.chart,
         report.phase,
@@ -111,7 +119,7 @@ def headline(report: Report) -> str:
         words += f", run {report.run_id}"
     if report.source == FROM_PODS:
         words += " (by its pods: no record could be read)"
-    where = f"{report.key.namespace}, {report.chart or report.key.chart}"
+    where = f"{report.place}, {report.chart or report.key.chart}"
     return f"{report.key.release} ({where}): {words}"
 
 
@@ -128,12 +136,30 @@ def _summary(report: Report) -> Iterator[str]:
         parts += [f"{name} {number:g}" for name, number in progress.metrics.items()]
         seen = f" ({describe_seconds(report.now - progress.at)} ago)" if progress.at else ""
         yield f"  {', '.join(parts)}{seen}"
-    if gpus is None:
+    if report.origin == LOCAL:
+        yield from _record_lines(report)
+    elif gpus is None:
         yield "  GPUs: not known"
     elif gpus:
         yield f"  holds {_describe_gpus(gpus)} for {describe_seconds(report.now - report.gpus_since)}"
     else:
         yield "  holds no GPU"
+
+
+def _record_lines(report: Report) -> Iterator[str]:
+    """Yield what a local run was asked for and made of."""
+    record, code = report.record, report.record.get("code") or {}
+    hyperparameters = record.get("hyperparameters") or {}
+    if record.get("command"):
+        yield f"  command  {record['command']}"
+    if hyperparameters:
+        yield "  with     " + ", ".join(f"{name} {value}" for name, value in hyperparameters.items())
+    if code.get("folder"):
+        commit = f", commit {code['commit'][:12]}" if code.get("commit") else ""
+        changed = " and changes since" if code.get("isDirty") else ""
+        digest = f", sha256 {code['sha256'][:12]}" if code.get("sha256") else ""
+        yield f"  code     {code['folder']}{commit}{changed}{digest}"
+    yield f"  folder   {report.folder}"
 
 
 def _pod_lines(pods: Sequence[PodReport], now: float) -> list[str]:

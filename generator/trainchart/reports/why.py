@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from trainchart.reports.report import (
     FROM_PODS,
+    LOCAL,
     NOT_RUNNING,
+    RUN_KILLED,
     UNKNOWN,
     Report,
 )
@@ -31,7 +33,7 @@ def why_lines(report: Report) -> list[str]:
     """Return why the training is as it is, in plain words."""
     lines = [headline(report), ""]
     outcome = report.outcome
-    if outcome is not None and outcome.result == FAILED:
+    if outcome is not None and outcome.result == FAILED and outcome.cause != RUN_KILLED:
         lines += _first_failure(report, outcome)
     elif report.troubles:
         lines += trouble_lines(report.troubles)
@@ -96,19 +98,27 @@ def _next(report: Report) -> Iterator[str]:
 
 
 def _advise(report: Report) -> str:
-    name, outcome = f"{report.key.release} -n {report.key.namespace}", report.outcome
-    has_controller = report.source != FROM_PODS
+    name, outcome = report.address, report.outcome
     if report.phase == STATE_LOST:
         return f"nothing is started until you decide: trainchart rerun {name}"
     if report.phase == SUSPENDED:
         return f"trainchart resume {name}"
     if outcome is None or outcome.result == SUCCEEDED:
         return ""
-    again = f"trainchart rerun {name}" if has_controller else f"helm uninstall {name}, and install it again"
+    again = _again(report)
     if outcome.result == STOPPED:
         return again
     hint = outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
     return f"{hint} Then: {again}".strip()
+
+
+def _again(report: Report) -> str:
+    """Return what starts the training again."""
+    if report.origin == LOCAL:
+        return report.resume_command
+    if report.source == FROM_PODS:
+        return f"helm uninstall {report.address}, and install it again"
+    return f"trainchart rerun {report.address}"
 
 
 def _last_words(outcome: Verdict | None) -> Iterator[str]:
@@ -133,7 +143,8 @@ def _explain_phase(report: Report) -> str:
     if outcome is not None:
         step = f" at step {outcome.step}" if outcome.step is not None else ""
         numbers = "".join(f", {name} {number:g}" for name, number in outcome.metrics.items())
-        return f"{outcome.sentence or outcome.result} {outcome.pod}{step}{numbers}".strip()
+        subject = " ".join(filter(None, (outcome.sentence or outcome.result, outcome.pod)))
+        return f"{subject}{step}{numbers}"
     if report.phase == RESTARTING:
         return "Its pods save and go; the next attempt starts when the last one is gone."
     if any(role.running is not None and role.running < role.wanted for role in report.roles):

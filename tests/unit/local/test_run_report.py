@@ -1,0 +1,118 @@
+"""What a run's folder says about it: while it goes on, at its end, and after it was killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from trainchart.local.release_lock import hold_lock
+from trainchart.local.run_report import find_runs, read_report
+from trainchart.reports.report import describe_report
+from trainchart.reports.text import list_lines, status_lines
+from trainchart.reports.why import why_lines
+
+STARTED = 1_800_000_000.0
+HISTORY = [{"at": STARTED, "phase": "Running", "message": "started by: trainchart run mnist --set x=1"}]
+FAILURE = {
+    "pod": "worker-0",
+    "cause": "program-error",
+    "sentence": "The program ended with an exception.",
+    "error": "ValueError: no data today",
+    "hint": "Read the exception.",
+    "exit_code": 1,
+    "at": STARTED + 5,
+    "log_file": "worker-0.log",
+    "last_lines": ["ValueError: no data today"],
+}
+
+
+def make_run(runs: Path, release: str = "exp-7", result: dict[str, Any] | None = None, phase: str = "Running") -> Path:
+    folder = runs / release
+    state_folder = folder / "pods/worker-0/state"
+    state_folder.mkdir(parents=True)
+    (state_folder / "progress.json").write_text('{"step": 40, "examples_per_second": 9.5, "metrics": {"loss": 0.5}}')
+    record = {
+        "release": release,
+        "chart": "mnist-0.1.0",
+        "target": "mnist",
+        "command": "trainchart run mnist --set x=1",
+        "hyperparameters": {"learningRate": 0.1},
+        "code": {"folder": "/code", "commit": "8dc71b42e2b96996", "isDirty": True, "sha256": "653ec229944e786348"},
+        "startedAt": STARTED,
+        "deciding": ["worker-0"],
+        "pods": [{"label": "worker-0", "name": f"{release}-worker-0", "role": "worker", "state": str(state_folder)}],
+    }
+    state = {
+        "phase": phase,
+        "since": STARTED + 6,
+        "updated": STARTED + 9,
+        "pods": {"worker-0": {"state": "running", "attempt": 2}},
+        "history": HISTORY,
+    }
+    for name, body in (("run", record), ("state", state), ("result", result)):
+        if body is not None:
+            (folder / f"{name}.json").write_text(json.dumps(body))
+    return folder
+
+
+def test_a_run_that_goes_on_is_read_from_its_files(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    with hold_lock(tmp_path, "exp-7"):
+        report = read_report(folder)
+    assert (report.phase, report.outcome, report.is_over) == ("Running", None, False)
+    assert (report.progress.step, report.progress.metrics) == (40, {"loss": 0.5})
+    assert (report.roles[0].running, report.attempt) == (1, 2)
+    page = "\n".join(status_lines(report))
+    assert page.startswith("exp-7 (this machine, mnist-0.1.0): Running for ")
+    assert "  command  trainchart run mnist --set x=1\n  with     learningRate 0.1\n" in page
+    assert "  code     /code, commit 8dc71b42e2b9 and changes since, sha256 653ec229944e\n" in page
+    assert "GPU:" not in page
+
+
+def test_a_run_that_starts_again_is_not_over(tmp_path: Path) -> None:
+    folder = make_run(tmp_path, phase="Succeeded")
+    with hold_lock(tmp_path, "exp-7"):
+        assert read_report(folder).phase == "Starting"
+
+
+def test_a_killed_run_is_not_taken_for_a_living_one(tmp_path: Path) -> None:
+    report = read_report(make_run(tmp_path))
+    assert report.is_over
+    assert report.outcome is not None
+    assert (report.phase, report.outcome.cause) == ("Failed", "run-killed")
+    assert report.roles[0].running == 0
+    why = "\n".join(why_lines(report))
+    assert "The process of `trainchart run` was killed" in why
+    assert f"trainchart run mnist --resume --release exp-7 --runs-dir {tmp_path}" in why
+
+
+def test_a_failure_is_explained_as_on_a_cluster(tmp_path: Path) -> None:
+    result = {"verdict": "Failed", "failure": FAILURE, "finishedAt": STARTED + 6, "step": 40, "metrics": {}}
+    why = "\n".join(why_lines(read_report(make_run(tmp_path, result=result, phase="Failed"))))
+    assert "What failed first: worker-0\n  cause      program-error: The program ended with an exception." in why
+    assert "  error      ValueError: no data today" in why
+    assert "started by: trainchart run mnist --set x=1" in why
+    assert "  | ValueError: no data today" in why
+
+
+def test_a_success_that_did_nothing_is_listed_as_such(tmp_path: Path) -> None:
+    result = {"verdict": "Succeeded", "nothingDone": "No step was made.", "finishedAt": STARTED, "metrics": {}}
+    (_, line) = list_lines([read_report(make_run(tmp_path, result=result))])
+    assert line.startswith("this machine  exp-7    mnist-0.1.0  Succeeded")
+    assert line.endswith("nothing-done: No step was made.")
+
+
+def test_local_and_cluster_reports_are_the_same_document(tmp_path: Path) -> None:
+    report = describe_report(read_report(make_run(tmp_path)))
+    assert (report["origin"], report["namespace"], report["folder"]) == ("local", None, str(tmp_path / "exp-7"))
+    assert report["record"]["hyperparameters"] == {"learningRate": 0.1}
+    assert report["phase"] == "Failed"
+    assert report["pods"][0]["label"] == "worker-0"
+
+
+def test_folders_that_no_run_made_are_not_runs(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/run.json").write_text("{}")
+    assert find_runs(tmp_path) == []
+    assert find_runs(tmp_path / "none") == []
