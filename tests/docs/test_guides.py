@@ -84,6 +84,8 @@ INSTEAD = {
     ),
     # Need a cluster: tests/cli/test_releases.py has a small one, tests/cluster/test_cli_releases.py a real one.
     "trainchart list": "trainchart list --help",
+    "trainchart status": "trainchart status --help",
+    "trainchart run first --resume --release first-1": "trainchart run first --resume --release first-1 --dry-run",
     "trainchart list -A": "trainchart list --help",
     "trainchart status exp-7": "trainchart status --help",
     "trainchart status exp-7 -n team-a --watch": "trainchart status --help",
