@@ -12,12 +12,15 @@ from typing import Any
 
 import typer
 
+from trainchart.actions.generate import read_defaults
 from trainchart.actions.schema import read_spec_schema
 from trainchart.cli.app import app
-from trainchart.kubernetes_yaml import parse_mapping
-from trainchart.resources import read_builtin_defaults
+from trainchart.kubernetes_yaml import dump_mapping
+from trainchart.plan.resolve import resolve
+from trainchart.plan.strategies import STRATEGIES
+from trainchart.spec.document import parse_document
 from trainchart.spec.model import ModelSpec
-from trainchart.spec.settings import PodSettings
+from trainchart.spec.settings import EveryPodSettings, PodSettings
 from trainchart.spec.values import SharedValues
 from trainchart_runtime import restart
 from trainchart_runtime.causes import CAUSES
@@ -32,9 +35,17 @@ or has other content · 9 the cluster refused, could not be reached or has no su
 _BOUNDS = {"minimum": "≥ ", "exclusiveMinimum": "> ", "maximum": "≤ ", "exclusiveMaximum": "< "}
 _KUBERNETES = "io.k8s."
 _TABLE = ("| key | type | default | meaning |", "|---|---|---|---|")
+_EVERY_POD_FIELDS = [field.alias for field in EveryPodSettings.model_fields.values()]
 _POD_FIELDS = [field.alias for field in PodSettings.model_fields.values()]
+_OTHER_VOLUMES = "others"
+_OF_EVERY_POD = """\
+At the top level for every pod of the chart: the training pods, the run controller, TensorBoard and `helm test`. Below
+`roles.*`, `run.controller` or `tensorboard` for those pods alone, where they win over the top level."""
+_OF_TRAINING_PODS = "At the top level for all training pods, or below `roles.*` for one role."
 
 Schema = Mapping[str, Any]
+Defaults = Mapping[str, Mapping[str, Any]]
+"""Strategy → what a model of it has whose spec says as little as possible."""
 
 
 def render_cli_reference() -> str:
@@ -95,19 +106,22 @@ def _option_default(parameter: Any) -> str:
 def render_spec_reference() -> str:
     """Return docs/spec.md: every key of a model spec with type, default, bounds and meaning."""
     schema = read_spec_schema()
-    defaults = parse_mapping(read_builtin_defaults()[1])
+    defaults = _defaults_that_apply()
     lines = ["# The model spec, key by key", "", _GENERATED, ""]
     lines += [
         "`trainchart schema` says the same for programs. What is not about the chart itself (name, code, strategy, …)",
         "can be changed at install too: `--set roles.worker.replicas=4`. Words like *Toleration* are Kubernetes' own.",
         "",
     ]
-    of_pods = {key: value for key, value in schema["properties"].items() if key in _POD_FIELDS}
-    own = {key: schema["properties"][key] for key in _own_first() if key not in of_pods}
+    own = {key: schema["properties"][key] for key in _own_first() if key not in _POD_FIELDS}
     top: list[tuple[str, Schema]] = []
     lines += ["## Top level", "", *_TABLE, *_rows("", {**schema, "properties": own}, schema, defaults, top), ""]
-    lines += ["## Pod fields", "", "At the top level for all pods, or below `roles.*` for one role.", ""]
-    lines += [*_TABLE, *_rows("", {"properties": of_pods}, schema, defaults, []), ""]
+    lines += ["## Fields of every pod", "", _OF_EVERY_POD, ""]
+    every = {key: schema["properties"][key] for key in _EVERY_POD_FIELDS}
+    lines += [*_TABLE, *_rows("", {"properties": every}, schema, defaults, []), ""]
+    lines += ["## Fields of the training pods", "", _OF_TRAINING_PODS, ""]
+    training = {key: schema["properties"][key] for key in _POD_FIELDS if key not in _EVERY_POD_FIELDS}
+    lines += [*_TABLE, *_rows("", {"properties": training}, schema, defaults, []), ""]
     sections = top
     while sections:
         path, section = sections.pop(0)
@@ -129,10 +143,10 @@ def _own_first() -> list[str]:
 
 
 def _rows(
-    path: str, section: Schema, schema: Schema, defaults: Mapping[str, Any], below: list[tuple[str, Schema]]
+    path: str, section: Schema, schema: Schema, defaults: Defaults, below: list[tuple[str, Schema]]
 ) -> Iterator[str]:
     for key, value in section["properties"].items():
-        if path.startswith("roles") and key in _POD_FIELDS:
+        if path and key in _POD_FIELDS:
             continue  # one table of them is enough
         full = f"{path}.{key}" if path else key
         target, suffix = _section_below(value, schema)
@@ -189,13 +203,78 @@ def _type_of(value: Schema) -> str:
     return " ".join([words, *bounds])
 
 
-def _default_of(path: str, defaults: Mapping[str, Any]) -> str:
-    node: Any = defaults
-    for part in path.split("."):
-        if not isinstance(node, Mapping) or part not in node:
-            return ""
-        node = node[part]
-    return f"`{json.dumps(node, ensure_ascii=False)}`" if node not in ("", [], {}) else ""
+def _defaults_that_apply() -> Defaults:
+    """Return what the program itself makes of a spec that sets nothing, for each strategy."""
+    spec: dict[str, Any] = {
+        "apiVersion": "trainchart/v1",
+        "kind": "Model",
+        "name": "m",
+        "description": "m",
+        "image": {"repository": "m", "tag": "1"},
+        "code": {"path": ".", "command": ["m"]},
+        "volumes": {name: {"size": 1, "mountPath": f"/{name}"} for name in ("checkpoints", _OTHER_VOLUMES)},
+    }
+
+    def complete(**more: Any) -> Any:
+        text = dump_mapping({**spec, **more})
+        plan = resolve(parse_document(text, file="m.yaml", layer="model spec"), [read_defaults()])
+        return plan.spec.model_dump(by_alias=True, exclude_none=True)
+
+    defaults = {}
+    for name, strategy in STRATEGIES.items():
+        all_roles = complete(strategy=name, roles=dict.fromkeys(strategy.roles))["roles"]
+        # Without an evaluator, which would make claims shared.
+        tree = complete(strategy=name)
+        for volume in tree["volumes"].values():
+            del volume["size"], volume["mountPath"]
+        defaults[name] = {**tree, "roles": all_roles}
+    return defaults
+
+
+def _default_of(path: str, defaults: Defaults) -> str:
+    """Return the default of a key, and after it where another one applies: for which entries, for which strategies."""
+    found = {
+        (entry, strategy): f"`{json.dumps(value, ensure_ascii=False)}`" if value not in ("", [], {}) else "none"
+        for strategy, tree in defaults.items()
+        for entry, value in _values_at(path.split("."), tree, "")
+    }
+    by_value: dict[str, set[tuple[str, str]]] = {}
+    for place, shown in found.items():
+        by_value.setdefault(shown, set()).add(place)
+
+    def rank(shown: str) -> tuple[int, bool]:
+        return -len(by_value[shown]), all(entry != _OTHER_VOLUMES for entry, _ in by_value[shown])
+
+    usual, *others = sorted(by_value, key=rank) or ["none"]
+    parts = [f"{shown} for {_describe_places(by_value[shown], set(found))}" for shown in others]
+    return "; ".join([usual, *parts]) if parts or usual != "none" else ""
+
+
+def _values_at(keys: list[str], node: Any, entry: str) -> Iterator[tuple[str, Any]]:
+    """Yield every value at a path, with the name of the entry that `*` stands for."""
+    if not keys:
+        yield entry, node
+    elif keys[0] == "*":
+        for name, below in node.items() if isinstance(node, dict) else ():
+            yield from _values_at(keys[1:], below, name)
+    elif isinstance(node, dict) and keys[0] in node:
+        yield from _values_at(keys[1:], node[keys[0]], entry)
+
+
+def _describe_places(places: set[tuple[str, str]], known: set[tuple[str, str]]) -> str:
+    """Say which entries under which strategies `places` are, as shortly as possible."""
+    strategies: dict[str, list[str]] = {}
+    for entry in dict.fromkeys(entry for entry, _ in sorted(places)):
+        has = [name for name in STRATEGIES if (entry, name) in places]
+        rest = [name for name in STRATEGIES if (entry, name) in known and name not in has]
+        said = f"not {', '.join(rest)}" if len(rest) < len(has) else ", ".join(has)
+        strategies.setdefault(said if rest else "", []).append(entry)
+    every_entry = {entry for entry, _ in known}
+    parts = []
+    for said, entries in strategies.items():
+        named = "" if set(entries) == every_entry else ", ".join(entries)
+        parts.append(f"{named} ({said})" if named and said else named or said)
+    return " and ".join(parts)
 
 
 def _cell(text: str) -> str:

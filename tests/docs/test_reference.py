@@ -51,3 +51,13 @@ def test_the_reference_is_complete(rendered: dict[str, str]) -> None:
         assert f"| `{field.alias}` |" in rendered["spec.md"]
     anchors = {re.sub(r"[^a-z0-9]", "", title.lower()) for title in re.findall(r"^## (.*)$", rendered["spec.md"], re.M)}
     assert set(re.findall(r"\]\(#([^)]*)\)", rendered["spec.md"])) <= anchors
+
+
+def test_the_defaults_are_those_that_apply(rendered: dict[str, str]) -> None:
+    shown = dict(re.findall(r"^\| `(\w+)` \|[^|]*\| (.*?) \|", rendered["spec.md"], re.M))
+    assert shown["keep"] == "`false`; `true` for checkpoints"
+    assert shown["stopGraceSeconds"] == "`15`; `30` for chief"
+    assert shown["preStopSleepSeconds"] == "`3`; `0` for chief, evaluator"
+    assert shown["replicas"] == "`1`; `2` for worker (not single, mirrored)"
+    assert shown["flavour"] == '`"cpu"`; `"gpu"` for mirrored'
+    assert (shown["size"], shown["mountPath"], shown["maxRestarts"]) == ("", "", "`3`")

@@ -354,6 +354,7 @@ def test_the_schema_is_closed_everywhere(chart: Path) -> None:
     values = parse_mapping((chart / "values.yaml").read_text())
     schema = json.loads((chart / "values.schema.json").read_text())
     free = {"podLabels", "podAnnotations", "env", "nodeSelector", "annotations", "commonLabels", "commonAnnotations"}
+    free |= {"labels"}
     maps = {key for key, entry in schema["properties"].items() if isinstance(entry.get("additionalProperties"), dict)}
     assert maps <= free, "a new free-form map must be meant: name it here"
 

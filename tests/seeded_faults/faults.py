@@ -18,9 +18,9 @@ FAULTS = (
     Fault("a label is lost", "_labels.tpl", '"app.kubernetes.io/managed-by"', '"app.kubernetes.io/manager"', "labels"),
     Fault(
         "the chart's version in a pod template",
-        "_labels.tpl",
-        '{{- $_ := set $own "trainchart/training" "true" -}}',
-        '{{- $_ := set $own "trainchart/training" "true" -}}{{- $_ := set $own "helm.sh/chart" "x" -}}',
+        "_every_pod.tpl",
+        "{{- with .training -}}",
+        '{{- $_ := set $own "helm.sh/chart" "x" -}}{{- with .training -}}',
         "stable-selectors",
     ),
     Fault("names of 63 characters", "_names.tpl", '"limit" 52', '"limit" 63', "names-fit"),
@@ -249,7 +249,7 @@ FAULTS = (
     ),
     Fault(
         "the selector misses the pods",
-        "_labels.tpl",
+        "_every_pod.tpl",
         "mergeOverwrite $labels $own",
         'merge (dict "app.kubernetes.io/component" "x") $labels $own',
         "selectors-own",
@@ -291,8 +291,8 @@ FAULTS = (
     ),
     Fault(
         "a label that the API server refuses",
-        "_labels.tpl",
-        '{{- $_ := set $own "trainchart/training" "true" -}}',
+        "_every_pod.tpl",
+        '{{- $_ := set $own "trainchart/training" . -}}',
         '{{- $_ := set $own "trainchart/training" "it is true" -}}',
         "labels-valid",
     ),

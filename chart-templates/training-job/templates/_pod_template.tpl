@@ -2,40 +2,21 @@
 {{- define "<%= name %>.podTemplate" -}}
 metadata:
   labels:
-    {{- include "<%= name %>.podLabels" . | nindent 4 }}
-  {{- with include "<%= name %>.annotations" (list .context.Values.podAnnotations .settings.podAnnotations) }}
+    {{- include "<%= name %>.podLabels" (dict "context" .context "component" .component "settings" .settings "training" "true") | nindent 4 }}
+  {{- with include "<%= name %>.podAnnotations" . }}
   annotations:
     {{- . | nindent 4 }}
   {{- end }}
 spec:
   serviceAccountName: {{ include "<%= name %>.serviceAccountName" .context | quote }}
   automountServiceAccountToken: false
-  enableServiceLinks: false
   # The launcher must not be process 1: a SIGTERM that came before its handler would be lost.
   shareProcessNamespace: true
   terminationGracePeriodSeconds: {{ int64 .settings.stopGraceSeconds }}
-  {{- with .context.Values.image.pullSecrets }}
-  imagePullSecrets:
-    {{- range . }}
-    - name: {{ . | quote }}
-    {{- end }}
-  {{- end }}
-<% for field in pod_fields %>
-<% if field.key == "tolerations" %>
-  tolerations:
-    # A node that does not answer for so long has lost the pod.
-    {{- $patience := include "<%= name %>.seconds" .context.Values.run.lostNodeTimeout }}
-    - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: {{ $patience }}}
-    - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: {{ $patience }}}
-    {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
-<% elif field.merge %>
-  {{- with include "<%= name %>.merged" (list .context.Values.<%= field.value %> .settings.<%= field.value %>) }}
-  <%= field.key %>:
-    {{- . | nindent 4 }}
-  {{- end }}
-<% elif field.key == "initContainers" %>
+  {{- $patience := include "<%= name %>.seconds" .context.Values.run.lostNodeTimeout }}
+  {{- include "<%= name %>.everyPod" (dict "context" .context "component" .component "settings" .settings "patienceSeconds" $patience) | nindent 2 }}
+<% for field in pod_fields if not field.is_everywhere %>
+<% if field.key == "initContainers" %>
   {{- $further := .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
   {{- if or .context.Values.image.injectLauncher $further }}
   initContainers:
@@ -49,13 +30,7 @@ spec:
 <% else %>
   {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
   <%= field.key %>:
-<% if field.key == "topologySpreadConstraints" %>
-    {{- include "<%= name %>.topologySpreadConstraints" (dict "context" $.context "role" $.role "constraints" .) | nindent 4 }}
-<% elif field.key == "nodeSelector" %>
-    {{- include "<%= name %>.annotations" (list .) | nindent 4 }}
-<% else %>
     {{- toYaml . | nindent 4 }}
-<% endif %>
   {{- end }}
 <% endif %>
 <% endfor %>

@@ -48,55 +48,21 @@ a new controller follows a new plan, and stands in the record's ConfigMap, so th
 # No podFailurePolicy, with which a controller on a lost node would not be replaced. The controller itself sets backoffLimit:
 # high at its start, so that it may crash, and low when the run has failed, so that the Job fails.
 template:
+  {{- /* Given up soon by a node that does not answer; what becomes of the run then is in docs/lifecycle.md. */}}
+  {{- $arguments := dict "context" . "component" "controller" "settings" .Values.run.controller "training" "false" "patienceSeconds" 10 }}
   metadata:
     labels:
-      {{- include "mnist-classic.selectorLabels" (dict "context" . "component" "controller") | nindent 6 }}
-      app.kubernetes.io/part-of: "mnist-classic"
-      # Belongs to a training, so that it is looked at like the training pods, and is none of them.
-      trainchart/training: "false"
+      {{- include "mnist-classic.podLabels" $arguments | nindent 6 }}
+    {{- with include "mnist-classic.podAnnotations" $arguments }}
+    annotations:
+      {{- . | nindent 6 }}
+    {{- end }}
   spec:
     restartPolicy: Never
     serviceAccountName: {{ include "mnist-classic.controllerAccount" . | quote }}
     automountServiceAccountToken: true
-    enableServiceLinks: false
     terminationGracePeriodSeconds: 5
-    {{- with .Values.nodeSelector }}
-    nodeSelector:
-      {{- include "mnist-classic.annotations" (list .) | nindent 6 }}
-    {{- end }}
-    {{- with .Values.affinity }}
-    affinity:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
-    {{- with .Values.hostAliases }}
-    hostAliases:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
-    {{- with .Values.dnsPolicy }}
-    dnsPolicy:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
-    {{- with .Values.dnsConfig }}
-    dnsConfig:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
-    {{- with .Values.podSecurityContext }}
-    securityContext:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
-    tolerations:
-      # Given up soon by a node that does not answer; what becomes of the run then is in docs/lifecycle.md.
-      - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 10}
-      - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 10}
-      {{- with .Values.tolerations }}
-      {{- toYaml . | nindent 6 }}
-      {{- end }}
-    {{- with .Values.image.pullSecrets }}
-    imagePullSecrets:
-      {{- range . }}
-      - name: {{ . | quote }}
-      {{- end }}
-    {{- end }}
+    {{- include "mnist-classic.everyPod" $arguments | nindent 4 }}
     containers:
       - name: controller
         image: {{ .Values.run.controller.image | default (include "mnist-classic.image" .) | quote }}
@@ -133,9 +99,9 @@ template:
         resources:
           {{- include "mnist-classic.resources" (dict "settings" .Values.run.controller) | nindent 10 }}
         terminationMessagePolicy: FallbackToLogsOnError
-        {{- with .Values.containerSecurityContext }}
+        {{- with include "mnist-classic.merged" (list .Values.containerSecurityContext .Values.run.controller.containerSecurityContext) }}
         securityContext:
-          {{- toYaml . | nindent 10 }}
+          {{- . | nindent 10 }}
         {{- end }}
         volumeMounts:
           - name: config

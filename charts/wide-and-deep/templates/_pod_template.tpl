@@ -2,72 +2,19 @@
 {{- define "wide-and-deep.podTemplate" -}}
 metadata:
   labels:
-    {{- include "wide-and-deep.podLabels" . | nindent 4 }}
-  {{- with include "wide-and-deep.annotations" (list .context.Values.podAnnotations .settings.podAnnotations) }}
+    {{- include "wide-and-deep.podLabels" (dict "context" .context "component" .component "settings" .settings "training" "true") | nindent 4 }}
+  {{- with include "wide-and-deep.podAnnotations" . }}
   annotations:
     {{- . | nindent 4 }}
   {{- end }}
 spec:
   serviceAccountName: {{ include "wide-and-deep.serviceAccountName" .context | quote }}
   automountServiceAccountToken: false
-  enableServiceLinks: false
   # The launcher must not be process 1: a SIGTERM that came before its handler would be lost.
   shareProcessNamespace: true
   terminationGracePeriodSeconds: {{ int64 .settings.stopGraceSeconds }}
-  {{- with .context.Values.image.pullSecrets }}
-  imagePullSecrets:
-    {{- range . }}
-    - name: {{ . | quote }}
-    {{- end }}
-  {{- end }}
-  {{- with .settings.nodeSelector | default .context.Values.nodeSelector }}
-  nodeSelector:
-    {{- include "wide-and-deep.annotations" (list .) | nindent 4 }}
-  {{- end }}
-  tolerations:
-    # A node that does not answer for so long has lost the pod.
-    {{- $patience := include "wide-and-deep.seconds" .context.Values.run.lostNodeTimeout }}
-    - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: {{ $patience }}}
-    - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: {{ $patience }}}
-    {{- with .settings.tolerations | default .context.Values.tolerations }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
-  {{- with .settings.affinity | default .context.Values.affinity }}
-  affinity:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .settings.topologySpreadConstraints | default .context.Values.topologySpreadConstraints }}
-  topologySpreadConstraints:
-    {{- include "wide-and-deep.topologySpreadConstraints" (dict "context" $.context "role" $.role "constraints" .) | nindent 4 }}
-  {{- end }}
-  {{- with .settings.priorityClassName | default .context.Values.priorityClassName }}
-  priorityClassName:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .settings.runtimeClassName | default .context.Values.runtimeClassName }}
-  runtimeClassName:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .settings.schedulerName | default .context.Values.schedulerName }}
-  schedulerName:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .settings.hostAliases | default .context.Values.hostAliases }}
-  hostAliases:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .settings.dnsPolicy | default .context.Values.dnsPolicy }}
-  dnsPolicy:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .settings.dnsConfig | default .context.Values.dnsConfig }}
-  dnsConfig:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with include "wide-and-deep.merged" (list .context.Values.podSecurityContext .settings.podSecurityContext) }}
-  securityContext:
-    {{- . | nindent 4 }}
-  {{- end }}
+  {{- $patience := include "wide-and-deep.seconds" .context.Values.run.lostNodeTimeout }}
+  {{- include "wide-and-deep.everyPod" (dict "context" .context "component" .component "settings" .settings "patienceSeconds" $patience) | nindent 2 }}
   {{- with .settings.resourceClaims | default .context.Values.resourceClaims }}
   resourceClaims:
     {{- toYaml . | nindent 4 }}
@@ -106,6 +53,10 @@ spec:
           sleep:
             seconds: {{ int64 .settings.preStopSleepSeconds }}
       {{- end }}
+      {{- with include "wide-and-deep.merged" (list .context.Values.containerSecurityContext .settings.containerSecurityContext) }}
+      securityContext:
+        {{- . | nindent 8 }}
+      {{- end }}
       {{- with .settings.envFrom | default .context.Values.envFrom }}
       envFrom:
         {{- toYaml . | nindent 8 }}
@@ -113,10 +64,6 @@ spec:
       {{- with .settings.workingDir | default .context.Values.workingDir }}
       workingDir:
         {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with include "wide-and-deep.merged" (list .context.Values.containerSecurityContext .settings.containerSecurityContext) }}
-      securityContext:
-        {{- . | nindent 8 }}
       {{- end }}
       {{- with .settings.livenessProbe | default .context.Values.livenessProbe }}
       livenessProbe:

@@ -18,6 +18,12 @@ DURATION_PATTERN = r"^([0-9]{1,6}h([0-9]{1,6}m)?([0-9]{1,6}s)?|[0-9]{1,6}m([0-9]
 ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 RESERVED_ENV_PATTERN = r"^(TRAINCHART_.*|TF_CONFIG)$"
 """Refused by the plan and in _refusals.tpl; a schema could only say that a name is not allowed, and not why."""
+QUEUE_KEY_PATTERN = (
+    r"(?i)queue|(^|[./-])gang|pod-?group|task-?group|scheduling\.k8s\.io/group-name"
+    r"|^(.*\.)?(kueue\.x-k8s\.io|volcano\.sh|yunikorn\.apache\.org)/"
+)
+"""Labels and annotations by which queues and gang schedulers (Kueue, Volcano, YuniKorn, coscheduling, Koordinator, KAI)
+let pods wait for each other or for their turn. The run controller, TensorBoard and `helm test` must not wait."""
 OBJECT_NAME_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$"
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
 LABEL_KEY_PATTERN = r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"

@@ -1,7 +1,7 @@
 """What a pod can be told: fields passed through to Kubernetes, and the settings of one role.
 
-To let users set one more pod or container field, add it to PodSettings: the templates, values.yaml, the schema,
-the README table and the spec follow from it.
+To let users set one more pod or container field, add it to PodSettings, or to EveryPodSettings where it suits the run
+controller and TensorBoard too: the templates, values.yaml, the schema, the README table and the spec follow from it.
 """
 
 from __future__ import annotations
@@ -37,37 +37,22 @@ def _empty_list() -> AnyList:
     return []
 
 
-class PodSettings(Section):
-    """Fields of every training pod; set for the whole chart or, with precedence, for one role."""
+class EveryPodSettings(Section):
+    """Fields of every pod of the chart: training, run controller, TensorBoard and `helm test`.
 
-    env: Env = Field(default_factory=_empty_map)
-    """Environment of the training container: name to value, or to {valueFrom: …} for Secrets and ConfigMaps."""
+    What a role, run.controller or tensorboard sets for its own pods has precedence.
+    """
+
     pod_labels: Labels = Field(default_factory=_empty_map)
-    """Labels added to the pods."""
+    """Labels added to the pods; at the top level to every pod of the chart, those of queues (see commonLabels) to the
+    training pods only."""
     pod_annotations: Annotations = Field(default_factory=_empty_map)
-    """Annotations added to the pods."""
-    env_from: Annotated[AnyList, PassThrough(list_of("EnvFromSource"), "envFrom", "container")] = Field(
-        default_factory=_empty_list
-    )
-    """Whole Secrets or ConfigMaps as environment."""
-    working_dir: Annotated[str, PassThrough({"type": "string"}, "workingDir", "container")] = ""
-    """Working directory of the program; empty means the image's own."""
+    """Annotations added to the pods; at the top level to every pod of the chart, those of queues (see commonLabels) to
+    the training pods only."""
     container_security_context: Annotated[
         AnyMap, PassThrough(kubernetes("SecurityContext"), "securityContext", "container", merge=True)
     ] = Field(default_factory=_empty_map)
-    """Security context of the training container; a role's keys are merged over the chart's."""
-    liveness_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "livenessProbe", "container")] = Field(
-        default_factory=_empty_map
-    )
-    """Liveness probe of the training container; none by default, since a slow step is not a dead program."""
-    readiness_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "readinessProbe", "container")] = Field(
-        default_factory=_empty_map
-    )
-    """Readiness probe of the training container; peers find each other without one."""
-    startup_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "startupProbe", "container")] = Field(
-        default_factory=_empty_map
-    )
-    """Start-up probe of the training container."""
+    """Security context of the containers; keys of a role are merged over the chart's."""
     node_selector: Annotated[AnyMap, PassThrough(STRING_MAP, "nodeSelector", "pod")] = Field(default_factory=_empty_map)
     """Labels that a node must have."""
     tolerations: Annotated[AnyList, PassThrough(list_of("Toleration"), "tolerations", "pod")] = Field(
@@ -101,7 +86,32 @@ class PodSettings(Section):
     pod_security_context: Annotated[
         AnyMap, PassThrough(kubernetes("PodSecurityContext"), "securityContext", "pod", merge=True)
     ] = Field(default_factory=_empty_map)
-    """Security context of the pods; a role's keys are merged over the chart's."""
+    """Security context of the pods; keys of a role are merged over the chart's."""
+
+
+class PodSettings(EveryPodSettings):
+    """Fields of every training pod; set for the whole chart or, with precedence, for one role."""
+
+    env: Env = Field(default_factory=_empty_map)
+    """Environment of the training container: name to value, or to {valueFrom: …} for Secrets and ConfigMaps."""
+    env_from: Annotated[AnyList, PassThrough(list_of("EnvFromSource"), "envFrom", "container")] = Field(
+        default_factory=_empty_list
+    )
+    """Whole Secrets or ConfigMaps as environment."""
+    working_dir: Annotated[str, PassThrough({"type": "string"}, "workingDir", "container")] = ""
+    """Working directory of the program; empty means the image's own."""
+    liveness_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "livenessProbe", "container")] = Field(
+        default_factory=_empty_map
+    )
+    """Liveness probe of the training container; none by default, since a slow step is not a dead program."""
+    readiness_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "readinessProbe", "container")] = Field(
+        default_factory=_empty_map
+    )
+    """Readiness probe of the training container; peers find each other without one."""
+    startup_probe: Annotated[AnyMap, PassThrough(kubernetes("Probe"), "startupProbe", "container")] = Field(
+        default_factory=_empty_map
+    )
+    """Start-up probe of the training container."""
     resource_claims: Annotated[AnyList, PassThrough(list_of("PodResourceClaim"), "resourceClaims", "pod")] = Field(
         default_factory=_empty_list
     )
@@ -129,6 +139,8 @@ class RoleSettings(PodSettings):
 
     replicas: Count
     """Number of pods."""
+    labels: Labels = Field(default_factory=_empty_map)
+    """Labels added to the role's StatefulSet."""
     cpu: Quantity
     """CPU request of each pod."""
     memory: Quantity

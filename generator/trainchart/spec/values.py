@@ -23,7 +23,7 @@ from trainchart.spec.section import (
     Section,
     kubernetes,
 )
-from trainchart.spec.settings import PodSettings, RoleSettings, VolumeSettings
+from trainchart.spec.settings import EveryPodSettings, PodSettings, RoleSettings, VolumeSettings
 
 _PEERS: dict[str, Any] = {"type": "array", "items": kubernetes("NetworkPolicyPeer", "networking.v1")}
 Peers = Annotated[list[Any], JsonSchema(_PEERS)]
@@ -60,7 +60,7 @@ class Image(Section):
 ImageReference = Annotated[str, Field(pattern=r"^(.+(:[A-Za-z0-9_][A-Za-z0-9_.-]*|@sha256:[a-f0-9]{64}))?$")]
 
 
-class Controller(Section):
+class Controller(EveryPodSettings):
     """The run controller: ends a training that has finished or cannot go on, frees its resources, keeps the verdict."""
 
     enabled: bool
@@ -189,7 +189,7 @@ class Ingress(Section):
     """Annotations of the Ingress."""
 
 
-class TensorBoard(Section):
+class TensorBoard(EveryPodSettings):
     """TensorBoard over the summaries of this release, reading only."""
 
     enabled: bool
@@ -229,9 +229,11 @@ class SharedValues(PodSettings):
     rbac: Rbac
     tensorboard: TensorBoard
     common_labels: Labels
-    """Labels added to every object."""
+    """Labels added to every object. Those of queues and gang schedulers (keys that hold queue, gang, pod-group or
+    task-group, or that begin with the name of Kueue, Volcano or YuniKorn) never reach the run controller, TensorBoard
+    and helm test, which must not wait."""
     common_annotations: Annotations
-    """Annotations added to every object."""
+    """Annotations added to every object; those of queues as commonLabels."""
     extra_manifests: Annotated[
         list[dict[str, Any]],
         JsonSchema(

@@ -5,7 +5,10 @@ app.kubernetes.io/instance: {{ .context.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component | quote }}
 {{- end -}}
 
-{{- /* Labels of an object. The chart's version is for objects only: in a pod template it would restart trainings. */}}
+{{- /*
+Labels of an object: (dict "context" $ "component" "worker"), perhaps with "own", which win over those for all. The chart's
+version is for objects only: in a pod template it would restart trainings.
+*/}}
 {{- define "in-graph.labels" -}}
 {{- $own := include "in-graph.selectorLabels" . | fromYaml -}}
 {{- $_ := set $own "app.kubernetes.io/part-of" "in-graph" -}}
@@ -13,26 +16,36 @@ app.kubernetes.io/component: {{ .component | quote }}
 {{- $_ := set $own "app.kubernetes.io/version" (include "in-graph.labelText" .context.Chart.AppVersion) -}}
 {{- $chart := printf "%s-%s" .context.Chart.Name .context.Chart.Version -}}
 {{- $_ := set $own "helm.sh/chart" (include "in-graph.labelText" $chart) -}}
-{{- range $key, $value := .context.Values.commonLabels -}}
+{{- $shared := include "in-graph.shared" (dict "component" .component "layer" .context.Values.commonLabels) | fromJson -}}
+{{- range $layer := list .own $shared -}}
+{{- range $key, $value := $layer -}}
 {{- if not (hasKey $own $key) -}}
 {{- $_ := set $own $key (include "in-graph.text" $value) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $own -}}
 {{- end -}}
 
-{{- /* Labels of a training pod: the role's own win over the chart-wide ones, neither can change the selector. */}}
-{{- define "in-graph.podLabels" -}}
-{{- $labels := dict "sidecar.istio.io/inject" "false" -}}
-{{- range $layer := list .context.Values.podLabels .settings.podLabels -}}
-{{- range $key, $value := $layer -}}
-{{- $_ := set $labels $key (include "in-graph.text" $value) -}}
+{{- /*
+Labels or annotations that a component has of those for all: (dict "component" "tensorboard" "layer" .Values.commonLabels).
+What makes pods wait for a queue or for each other is for the training alone.
+*/}}
+{{- define "in-graph.shared" -}}
+{{- $kept := dict -}}
+{{- $waits := not (has .component (list "controller" "tensorboard" "test")) -}}
+{{- range $key, $value := .layer -}}
+{{- if or $waits (not (regexMatch "(?i)queue|(^|[./-])gang|pod-?group|task-?group|scheduling\\.k8s\\.io/group-name|^(.*\\.)?(kueue\\.x-k8s\\.io|volcano\\.sh|yunikorn\\.apache\\.org)/" $key)) -}}
+{{- $_ := set $kept $key $value -}}
 {{- end -}}
 {{- end -}}
-{{- $own := include "in-graph.selectorLabels" (dict "context" .context "component" .role) | fromYaml -}}
-{{- $_ := set $own "app.kubernetes.io/part-of" "in-graph" -}}
-{{- $_ := set $own "trainchart/training" "true" -}}
-{{- toYaml (mergeOverwrite $labels $own) -}}
+{{- toJson $kept -}}
+{{- end -}}
+
+{{- /* Annotations of an object: (dict "context" $ "component" "training"), perhaps with "own". */}}
+{{- define "in-graph.objectAnnotations" -}}
+{{- $shared := include "in-graph.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson -}}
+{{- include "in-graph.annotations" (list $shared .own) -}}
 {{- end -}}
 
 {{- /* Annotations as texts: (list common own), later ones win; nothing when there are none. */}}

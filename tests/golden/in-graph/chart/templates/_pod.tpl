@@ -72,20 +72,6 @@ empty is left out, here and below: Kubernetes does not keep it, so kubectl apply
 {{- end }}
 {{- end -}}
 
-{{- /* Spread constraints; one without labelSelector counts the pods of the role. */}}
-{{- define "in-graph.topologySpreadConstraints" -}}
-{{- $labels := include "in-graph.selectorLabels" (dict "context" .context "component" .role) | fromYaml -}}
-{{- $constraints := list -}}
-{{- range .constraints -}}
-{{- $constraint := deepCopy . -}}
-{{- if not (hasKey $constraint "labelSelector") -}}
-{{- $_ := set $constraint "labelSelector" (dict "matchLabels" $labels) -}}
-{{- end -}}
-{{- $constraints = append $constraints $constraint -}}
-{{- end -}}
-{{- toYaml $constraints -}}
-{{- end -}}
-
 {{- /* Volumes of a training pod. */}}
 {{- define "in-graph.podVolumes" -}}
 - name: config

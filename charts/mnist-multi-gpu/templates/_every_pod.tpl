@@ -1,0 +1,104 @@
+{{- /*
+What every pod of the chart has: (dict "context" $ "component" "worker" "settings" …). The settings of a role, of
+run.controller or of tensorboard win over those at the top level of the values.
+*/}}
+{{- define "mnist-multi-gpu.everyPod" -}}
+enableServiceLinks: false
+{{- with .context.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . | quote }}
+  {{- end }}
+{{- end }}
+{{- with .settings.nodeSelector | default .context.Values.nodeSelector }}
+nodeSelector:
+  {{- include "mnist-multi-gpu.annotations" (list .) | nindent 2 }}
+{{- end }}
+{{- $tolerations := .settings.tolerations | default .context.Values.tolerations }}
+{{- if or $tolerations .patienceSeconds }}
+tolerations:
+  {{- /* A node that does not answer for so long has lost the pod. */}}
+  {{- with .patienceSeconds }}
+  - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: {{ . }}}
+  - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: {{ . }}}
+  {{- end }}
+  {{- with $tolerations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+{{- with .settings.affinity | default .context.Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .settings.topologySpreadConstraints | default .context.Values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- include "mnist-multi-gpu.topologySpreadConstraints" (dict "context" $.context "component" $.component "constraints" .) | nindent 2 }}
+{{- end }}
+{{- with .settings.priorityClassName | default .context.Values.priorityClassName }}
+priorityClassName:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .settings.runtimeClassName | default .context.Values.runtimeClassName }}
+runtimeClassName:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .settings.schedulerName | default .context.Values.schedulerName }}
+schedulerName:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .settings.hostAliases | default .context.Values.hostAliases }}
+hostAliases:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .settings.dnsPolicy | default .context.Values.dnsPolicy }}
+dnsPolicy:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .settings.dnsConfig | default .context.Values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with include "mnist-multi-gpu.merged" (list .context.Values.podSecurityContext .settings.podSecurityContext) }}
+securityContext:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /*
+Labels of a pod: the settings' own win over the top level's, neither can change the selector. "training" says whether the
+pod trains ("true"), or belongs to a training, so that it is looked at like the training pods ("false").
+*/}}
+{{- define "mnist-multi-gpu.podLabels" -}}
+{{- $labels := dict "sidecar.istio.io/inject" "false" -}}
+{{- $shared := include "mnist-multi-gpu.shared" (dict "component" .component "layer" .context.Values.podLabels) | fromJson -}}
+{{- range $layer := list $shared .settings.podLabels -}}
+{{- range $key, $value := $layer -}}
+{{- $_ := set $labels $key (include "mnist-multi-gpu.text" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- $own := include "mnist-multi-gpu.selectorLabels" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/part-of" "mnist-multi-gpu" -}}
+{{- with .training -}}
+{{- $_ := set $own "trainchart/training" . -}}
+{{- end -}}
+{{- toYaml (mergeOverwrite $labels $own) -}}
+{{- end -}}
+
+{{- define "mnist-multi-gpu.podAnnotations" -}}
+{{- $shared := include "mnist-multi-gpu.shared" (dict "component" .component "layer" .context.Values.podAnnotations) | fromJson -}}
+{{- include "mnist-multi-gpu.annotations" (list $shared .settings.podAnnotations) -}}
+{{- end -}}
+
+{{- /* Spread constraints; one without labelSelector counts the pods of the component. */}}
+{{- define "mnist-multi-gpu.topologySpreadConstraints" -}}
+{{- $labels := include "mnist-multi-gpu.selectorLabels" . | fromYaml -}}
+{{- $constraints := list -}}
+{{- range .constraints -}}
+{{- $constraint := deepCopy . -}}
+{{- if not (hasKey $constraint "labelSelector") -}}
+{{- $_ := set $constraint "labelSelector" (dict "matchLabels" $labels) -}}
+{{- end -}}
+{{- $constraints = append $constraints $constraint -}}
+{{- end -}}
+{{- toYaml $constraints -}}
+{{- end -}}
