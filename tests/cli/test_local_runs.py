@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from trainchart.cli.app import app
 from trainchart.errors import ToolError, TrainingFailed
 from trainchart.local.release_lock import hold_lock
-from trainchart_runtime.run_state import STOPPED, SUCCEEDED
+from trainchart_runtime.run_state import STOPPED, STOPPING, SUCCEEDED
 
 RUNS = Path(".trainchart/runs")
 
@@ -97,6 +97,7 @@ def test_the_last_run_is_the_default(command: str) -> None:
 def test_wait_fails_for_a_run_that_was_stopped() -> None:
     error = call("wait", "exp-10").exception
     assert isinstance(error, TrainingFailed)
+    assert error.message == "exp-10: Stopped: stopped: The run was stopped on request"
     assert error.hint == "see: trainchart why exp-10"
 
 
@@ -110,6 +111,12 @@ def test_stop_asks_the_process_of_the_run(going: list[int]) -> None:
     assert going == [signal.SIGTERM]
     said = json.loads(done.stdout)
     assert (said["origin"], said["phaseBefore"], said["changed"]) == ("local", "Running", True)
+
+
+def test_stop_does_not_ask_twice(going: list[int]) -> None:
+    (RUNS / "going/state.json").write_text(json.dumps({"phase": STOPPING}))
+    assert "nothing was changed" in call("stop", "going").stdout
+    assert going == []
 
 
 def test_stop_of_a_run_that_is_over_changes_nothing() -> None:

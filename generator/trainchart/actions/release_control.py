@@ -18,6 +18,7 @@ from trainchart.host.helm_upgrade import HelmUpgrade, run_upgrade
 from trainchart.local.release_lock import ask_to_stop
 from trainchart.local.run_report import read_report
 from trainchart.reports.report import Report
+from trainchart_runtime.run_state import STOPPING
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ def _control_local(folder: Path, verb: Verb) -> Controlled:
     if report.is_over:
         done = f"the run is over already: {report.phase}; a release of that name is found with --namespace"
         return Controlled(report, Change(done=done), is_changed=False)
+    if report.phase == STOPPING:
+        # Asked twice, it would kill its programs before they have saved.
+        return Controlled(report, Change(done="its programs save and end already"), is_changed=False)
     ask_to_stop(folder.parent, folder.name)
     return Controlled(report, Change(done="its programs save and end"), is_changed=True)
 

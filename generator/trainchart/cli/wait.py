@@ -55,7 +55,8 @@ def _wait(
         print(headline(report))
     if report.phase != SUCCEEDED:
         outcome = report.outcome
-        words = f": {outcome.cause}, {outcome.pod or 'no pod'}: {outcome.error or outcome.sentence}" if outcome else ""
+        cause = ", ".join(filter(None, (outcome.cause, outcome.pod))) if outcome else ""
+        words = f": {cause}: {outcome.error or outcome.sentence}" if outcome else ""
         raise TrainingFailed(
             f"{report.key.release}: {report.phase}{words}", hint=f"see: trainchart why {report.address}"
         )

@@ -41,8 +41,10 @@ def find_outputs(plan: LocalPlan, since: float) -> Outputs:
     files = {folder: list(_walk(folder)) for folder in dict.fromkeys(plan.outputs)}
     everything = [path for found in files.values() for path in found]
     of_pods = [path for pod in plan.pods for path in _walk(pod.pod_folder)]
-    events = [_common([path for path in found if _is_events(path)]) for found in files.values()]
-    events.append(_common([path for path in of_pods if _is_events(path)]))
+    events = [
+        _find_events([path for path in found if _is_events(path)], plan.tensorboard_logs)
+        for found in (*files.values(), of_pods)
+    ]
     return Outputs(
         checkpoints=plan.checkpoints if _is_written(plan.checkpoints, everything) else "",
         saved_models=tuple(sorted({str(path.parent) for path in everything if path.name == _SAVED_MODEL})),
@@ -61,7 +63,10 @@ def _is_events(path: Path) -> bool:
     return _EVENTS in path.name
 
 
-def _common(files: list[Path]) -> str:
+def _find_events(files: list[Path], usual: str) -> str:
+    """Return the folder that holds all these event files: the one that the chart names, where it does."""
+    if usual and files and all(path.is_relative_to(usual) for path in files):
+        return usual
     return os.path.commonpath([path.parent for path in files]) if files else ""
 
 

@@ -76,7 +76,7 @@ class RunResult:
         if self.before is None:
             return "Its program reported no step, and wrote no checkpoint or other file that outlives the run."
         step = self.step if self.step is not None else self.before.get("step")
-        return f"No step was made: it was at its end before{'' if step is None else f', at step {step}'}; see --fresh."
+        return f"No step was made: it was at its end before{'' if step is None else f', at step {step}'}."
 
     def _has_worked(self) -> bool:
         if self.step is None:

@@ -100,6 +100,11 @@ def test_events_are_found_wherever_they_are(tmp_path: Path) -> None:
     assert f"  checkpoints  {tmp_path}/claims/checkpoints\n" in said
 
 
+def test_events_where_the_chart_puts_them_are_named_by_that_folder(tmp_path: Path) -> None:
+    write(tmp_path / "claims/checkpoints/logs/worker/events.out.tfevents.1.host")
+    assert find_outputs(make_plan(tmp_path), STARTED).events == (str(tmp_path / "claims/checkpoints/logs"),)
+
+
 def test_a_folder_with_events_alone_holds_no_checkpoints(tmp_path: Path) -> None:
     write(tmp_path / "claims/checkpoints/logs/events.out.tfevents.1.host")
     assert find_outputs(make_plan(tmp_path), STARTED).checkpoints == ""
@@ -122,7 +127,7 @@ def test_only_files_of_this_start_count_as_its_work(tmp_path: Path) -> None:
         (replace(make_result(), before={"step": 300}), "No step was made: it was at its end before, at step 300"),
         (replace(make_result(step=300, speed=0.0), before={"step": 290}, outputs=WRITTEN), "at step 300"),
         (replace(make_result(step=300), before={"step": 300}), "at step 300"),
-        (replace(make_result(), before={}), "it was at its end before;"),
+        (replace(make_result(), before={}), "it was at its end before."),
     ],
 )
 def test_a_success_without_any_work_is_not_called_one(tmp_path: Path, result: RunResult, words: str) -> None:
