@@ -188,3 +188,24 @@ def test_the_zipapp_is_the_same_every_time_and_executable(launcher, tmp_path):
     copy.chmod(0o755)
     environ = {"PATH": "/usr/bin:/bin", contract.TERMINATION_FILE: str(tmp_path / "termination")}
     assert subprocess.run([copy, "--", "true"], env=environ, capture_output=True).returncode == contract.EXIT_CONFIG
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"seed": None, "fast": False, "sizes": ""}, ["--slow"]),
+        (
+            {"seed": 3, "fast": True, "sizes": "64 32"},
+            ["--seed=3", "--fast", "--sizes", "64", "32", "--size=64", "--size=32"],
+        ),
+        ({}, []),
+    ],
+)
+def test_marks_leave_words_out_and_repeat_them(pod, values, expected):
+    path = pod.folder / "hyperparameters.json"
+    path.write_text(json.dumps(values))
+    pod.variables[contract.HYPERPARAMETERS_FILE] = str(path)
+    words = ("--seed=$({}SEED?)", "--fast$({}FAST+)", "--slow$({}FAST-)", "--sizes $({}SIZES*)", "--size=$({}SIZES*)")
+    environ, arguments = see(pod, *(word.format(contract.HYPERPARAMETER_PREFIX) for word in words))
+    assert arguments == expected
+    assert None not in json.loads(environ[contract.HYPERPARAMETERS]).values()

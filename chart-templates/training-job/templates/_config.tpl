@@ -20,7 +20,7 @@
 {
 <%- for parameter in hyperparameters %>
 
-  <%= parameter.name | tojson %>: {{ <%= parameter.expression %> }}<% if not loop.last %>,<% endif %>
+  <%= parameter.name | tojson %>: <% if parameter.is_optional %>{{ if kindIs "invalid" .Values.hyperparameters.<%= parameter.name %> }}null{{ else }}{{ <%= parameter.expression %> }}{{ end }}<% else %>{{ <%= parameter.expression %> }}<% endif %><% if not loop.last %>,<% endif %>
 <%- endfor %>
 
 }

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainchart.actions.check_input import refuse_pipe
 from trainchart.actions.generate import MODELS, read_defaults
+from trainchart.actions.own_script import locate_code
 from trainchart.actions.schema import read_spec_schema
 from trainchart.errors import Problem, SpecError, ToolError
 from trainchart.host.files import read_text
@@ -19,7 +19,7 @@ from trainchart.render.chart import FAMILY, render_chart
 from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_family, read_script_template
 from trainchart.scaffold.model_name import is_model_name, suggest_model_name
-from trainchart.scaffold.script import ScriptFacts, read_script
+from trainchart.scaffold.script import read_script
 from trainchart.scaffold.spec_text import SCHEMA_FILE, NewModel, render_spec
 from trainchart.spec.document import parse_document
 
@@ -71,10 +71,10 @@ def init_model(request: InitRequest) -> NewFiles:
         files[folder / SCRIPT] = text.encode()
         code_path, program = folder.as_posix(), ("python", SCRIPT)
     else:
-        refuse_pipe(request.script)
-        facts = read_script(read_text(request.script), str(request.script))
-        strategy = request.strategy or facts.strategy
-        code_path, program = _locate_code(request.script, facts)
+        code = locate_code(request.script)
+        facts = code.read(request.strategy)
+        strategy = facts.strategy
+        code_path, program = code.path, code.program
     image = request.image or f"registry.example.com/{request.name}"
     spec = MODELS / f"{request.name}.yaml"
     spec_text = render_spec(NewModel(request.name, strategy, image, code_path, program, facts))
@@ -101,23 +101,6 @@ def _require_name(name: str) -> None:
         f"{name!r} cannot be a model's name: lower-case letters, digits and dashes, at most 40, a letter first",
         hint=f"try {suggestion}" if suggestion else "for example mnist or my-model-2",
     )
-
-
-def _locate_code(script: Path, facts: ScriptFacts) -> tuple[str, tuple[str, ...]]:
-    """Return code.path and the program of an own script, which stays where it is."""
-    resolved, project = script.resolve(), Path.cwd().resolve()
-    levels = 2 if facts.is_module else 1
-    folder = resolved.parents[levels - 1] if len(resolved.parents) >= levels else resolved.parent
-    if not folder.is_relative_to(project):
-        raise ToolError(
-            f"{script} is outside {project}, where models/ will be",
-            hint="start init in a folder above the code: all of code.path goes into the image",
-        )
-    path = folder.relative_to(project).as_posix()
-    if facts.is_module:
-        return path, ("python", "-m", f"{resolved.parent.name}.{resolved.stem}")
-    # Python takes a name that begins with a dash for an option.
-    return path, ("python", f"./{resolved.name}" if resolved.name.startswith("-") else resolved.name)
 
 
 def _require_generates(text: str, spec: Path) -> None:

@@ -64,7 +64,9 @@ def _check_types(merged: Merged) -> ModelSpec:
 
 def _values(model: ModelSpec) -> Values:
     shared = {name: getattr(model, name) for name in SharedValues.model_fields}
-    hyperparameters = {name: parameter.default for name, parameter in model.hyperparameters.items()}
+    hyperparameters = {
+        name: parameter.default for name, parameter in model.hyperparameters.items() if parameter.default is not None
+    }
     return Values.model_construct(**shared, command=model.code.command, hyperparameters=hyperparameters)
 
 

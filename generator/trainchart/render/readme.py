@@ -18,13 +18,16 @@ _BOUNDS = {"minimum": "≥", "exclusive_minimum": ">", "maximum": "≤", "exclus
 class DescribedHyperparameter:
     name: str
     default: str
+    """As Markdown; empty where the program decides."""
     description: str
     type_text: str
     """Type and bounds in words."""
     set_argument: str
-    """What --set takes to give the default, quoted for a shell."""
+    """What --set takes to give the default, quoted for a shell; empty where there is none."""
     expression: str
     """Go template pipeline that prints the value as JSON."""
+    is_optional: bool
+    """Whether it has no value unless an experiment sets one."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,12 @@ def describe_hyperparameters(plan: ChartPlan) -> list[DescribedHyperparameter]:
     return [
         DescribedHyperparameter(
             name=name,
-            default=_cell(str(_plain(parameter.default))),
+            default="" if parameter.default is None else f"`{_cell(str(_plain(parameter.default)))}`",
             description=_cell(parameter.description),
             type_text=_cell(_type_text(parameter)),
-            set_argument=shlex.quote(f"hyperparameters.{name}={_plain(parameter.default)}"),
+            set_argument=_set_argument(name, parameter.default),
             expression=_expression(plan.name, name, parameter),
+            is_optional=parameter.default is None,
         )
         for name, parameter in plan.spec.hyperparameters.items()
     ]
@@ -75,6 +79,10 @@ def _defaults(leaves: list[ValueNode]) -> str:
 
 def _plain(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, bool) else value
+
+
+def _set_argument(name: str, default: Any) -> str:
+    return "" if default is None else shlex.quote(f"hyperparameters.{name}={_plain(default)}")
 
 
 def _cell(text: str) -> str:

@@ -6,7 +6,7 @@ Closed everywhere except free-form maps. A number accepts the text that `--set` 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from trainchart.plan.chart_plan import ChartPlan
@@ -46,6 +46,7 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
     properties["hyperparameters"] = _closed(
         properties["hyperparameters"],
         {name: render_hyperparameter_schema(parameter) for name, parameter in plan.spec.hyperparameters.items()},
+        optional={name for name, parameter in plan.spec.hyperparameters.items() if parameter.default is None},
     )
     settings = definitions["RoleSettings"]
     properties["roles"] = _closed(properties["roles"], {role: _role(plan, role, settings) for role in plan.roles})
@@ -96,13 +97,13 @@ def _volume(plan: ChartPlan, settings: Schema) -> Schema:
     return {**settings, "properties": {**settings["properties"], "roles": roles}}
 
 
-def _closed(section: Schema, properties: Mapping[str, Schema]) -> Schema:
-    """Return an object schema that knows exactly `properties`."""
+def _closed(section: Schema, properties: Mapping[str, Schema], optional: Collection[str] = ()) -> Schema:
+    """Return an object schema that knows exactly `properties`, and needs all but the `optional` ones."""
     return {
         "description": section.get("description", ""),
         "type": "object",
         "properties": dict(properties),
-        "required": list(properties),
+        "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
     }
 

@@ -20,6 +20,8 @@ class ValueNode:
     value: Any = None
     children: tuple[ValueNode, ...] = ()
     is_section: bool = False
+    is_unset: bool = False
+    """Whether the key has no value unless the user gives it one."""
 
     @property
     def key(self) -> str:
@@ -32,7 +34,17 @@ def build_value_tree(plan: ChartPlan) -> tuple[ValueNode, ...]:
         ("hyperparameters", name): parameter.description or f"Hyperparameter {name}."
         for name, parameter in plan.spec.hyperparameters.items()
     }
-    return tuple(_nodes_of_section(plan.values, (), descriptions))
+    unset = [name for name, parameter in plan.spec.hyperparameters.items() if parameter.default is None]
+    return tuple(
+        _with_unset(node, unset, descriptions) if node.key == "hyperparameters" and unset else node
+        for node in _nodes_of_section(plan.values, (), descriptions)
+    )
+
+
+def _with_unset(node: ValueNode, names: list[str], descriptions: Mapping[tuple[str, ...], str]) -> ValueNode:
+    """Return the section with the keys that have no value behind those that have one."""
+    unset = (ValueNode((*node.path, name), descriptions[(*node.path, name)], is_unset=True) for name in names)
+    return ValueNode(node.path, node.description, children=(*node.children, *unset), is_section=True)
 
 
 def walk_leaves(nodes: tuple[ValueNode, ...]) -> Iterator[ValueNode]:
@@ -40,7 +52,7 @@ def walk_leaves(nodes: tuple[ValueNode, ...]) -> Iterator[ValueNode]:
     for node in nodes:
         if node.is_section:
             yield from walk_leaves(node.children)
-        else:
+        elif not node.is_unset:
             yield node
 
 

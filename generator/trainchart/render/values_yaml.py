@@ -28,8 +28,12 @@ def _lines(node: ValueNode, depth: int) -> Iterator[str]:
     yield from textwrap.wrap(
         f"{node.key} -- {node.description}", _WIDTH, initial_indent=prefix, subsequent_indent=prefix
     )
+    if node.is_unset:
+        yield f"{prefix}{node.key}: unset; the program decides"
+        return
     if node.is_section:
-        yield f"{indent}{node.key}:"
+        has_values = not all(child.is_unset for child in node.children)
+        yield f"{indent}{node.key}:" if has_values else f"{indent}{node.key}: {{}}"
         for child in node.children:
             yield from _lines(child, depth + 1)
         return

@@ -5,56 +5,88 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
-from trainchart.scaffold.flag import Declaration, Flag, FlagType, NotReadableError, make_flag, read_choices
-from trainchart.scaffold.python_literal import Arguments, Constants, called_name
+from trainchart.scaffold.flag import (
+    Declaration,
+    Flag,
+    FlagType,
+    NotReadableError,
+    make_flag,
+    make_list,
+    read_choices,
+    refuse,
+)
+from trainchart.scaffold.python_literal import Arguments, Constants, called_name, type_name
 
 _TYPES: Mapping[str, FlagType] = {
     "DEFINE_float": "number",
     "DEFINE_integer": "integer",
     "DEFINE_string": "string",
     "DEFINE_enum": "string",
+    "DEFINE_enum_class": "string",
     "DEFINE_bool": "boolean",
     "DEFINE_boolean": "boolean",
 }
 
 
+_LISTS = ("DEFINE_multi_string", "DEFINE_multi_integer", "DEFINE_multi_float", "DEFINE_multi_enum")
+"""Take a value each time that the flag is given."""
+
+
 def find_absl(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
     """Yield every flag that the script defines, in its order."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    marked = {name for call in calls for name in _marked(call, constants)}
+    marked = {name for call in calls for name in _names(call, constants, "required")}
+    exclusive = {name for call in calls for name in _names(call, constants, "mutual_exclusive")}
     for call in calls:
         if called_name(call).startswith("DEFINE_"):
             arguments = Arguments(call, constants)
             name = arguments.text("name", 0)
             if name:
                 read = partial(_read, f"--{name}", called_name(call), arguments)
+                if name in exclusive:
+                    read = partial(refuse, "it is marked as mutually exclusive with others")
                 is_required = name in marked or arguments.is_true("required")
-                yield Declaration(f"--{name}", call.lineno, read, is_required)
+                kind, default = _TYPES.get(called_name(call)), arguments.plain("default", 1)
+                yield Declaration(f"--{name}", call.lineno, read, is_required, kind, default)
 
 
-def _marked(call: ast.Call, constants: Constants) -> Iterator[str]:
-    """Yield the flags that `flags.mark_flag_as_required("name")` and its plural are called for."""
+def _names(call: ast.Call, constants: Constants, what: str) -> Iterator[str]:
+    """Yield the flags that `flags.mark_flags_as_<what>(["a", "b"])` and its singular are called for."""
     arguments = Arguments(call, constants)
-    if called_name(call) == "mark_flag_as_required":
-        yield arguments.text("flag_name", 0)
-    elif called_name(call) == "mark_flags_as_required":
-        try:
-            names = arguments.value("flag_names", 0)
-        except NotReadableError:
-            return
-        yield from (name for name in names or () if isinstance(name, str))
+    if called_name(call) == f"mark_flag_as_{what}":
+        yield arguments.text("flag_name", 0).lstrip("-")
+    elif called_name(call) in (f"mark_flags_as_{what}", f"mark_bool_flags_as_{what}"):
+        nodes = arguments.node("flag_names", 0)
+        elements = nodes.elts if isinstance(nodes, (ast.List, ast.Tuple)) else []
+        # A flag is named by its text, or by what DEFINE_… returned, which is called like it as a rule.
+        yield from (_flag_name(element) for element in elements)
+
+
+def _flag_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    return type_name(node).lower().lstrip("_").removesuffix("_flag")
 
 
 def _read(option: str, function: str, arguments: Arguments) -> Flag:
+    if arguments.is_open:
+        raise NotReadableError("its settings come from a * or ** expression")
+    help_text = arguments.text("help", 3 if "enum" in function else 2)
+    if function in ("DEFINE_list", "DEFINE_spaceseplist"):
+        separator = "," if function == "DEFINE_list" else " "
+        default = arguments.value("default", 1)
+        default = default.split(separator) if isinstance(default, str) and default else default or []
+        return make_list(option, default, help_text, {}, "value", separator)
+    if function in _LISTS:
+        return make_list(option, arguments.value("default", 1), help_text, {}, "repeated")
     kind = _TYPES.get(function)
-    if kind is None or arguments.is_open:
+    if kind is None:
         raise NotReadableError(f"{function} is not read")
-    default: Any = arguments.value("default", 1)
+    default = arguments.plain("default", 1)
+    if kind == "boolean" and default is None:
+        return make_flag(option, kind, None, help_text, {}, "pair", f"--no{option[2:]}")
     if function == "DEFINE_enum":
-        bounds = read_choices(arguments.value("enum_values", 2), kind)
-        return make_flag(option, kind, default, arguments.text("help", 3), bounds)
+        return make_flag(option, kind, default, help_text, read_choices(arguments.value("enum_values", 2), kind))
     limits = {"minimum": arguments.value("lower_bound"), "maximum": arguments.value("upper_bound")}
-    bounds = {key: limit for key, limit in limits.items() if limit is not None}
-    return make_flag(option, kind, default, arguments.text("help", 2), bounds)
+    return make_flag(option, kind, default, help_text, {key: v for key, v in limits.items() if v is not None})

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from trainchart.scaffold.flag import (
+    POSITIONAL,
     TYPES,
     Declaration,
     Flag,
+    FlagType,
+    Form,
     NotReadableError,
     make_flag,
+    make_list,
     read_choices,
-    refuse_positional,
+    refuse,
 )
 from trainchart.scaffold.python_literal import Arguments, Constants, called_name, read_value, type_name
+
+_COMPUTED = "its name is computed when the script runs"
+_COMMAND = "it belongs to a subcommand, which the command in the spec would have to name"
+_EXCLUSIVE = "it excludes others of its group"
+_SWITCHES = ("store_true", "store_false", "store_const")
+_NO_SETTING = ("help", "version")
+_TEXT_TYPES = ("Path", "PurePath", "expanduser", "abspath", "lower", "upper", "strip", "FileType", "string")
+"""Callables that argparse may have as type= and that take any text."""
+_BOOLEANS = re.compile(
+    r"_?(str|string|text|parse|to|as|arg)?_?(2|to|_)*_?(bool|boolean)(_?(flag|type|arg|parser|value))?"
+)
+"""Names of functions that turn a text such as "false" into a boolean: str2bool, strtobool, parse_bool …"""
 
 
 def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Iterator[Declaration]:
@@ -25,34 +42,44 @@ def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Itera
     for call in calls:
         if called_name(call) == "ArgumentParser":
             program = Arguments(call, constants).text("prog", 0) or program
-    commands = set(_find_commands(tree))
+    commands = set(_find_assigned(tree, "add_parser"))
+    exclusive = set(_find_assigned(tree, "add_mutually_exclusive_group"))
+    defaults = {
+        keyword.arg: keyword.value for call in calls if called_name(call) == "set_defaults" for keyword in call.keywords
+    }
     for call in calls:
-        if called_name(call) == "add_argument":
-            names, is_computed = _read_names(call, constants)
-            options = [name for name in names if isinstance(name, str) and name.startswith("-")]
+        if called_name(call) not in ("add_argument", "add_option") or not isinstance(call.func, ast.Attribute):
+            continue
+        names, is_computed = _read_names(call, constants)
+        options = [name for name in names if isinstance(name, str) and name.startswith("-")]
+        owner = ast.unparse(call.func.value)
+        if is_computed:
+            yield Declaration(ast.unparse(call.args[0]), call.lineno, partial(refuse, _COMPUTED))
+        elif options:
+            option = next((name for name in options if name.startswith("--")), options[0])
             arguments = Arguments(call, constants)
-            if is_computed:
-                yield Declaration(ast.unparse(call.args[0]), call.lineno, _refuse_computed)
-            elif options and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in commands:
-                yield Declaration(options[-1], call.lineno, _refuse_command)
-            elif options:
-                option = next((name for name in options if name.startswith("--")), options[0])
-                read = partial(_read, option, arguments, program)
-                yield Declaration(option, call.lineno, read, is_required=arguments.is_true("required"))
-            elif names and isinstance(names[0], str) and names[0]:
-                may_be_missing = arguments.text("nargs") in ("?", "*", "...")
-                yield Declaration(names[0], call.lineno, refuse_positional, is_required=not may_be_missing)
+            later = defaults.get(arguments.text("dest") or option.lstrip("-").replace("-", "_"))
+            if later is not None:
+                arguments = arguments.replaced("default", later)
+            if arguments.text("action") in _NO_SETTING:
+                continue
+            reason = _COMMAND if owner in commands else _EXCLUSIVE if owner in exclusive else ""
+            read = partial(refuse, reason) if reason else partial(_read, option, arguments, program)
+            is_required = arguments.is_true("required")
+            kind = _kind(arguments) if arguments.node("action") is None and arguments.node("nargs") is None else None
+            yield Declaration(option, call.lineno, read, is_required, kind, arguments.plain("default"))
+        elif names and isinstance(names[0], str) and names[0]:
+            may_be_missing = Arguments(call, constants).text("nargs") in ("?", "*", "...")
+            yield Declaration(names[0], call.lineno, partial(refuse, POSITIONAL), is_required=not may_be_missing)
 
 
-def _find_commands(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of parsers of subcommands: what `add_parser(…)` of argparse is assigned to."""
+def _find_assigned(tree: ast.Module, function: str) -> Iterator[str]:
+    """Yield the names that the result of `parser.<function>(…)` is assigned to."""
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Call)
-            and called_name(node.value) == "add_parser"
-        ):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called_name(node.value) == function:
             yield from map(ast.unparse, node.targets)
+        elif isinstance(node, ast.withitem) and node.optional_vars and isinstance(node.context_expr, ast.Call):
+            yield from [ast.unparse(node.optional_vars)] if called_name(node.context_expr) == function else []
 
 
 def _read_names(call: ast.Call, constants: Constants) -> tuple[list[Any], bool]:
@@ -63,38 +90,61 @@ def _read_names(call: ast.Call, constants: Constants) -> tuple[list[Any], bool]:
         return [], True
 
 
-def _refuse_computed() -> Flag:
-    raise NotReadableError("its name is computed when the script runs")
+def _type(arguments: Arguments) -> str:
+    """Return the name of what type= is, "str" where there is none; optparse says it as a text."""
+    node = arguments.node("type")
+    return "str" if node is None else arguments.text("type") or type_name(node)
 
 
-def _refuse_command() -> Flag:
-    raise NotReadableError("it belongs to a subcommand, which the command in the spec would have to name")
+def _kind(arguments: Arguments) -> FlagType | None:
+    return TYPES.get(_type(arguments), "string")
 
 
 def _read(option: str, arguments: Arguments, program: str) -> Flag:
     if arguments.is_open:
         raise NotReadableError("its settings come from a * or ** expression")
-    if not option.startswith("--"):
-        raise NotReadableError("it has no long form")
-    action = arguments.node("action")
-    if action is not None and arguments.text("action") != "store":
-        raise NotReadableError("it is a switch that takes no value")
-    if arguments.node("nargs") is not None:
-        raise NotReadableError("it takes several values")
-    default = arguments.value("default")
-    type_node = arguments.node("type")
-    given = type_name(type_node) or "str"
-    if type_node is None and default is not None and not isinstance(default, str):
+    default = arguments.plain("default")
+    given = _type(arguments)
+    told = {"default": default, "type": given, "choices": arguments.plain("choices"), "prog": program}
+    help_text = _expand(arguments.text("help"), told)
+    action = arguments.text("action") or type_name(arguments.node("action")) or "store"
+    if action in _SWITCHES:
+        if default not in (None, action == "store_false") and action != "store_const":
+            raise NotReadableError("it is a switch that its own default has thrown")
+        return make_flag(option, "boolean", False, help_text, {}, "switch")
+    if action == "BooleanOptionalAction":
+        return make_flag(option, "boolean", default, help_text, {}, "pair", "--no-" + option.lstrip("-"))
+    nargs = arguments.node("nargs")
+    if action not in ("store", "append", "extend") or (action == "append" and nargs is not None):
+        raise NotReadableError(f"its action {action} is not read")
+    choices: Any = arguments.value("choices")
+    takes_text = arguments.node("type") is None or given in _TEXT_TYPES
+    if action != "store" or (nargs is not None and arguments.text("nargs") != "?"):
+        bounds = read_choices(choices, "string") if choices is not None and given == "str" else {}
+        form: Form = "repeated" if action == "append" else "list"
+        return make_list(option, arguments.value("default"), help_text, bounds, form)
+    if given == "bool" or _BOOLEANS.fullmatch(given):
+        return _read_boolean(option, given, arguments.value("default"), help_text)
+    if takes_text and given not in TYPES:
+        given = "str"
+    if arguments.node("type") is None and default is not None and not isinstance(default, str):
         raise NotReadableError("it has no type=, so its value would arrive as text")
-    if given == "bool":
-        raise NotReadableError("type=bool takes every text for true, 'false' included")
-    if given not in TYPES or (type_node is not None and not isinstance(type_node, ast.Name)):
+    if given not in TYPES:
         raise NotReadableError("its type= is not float, int or str")
     kind = TYPES[given]
-    choices: Any = arguments.value("choices")
     bounds = {} if choices is None else read_choices(choices, kind)
-    told = {"default": default, "type": given, "choices": choices, "prog": program}
-    return make_flag(option, kind, default, _expand(arguments.text("help"), told), bounds)
+    return make_flag(
+        option, kind, str(default) if given == "str" and default is not None else default, help_text, bounds
+    )
+
+
+def _read_boolean(option: str, given: str, default: Any, help_text: str) -> Flag:
+    """Read a flag whose value is a text for true or false; type=bool itself takes every text but "" for true."""
+    if isinstance(default, str) and given != "bool":
+        default = default.lower() in ("true", "yes", "t", "y", "1", "on")
+    if not isinstance(default, bool):
+        raise NotReadableError("it is a boolean without a plain default")
+    return make_flag(option, "boolean", default, help_text, {}, "bool" if given == "bool" else "value")
 
 
 def _expand(text: str, told: Mapping[str, Any]) -> str:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from trainchart.scaffold.flag import (
+    POSITIONAL,
     TYPES,
     Declaration,
     Flag,
     FlagType,
+    Form,
     NotReadableError,
     make_flag,
+    make_list,
     read_choices,
-    refuse_positional,
+    refuse,
 )
 from trainchart.scaffold.python_literal import Arguments, Constants, called_name, read_value, type_name
 
@@ -26,7 +30,11 @@ _CLICK_TYPES: Mapping[str, FlagType] = {
     "STRING": "string",
     "FloatRange": "number",
     "IntRange": "integer",
+    "Path": "string",
+    "File": "string",
 }
+_SEVERAL = ("list", "List", "tuple", "Tuple", "Sequence", "set", "Set")
+_COMMAND = "it belongs to one of several commands, which the command in the spec would have to name"
 
 
 def find_click(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
@@ -41,13 +49,30 @@ def find_click(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
         and node.args
         and isinstance(node.args[0], ast.Name)
     }
+    is_group = sum(map(_is_command, ast.walk(tree))) > 1
+    for declaration in _find_all(tree, constants, run_by_typer):
+        yield replace(declaration, read=partial(refuse, _COMMAND)) if is_group else declaration
+
+
+def _is_command(node: ast.AST) -> bool:
+    """Tell whether `node` is a function that click or typer makes a command, or a group of them, of."""
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any(
+        isinstance(decorator, (ast.Call, ast.Attribute))
+        and (called_name(decorator) if isinstance(decorator, ast.Call) else type_name(decorator))
+        in ("command", "group", "callback")
+        for decorator in decorators
+    )
+
+
+def _find_all(tree: ast.Module, constants: Constants, run_by_typer: set[str]) -> Iterator[Declaration]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             decorators = [call for call in node.decorator_list if isinstance(call, ast.Call)]
             options = [call for call in decorators if called_name(call) in ("option", "argument")]
             for call in options:
                 yield from _find_click_parameter(Arguments(call, constants))
-            if not options and (node.name in run_by_typer or any(called_name(c) == "command" for c in decorators)):
+            if not options and (node.name in run_by_typer or _is_command(node)):
                 yield from _find_typer(node, constants)
 
 
@@ -57,14 +82,15 @@ def _find_click_parameter(arguments: Arguments) -> Iterator[Declaration]:
         option = _option_name(arguments)
         if option:
             read = partial(_read_click, option, arguments)
-            yield Declaration(option, line, read, is_required=arguments.is_true("required"))
+            default, is_required = arguments.plain("default"), arguments.is_true("required")
+            yield Declaration(option.split("/")[0], line, read, is_required, _click_kind(arguments), default)
         return
     name = arguments.text("param_decls", 0)
     # Unlike an option's, an argument's value must be given unless something says otherwise.
     may_be_missing = any(arguments.node(setting) for setting in ("required", "default", "nargs"))
     if name:
         yield Declaration(
-            name, line, refuse_positional, is_required=not may_be_missing or arguments.is_true("required")
+            name, line, partial(refuse, POSITIONAL), is_required=not may_be_missing or arguments.is_true("required")
         )
 
 
@@ -74,29 +100,47 @@ def _option_name(arguments: Arguments) -> str:
     return next((name for name in names if name.startswith("--")), names[0] if names else "")
 
 
+def _click_kind(arguments: Arguments) -> FlagType | None:
+    """Return the type of an option's one value; click takes it from the default where type= is missing."""
+    node, default = arguments.node("type"), arguments.plain("default")
+    is_switch = "/" in _option_name(arguments) or arguments.is_true("is_flag") or isinstance(default, bool)
+    if is_switch or any(arguments.node(setting) for setting in ("multiple", "nargs", "count")):
+        return None
+    if node is None:
+        return TYPES.get(type(default).__name__, "string")
+    given = called_name(node) if isinstance(node, ast.Call) else type_name(node)
+    return "string" if given == "Choice" else _CLICK_TYPES.get(given)
+
+
 def _read_click(option: str, arguments: Arguments) -> Flag:
-    if arguments.is_open or arguments.node("multiple") is not None or arguments.node("nargs") is not None:
-        raise NotReadableError("it takes several values, or its settings come from elsewhere")
-    if "/" in option or arguments.node("is_flag") is not None or not option.startswith("--"):
-        raise NotReadableError("it is a switch that takes no value, or has no long form")
-    default = arguments.value("default")
-    type_node = arguments.node("type")
-    bounds: Mapping[str, Any] = {}
-    if isinstance(type_node, ast.Call):
-        given, of_type = called_name(type_node), arguments.of(type_node)
-        if given == "Choice":
-            return make_flag(
-                option, "string", default, arguments.text("help"), read_choices(of_type.value("choices", 0), "string")
-            )
-        limits = {"minimum": of_type.value("min", 0), "maximum": of_type.value("max", 1)}
-        bounds = {key: limit for key, limit in limits.items() if limit is not None}
-    else:
-        given = type_name(type_node) or type(default).__name__
-    if isinstance(default, bool):
-        raise NotReadableError("it is a switch that takes no value")
-    if given not in _CLICK_TYPES:
-        raise NotReadableError("it has no default" if default is None else "its type is not read")
-    return make_flag(option, _CLICK_TYPES[given], default, arguments.text("help"), bounds)
+    if arguments.is_open:
+        raise NotReadableError("its settings come from a * or ** expression")
+    if not option.startswith("--"):
+        raise NotReadableError("it has no long form")
+    help_text, default = arguments.text("help"), arguments.plain("default")
+    positive, _, negative = option.partition("/")
+    if negative:
+        return make_flag(positive.strip(), "boolean", bool(default), help_text, {}, "pair", negative.strip())
+    if arguments.is_true("is_flag") or isinstance(default, bool):
+        if default is True or arguments.node("flag_value") is not None:
+            raise NotReadableError("it is a switch that its own default has thrown")
+        return make_flag(option, "boolean", False, help_text, {}, "switch")
+    if arguments.node("multiple") is not None or arguments.node("nargs") is not None:
+        form: Form = "list" if arguments.node("nargs") is not None else "repeated"
+        return make_list(option, arguments.value("default"), help_text, {}, form)
+    kind, node = _click_kind(arguments), arguments.node("type")
+    if kind is None:
+        raise NotReadableError("its type is not read")
+    if not isinstance(node, ast.Call) or kind == "boolean":
+        return make_flag(option, kind, default, help_text, {})
+    of_type = arguments.of(node)
+    if called_name(node) == "Choice":
+        return make_flag(option, kind, default, help_text, read_choices(of_type.value("choices", 0), kind))
+    limits = (
+        {"minimum": of_type.value("min", 0), "maximum": of_type.value("max", 1)} if "Range" in called_name(node) else {}
+    )
+    bounds = {key: limit for key, limit in limits.items() if limit is not None}
+    return make_flag(option, kind, default, help_text, bounds)
 
 
 def _find_typer(function: ast.FunctionDef, constants: Constants) -> Iterator[Declaration]:
@@ -116,24 +160,58 @@ def _find_typer(function: ast.FunctionDef, constants: Constants) -> Iterator[Dec
         is_required = default is None or (isinstance(default, ast.Constant) and default.value is ...)
         if called_name(call) == "Argument" if call else is_required:
             if type_name(annotation) != "Context":  # typer's own, not the command line's
-                yield Declaration(parameter.arg, parameter.lineno, refuse_positional, is_required)
+                yield Declaration(parameter.arg, parameter.lineno, partial(refuse, POSITIONAL), is_required)
             continue
         name = _option_name(Arguments(call, constants)) if call else ""
         option = name or "--" + parameter.arg.replace("_", "-")
-        read = partial(_read_typer, option, type_name(annotation), default, call, constants)
-        yield Declaration(option, parameter.lineno, read, is_required)
+        plain = _plain(default, constants)
+        kind = TYPES.get(_inner_type(annotation), "string")
+        read = partial(_read_typer, option, annotation, plain, call, constants)
+        yield Declaration(option.split("/")[0], parameter.lineno, read, is_required, kind, plain)
 
 
 def _info_call(node: ast.expr | None) -> ast.Call | None:
     return node if isinstance(node, ast.Call) and called_name(node) in ("Option", "Argument") else None
 
 
-def _read_typer(option: str, given: str, default: ast.expr | None, call: ast.Call | None, constants: Constants) -> Flag:
-    if given not in TYPES or given == "bool":
-        raise NotReadableError("it is a switch that takes no value" if given == "bool" else "its type is not read")
+def _plain(node: ast.expr | None, constants: Constants) -> Any:
+    try:
+        value = read_value(node, constants) if node is not None else None
+    except NotReadableError:
+        return None
+    return None if value is ... else value
+
+
+def _inner_type(annotation: ast.expr | None) -> str:
+    """Return the name of a type, for Optional[int] and int | None that of int, for list[int] that of list."""
+    match annotation:
+        case ast.Subscript(value=outer, slice=inner) if type_name(outer) == "Optional":
+            return _inner_type(inner)
+        case ast.Subscript(value=outer):
+            return type_name(outer)
+        case ast.BinOp(op=ast.BitOr(), left=left, right=ast.Constant(value=None)):
+            return _inner_type(left)
+    return type_name(annotation)
+
+
+def _read_typer(
+    option: str, annotation: ast.expr | None, default: Any, call: ast.Call | None, constants: Constants
+) -> Flag:
     arguments = Arguments(call, constants) if call else None
+    description = arguments.text("help") if arguments else ""
+    given = _inner_type(annotation)
+    if given in _SEVERAL:
+        return make_list(option, default, description, {}, "repeated")
+    if given == "Path":
+        given = "str"
+    if given not in TYPES:
+        raise NotReadableError("its type is not read")
+    if given == "bool":
+        positive, _, negative = option.partition("/")
+        has_names = arguments is not None and bool(_option_name(arguments))
+        if has_names and not negative:
+            return make_flag(option, "boolean", False, description, {}, "switch")
+        return make_flag(positive, "boolean", default, description, {}, "pair", negative or f"--no-{positive[2:]}")
     limits = {"minimum": arguments.value("min"), "maximum": arguments.value("max")} if arguments else {}
     bounds = {key: limit for key, limit in limits.items() if limit is not None}
-    description = arguments.text("help") if arguments else ""
-    value = read_value(default, constants) if default is not None else None
-    return make_flag(option, TYPES[given], value, description, bounds)
+    return make_flag(option, TYPES[given], default, description, bounds)

@@ -14,10 +14,22 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from trainchart.spec.model import HYPERPARAMETER_PATTERN, Hyperparameter
+from trainchart_runtime.contract import hyperparameter_variable
 
 FlagType = Literal["number", "integer", "string", "boolean"]
 TYPES: Mapping[str, FlagType] = {"float": "number", "int": "integer", "str": "string", "bool": "boolean"}
 """Python's name of a type → the hyperparameter's."""
+Form = Literal["value", "switch", "pair", "bool", "list", "repeated", "environment"]
+_WORDS: Mapping[Form, tuple[str, ...]] = {
+    "value": ("{option}=$({variable}{mark})",),
+    "switch": ("{option}$({variable}+)",),
+    "pair": ("{option}$({variable}+)", "{negative}$({variable}-)"),
+    "bool": ("{option}=True$({variable}+)", "{option}=$({variable}-)"),
+    "list": ("{option} $({variable}*)",),
+    "repeated": ("{option}=$({variable}*)",),
+    "environment": (),
+}
+"""Form of a flag → the words of the command that give it its value; docs/launcher.md explains the marks."""
 _LONGEST_DESCRIPTION = 200
 _NOT_STORABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -28,16 +40,23 @@ class NotReadableError(Exception):
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag that takes one value."""
+    """A flag whose value an experiment can vary."""
 
     option: str
     """As typed on the command line: --learning_rate. A plain name where the program reads it from its environment."""
     hyperparameter: Hyperparameter
+    form: Form = "value"
+    """How the command line says the value; environment: it does not."""
+    negative: str = ""
+    """What says false, for the form "pair": --no-augment."""
 
     @property
-    def is_argument(self) -> bool:
-        """Whether the command has to hold it."""
-        return self.option.startswith("-")
+    def words(self) -> tuple[str, ...]:
+        """The words of the command that carry it."""
+        mark = "?" if self.hyperparameter.default is None else ""
+        told = {"option": self.option, "negative": self.negative, "mark": mark}
+        variable = hyperparameter_variable(self.name)
+        return tuple(word.format(variable=variable, **told) for word in _WORDS[self.form])
 
     @property
     def name(self) -> str:
@@ -55,12 +74,25 @@ class Declaration:
     read: Callable[[], Flag]
     is_required: bool = False
     """Whether the script does not start without a value for it."""
+    kind: FlagType | None = None
+    """Type of its one value, as far as that can be told; None for switches and lists."""
+    default: Any = None
+    """Its plain default, None where it has none or computes it."""
 
 
-def make_flag(option: str, type_: FlagType, default: Any, description: Any, bounds: Mapping[str, Any]) -> Flag:
-    """Return the flag as a hyperparameter; raises NotReadableError where it cannot be one."""
-    if default is None or default is ...:
-        raise NotReadableError("it has no default")
+def make_flag(
+    option: str,
+    type_: FlagType,
+    default: Any,
+    description: Any,
+    bounds: Mapping[str, Any],
+    form: Form = "value",
+    negative: str = "",
+) -> Flag:
+    """Return the flag as a hyperparameter; raises NotReadableError where it cannot be one.
+
+    Without a default, the script decides until an experiment sets a value.
+    """
     if not re.fullmatch(HYPERPARAMETER_PATTERN, to_camel_case(option)):
         raise NotReadableError("its name cannot be a hyperparameter's")
     if isinstance(default, float) and not math.isfinite(default):
@@ -69,23 +101,46 @@ def make_flag(option: str, type_: FlagType, default: Any, description: Any, boun
         raise NotReadableError("its default or one of its choices holds a control character")
     told = {"type": type_, "default": default, "description": clean_text(description), **bounds}
     try:
-        return Flag(option, Hyperparameter.model_validate(told))
+        return Flag(option, Hyperparameter.model_validate(told), form, negative)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise NotReadableError(str(first.get("ctx", {}).get("error", first["msg"]))) from error
 
 
-def refuse_positional() -> Flag:
-    """Raise NotReadableError: what is told by its place only cannot be set by name."""
-    raise NotReadableError("it is an argument without a flag")
+def refuse(reason: str) -> Flag:
+    """Raise NotReadableError, for flags that are known to be left to the script."""
+    raise NotReadableError(reason)
+
+
+POSITIONAL = "it is an argument without a flag"
+"""What is told by its place only cannot be set by name."""
 
 
 def to_camel_case(option: str) -> str:
-    """Return the camelCase name of an option: --batch-size and --BATCH_SIZE become batchSize."""
-    first, *rest = [word for word in re.split(r"[-_.]+", option.strip("-_")) if word] or [""]
-    if "_" not in option.strip("_") and "-" not in option.strip("-") and not first.isupper():
+    """Return the camelCase name of an option: --batch-size and --BATCH_SIZE become batchSize, --model.lr modelLr."""
+    first, *rest = [word for word in re.split(r"[-_.]+", option.strip("-_.")) if word] or [""]
+    if not rest and not first.isupper():
         return first[:1].lower() + first[1:]
     return first.lower() + "".join(word[:1].upper() + word[1:].lower() for word in rest)
+
+
+def split_words(option: str) -> list[str]:
+    """Return the words of an option in lower case: --logDir, --log-dir and --log_dir are log and dir."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", option)
+    return [word.lower() for word in re.split(r"[-_.]+", apart) if word] or [""]
+
+
+def make_list(
+    option: str, default: Any, description: Any, bounds: Mapping[str, Any], form: Form, separator: str = " "
+) -> Flag:
+    """Return a flag of several values: one text, its items apart by `separator`; empty leaves the flag away."""
+    items = [] if default is None else default if isinstance(default, (list, tuple)) else [default]
+    texts = [str(item) for item in items]
+    if any(separator in text or not text for text in texts):
+        raise NotReadableError("an item of its default is empty or holds a blank or a comma")
+    if bounds:
+        description = f"{description} One of {', '.join(map(str, bounds.get('enum', ())))}.".strip()
+    return make_flag(option, "string", separator.join(texts), description, {}, form)
 
 
 def _is_storable(value: Any) -> bool:

@@ -30,8 +30,10 @@ def _read(name: str, field: ast.AnnAssign, after: ast.stmt, constants: Constants
     given = type_name(field.annotation)
     if given not in TYPES:
         raise NotReadableError("its type is not float, int, str or bool")
-    default = None if field.value is None else read_value(field.value, constants)
+    if field.value is None:
+        raise NotReadableError("it has no default")
+    default = read_value(field.value, constants)
     match after:
         case ast.Expr(value=ast.Constant(value=description)):
-            return make_flag(name, TYPES[given], default, description, {})
-    return make_flag(name, TYPES[given], default, "", {})
+            return make_flag(name, TYPES[given], default, description, {}, "environment")
+    return make_flag(name, TYPES[given], default, "", {}, "environment")

@@ -96,6 +96,12 @@ class Arguments:
         """Return the arguments of another call of the same script."""
         return Arguments(call, self._constants)
 
+    def replaced(self, name: str, node: ast.expr) -> Arguments:
+        """Return these arguments with another one as the keyword `name`."""
+        others = [keyword for keyword in self.call.keywords if keyword.arg != name]
+        call = ast.Call(self.call.func, self.call.args, [*others, ast.keyword(name, node)])
+        return Arguments(ast.copy_location(call, self.call), self._constants)
+
     def node(self, name: str, position: int = -1) -> ast.expr | None:
         if 0 <= position < len(self.call.args):
             return self.call.args[position]
@@ -106,12 +112,16 @@ class Arguments:
         node = self.node(name, position)
         return None if node is None else read_value(node, self._constants)
 
+    def plain(self, name: str, position: int = -1) -> Any:
+        """Return the value given, None where none is or where it is computed."""
+        try:
+            return self.value(name, position)
+        except NotReadableError:
+            return None
+
     def text(self, name: str, position: int = -1) -> str:
         """Return the text given, empty where none is or where it is computed: good for help texts only."""
-        try:
-            value = self.value(name, position)
-        except NotReadableError:
-            return ""
+        value = self.plain(name, position)
         return value if isinstance(value, str) else ""
 
     def is_true(self, name: str) -> bool:

@@ -6,33 +6,21 @@ What cannot be told by reading becomes a note for the user, never a guess.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from trainchart.errors import Problem, ToolError
 from trainchart.scaffold.absl_flags import find_absl
 from trainchart.scaffold.argparse_flags import find_argparse
+from trainchart.scaffold.cautions import find_cautions, refuse_other_frameworks
 from trainchart.scaffold.click_flags import find_click
+from trainchart.scaffold.fire_flags import find_fire
 from trainchart.scaffold.flag import Declaration, Flag, NotReadableError, to_camel_case
+from trainchart.scaffold.folder_flags import DATA, DATA_DIR, fill_folder, folder_kind, is_path, is_secret
 from trainchart.scaffold.library_settings import find_settings
-from trainchart.scaffold.python_literal import read_constants
-from trainchart_runtime import contract
+from trainchart.scaffold.modules import Load, Module, read_modules
+from trainchart.scaffold.place_flags import NOT_FILLED, PS_HOSTS, WORKER_HOSTS, fill_place
 
-CLASSIC_FLAGS: Mapping[str, str] = {
-    "jobName": contract.CLASSIC_TASK_TYPE,
-    "taskIndex": contract.CLASSIC_TASK_INDEX,
-    "taskId": contract.CLASSIC_TASK_INDEX,
-    "psHosts": "PS" + contract.CLASSIC_HOSTS_SUFFIX,
-    "workerHosts": "WORKER" + contract.CLASSIC_HOSTS_SUFFIX,
-}
-"""Flag in camelCase → the launcher's word for it. Only believed where the script has the hosts as flags too."""
-_HOSTS = {"psHosts", "workerHosts"}
-FOLDER_FLAGS: Mapping[str, str] = {
-    **dict.fromkeys(("checkpointDir", "checkpointPath", "ckptDir", "trainDir", "modelDir"), contract.CHECKPOINTS_DIR),
-    **dict.fromkeys(("logDir", "logdir", "summaryDir", "tensorboardDir"), contract.LOG_DIR),
-}
-"""Flag in camelCase → the variable that holds the shared folder it should get."""
 _STRATEGIES: Mapping[str, str] = {
     "ParameterServerStrategy": "parameter-server",
     "ParameterServerStrategyV2": "parameter-server",
@@ -45,6 +33,12 @@ _STRATEGIES: Mapping[str, str] = {
 }
 """Names in a script → the strategy they show, from the one that says most to the one that says least."""
 _REQUIRED = "it is required, so the script does not start until code.command gives it a value"
+_SECRET = (
+    "a secret does not belong into values; put it into a Secret, name it in env as {valueFrom: {secretKeyRef: …}}, "
+    "and add %s=$(NAME) to code.command"
+)
+
+_PATH = "a pod finds there only what the image holds, and may write only below its volumes and /tmp"
 
 
 @dataclass(frozen=True)
@@ -53,71 +47,122 @@ class ScriptFacts:
 
     flags: tuple[Flag, ...]
     references: Mapping[str, str]
-    """Option → variable that fills it: classic flags and folders."""
+    """Option → what the command gives it: the pod's place in the cluster, and folders."""
     strategy: str
-    is_module: bool
-    """Whether it imports from its own package by dots, so that it runs as `python -m package.module` only."""
     notes: tuple[str, ...]
     """What the user should know: flags left at their defaults and why, and what was assumed."""
 
+    @property
+    def reads_data(self) -> bool:
+        """Whether a flag names a folder of data, which the volume `data` then holds."""
+        return any(DATA_DIR in value for value in self.references.values())
 
-def read_script(text: str, file: str) -> ScriptFacts:
-    """Read the script `text`; `file` is its name for messages.
+
+@dataclass(frozen=True)
+class CodeFolder:
+    """What the folder of the code holds, asked for by those who read the script."""
+
+    load: Load = lambda name: None
+    has_path: Callable[[str], bool] = lambda path: False
+    """Whether a path, seen from the folder of the code, is there, and so in the image."""
+
+
+def read_script(
+    content: bytes | str, file: str, name: str = "__main__", folder: CodeFolder | None = None, strategy: str = ""
+) -> ScriptFacts:
+    """Read a script, and the modules of its code that it imports.
+
+    `file` is its name for messages, `name` the one it has as a module; `strategy` overrides what it shows.
 
     Raises:
-        ToolError: it is not Python.
+        ToolError: it is not Python, or trains with another framework than TensorFlow.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None) or 1
-        problem = Problem(getattr(error, "msg", None) or str(error), f"{file}:{line}")
-        raise ToolError(f"{file} is not a Python script that can be read", problems=(problem,)) from error
-    constants = read_constants(tree)
-    found = [
-        *find_argparse(tree, constants, PurePosixPath(file).name),
-        *find_absl(tree, constants),
-        *find_click(tree, constants),
-        *find_settings(tree, constants),
-    ]
-    names = {to_camel_case(declaration.option) for declaration in found if declaration.option.startswith("-")}
-    is_classic = names >= _HOSTS
+    folder = folder or CodeFolder()
+    modules = read_modules(name, file, content, folder.load)
+    refuse_other_frameworks(modules)
+    found = [(module, declaration) for module in modules for declaration in _find_declarations(module)]
+    options = [declaration.option for _, declaration in found]
+    kinds = [folder_kind(declaration) for _, declaration in found]
+    # With --val_dir beside it, --train_dir is where examples are, not where checkpoints go.
+    has_parts = any(to_camel_case(option) in ("valDir", "validationDir", "testDir", "evalDir") for option in options)
     flags: dict[str, Flag] = {}
     references: dict[str, str] = {}
     notes: list[str] = []
-    for declaration in sorted(found, key=lambda declaration: declaration.line):
-        name = to_camel_case(declaration.option)
-        variable = (CLASSIC_FLAGS.get(name) if is_classic else None) or FOLDER_FLAGS.get(name)
-        if variable and declaration.option.startswith("--"):
-            references[declaration.option] = variable
-        elif name in flags:
-            notes.append(_note(declaration, file, "another flag has the same name in camelCase"))
+    for (module, declaration), kind in zip(found, kinds, strict=True):
+        option, name = declaration.option, to_camel_case(declaration.option)
+        where = f"{module.file}:{declaration.line}: {option}"
+        is_flag = option.startswith("-")
+        place = fill_place(declaration) if is_flag else None
+        is_shipped = isinstance(declaration.default, str) and folder.has_path(declaration.default)
+        if name in flags or option in references:
+            if option not in references:
+                notes.append(f"{where} is left to the script: another flag has the same name in camelCase")
+        elif place:
+            references[option] = place
+        elif place is not None:
+            notes.append(_note(where, declaration, NOT_FILLED))
+        elif declaration.kind == "string" and is_secret(option):
+            notes.append(_note(where, declaration, _SECRET % option))
+        elif kind and not (kind == DATA and is_shipped) and _is_readable(declaration):
+            if name == "trainDir" and has_parts:
+                kind = DATA
+            references[option] = fill_folder(declaration, kind, references.values())
+            if kind == DATA:
+                notes.append(f"{where} reads the volume data; for a local run: --claim data=FOLDER")
         else:
             try:
-                flags[name] = declaration.read()
+                flag = declaration.read()
             except NotReadableError as error:
-                notes.append(_note(declaration, file, str(error)))
-    strategy, mentioned = _find_strategy(tree, is_classic)
-    if len(mentioned) > 1:
-        notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {strategy}; --strategy says otherwise")
-    is_module = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
-    return ScriptFacts(tuple(flags.values()), references, strategy, is_module, tuple(notes))
+                notes.append(_note(where, declaration, str(error)))
+                continue
+            flags[name] = flag
+            if flag.hyperparameter.default is None and declaration.is_required:
+                notes.append(f"{where} is required: give hyperparameters.{name} a default in the spec, or set it")
+            elif is_path(flag.hyperparameter.default) and not is_shipped and declaration.kind == "string":
+                notes.append(f"{where} is {flag.hyperparameter.default!r} by default: {_PATH}")
+    shown, mentioned = _find_strategy(modules, references)
+    if len(mentioned) > 1 and not strategy:
+        notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {shown}; --strategy says otherwise")
+    notes += find_cautions(modules, strategy or shown, bool(found))
+    return ScriptFacts(tuple(flags.values()), references, strategy or shown, tuple(notes))
 
 
-def _note(declaration: Declaration, file: str, reason: str) -> str:
-    note = f"{file}:{declaration.line}: {declaration.option} is left to the script: {reason}"
+def _find_declarations(module: Module) -> Iterator[Declaration]:
+    found = [
+        *find_argparse(module.tree, module.constants, PurePosixPath(module.file).name),
+        *find_absl(module.tree, module.constants),
+        *find_click(module.tree, module.constants),
+        *find_fire(module.tree, module.constants),
+        *find_settings(module.tree, module.constants),
+    ]
+    yield from sorted(found, key=lambda declaration: declaration.line)
+
+
+def _is_readable(declaration: Declaration) -> bool:
+    """Tell whether nothing else keeps a flag from being given: it excludes no others, and belongs to no subcommand."""
+    try:
+        declaration.read()
+    except NotReadableError:
+        return False
+    return True
+
+
+def _note(where: str, declaration: Declaration, reason: str) -> str:
+    note = f"{where} is left to the script: {reason}"
     return f"{note}; {_REQUIRED}" if declaration.is_required else note
 
 
-def _find_strategy(tree: ast.Module, is_classic: bool) -> tuple[str, tuple[str, ...]]:
-    """Return the strategy that the names in the script show, and those of tf.distribute that it mentions."""
-    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    used |= {
-        alias.name for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names
-    }
+def _find_strategy(modules: tuple[Module, ...], references: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return the strategy that the names in the program show, and those of tf.distribute that it mentions."""
+    nodes = [node for module in modules for node in ast.walk(module.tree)]
+    used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    used |= {node.id for node in nodes if isinstance(node, ast.Name)}
+    used |= {alias.name for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names}
     shown = tuple(dict.fromkeys(strategy for name, strategy in _STRATEGIES.items() if name in used))
-    if is_classic:
-        return ("between-graph-sync" if "SyncReplicasOptimizer" in used else "between-graph-async"), ()
     distribute = tuple(strategy for strategy in shown if not strategy.startswith("between-graph"))
+    filled = set(references.values())
+    if PS_HOSTS in filled and "parameter-server" not in shown:
+        return ("between-graph-sync" if "SyncReplicasOptimizer" in used else "between-graph-async"), ()
+    if WORKER_HOSTS in filled and not shown:
+        return "multi-worker-mirrored", ()
     return (shown[0] if shown else "single"), distribute

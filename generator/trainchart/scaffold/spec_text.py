@@ -11,7 +11,6 @@ from typing import Any
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.scaffold.flag import Flag
 from trainchart.scaffold.script import ScriptFacts
-from trainchart_runtime.contract import hyperparameter_variable
 
 SCHEMA_FILE = ".trainchart-schema.json"
 """Lies beside the specs, so that the comment on top of each finds it without a network."""
@@ -33,7 +32,7 @@ class NewModel:
 
 def render_spec(model: NewModel) -> str:
     """Return the text of models/<name>.yaml."""
-    sections = (_head(model), _code(model), _roles(model), _volumes(), _hyperparameters(model), _more())
+    sections = (_head(model), _code(model), _roles(model), _volumes(model), _hyperparameters(model), _more())
     return "\n".join("\n".join(section) + "\n" for section in map(tuple, sections) if section)
 
 
@@ -62,10 +61,8 @@ def _code(model: NewModel) -> Iterator[str]:
 
 
 def _flags(facts: ScriptFacts) -> Iterator[str]:
-    for option, variable in facts.references.items():
-        yield f"{option}=$({variable})"
-    for flag in filter(lambda flag: flag.is_argument, facts.flags):
-        yield f"{flag.option}=$({hyperparameter_variable(flag.name)})"
+    yield from (f"{option}={value}" for option, value in facts.references.items())
+    yield from (word for flag in facts.flags for word in flag.words)
 
 
 def _roles(model: NewModel) -> Iterator[str]:
@@ -81,14 +78,17 @@ def _roles(model: NewModel) -> Iterator[str]:
         yield f"  {role}: {{cpu: 1, memory: 2Gi}}"
 
 
-def _volumes() -> Iterator[str]:
+def _volumes(model: NewModel) -> Iterator[str]:
     yield "# Folders that outlive a pod; the program finds this one by TRAINCHART_CHECKPOINTS_DIR."
     yield "volumes:"
-    yield "  checkpoints:"
-    yield "    size: 5Gi"
-    yield "    mountPath: /checkpoints"
-    yield "    # Empty: the cluster's default. For folders of several pods it must offer ReadWriteMany, such as CephFS."
-    yield '    storageClass: ""'
+    for volume in ("checkpoints", "data") if model.facts.reads_data else ("checkpoints",):
+        yield f"  {volume}:"
+        if volume == "data":
+            yield "    # The training data: existingClaim names a claim that holds it already."
+        yield "    size: 5Gi"
+        yield f"    mountPath: /{volume}"
+        yield "    # Empty: the cluster's default. For several pods it must offer ReadWriteMany, such as CephFS."
+        yield '    storageClass: ""'
 
 
 def _hyperparameters(model: NewModel) -> Iterator[str]:

@@ -61,8 +61,8 @@ class Hyperparameter(Section):
 
     type: Literal["number", "integer", "string", "boolean"]
     """JSON type of the value."""
-    default: FiniteNumber | str | bool
-    """Value used unless an experiment sets another one."""
+    default: FiniteNumber | str | bool | None = None
+    """Value used unless an experiment sets another one; without it, the program decides."""
     description: Line = ""
     """What it does; becomes the comment in values.yaml."""
     minimum: FiniteNumber | None = None
@@ -94,7 +94,10 @@ def _disagreements(parameter: Hyperparameter) -> list[str]:
     }
     default = parameter.default
     found = []
-    if not isinstance(default, fits[parameter.type]) or (isinstance(default, bool) and parameter.type != "boolean"):
+    is_of_type = isinstance(default, fits[parameter.type]) and not (
+        isinstance(default, bool) and parameter.type != "boolean"
+    )
+    if default is not None and not is_of_type:
         found.append(f"default {default!r} is not of type {parameter.type}")
     bounds: dict[str, Any] = {
         "minimum": parameter.minimum,
@@ -114,11 +117,11 @@ def _disagreements(parameter: Hyperparameter) -> list[str]:
         found += [
             f"default {default} breaks {name} {bound}"
             for name, bound in given.items()
-            if not isinstance(default, str) and not _holds(name, default, bound)
+            if default is not None and not isinstance(default, str) and not _holds(name, default, bound)
         ]
     if parameter.enum is not None and parameter.type != "string":
         found.append("enum needs type string")
-    elif parameter.enum is not None and default not in parameter.enum:
+    elif parameter.enum is not None and default is not None and default not in parameter.enum:
         found.append(f"default {default!r} is not one of {', '.join(parameter.enum)}")
     return found
 

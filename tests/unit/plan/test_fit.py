@@ -18,7 +18,7 @@ Resolve = Callable[..., ChartPlan]
 ROOT = Path(__file__).parent.parent.parent.parent
 WRITTEN = [ROOT / "models" / f"{name}.yaml" for name in ("digits", "hello", "mnist", "mnist-multi-gpu")]
 WRITTEN += [ROOT / "tests" / "golden" / name / "spec.yaml" for name in ("multi-worker-mirrored", "parameter-server")]
-FACTS = ScriptFacts((), {}, "single", False, ())
+FACTS = ScriptFacts((), {}, "single", ())
 
 
 def with_strategy(spec: str, strategy: str) -> str:

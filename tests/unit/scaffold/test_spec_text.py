@@ -56,7 +56,7 @@ VALUES = st.one_of(
 def test_what_a_flag_holds_arrives_in_the_spec_unchanged(told: tuple[Any, Any], description: str, folder: str) -> None:
     kind, default = told
     flag = make_flag("--some_flag", kind, default, description, {})
-    facts = ScriptFacts((flag,), {}, "single", False, ())
+    facts = ScriptFacts((flag,), {}, "single", ())
     spec = resolve_text(render_spec(NewModel("new", "single", "r/new", folder, ("python", "train.py"), facts)))
     parameter = spec.hyperparameters["someFlag"]
     assert (parameter.type, parameter.default) == (kind, default)
@@ -66,7 +66,7 @@ def test_what_a_flag_holds_arrives_in_the_spec_unchanged(told: tuple[Any, Any], 
 
 @pytest.mark.parametrize("default", ["a\nb", "a\tb", "a\u2028b", "\ufeffa", "a\u00adb", "\U000e0001", "😀\u200b"])
 def test_letters_that_cannot_be_seen_arrive_unchanged(default: str) -> None:
-    facts = ScriptFacts((make_flag("--sep", "string", default, "", {}),), {}, "single", False, ())
+    facts = ScriptFacts((make_flag("--sep", "string", default, "", {}),), {}, "single", ())
     text = render_spec(NewModel("new", "single", "r/new", ".", ("python", "train.py"), facts))
     assert all(letter.isprintable() for line in text.split("\n") for letter in line)
     assert resolve_text(text).hyperparameters["sep"].default == default

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Match, NamedTuple, Optional, Sequence
 
 from trainchart_launcher.settings import ContractError, Settings
 from trainchart_runtime import contract
@@ -15,7 +15,7 @@ from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER, dump_tf_con
 
 _LOOPBACK = ("localhost", "127.0.0.1")
 _PROXIED_ADDRESSES = "GRPC_ADDRESS_HTTP_PROXY_ENABLED_ADDRESSES"
-_REFERENCE = re.compile(r"\$\(([A-Z][A-Z0-9_]*)\)")
+_REFERENCE = re.compile(r"\$\(([A-Z][A-Z0-9_]*)([?+*-]?)\)")
 
 
 class Invocation(NamedTuple):
@@ -50,8 +50,38 @@ def resolve_invocation(
 
 
 def substitute(command: Sequence[str], values: Mapping[str, str]) -> List[str]:
-    """Fill $(NAME) into every argument for the names in `values`; other references stay as they are."""
-    return [_REFERENCE.sub(lambda match: values.get(match[1], match[0]), argument) for argument in command]
+    """Fill the references into every word of the command; names that are not the launcher's stay as they are.
+
+    A hyperparameter may have a mark: $(NAME?) leaves the word out while NAME has no value; $(NAME+) keeps it only where
+    NAME is true, $(NAME-) only where it is false, and both add nothing to it; $(NAME*) makes a word of each item.
+    """
+    return [filled for word in command for filled in _fill(word, values)]
+
+
+def _fill(word: str, values: Mapping[str, str]) -> Iterator[str]:
+    """Yield the words that one word of the command stands for."""
+    prefix = contract.HYPERPARAMETER_PREFIX
+    references = [m for m in _REFERENCE.finditer(word) if m[1] in values or m[1].startswith(prefix)]
+    if not all(_is_kept(match[2], values.get(match[1])) for match in references):
+        return
+    lists = [match for match in references if match[2] == "*"]
+    if not lists:
+        yield _REFERENCE.sub(lambda match: _value(match, values), word)
+        return
+    # "--size $(SIZES*)" has the flag once, before all items; "--size=$(SIZES*)" has it before each.
+    flag, blank, rest = word[: lists[0].start()].rpartition(" ")
+    items = values.get(lists[0][1], "").split()
+    if blank and items:
+        yield flag
+    yield from (rest + item + word[lists[0].end() :] for item in items)
+
+
+def _is_kept(mark: str, value: Optional[str]) -> bool:
+    return {"?": value is not None, "+": value == "true", "-": value == "false"}.get(mark, True)
+
+
+def _value(match: Match[str], values: Mapping[str, str]) -> str:
+    return "" if match[2] in ("+", "-") and match[1] in values else values.get(match[1], match[0])
 
 
 def _resolve_classic(settings: Settings, hosts: Mapping[str, Sequence[str]]) -> Dict[str, str]:
@@ -91,8 +121,9 @@ def _join_hosts(hosts: Iterable[str]) -> str:
 
 
 def _resolve_hyperparameters(hyperparameters: Mapping[str, Any]) -> Dict[str, str]:
-    variables = {contract.HYPERPARAMETERS: json.dumps(hyperparameters, separators=(",", ":"))}
-    for name, value in hyperparameters.items():
+    given = {name: value for name, value in hyperparameters.items() if value is not None}
+    variables = {contract.HYPERPARAMETERS: json.dumps(given, separators=(",", ":"))}
+    for name, value in given.items():
         # Text stays as it is, everything else reads as in JSON: true, 0.05, [1,2].
         text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
         variables[contract.hyperparameter_variable(name)] = text

@@ -1,0 +1,136 @@
+"""Flags that name a folder or file: outputs go into the run's volumes, data comes from one. Secrets stay out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import PurePosixPath
+
+from trainchart.scaffold.flag import Declaration, split_words
+from trainchart_runtime import contract
+
+DATA_DIR = "TRAINCHART_DATA_DIR"
+"""The variable of the volume `data`."""
+DATA, LOGS, CHECKPOINTS, OUTPUT = "data", "logs", "checkpoints", "output"
+_PLACES = {"dir", "dirs", "directory", "folder", "path", "root", "file", "filename", "prefix", "location", "fn"}
+_FILES = {"file", "filename", "path", "prefix", "fn", "location"}
+_NOUNS = {
+    DATA: "data dataset datasets input inputs val valid validation test eval tfrecord tfrecords record "
+    "records corpus image images img imagenet mnist cifar cifar10 coco",
+    LOGS: "log logs logging summary summaries tensorboard tb board event events trace traces profile profiler",
+    CHECKPOINTS: "checkpoint checkpoints ckpt ckpts chkpt train training model models save saved saver snapshot "
+    "snapshots backup job weights weight",
+    OUTPUT: "output outputs out export exports exported export result results work experiment exp run "
+    "runs artifact artifacts sample samples plot plots figure figures fig prediction predictions pred metrics "
+    "metric history report serving savedmodel",
+}
+_KINDS = {noun: kind for kind, nouns in _NOUNS.items() for noun in nouns.split()}
+_ALONE = {
+    "output",
+    "outputs",
+    "out",
+    "export",
+    "logs",
+    "checkpoints",
+    "save_to",
+    "save",
+    "checkpoint",
+    "ckpt",
+    "log",
+    "results",
+}
+_SOURCES = {
+    "resume",
+    "restore",
+    "pretrained",
+    "init",
+    "initial",
+    "load",
+    "from",
+    "start",
+    "old",
+    "teacher",
+    "vocab",
+    "config",
+}
+_SECRETS = {"password", "passwd", "passphrase", "pwd", "secret", "apikey", "credential", "credentials", "token", "pat"}
+_KEYS = {"api", "access", "secret", "private", "auth", "account", "wandb", "aws", "encryption", "ssh"}
+_TOKENS = {
+    "pad",
+    "unk",
+    "oov",
+    "mask",
+    "bos",
+    "eos",
+    "sos",
+    "start",
+    "end",
+    "cls",
+    "sep",
+    "special",
+    "stop",
+    "blank",
+    "go",
+}
+
+
+def is_secret(option: str) -> bool:
+    """Tell whether a flag carries a secret: --password, --hub-token, --api_key; not --pad_token."""
+    *before, last = split_words(option)
+    if last == "key":
+        return bool(before) and before[-1] in _KEYS
+    return last in _SECRETS and not (last == "token" and before and before[-1] in _TOKENS)
+
+
+def folder_kind(declaration: Declaration) -> str:
+    """Return what a flag's folder or file holds; empty where it names none, or one that is only read."""
+    if declaration.kind != "string" or not declaration.option.startswith("-"):
+        return ""
+    words = [part for word in split_words(declaration.option) for part in _parts(word)]
+    if _SOURCES & set(words):
+        return ""
+    if words[-1] not in _PLACES:
+        is_output = "_".join(words) in _ALONE and (
+            words[0] in ("output", "out", "export") or is_path(declaration.default)
+        )
+        is_data = words in (["data"], ["dataset"], ["input"]) and is_path(declaration.default)
+        return DATA if is_data else _KINDS.get(words[0], OUTPUT) if is_output else ""
+    nouns = [word for word in words if word in _KINDS]
+    kind = _KINDS[nouns[-1]] if nouns else ""
+    if any(_KINDS[noun] == DATA for noun in nouns) and kind != OUTPUT:
+        kind = DATA
+    is_file = words[-1] in _FILES and kind in (DATA, CHECKPOINTS)
+    # A file of a model may be one that is read: it is written only where a name is given for it.
+    return "" if is_file and kind == CHECKPOINTS and not declaration.default else kind
+
+
+def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> str:
+    """Return what the command gives the flag; `given` is what it gives to those before."""
+    if kind == DATA:
+        return f"$({DATA_DIR})" + _file_name(declaration)
+    if kind == LOGS:
+        return f"$({contract.LOG_DIR})" + _file_name(declaration)
+    folder = f"$({contract.CHECKPOINTS_DIR})" + _file_name(declaration)
+    # Several outputs get a folder each, so that none overwrites the other's files.
+    return folder if folder not in given else f"$({contract.CHECKPOINTS_DIR})/{declaration.option.strip('-')}"
+
+
+def is_path(default: object) -> bool:
+    """Tell whether a default reads as a folder or file of this machine."""
+    if not isinstance(default, str) or "://" in default:
+        return False
+    return "/" in default.strip("/ ") or default[:1] in ("/", "~") or default[:2] == "./"
+
+
+def _file_name(declaration: Declaration) -> str:
+    """Return "/model.h5" for a default such as out/model.h5, and nothing for a folder."""
+    path = PurePosixPath(str(declaration.default or ""))
+    is_file = (path.suffix != "" and not path.name.startswith(".")) or split_words(declaration.option)[-1] == "prefix"
+    return f"/{path.name}" if is_file and path.name else ""
+
+
+def _parts(word: str) -> tuple[str, ...]:
+    """Return log and dir for logdir."""
+    for place in ("directory", "folder", "path", "file", "dir"):
+        if word.endswith(place) and word != place and word.removesuffix(place) in _KINDS:
+            return word.removesuffix(place), place
+    return (word,)

@@ -1,0 +1,137 @@
+"""A program as its modules: what the script imports from the folder of the code, and what of that is used. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainchart.errors import Problem, ToolError
+from trainchart.scaffold.python_literal import read_constants
+
+Load = Callable[[str], tuple[str, bytes] | None]
+"""Dotted name of a module → its file as messages call it, and its content; None where the code has no such module."""
+_MOST_MODULES = 300
+
+
+@dataclass
+class Module:
+    """One file of the program; `tree` holds what of it may run."""
+
+    name: str
+    file: str
+    tree: ast.Module
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse_module(content: bytes | str, file: str) -> ast.Module:
+    """Parse Python as Python does, in the encoding that the file declares.
+
+    Raises:
+        ToolError: it is not Python.
+    """
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None) or 1
+        reason = getattr(error, "msg", None) or "it is nested too deeply, or holds null bytes"
+        problem = Problem(str(reason), where=f"{file}:{line}", hint=_hint(content, line))
+        raise ToolError(f"{file} is not a Python script that can be read", problems=(problem,)) from error
+    if tree.body and all(isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call) for node in tree.body):
+        raise ToolError(f"{file} holds no statement that does anything", hint="is it data, such as JSON or a notebook?")
+    return tree
+
+
+def _hint(content: bytes | str, line: int) -> str:
+    text = content if isinstance(content, str) else content.decode("utf-8", "replace")
+    found = (text.splitlines()[line - 1 : line] or [""])[0].strip()
+    if found[:1] in ("%", "!"):
+        return "this is a notebook's command: take it out"
+    if found.startswith(("print ", "exec ")) or (found.startswith("except ") and "," in found):
+        return "this is Python 2: 2to3 -w, or a port by hand, makes it Python 3"
+    return ""
+
+
+def imported_names(tree: ast.Module, package: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (module, name taken from it) for every import, dotted and absolute; the name is empty for `import a`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".") if package else []
+            base = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module or "") if part)
+            yield from ((module, alias.name) for alias in node.names)
+
+
+def read_modules(name: str, file: str, content: bytes | str, load: Load) -> tuple[Module, ...]:
+    """Return the script, called `name` as a module, and all of the code that it imports and uses.
+
+    A file of the code that is not Python is left out: the script itself will say so.
+    """
+    modules = {name: Module(name, file, parse_module(content, file))}
+    targets: dict[str, list[tuple[str, str]]] = {}
+    waiting = [name]
+    while waiting and len(modules) < _MOST_MODULES:
+        module = modules[waiting.pop()]
+        package = module.name if module.file.endswith("__init__.py") else module.name.rpartition(".")[0]
+        targets[module.name] = list(imported_names(module.tree, package))
+        for wanted in dict.fromkeys(n for pair in targets[module.name] for n in _candidates(*pair)):
+            found = None if wanted in modules else load(wanted)
+            if found:
+                try:
+                    modules[wanted] = Module(wanted, found[0], parse_module(found[1], found[0]))
+                except ToolError:
+                    continue
+                waiting.append(wanted)
+    _prune(modules, name, targets)
+    for module in modules.values():
+        module.constants = read_constants(module.tree)
+    for module in modules.values():
+        shared = {
+            taken: modules[source].constants[taken]
+            for source, taken in targets.get(module.name, ())
+            if source in modules and taken in modules[source].constants
+        }
+        module.constants = {**shared, **module.constants}
+    return tuple(modules.values())
+
+
+def _candidates(module: str, name: str) -> Iterator[str]:
+    parts = module.split(".") if module else []
+    yield from (".".join(parts[: count + 1]) for count in range(len(parts)))
+    if name and name != "*":
+        yield f"{module}.{name}" if module else name
+
+
+def _prune(modules: dict[str, Module], entry: str, targets: Mapping[str, list[tuple[str, str]]]) -> None:
+    """Leave of imported modules what runs at import, and the functions and classes that are mentioned by what runs."""
+    kept: dict[str, list[ast.stmt]] = {}
+    open_: dict[str, list[ast.stmt]] = {}
+    for name, module in modules.items():
+        is_open = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef) if name != entry else ()
+        body = module.tree.body if name == entry else [node for node in module.tree.body if not _is_main_guard(node)]
+        kept[name] = [node for node in body if not isinstance(node, is_open)]
+        open_[name] = [node for node in body if isinstance(node, is_open)]
+    while True:
+        attributes = {
+            n.attr for nodes in kept.values() for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute)
+        }
+        reached = []
+        for name, definitions in open_.items():
+            taken = {t for source in modules for module, t in targets.get(source, ()) if module == name}
+            local = {n.id for node in kept[name] for n in ast.walk(node) if isinstance(n, ast.Name)}
+            mentioned = attributes | taken | local
+            reached += [(name, d) for d in definitions if "*" in taken or getattr(d, "name", "") in mentioned]
+        if not reached:
+            break
+        for name, definition in reached:
+            kept[name].append(definition)
+            open_[name].remove(definition)
+    for name, module in modules.items():
+        module.tree = ast.Module(sorted(kept[name], key=lambda node: node.lineno), [])
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))

@@ -1,0 +1,59 @@
+"""Flags that tell a process its place in the cluster: which ones the launcher fills in, and which nothing can. Pure.
+
+A place is another one in every pod, so such a flag never becomes a hyperparameter.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trainchart.scaffold.flag import Declaration, split_words
+from trainchart_runtime import contract
+
+PS_HOSTS = f"$(PS{contract.CLASSIC_HOSTS_SUFFIX})"
+WORKER_HOSTS = f"$(WORKER{contract.CLASSIC_HOSTS_SUFFIX})"
+CHIEF_HOSTS = f"$(CHIEF{contract.CLASSIC_HOSTS_SUFFIX})"
+TASK_TYPE = f"$({contract.CLASSIC_TASK_TYPE})"
+TASK_INDEX = f"$({contract.CLASSIC_TASK_INDEX})"
+NOT_FILLED = "it looks like a place in the cluster, which no constant can be; $(NAMES) are in docs/launcher.md"
+_ROLES = ("ps", "worker", "chief", "master", "evaluator")
+_LIST = r"(_?(hosts?|servers?|lists?|address(es)?|addrs?|nodes|endpoints|ips|urls|machines|specs?))"
+_HOSTS = (
+    (PS_HOSTS, re.compile(rf"ps{_LIST}?")),
+    (WORKER_HOSTS, re.compile(rf"(workers|worker{_LIST}|workers{_LIST})")),
+    (CHIEF_HOSTS, re.compile(rf"(chief|master){_LIST}")),
+)
+_TYPE = re.compile(r"job|job_name|role|role_name|(task|job|node|worker|process|replica|server|tf|machine)_(type|role)")
+_INDEX = re.compile(
+    r"rank|task|(task|worker|node|process|proc|replica|machine|job|server|host|client)_?(index|idx|id|num|no|number|rank)"
+    r"|global_rank|task_?id"
+)
+_OTHER = re.compile(
+    r"(num|n|number_of|total|count)_?(workers?|ps|nodes|hosts|tasks|replicas|processes|procs|proc|machines|servers)(_.*)?"
+    r"|n(nodes|proc|workers|procs|hosts)(_per_node)?|world_?size|cluster_?size|local_?rank|workers?"
+    r"|(worker|ps|node|task|replica|host|server|machine|process)s?_(count|num|number|size|port|name|ip|host|addr|address)"
+    r"|(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|port|url|uri))?"
+    r"|is_(chief|master|worker|ps|leader)|cluster(_(spec|config|def))?|tf_cluster|host_?file|hosts|grpc_(server|url|port)"
+    r"|dist_url|init_method|server_(target|address|addr)|protocol"
+)
+
+
+def fill_place(declaration: Declaration) -> str | None:
+    """Return what the command gives a flag that tells a place: empty where nothing can, None for all other flags."""
+    name = "_".join(split_words(declaration.option)).replace("parameter_server", "ps").replace("param_server", "ps")
+    name = "ps_hosts" if name in ("pss", "parameterservers", "paramservers") else name
+    kind, default = declaration.kind, declaration.default
+    if name == "tf_config" and kind == "string":
+        return f"$({contract.TF_CONFIG})"
+    if _TYPE.fullmatch(name) or name == "task":
+        is_role = kind == "string" and (not default or default in _ROLES)
+        # A job's name may be a label of the experiment; a number is an index.
+        if is_role or kind == "string":
+            return TASK_TYPE if is_role else None
+    if kind == "string":
+        hosts = next((words for words, pattern in _HOSTS if pattern.fullmatch(name)), None)
+        if hosts:
+            return hosts
+    if _INDEX.fullmatch(name):
+        return TASK_INDEX if kind in ("integer", "string") and default in (None, "", 0, -1, "0") else ""
+    return "" if _OTHER.fullmatch(name) or any(pattern.fullmatch(name) for _, pattern in _HOSTS) else None
