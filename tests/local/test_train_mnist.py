@@ -37,7 +37,7 @@ def kill_program(supervisor: int, mark: str) -> None:
     for launcher in psutil.Process(supervisor).children():
         with contextlib.suppress(psutil.Error):
             if launcher.environ().get("TRAINCHART_LOCAL_POD") == mark and (program := find_program(launcher.pid)):
-                os.kill(program.pid, signal.SIGKILL)
+                os.kill(program, signal.SIGKILL)
                 return
     pytest.fail(f"{mark} does not run")
 

@@ -83,7 +83,10 @@ def _run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Remove a release that exists and start anew.")] = False,
     kills: Annotated[
         list[str] | None,
-        typer.Option("--kill", help="POD@TIME: kill the program of a pod, for example worker-1@20s; repeatable."),
+        typer.Option(
+            "--kill",
+            help="POD@TIME: kill a pod's program at a time after the run's start, such as worker-1@20s; repeatable.",
+        ),
     ] = None,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be started, and start nothing.")] = False,

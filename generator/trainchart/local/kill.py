@@ -16,9 +16,15 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 class KillRequest:
     label: str
     after_seconds: float
-    """Counted from the start of the pod's training program."""
+    """Counted from the start of the run, whatever restarts until then."""
     text: str
     """As the user wrote it."""
+
+    def explain_miss(self, run_seconds: float) -> str:
+        """Return why the kill was not done, in a run that took so long."""
+        if run_seconds < self.after_seconds:
+            return f"--kill {self.text} had no effect: the run ended before, after {run_seconds:.1f} s"
+        return f"--kill {self.text} had no effect: {self.label} had ended by then"
 
 
 def parse_kills(texts: Sequence[str], labels: Collection[str]) -> tuple[KillRequest, ...]:

@@ -26,15 +26,6 @@ class Usage:
     memory_bytes: int
 
 
-@dataclass(frozen=True)
-class Program:
-    """The training program that a launcher started."""
-
-    pid: int
-    started_at: float
-    """Seconds since the epoch."""
-
-
 def kill_sessions(sessions: Collection[int], mark_name: str, mark_prefix: str) -> None:
     """Kill every process in `sessions` or with a `mark_name` variable that starts with `mark_prefix`."""
     for _ in range(_SWEEPS):
@@ -66,12 +57,12 @@ def sample_usage(sessions: Collection[int]) -> Mapping[int, Usage]:
     return totals
 
 
-def find_program(launcher_pid: int) -> Program | None:
-    """Return the child of a launcher, or None while it has none."""
+def find_program(launcher_pid: int) -> int | None:
+    """Return the process id of the program that a launcher runs, or None while it has none."""
     try:
         for child in psutil.Process(launcher_pid).children():
             if child.status() != psutil.STATUS_ZOMBIE:
-                return Program(child.pid, child.create_time())
+                return child.pid
     except psutil.Error:
         return None
     return None

@@ -172,17 +172,18 @@ class _Supervisor:
                 self._observer.show_event("the process that guards against orphans was killed: started another")
 
     def _inject_kills(self) -> None:
-        for request in list(self._kills):
+        run_seconds = time.monotonic() - self._started_at
+        for request in [request for request in self._kills if request.after_seconds <= run_seconds]:
             runner = self._by_label[request.label]
             if runner.state is not PodState.RUNNING or runner.process is None:
                 continue
             program = find_program(runner.process.pid)
-            if program is None or time.time() - program.started_at < request.after_seconds:
-                continue
+            if program is None:
+                continue  # not started yet, or between two starts: the next one is killed
             self._kills.remove(request)
             with contextlib.suppress(ProcessLookupError):
-                os.kill(program.pid, signal.SIGKILL)
-            self._observer.show_event(f"killed the program of {request.label} (--kill)")
+                os.kill(program, signal.SIGKILL)
+            self._observer.show_event(f"killed the program of {request.label} (--kill {request.text})")
 
     def _advance(self) -> None:
         """Move on to the next phase where the pods' states allow it."""
@@ -251,17 +252,18 @@ class _Supervisor:
         self._observer.show_snapshot(RunSnapshot(str(self._phase), now - self._started_at, step, pods))
 
     def _result(self) -> RunResult:
+        seconds = time.monotonic() - self._started_at
         return RunResult(
             verdict=self._verdict,
             release=self._plan.release,
             release_folder=self._plan.release_folder,
-            seconds=time.monotonic() - self._started_at,
+            seconds=seconds,
             pods=tuple(_pod_result(runner) for runner in self._runners),
             deciding=self._plan.deciding,
             failure=explain_failure(self._ends) if self._verdict is Verdict.FAILED else None,
             finished_at=time.time(),
             signal=self._signals[0] if self._verdict is Verdict.STOPPED else None,
-            warnings=tuple(f"--kill had no effect: the run ended before {request.text}" for request in self._kills),
+            warnings=tuple(request.explain_miss(seconds) for request in self._kills),
         )
 
 

@@ -19,6 +19,12 @@ def test_requests_are_parsed_and_sorted() -> None:
     )
 
 
+def test_missed_kill_says_whether_run_or_pod_ended_first() -> None:
+    request = KillRequest("worker-1", 20.0, "worker-1@20s")
+    assert request.explain_miss(4.2) == "--kill worker-1@20s had no effect: the run ended before, after 4.2 s"
+    assert request.explain_miss(31.0) == "--kill worker-1@20s had no effect: worker-1 had ended by then"
+
+
 @pytest.mark.parametrize("text", ["worker-1", "worker-1@", "worker-1@soon", "@20s", "worker-1@-2s", "worker-7@20s"])
 def test_what_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(PlanError) as caught:
