@@ -41,6 +41,15 @@ INSTEAD = {
     "trainchart package charts/mnist -d dist && helm install exp-7 dist/mnist-0.1.0.tgz": (
         "trainchart package charts/mnist -d dist && helm template exp-7 dist/mnist-0.1.0.tgz"
     ),
+    # Built and installed for real by tests/cli/test_wheel.py.
+    "pip install .": f"grep -q '^name = \"trainchart\"' {ROOT}/pyproject.toml",
+    "pip wheel --no-deps --wheel-dir dist .": f"grep -q '^version = \"0.1.0\"' {ROOT}/pyproject.toml",
+    "pip install helm-python-sdk==0.2.2": f"grep -q '\"helm-python-sdk==0.2.2\"' {ROOT}/pyproject.toml",
+    "pip install tensorflow-cpu==2.21.0": f"grep -q '\"tensorflow-cpu==2.21.0\"' {ROOT}/pyproject.toml",
+    # Trained and killed for real by tests/local/test_train_mnist.py.
+    "trainchart run second --kill worker-1@20s --kill ps-0@40s": (
+        "trainchart run second --kill worker-1@20s --kill ps-0@40s --dry-run"
+    ),
     "make cluster-up": "make -n cluster-up",
     "make cluster-shell": "make -n cluster-shell",
     "make cluster-down": "make -n cluster-down",

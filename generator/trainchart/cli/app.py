@@ -73,6 +73,21 @@ for _module in COMMAND_MODULES:
     importlib.import_module(f"trainchart.cli.{_module}").register(app)
 
 
+def describe_exhaustion(error: Exception) -> ToolError | None:
+    """Return the error to print where this machine has run out of something, None for any other error."""
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number == errno.ENOMEM:
+        return ToolError("this machine has no memory left", hint="end other programs, or raise the limit: ulimit -v")
+    if number in (errno.EMFILE, errno.ENFILE):
+        return ToolError("too many files are open", hint="raise the limit: ulimit -n 4096")
+    if number == errno.EAGAIN or "can't start new thread" in str(error):
+        return ToolError(
+            "this machine starts no more processes or threads",
+            hint="end other programs, or raise the limit: ulimit -u, or the pids limit of the container",
+        )
+    return None
+
+
 def main() -> None:
     """Run the command line and exit with the code that errors.py documents."""
     for stream in (sys.stdout, sys.stderr):
@@ -93,8 +108,12 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG):
+    except (OSError, RuntimeError, MemoryError) as error:
+        exhausted = describe_exhaustion(error)
+        if exhausted is not None:
+            print_error(exhausted)
+            sys.exit(exhausted.exit_code)
+        if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG):
             raise
         print_error(ToolError(f"{error.filename or 'the output'}: {(error.strerror or '').lower()}"))
         # What could not be written is still in the buffer: Python would try again at its end, and exit with 120.

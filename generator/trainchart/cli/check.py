@@ -86,7 +86,9 @@ def check(
     _print(checked, chosen, format_, info)
     errors = sum(found.count(Severity.error) for found in checked)
     warnings = sum(found.count(Severity.warning) for found in checked)
-    print_note(f"{_counted(len(checked), 'chart')} checked: {_summary(checked, errors, warnings)}")
+    shows_info = info or format_ is not CheckFormat.text
+    summary = _summary(checked, errors, warnings, shows_info=shows_info)
+    print_note(f"{_counted(len(checked), 'chart')} checked: {summary}")
     for failure in failures[:-1]:
         print_error(failure)
     if failures:
@@ -165,11 +167,13 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _summary(checked: list[CheckedChart], errors: int, warnings: int) -> str:
+def _summary(checked: list[CheckedChart], errors: int, warnings: int, *, shows_info: bool) -> str:
     notes = sum(len(found.findings) for found in checked) - errors - warnings
     waived = sum(len(found.waived) for found in checked)
     parts = [_counted(errors, "error"), _counted(warnings, "warning")]
-    parts += [f"{notes} info (--info shows them)"] * bool(notes) + [f"{waived} waived"] * bool(waived)
+    parts += [f"{notes} info{'' if shows_info else ' (--info shows them)'}"] * bool(notes) + [
+        f"{waived} waived"
+    ] * bool(waived)
     return ", ".join(parts)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trainchart.local.plan import LocalPlan
     from trainchart.local.result import RunResult
 
+_LAST_LINES = 10
 _EXAMPLES = """
 Examples:
 
@@ -155,7 +156,7 @@ def _run(
         print_json({**describe_result(plan, result), "record": done.record})
     elif result.failure is None:
         print(summarize_result(plan, result, done.record, str(runs_folder / plan.release), done.install))
-    _leave(plan, result)
+    _leave(plan, result, lines_were_shown=not options.quiet)
 
 
 def _parse_claims(texts: list[str]) -> dict[str, Path]:
@@ -168,7 +169,7 @@ def _parse_claims(texts: list[str]) -> dict[str, Path]:
     return claims
 
 
-def _leave(plan: LocalPlan, result: RunResult) -> None:
+def _leave(plan: LocalPlan, result: RunResult, *, lines_were_shown: bool) -> None:
     """Turn a failure into the error that names its first cause, and an interruption into its exit code."""
     from trainchart.local.report import explain_hint
 
@@ -180,6 +181,9 @@ def _leave(plan: LocalPlan, result: RunResult) -> None:
     problems = [Problem(failure.sentence, where=failure.pod)]
     if failure.error:
         problems.append(Problem(failure.error, where=failure.pod))
+    if not lines_were_shown:
+        # Nobody has seen where the error is.
+        problems += [Problem(line, where=failure.pod) for line in failure.last_lines[-_LAST_LINES:] if line.strip()]
     raise TrainingFailed(
         f"the training {result.release} failed: {failure.pod} gave up first ({failure.cause})",
         hint=explain_hint(failure, plan),

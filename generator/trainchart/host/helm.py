@@ -15,8 +15,9 @@ from trainchart.errors import ToolError
 from trainchart.rendering import LintMessage, Rendering, ValueOverrides
 
 NO_OVERRIDES = ValueOverrides()
-_INSTALL_HINT = (
-    "pip install 'trainchart[helm]', or install helm 3 or 4 (https://helm.sh/docs/intro/install) so that it is on PATH"
+INSTALL_HINT = (
+    "pip install helm-python-sdk==0.2.2, or install helm 3 or 4 (https://helm.sh/docs/intro/install)"
+    " so that it is on PATH"
 )
 
 
@@ -93,5 +94,5 @@ def _binary(path: Path) -> HelmEngine:
 def _binary_on_path() -> HelmEngine:
     found = shutil.which("helm")
     if found is None:
-        raise ToolError("no Helm engine found", hint=_INSTALL_HINT)
+        raise ToolError("no Helm engine found", hint=INSTALL_HINT)
     return _binary(Path(found))

@@ -20,7 +20,7 @@ from trainchart.archive.ignore import drop_ignored
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, RenderError, ToolError
 from trainchart.host.files import read_bytes, read_tree
-from trainchart.host.helm import HelmEngine
+from trainchart.host.helm import INSTALL_HINT, HelmEngine
 from trainchart.host.helm_errors import clean_lint_message, render_error
 from trainchart.host.helm_input import chart_label, require_chart, require_release_name
 from trainchart.host.helm_manifests import parse_manifests
@@ -30,8 +30,10 @@ from trainchart.rendering import LintMessage, Rendering, ValueOverrides, merge_m
 try:
     import helm_python
 except ImportError as error:
+    # Only where it is not there does installing it help: it may also not load, for want of memory say.
     raise ToolError(
-        f"the Helm engine helm-python-sdk does not load: {error}", hint="pip install 'trainchart[helm]'"
+        f"the Helm engine helm-python-sdk does not load: {error}",
+        hint=INSTALL_HINT if isinstance(error, ModuleNotFoundError) else "choose another: --engine binary",
     ) from error
 
 _SEVERITIES = {1: "info", 2: "warning", 3: "error"}

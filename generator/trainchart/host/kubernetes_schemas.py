@@ -42,5 +42,7 @@ def read_definitions(version: str) -> Mapping[str, Any]:
 def _schemas_folder() -> Path:
     spec = importlib.util.find_spec("kubernetes_validate")
     if spec is None or spec.origin is None:
-        raise ToolError("the package kubernetes-validate is not installed", hint="pip install kubernetes-validate")
+        raise ToolError(
+            "the package kubernetes-validate is not installed", hint="pip install 'kubernetes-validate~=1.37.0'"
+        )
     return Path(spec.origin).parent / "kubernetes-json-schema"

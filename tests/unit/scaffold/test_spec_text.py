@@ -77,12 +77,16 @@ def test_letters_that_cannot_be_seen_arrive_unchanged(default: str) -> None:
     [
         ("My Model", "my-model"),
         ("ResNet_50", "res-net-50"),
-        ("3d-net", "d-net"),
+        ("3d-net", "model-3d-net"),
         ("models/mnist", "mnist"),
         ("x" * 41, "x" * 40),
         ("-", ""),
         ("42", ""),
-        ("Größe", "gr-e"),
+        ("Größe", "grosse"),
+        ("Über", "uber"),
+        ("Łódź Æther", "lodz-aether"),
+        ("cafe\u0301", "cafe"),
+        ("модель", ""),
     ],
 )
 def test_a_wrong_name_gets_the_closest_right_one(typed: str, suggested: str) -> None:

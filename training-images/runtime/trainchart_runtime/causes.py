@@ -63,6 +63,13 @@ CRASHED = Cause(
     "Look for a library that does not fit this machine (CPU instructions, CUDA or driver version).",
     RESTART_IN_PLACE,
 )
+MACHINE_LIMIT = Cause(
+    "machine-limit",
+    "The machine or the container gave the program no more threads, processes or open files.",
+    "Raise the limit (ulimit -u, ulimit -n; in a cluster the kubelet's podPidsLimit), or let the program start fewer"
+    " threads: TF_NUM_INTRAOP_THREADS, num_parallel_calls, workers of a data loader.",
+    RESTART_IN_PLACE,
+)
 PROGRAM_MISSING = Cause(
     "program-missing",
     "The program to run does not exist in this image, or cannot be executed.",

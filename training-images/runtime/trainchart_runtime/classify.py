@@ -118,6 +118,7 @@ _CHAINED = (
 )
 _EXCEPTION = re.compile(r"^(?:  \| )?([A-Za-z_][\w.]*)(?:: .*|:)?$")
 _SYNTAX = re.compile(r"^(SyntaxError|IndentationError|TabError): ")
+_PLACE = re.compile(r'^\s*(?:\| )?File "([^"]+)", line (\d+)$')
 _VAGUE = "Graph execution error:"
 """TensorFlow's exceptions begin so, whatever went wrong: the reason stands below where in the graph it happened."""
 _WHERE = re.compile(r"Detected at |Node: |<stack traces unavailable>|File |\d+ root error|=+$|\[\[|Traceback ")
@@ -135,16 +136,25 @@ def _find_chains(lines: Sequence[str]) -> List[Tuple[bool, List[str]]]:
             if not linked:
                 chains.append((bool(_NOISE.match(before)), []))
             inside, linked = True, False
+        elif _SYNTAX.match(line):
+            # A syntax error in the program itself has no "Traceback" heading.
+            if not inside:
+                chains.append((False, []))
+            chains[-1][1].append(_locate(line, lines[:number]))
+            inside = False
         elif inside and _EXCEPTION.match(line):
             chains[-1][1].append(_complete(line.replace("  | ", ""), lines[number + 1 :]))
             inside = False
-        elif not inside and _SYNTAX.match(line):
-            # A syntax error in the program itself has no "Traceback" heading.
-            chains.append((False, [line]))
         elif line in _CHAINED:
             linked = bool(chains)
         before = line or before
     return chains
+
+
+def _locate(error: str, above: Sequence[str]) -> str:
+    """Return the line of a syntax error with the file and line that Python names above it."""
+    place = next((found for line in reversed(above[-6:]) for found in [_PLACE.match(line)] if found), None)
+    return f"{error} ({place.group(1)}, line {place.group(2)})" if place else error
 
 
 def _complete(error: str, below: Sequence[str]) -> str:
@@ -186,7 +196,10 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         causes.PEER_LOST,
     ),
     (
-        _matching(r"\bMemoryError\b|ResourceExhaustedError|RESOURCE_EXHAUSTED|std::bad_alloc|out of memory"),
+        _matching(
+            r"\bMemoryError\b|ResourceExhaustedError|RESOURCE_EXHAUSTED|std::bad_alloc|out of memory"
+            r"|Cannot allocate memory"
+        ),
         causes.OUT_OF_MEMORY,
     ),
     (
@@ -199,6 +212,14 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         causes.TENSORFLOW_1,
     ),
     (_matching(r"module 'keras[\w.]*' has no attribute 'experimental'|\bDatasetCreator\b"), causes.KERAS_FIT),
+    (
+        _matching(
+            r"[Tt]hread creation (via pthread_create\(\) )?failed|pthread_create(\(\))? failed|can't start new thread"
+            r"|unable to create (new )?(native )?thread|Resource temporarily unavailable|Too many open files"
+            r"|unable to allocate necessary resources for OMP thread"
+        ),
+        causes.MACHINE_LIMIT,
+    ),
     (_matching(r"^(SyntaxError|IndentationError|TabError)\b"), causes.SYNTAX_ERROR),
     (_matching(r"^PermissionError\b|Permission denied|Read-only file system"), causes.PERMISSION_DENIED),
     (_matching(r"^(ModuleNotFoundError|ImportError)\b.*No module named"), causes.MODULE_MISSING),
@@ -232,7 +253,7 @@ def _by_signal(ending: Ending) -> Tuple[Cause, str]:
         return causes.KILLED, ""
     # TensorFlow aborts itself when its coordination service reports a lost task.
     found = _by_words(ending.lines[-_CRASH_WORDS:])
-    if found and found[0] in (causes.PEER_LOST, causes.OUT_OF_MEMORY):
+    if found and found[0] in (causes.PEER_LOST, causes.OUT_OF_MEMORY, causes.MACHINE_LIMIT):
         return found
     return causes.CRASHED, _last_complaint(ending.lines)
 

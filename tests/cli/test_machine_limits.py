@@ -1,0 +1,48 @@
+"""An error of this machine is said as one: it is neither a bug nor a wrong package."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainchart.cli.app import describe_exhaustion
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError(), "this machine has no memory left"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "this machine has no memory left"),
+        (OSError(errno.EMFILE, "Too many open files"), "too many files are open"),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "starts no more processes or threads"),
+        (RuntimeError("can't start new thread"), "starts no more processes or threads"),
+    ],
+)
+def test_exhaustion_is_named_with_the_limit_to_raise(error: Exception, message: str) -> None:
+    described = describe_exhaustion(error)
+    assert described is not None
+    assert message in described.message
+    assert "ulimit" in described.hint
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), OSError(errno.EIO, "Input/output error")])
+def test_other_errors_are_left_alone(error: Exception) -> None:
+    assert describe_exhaustion(error) is None
+
+
+def test_too_few_open_files_are_one_clear_error(tmp_path: Path) -> None:
+    program = "from resource import *; from trainchart.cli.app import main; setrlimit(RLIMIT_NOFILE, (4, 4)); main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "generate", str(ROOT / "models" / "mnist.yaml"), "-o", str(tmp_path)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 7
+    assert "too many" in done.stderr.lower()
+    assert "Traceback" not in done.stderr
