@@ -69,7 +69,9 @@ def test_a_number_that_is_none_is_refused(pod, query):
 
 def test_the_log_covers_all_attempts_also_between_them(make_pod):
     pod = make_pod(variables={contract.MAX_RESTARTS: "100"})
-    pod.start("import os\nprint('this is', os.environ['TRAINCHART_ATTEMPT'])\nraise ValueError('bad shape')\n")
+    pod.start(
+        "import os\nattempt = os.environ['TRAINCHART_ATTEMPT']\nprint('this is', attempt)\nraise ValueError(attempt)\n"
+    )
     pod.wait_for_status(lambda status: status["state"] == "waiting" and status["attempt"] >= 3)
     lines = wait_for_log(pod, "starting again in 0.8 s")
     assert {"this is 1", "this is 2", "this is 3"} <= set(lines)

@@ -88,7 +88,7 @@ def test_a_shell_around_the_program_does_not_cost_it_its_last_save(pod):
 
 def test_sigterm_while_waiting_for_the_next_attempt(make_pod):
     pod = make_pod(variables={contract.MAX_RESTARTS: "100"})
-    process = pod.start("print('x', file=open('attempts', 'a'))\nraise ValueError")
+    process = pod.start("import os\nraise ValueError(os.environ['TRAINCHART_ATTEMPT'])")
     pod.wait_for_status(lambda status: status["state"] == "waiting" and status["attempt"] >= 3)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
