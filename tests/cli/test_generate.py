@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from trainchart.check.waivers import WAIVER_FILE
+
 ROOT = Path(__file__).parent.parent.parent
 SPEC = """\
 apiVersion: trainchart/v1
@@ -187,3 +189,31 @@ def test_a_full_disk_behind_stdout_is_a_clear_error(project: Path) -> None:
     assert done.returncode == 7
     assert "no space left on device" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_hand_edits_are_refused_unless_overwritten(project: Path) -> None:
+    trainchart(project, "generate")
+    chart = project / "charts" / "tiny"
+    (chart / "values.yaml").write_text("mine: 1\n")
+    (chart / "templates" / "extra.yaml").write_text("# mine\n")
+    (chart / "README.md").unlink()
+    checked = trainchart(project, "generate", "--check")
+    refused = trainchart(project, "generate", "--format", "json")
+    assert (checked.returncode, refused.returncode) == (6, 6)
+    assert "charts/tiny/values.yaml: was changed by hand" in checked.stderr
+    edits = {problem["where"] for problem in json.loads(refused.stderr)["problems"]}
+    assert edits == {"charts/tiny/values.yaml", "charts/tiny/templates/extra.yaml"}
+    assert (chart / "values.yaml").read_text() == "mine: 1\n"
+    assert trainchart(project, "generate", "--overwrite").returncode == 0
+    assert not (chart / "templates" / "extra.yaml").exists()
+    assert trainchart(project, "generate", "--check").returncode == 0
+
+
+def test_generate_keeps_waivers_and_restores_missing_files(project: Path) -> None:
+    trainchart(project, "generate")
+    chart = project / "charts" / "tiny"
+    (chart / "README.md").unlink()
+    (chart / WAIVER_FILE).write_text("[]\n")
+    assert trainchart(project, "generate").returncode == 0
+    assert (chart / "README.md").is_file()
+    assert (chart / WAIVER_FILE).read_text() == "[]\n"

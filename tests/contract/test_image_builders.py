@@ -19,7 +19,7 @@ import pytest
 
 from chart_servers import PASSWORD, USER, serve_registry
 from fake_docker import make_docker
-from trainchart.actions.generate import generate_chart, load_model, render_model
+from trainchart.actions.generate import generate_charts, load_model, render_model
 from trainchart.actions.image import (
     BuildTool,
     ImageRequest,
@@ -152,7 +152,7 @@ def test_a_project_that_is_all_code_has_one_image_until_its_code_changes(bench: 
     (bench.project / "train.py").write_text("print('trained')\n")
     (bench.project / ".dockerignore").write_text("*\n!models\n!train.py\n!charts\n")
     first = push_image(bench.plan(), bench.tool(), update_spec=True)
-    generate_chart(bench.spec, bench.project / "charts")
+    generate_charts((bench.spec,), bench.project / "charts", overwrite=False)
 
     again = push_image(bench.plan(), bench.tool(), update_spec=True)
 

@@ -9,9 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
-from trainchart.archive.lock import LOCK_FILE, Source, build_lock, dump_lock, hash_content, hash_tree
+from trainchart.archive.lock import (
+    LOCK_FILE,
+    DriftKind,
+    Source,
+    build_lock,
+    dump_lock,
+    find_drift,
+    hash_content,
+    hash_tree,
+    parse_lock,
+)
+from trainchart.check.waivers import WAIVER_FILE
 from trainchart.errors import ChecksFailed, Problem, SpecError, ToolError
-from trainchart.host.files import read_text, read_tree, write_tree
+from trainchart.host.files import read_bytes, read_text, read_tree, write_tree
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.local.code_index import remember_code
 from trainchart.plan.chart_plan import ChartPlan
@@ -23,6 +34,7 @@ from trainchart.resources import read_builtin_defaults, read_family
 from trainchart.spec.document import Document, parse_document
 
 MODELS = Path("models")
+_EDITS = {DriftKind.changed: "was changed by hand since it was generated", DriftKind.added: "was added by hand"}
 
 
 @dataclass(frozen=True)
@@ -110,18 +122,30 @@ def render_model(model: LocatedModel) -> RenderedChart:
     return RenderedChart(chart.name, chart.version, {**chart.files, LOCK_FILE: dump_lock(lock).encode()})
 
 
-def generate_chart(spec: Path, charts: Path) -> GeneratedChart:
-    """Generate the chart of `spec` into the folder `charts`/<name>; untouched where nothing changes.
+def generate_charts(specs: tuple[Path, ...], charts: Path, *, overwrite: bool) -> list[GeneratedChart]:
+    """Generate the charts of `specs` into folders of `charts`, by name; untouched where nothing changes.
 
     Raises:
-        ToolError: the folder cannot be written, or holds something that is not a generated chart.
+        ChecksFailed: files were edited or added by hand, and `overwrite` is off; nothing is written then.
+        ToolError: a folder cannot be written, or holds something that is not a generated chart.
     """
-    model = load_model(spec)
-    rendered = render_model(model)
+    models = [(model, render_model(model)) for model in map(load_model, specs)]
+    if not overwrite:
+        problems = [found for _, rendered in models for found in _find_edits(charts / rendered.name, rendered.files)]
+        if problems:
+            raise ChecksFailed(
+                "these files were changed by hand, and generate would discard that",
+                hint="move the changes into the model spec, or run generate with --overwrite to discard them",
+                problems=tuple(problems),
+            )
+    return [_write_chart(model, rendered, charts) for model, rendered in models]
+
+
+def _write_chart(model: LocatedModel, rendered: RenderedChart, charts: Path) -> GeneratedChart:
     folder = charts / rendered.name
     changed = _differences(folder, rendered.files)
     if changed:
-        write_tree(folder, rendered.files, is_ours=_is_generated)
+        write_tree(folder, {**_read_waivers(folder), **rendered.files}, is_ours=_is_generated)
     remember_code(model.plan.spec.image.repository, model.code)
     return GeneratedChart(rendered.name, rendered.version, folder, model.code, changed, model.plan.notes)
 
@@ -139,17 +163,22 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
     """Compare the charts on disk with what their specs give now.
 
     Raises:
-        ChecksFailed: names every file that differs.
+        ChecksFailed: names every file that differs, and says which were changed by hand.
     """
-    problems = []
+    problems: list[Problem] = []
+    are_edited = False
     for spec in specs:
         rendered = render_model(load_model(spec))
-        problems += [
-            Problem("differs from what the model spec gives", str(charts / rendered.name / path))
-            for path in _differences(charts / rendered.name, rendered.files)
-        ]
+        folder = charts / rendered.name
+        edits = {found.where: found for found in _find_edits(folder, rendered.files)}
+        are_edited = are_edited or bool(edits)
+        for path in _differences(folder, rendered.files):
+            where = str(folder / path)
+            problems.append(edits.get(where, Problem("differs from what the model spec gives", where)))
     if problems:
-        raise ChecksFailed("charts are not up to date", hint="run trainchart generate", problems=tuple(problems))
+        discard = "move changes made by hand into the model spec, then run: trainchart generate --overwrite"
+        hint = discard if are_edited else "run trainchart generate"
+        raise ChecksFailed("charts are not up to date", hint=hint, problems=tuple(problems))
 
 
 def _locate(model: str) -> Path:
@@ -212,7 +241,35 @@ def _differences(folder: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
     if not folder.is_dir():
         return tuple(files)
     present = read_tree(folder)
-    return tuple(sorted(path for path in {*present, *files} if present.get(path) != files.get(path)))
+    every = {*present, *files} - {WAIVER_FILE}
+    return tuple(sorted(path for path in every if present.get(path) != files.get(path)))
+
+
+def _find_edits(folder: Path, files: Mapping[str, bytes]) -> list[Problem]:
+    """Return what writing `files` would discard of a generated chart: what was edited or added since.
+
+    A file that is gone is written again, and one that is edited to what is generated now loses nothing.
+    """
+    if not _is_generated(folder):
+        return []
+    present = read_tree(folder)
+    discarded = {path for path in _differences(folder, files) if path in present}
+    try:
+        lock = parse_lock(present[LOCK_FILE].decode(errors="replace"))
+    except ToolError as error:
+        # What the files were is not known, so each that would change may hold somebody's work.
+        found = [Problem(error.message, str(folder / LOCK_FILE))]
+        return found + [
+            Problem("may be changed by hand", str(folder / path)) for path in sorted(discarded - {LOCK_FILE})
+        ]
+    drift = [found for found in find_drift(lock, present) if found.path in discarded]
+    return [Problem(_EDITS[found.kind], str(folder / found.path)) for found in drift]
+
+
+def _read_waivers(folder: Path) -> dict[str, bytes]:
+    """Return the waivers of the chart, which belong to its authors and stay."""
+    path = folder / WAIVER_FILE
+    return {WAIVER_FILE: read_bytes(path)} if path.is_file() else {}
 
 
 def _is_generated(folder: Path) -> bool:

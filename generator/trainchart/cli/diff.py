@@ -76,6 +76,7 @@ def describe(found: Difference) -> dict[str, Any]:
         "effect": changes.effect.text,
         "reasons": {bump.name: list(words) for bump, words in changes.reasons.items()},
         "values": [{"path": key.path, "change": key.turn.value, "detail": key.detail} for key in changes.keys],
+        "defaults": [{"path": d.path, "before": d.before, "after": d.after} for d in changes.defaults],
         "refused": [{"values": name, "reason": reason} for name, reason in (changes.refused or {}).items()],
         "objects": [
             {
@@ -113,6 +114,7 @@ def _lines(found: Difference) -> Iterator[tuple[str, str]]:
     yield f"{found.name} since {found.against}", "bold"
     for bump, words in changes.reasons.items():
         yield from ((f"  {bump.name}: {word}", "") for word in words if bump.name != "patch")
+    yield from ((f"  patch: {change.text}", "") for change in changes.defaults)
     objects = changes.objects or {}
     for name, some in objects.items():
         # With other values mostly the same happens; only what differs is worth a second look.

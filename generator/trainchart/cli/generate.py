@@ -26,20 +26,25 @@ def generate(
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; fail (6) if a chart is not up to date.")
     ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Discard what was edited or added by hand in the chart folders.")
+    ] = False,
     format_: FormatOption = Format.text,
 ) -> None:
     """Generate charts from model specs. A chart that is up to date is left untouched.
 
+    A chart with files that were edited or added by hand is refused (6), and each of them is named.
+
     Example: trainchart generate mnist && trainchart check charts/mnist
     """
-    from trainchart.actions.generate import generate_chart, locate_specs, require_up_to_date
+    from trainchart.actions.generate import generate_charts, locate_specs, require_up_to_date
 
     specs = locate_specs(tuple(models or ()))
     if check:
         require_up_to_date(specs, output)
         print_note(f"{len(specs)} chart{'s' * (len(specs) != 1)} up to date")
         return
-    charts = [generate_chart(spec, output) for spec in specs]
+    charts = generate_charts(specs, output, overwrite=overwrite)
     for note in (note for chart in charts for note in chart.notes):
         print_note(f"note: {note}")
     if format_ is Format.json:

@@ -10,6 +10,7 @@ from typing import Any
 from trainchart.archive.chart_file import CHART_FILE
 from trainchart.archive.identity import CHANGELOG_FILE, compute_released_identity
 from trainchart.archive.ignore import drop_ignored
+from trainchart.compare.defaults import DefaultChange, find_changed_defaults
 from trainchart.compare.effect import Effect, ObjectChange, find_changes, removed_names
 from trainchart.compare.schema import KeyChange, Turn, compare_schemas
 from trainchart.compare.version import Bump
@@ -17,6 +18,7 @@ from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.rendering import Rendering
 
 SCHEMA_FILE = "values.schema.json"
+_VALUES_FILE = "values.yaml"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class ChartChanges:
 
     old_version: str
     keys: tuple[KeyChange, ...] = ()
+    defaults: tuple[DefaultChange, ...] = ()
+    """Values of values.yaml that both versions have, but not alike."""
     objects: Mapping[str, tuple[ObjectChange, ...]] | None = None
     """By the name of the values that were rendered, those without a change left out."""
     refused: Mapping[str, str] | None = None
@@ -61,7 +65,8 @@ class ChartChanges:
         major += [f"{name} cannot be changed in place" for name in rejected]
         minor = [f"{key.subject} is new" for key in self.keys if key.turn is Turn.added]
         minor += [f"{key.subject} takes more: {key.detail}" for key in self.keys if key.turn is Turn.widened]
-        patch = [f"{path} differs" for path in self.files]
+        patch = [change.text for change in self.defaults]
+        patch += [f"{path} differs" for path in self.files if path != _VALUES_FILE or not self.defaults]
         found = {Bump.major: tuple(major), Bump.minor: tuple(minor), Bump.patch: tuple(patch)}
         return {bump: words for bump, words in found.items() if words}
 
@@ -85,9 +90,13 @@ def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges
             refused[name or "the chart with its own values"] = after
         elif changes := find_changes(before, after):
             objects[name] = changes
+    defaults = _defaults(new.files)
+    keys = compare_schemas(_schema(old.files), _schema(new.files), defaults)
+    told = {key.path for key in keys if key.turn in (Turn.added, Turn.removed)}
     return ChartChanges(
         old.version,
-        keys=compare_schemas(_schema(old.files), _schema(new.files), _defaults(new.files)),
+        keys=keys,
+        defaults=tuple(find_changed_defaults(_defaults(old.files), defaults, without=told)),
         objects=objects,
         refused=refused,
         files=_changed_files(old.files, new.files),
@@ -105,7 +114,7 @@ def _schema(files: Mapping[str, bytes]) -> Mapping[str, Any]:
 
 def _defaults(files: Mapping[str, bytes]) -> Mapping[str, Any]:
     try:
-        return parse_mapping(files.get("values.yaml", b"").decode("utf-8-sig"))
+        return parse_mapping(files.get(_VALUES_FILE, b"").decode("utf-8-sig"))
     except (UnicodeDecodeError, YamlError):
         return {}
 
