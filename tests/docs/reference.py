@@ -112,6 +112,9 @@ def render_spec_reference() -> str:
         "`trainchart schema` says the same for programs. What is not about the chart itself (name, code, strategy, …)",
         "can be changed at install too: `--set roles.worker.replicas=4`. Words like *Toleration* are Kubernetes' own.",
         "",
+        "Quote texts that look like numbers: `tag: 1.10` is the number 1.1 to YAML, readers of YAML disagree about",
+        "`0712345`, and Helm rounds integers beyond 2^53: such values are refused.",
+        "",
     ]
     own = {key: schema["properties"][key] for key in _own_first() if key not in _POD_FIELDS}
     top: list[tuple[str, Schema]] = []

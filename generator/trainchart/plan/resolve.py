@@ -18,6 +18,7 @@ from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.fit import fit_to_strategy
 from trainchart.plan.impossible import find_impossibilities
 from trainchart.plan.layers import BUILTIN_LAYER, Merged, merge_layers
+from trainchart.plan.spelling import find_misread, section_of
 from trainchart.plan.strategies import ROLES
 from trainchart.spec.document import Document, Origin, Path
 from trainchart.spec.model import ModelSpec
@@ -50,11 +51,18 @@ def resolve(spec: Document, defaults: Sequence[Document]) -> ChartPlan:
 
 
 def _check_types(merged: Merged) -> ModelSpec:
+    misread = {
+        path: Problem(message, str(find_origin(merged.origins, path)), hint)
+        for path, message, hint in find_misread(merged.tree, merged.origins)
+    }
     try:
         model = ModelSpec.model_validate(merged.tree)
     except ValidationError as error:
-        problems = tuple(_problem(detail, merged) for detail in error.errors(include_url=False))
-        raise SpecError("the model spec is not valid", problems=_distinct(problems)) from error
+        details = error.errors(include_url=False)
+        problems = [_problem(detail, merged) for detail in details if _path(detail) not in misread]
+        raise SpecError("the model spec is not valid", problems=_distinct([*misread.values(), *problems])) from error
+    if misread:
+        raise SpecError("the model spec is not valid", problems=_distinct(misread.values()))
     if not is_chart_version(model.version):
         where = str(find_origin(merged.origins, ("version",)))
         problem = Problem(f"version {model.version!r} is not a SemVer version", where, 'for example version: "0.1.0"')
@@ -72,23 +80,24 @@ def _values(model: ModelSpec) -> Values:
 
 def _problem(detail: ErrorDetails, merged: Merged) -> Problem:
     """Turn one of pydantic's findings into what, where and the next action."""
-    path = tuple(part for part in detail["loc"] if part != "[key]")
-    member_of_union = path[-1:] and path[-1] in _UNION_MEMBERS
-    if member_of_union:
-        path = path[:-1]
+    path = _path(detail)
+    member_of_union = detail["loc"][-1:] and detail["loc"][-1] in _UNION_MEMBERS
+    spelling = merged.origins[path].spelling if path in merged.origins else ""
     where = str(find_origin(merged.origins, path))
     key = ".".join(str(part) for part in path)
     given = detail["input"]
     if member_of_union:
         hint = "the value should be a text or a whole number"
-        if isinstance(given, float):
-            hint += f'; if it is a text, quote it: "{given}"'
+        if spelling:
+            hint += f'; if it is a text, quote it: "{spelling}"'
         return Problem(f"{key}: {_shorten(given)} is not accepted", where, hint)
     match detail["type"]:
         case "model_type" | "dict_type":
             return Problem(f"{key}: {_shorten(given)} is not accepted", where, "expected a mapping of keys to values")
         case "extra_forbidden":
             return Problem(f"unknown key {key}", where, _suggest(str(path[-1]), _known_keys(path[:-1])))
+        case "string_type" if spelling:
+            return Problem(f"{key}: {spelling} is not a text", where, f'quote it: "{spelling}"')
         case "missing":
             return Problem(f"{key} is missing", where, _describe(path))
         case "literal_error":
@@ -100,6 +109,12 @@ def _problem(detail: ErrorDetails, merged: Merged) -> Problem:
         case _:
             shown = f"{key}: {_shorten(given)} is not accepted"
             return Problem(shown, where, detail["msg"].replace("Input should", "the value should"))
+
+
+def _path(detail: ErrorDetails) -> Path:
+    """Return where in the spec a finding of pydantic is, without what pydantic adds for keys and unions."""
+    path = tuple(part for part in detail["loc"] if part != "[key]")
+    return path[:-1] if path[-1:] and path[-1] in _UNION_MEMBERS else path
 
 
 def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -131,13 +146,8 @@ def _section_at(path: Path) -> type[Section] | None:
         field = next((f for f in section.model_fields.values() if f.alias == part), None)
         if field is None:
             continue  # an entry of a mapping, such as the name of a role
-        section = _section_of(field.annotation)
+        section = section_of(field.annotation)
     return section
-
-
-def _section_of(annotation: Any) -> type[Section] | None:
-    candidates = [annotation, *getattr(annotation, "__args__", ())]
-    return next((c for c in candidates if isinstance(c, type) and issubclass(c, Section)), None)
 
 
 def _known_keys(path: Path) -> list[str]:

@@ -26,10 +26,17 @@ def find_misfits(plan: ChartPlan, schema: Mapping[str, Any]) -> tuple[Problem, .
         Problem(
             f"{'.'.join(str(part) for part in error.absolute_path)}: {_one_line(error.message)}",
             str(find_origin(plan.origins, tuple(error.absolute_path))),
-            "see the Kubernetes API reference for this field" if "io.k8s" in str(error.schema_path) else "",
+            _hint(plan, error),
         )
         for error in errors
     )
+
+
+def _hint(plan: ChartPlan, error: jsonschema.ValidationError) -> str:
+    origin = plan.origins.get(tuple(error.absolute_path))
+    if origin and origin.spelling and error.validator == "type" and "string" in str(error.validator_value):
+        return f'quote it: "{origin.spelling}"'
+    return "see the Kubernetes API reference for this field" if "io.k8s" in str(error.schema_path) else ""
 
 
 def _one_line(text: str) -> str:

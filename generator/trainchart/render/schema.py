@@ -11,8 +11,8 @@ from typing import Any
 
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.strategies import STRATEGIES
-from trainchart.spec.model import LARGEST_INTEGER, Hyperparameter, ModelSpec
-from trainchart.spec.section import KUBERNETES_DEFINITION, Section
+from trainchart.spec.model import Hyperparameter, ModelSpec
+from trainchart.spec.section import EXACT, KUBERNETES_DEFINITION, Section
 from trainchart.spec.values import Values
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -74,8 +74,8 @@ def render_hyperparameter_schema(parameter: Hyperparameter) -> Schema:
     )
     shapes: dict[str, Schema] = {
         "number": {"type": ["number", "string"], "pattern": NUMBER_PATTERN},
-        "integer": {"type": "integer", "minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER},
-        "string": {"type": ["string", "integer"], "pattern": TEXT_PATTERN},
+        "integer": {"type": "integer", **EXACT},
+        "string": {"type": ["string", "integer"], "pattern": TEXT_PATTERN, **EXACT},
         "boolean": {"type": "boolean"},
     }
     description = {"description": parameter.description} if parameter.description else {}

@@ -12,8 +12,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import RoundTripConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.scalarbool import ScalarBoolean
 
 from trainchart.errors import Problem, SpecError
 
@@ -30,6 +30,8 @@ class Origin:
     file: str
     line: int
     column: int = 1
+    spelling: str = ""
+    """How a number, truth value or null is written; empty for all else."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -47,6 +49,35 @@ class Document:
         return Document({**self.tree, key: value}, {(key,): self.origins[()], **self.origins})
 
 
+@dataclass(frozen=True)
+class _Spelled:
+    """A plain scalar that YAML takes for something else than text, and how it is written."""
+
+    value: Any
+    spelling: str
+
+    def __str__(self) -> str:
+        return self.spelling
+
+
+class _Constructor(RoundTripConstructor):
+    """Keeps the spelling of what is not text: 0712345 and 712345 are one number, but not one text."""
+
+    def construct_spelled(self, node: Any) -> _Spelled:
+        read = {"int": self.construct_yaml_int, "float": self.construct_yaml_float, "bool": self.construct_yaml_bool}
+        kind = str(node.tag).rpartition(":")[2]
+        return _Spelled(read[kind](node) if kind in read else None, node.value)
+
+    def construct_text(self, node: Any) -> str:
+        return str(node.value)
+
+
+for _kind in ("int", "float", "bool", "null"):
+    _Constructor.add_constructor(f"tag:yaml.org,2002:{_kind}", _Constructor.construct_spelled)
+# The core schema of YAML 1.2 has no dates, so the author meant text.
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", _Constructor.construct_text)
+
+
 def parse_document(text: str, *, file: str, layer: str) -> Document:
     """Parse one YAML mapping.
 
@@ -54,6 +85,7 @@ def parse_document(text: str, *, file: str, layer: str) -> Document:
         SpecError: not YAML, a duplicate key, several documents, an alias loop, or not a mapping.
     """
     yaml = YAML(typ="rt")
+    yaml.Constructor = _Constructor
     try:
         loaded = yaml.load(text)
     except MarkedYAMLError as error:
@@ -103,19 +135,17 @@ def _plain(node: Any, path: Path, origins: dict[Path, Origin], layer: str, file:
     if isinstance(node, CommentedMap):
         plain_map: dict[str, Any] = {}
         for key, value in node.items():
-            if key is None:
+            if isinstance(key, _Spelled) and key.value is None:
                 raise SpecError("not valid YAML", problems=(Problem("a key is empty", str(origins[path])),))
-            line, column = _position(node, key)
             below = (*path, str(key))
-            origins[below] = Origin(layer, file, line, column)
+            origins[below] = Origin(layer, file, *_position(node, key), _spelling(value))
             plain_map[str(key)] = _plain(value, below, origins, layer, file)
         return plain_map
     if isinstance(node, CommentedSeq):
         plain_list: list[Any] = []
         for index, value in enumerate(node):
-            line, column = _position(node, index)
             below = (*path, index)
-            origins[below] = Origin(layer, file, line, column)
+            origins[below] = Origin(layer, file, *_position(node, index), _spelling(value))
             plain_list.append(_plain(value, below, origins, layer, file))
         return plain_list
     return _scalar(node)
@@ -129,14 +159,16 @@ def _position(node: CommentedMap | CommentedSeq, key: Any) -> tuple[int, int]:
     return (node.lc.line or 0) + 1, (node.lc.col or 0) + 1
 
 
+def _spelling(node: Any) -> str:
+    return node.spelling if isinstance(node, _Spelled) else ""
+
+
 def _scalar(node: Any) -> Any:
     """Return a ruamel scalar as the plain type that it stands for."""
-    if isinstance(node, bool) or node is None:
-        return node
-    if isinstance(node, ScalarBoolean):
-        return bool(node)
-    for plain in (int, float, str):
-        if isinstance(node, plain):
-            return plain(node)
-    # Timestamps and the like: YAML 1.2 core has no such types, so the author meant text.
-    return str(node)
+    value = node.value if isinstance(node, _Spelled) else node
+    if value is None or isinstance(value, bool):
+        return value
+    for plain in (int, float):
+        if isinstance(value, plain):
+            return plain(value)
+    return str(value)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from trainchart.spec.section import Annotations, Line, Section
+from trainchart.spec.section import LARGEST_INTEGER, Annotations, Line, Section
 from trainchart.spec.values import SharedValues
 
 NAME_PATTERN = r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$"
@@ -49,9 +49,6 @@ class Code(Section):
     command: Annotated[list[str], Field(min_length=1)]
     """Program and arguments, run in that folder."""
 
-
-LARGEST_INTEGER = 2**53 - 1
-"""Helm carries numbers as 64-bit floats, which hold every integer up to here apart from its neighbours."""
 
 FiniteNumber = Annotated[float, Field(allow_inf_nan=False)] | int
 
@@ -98,7 +95,8 @@ def _disagreements(parameter: Hyperparameter) -> list[str]:
         isinstance(default, bool) and parameter.type != "boolean"
     )
     if default is not None and not is_of_type:
-        found.append(f"default {default!r} is not of type {parameter.type}")
+        is_whole = parameter.type == "integer" and isinstance(default, float) and default.is_integer()
+        found.append(f"default {default!r} is not of type {parameter.type}" + (f": write {default:.0f}" * is_whole))
     bounds: dict[str, Any] = {
         "minimum": parameter.minimum,
         "exclusiveMinimum": parameter.exclusive_minimum,

@@ -24,6 +24,8 @@ QUEUE_KEY_PATTERN = (
 )
 """Labels and annotations by which queues and gang schedulers (Kueue, Volcano, YuniKorn, coscheduling, Koordinator, KAI)
 let pods wait for each other or for their turn. The run controller, TensorBoard and `helm test` must not wait."""
+LARGEST_INTEGER = 2**53 - 1
+"""Helm carries numbers as 64-bit floats, which hold every integer up to here apart from its neighbours."""
 OBJECT_NAME_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$"
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
 LABEL_KEY_PATTERN = r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
@@ -80,23 +82,34 @@ def list_of(definition: str) -> dict[str, Any]:
     return {"type": "array", "items": kubernetes(definition)}
 
 
-STRING_MAP: dict[str, Any] = {"type": "object", "additionalProperties": {"type": ["string", "integer", "boolean"]}}
+EXACT: dict[str, Any] = {"minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER}
+"""Bounds of numbers that become texts."""
+STRING_MAP: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {"type": ["string", "integer", "boolean"], **EXACT},
+}
 LABEL_MAP: dict[str, Any] = {
     "type": "object",
     "propertyNames": {"pattern": LABEL_KEY_PATTERN},
     # A number becomes a text, and "-5" is no label.
-    "additionalProperties": {"type": ["string", "integer"], "pattern": LABEL_VALUE_PATTERN, "minimum": 0},
+    "additionalProperties": {"type": ["string", "integer"], "pattern": LABEL_VALUE_PATTERN, **EXACT, "minimum": 0},
 }
 ANNOTATION_MAP: dict[str, Any] = {
     "type": "object",
     "propertyNames": {"pattern": LABEL_KEY_PATTERN},
-    "additionalProperties": {"type": ["string", "integer", "boolean"]},
+    "additionalProperties": {"type": ["string", "integer", "boolean"], **EXACT},
 }
 # A number that --set delivers as a string is still a quantity; an empty string means "not set".
-_QUANTITY_SCHEMA: dict[str, Any] = {"type": ["string", "number"], "pattern": QUANTITY_PATTERN, "minimum": 0}
+_QUANTITY_SCHEMA: dict[str, Any] = {
+    "type": ["string", "number"],
+    "pattern": QUANTITY_PATTERN,
+    **EXACT,
+    "minimum": 0,
+}
 _OPTIONAL_QUANTITY_SCHEMA: dict[str, Any] = {
     "type": ["string", "number"],
     "pattern": f"^$|{QUANTITY_PATTERN}",
+    **EXACT,
     "minimum": 0,
 }
 _DURATION_SCHEMA: dict[str, Any] = {"type": ["string", "integer"], "pattern": DURATION_PATTERN, "minimum": 0}
@@ -105,7 +118,7 @@ _ENV_SCHEMA: dict[str, Any] = {
     "propertyNames": {"pattern": ENV_NAME_PATTERN},
     "additionalProperties": {
         "anyOf": [
-            {"type": ["string", "number", "boolean"]},
+            {"type": ["string", "number", "boolean"], **EXACT},
             {
                 "type": "object",
                 "properties": {"valueFrom": kubernetes("EnvVarSource")},
@@ -115,6 +128,9 @@ _ENV_SCHEMA: dict[str, Any] = {
         ]
     },
 }
+
+TEXT_MAPS = (STRING_MAP, LABEL_MAP, ANNOTATION_MAP, _ENV_SCHEMA)
+"""Mappings whose values become texts, whatever YAML makes of them."""
 
 
 def _one_line(text: str) -> str:
@@ -129,7 +145,7 @@ Line = Annotated[str, AfterValidator(_one_line)]
 Quantity = Annotated[str | int | float, JsonSchema(_QUANTITY_SCHEMA)]
 OptionalQuantity = Annotated[str | int | float, JsonSchema(_OPTIONAL_QUANTITY_SCHEMA)]
 Duration = Annotated[str | int, JsonSchema(_DURATION_SCHEMA)]
-Text = Annotated[str | int, JsonSchema({"type": ["string", "integer"]})]
+Text = Annotated[str | int, JsonSchema({"type": ["string", "integer"], **EXACT})]
 Labels = Annotated[dict[str, str | int], JsonSchema(LABEL_MAP)]
 Annotations = Annotated[dict[str, str | int | bool], JsonSchema(ANNOTATION_MAP)]
 Env = Annotated[dict[str, Any], JsonSchema(_ENV_SCHEMA)]

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from trainchart.spec.section import (
+    EXACT,
     Annotations,
     Count,
     Duration,
@@ -32,7 +33,10 @@ DigestText = Annotated[str, Field(pattern=r"^(sha256:[a-f0-9]{64})?$")]
 
 TAG_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
 Tag = Annotated[
-    str | int, JsonSchema({"type": ["string", "integer"], "pattern": TAG_PATTERN, "not": {"const": "latest"}})
+    str | int,
+    JsonSchema(
+        {"type": ["string", "integer"], "pattern": TAG_PATTERN, **EXACT, "minimum": 0, "not": {"const": "latest"}}
+    ),
 ]
 RUN_ID_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?)?$"
 
@@ -84,7 +88,9 @@ class Controller(EveryPodSettings):
 class Run(Section):
     """One training from start to verdict."""
 
-    id: Annotated[str | int, JsonSchema({"type": ["string", "integer"], "pattern": RUN_ID_PATTERN, "minimum": 0})]
+    id: Annotated[
+        str | int, JsonSchema({"type": ["string", "integer"], "pattern": RUN_ID_PATTERN, **EXACT, "minimum": 0})
+    ]
     """Identity of the run. A pod of a run that has succeeded parks instead of training again, even when it is
     re-created; empty limits that to the pod's own lifetime."""
     max_restarts: Count
