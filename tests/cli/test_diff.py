@@ -52,7 +52,12 @@ def _remove_value(spec: Path) -> None:
         (lambda spec: None, "none", "no effect", ""),
         (_describe, "patch", "no effect", "README.md differs"),
         (_add_value, "minor", "restarts training", "the value hyperparameters.momentum is new"),
-        (_another_image, "patch", "restarts training", "values.yaml differs"),
+        (
+            _another_image,
+            "patch",
+            "restarts training",
+            'the default of image.tag changes from "1.0.0" to "1.0.1"',
+        ),
         (_remove_value, "major", "restarts training", "the value hyperparameters.seed is gone"),
     ],
 )

@@ -81,7 +81,7 @@ def test_a_folder_that_is_no_generated_chart_is_never_replaced(project: Path) ->
     [
         (("strategy: single", "strategy: singel"), 3, "did you mean single?"),
         (("description", "descripton"), 3, "models/tiny.yaml:4:1: unknown key descripton"),
-        (("strategy: single", "strategy: single\nroles: {ps: {}}"), 4, "single has no ps"),
+        (("strategy: single", "strategy: in-graph\nroles: {ps: {}, worker: {replicas: 0}}"), 4, "worker"),
         (("name: tiny", "name: [tiny"), 3, "not valid YAML"),
         (("path: code", "path: cod"), 3, "there is no folder"),
         (("train.py", "trian.py"), 3, "there is no script trian.py"),

@@ -243,7 +243,9 @@ def test_helm_accepts_the_signature(
     assert spoiled.returncode == 6
     assert "the signature does not hold" in spoiled.stderr
     signature.write_text(text)
-    archive.write_bytes(archive.read_bytes() + b"\0")
+    packed = bytearray(archive.read_bytes())
+    packed[4] ^= 1  # the time in the header of gzip, which changes no file of the chart
+    archive.write_bytes(packed)
     other = run(project, "verify", archive, **gnupg)
     assert other.returncode == 6
     assert "and the archive is sha256:" in other.stderr

@@ -37,6 +37,7 @@ def test_a_zombie_on_a_silent_node_stops_before_its_successor_writes(
         "command": ["python3", "-c", WRITE],
         "tensorboard": {"enabled": False},
         "roles": {"worker": {"cpu": "10m", "memory": "64Mi"}},
+        "volumes": {"checkpoints": {"accessMode": "ReadWriteMany"}},
     }
     release = Release(admin, namespace, "exp1", PROJECT / "charts" / "digits", merge_values(digits_values(), values))
     elsewhere = faults.inflict(nodes.cordon_node("node1"))

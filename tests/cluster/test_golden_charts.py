@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,10 @@ CHARTS = sorted([*PROJECT.glob("tests/golden/*/chart"), *PROJECT.glob("charts/*/
 
 
 @pytest.fixture(scope="module")
-def objects(admin: Access, module_namespace: str) -> list[dict[str, Any]]:
+def objects(admin: Access, module_namespace: str) -> Iterator[list[dict[str, Any]]]:
     """Every object of every chart, with its defaults and with every switch turned on, but the ServiceAccounts.
 
-    Those are there already: not even a trial takes a pod whose account is missing.
+    Those are there already, as the priority class is: not even a trial takes a pod whose account or class is missing.
     """
     cases = []
     for chart in CHARTS:
@@ -34,9 +35,14 @@ def objects(admin: Access, module_namespace: str) -> list[dict[str, Any]]:
         charts = pool.map(lambda case: render(admin, module_namespace, *case), cases)
         rendered = [item for objects in charts for item in objects]
     trainer = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
+    # What ci/every-switch-values.yaml names; it has no namespace, so that an earlier run may have left it.
+    metadata = {"name": "batch", "labels": {"app.kubernetes.io/managed-by": "trainchart-tests"}}
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": 1}
+    admin.kubectl("apply", "-f", "-", text=dump_objects(priority))
     accounts = [item for item in rendered if item["kind"] == "ServiceAccount"]
     admin.kubectl("create", f"--namespace={module_namespace}", "-f", "-", text=dump_objects(trainer, *accounts))
-    return [item for item in rendered if item not in accounts]
+    yield [item for item in rendered if item not in accounts]
+    admin.kubectl("delete", "priorityclass", "batch")
 
 
 def render(admin: Access, namespace: str, release: str, chart: Path, values: Path) -> list[dict[str, Any]]:

@@ -67,6 +67,8 @@ def plan_release(access: Access, namespace: str, release: str, model: str) -> Re
             "AN_ACCOUNT": {"valueFrom": {"fieldRef": {"fieldPath": "spec.serviceAccountName"}}},
         },
         "podAnnotations": {"note": "$(GREETING) /checkpoints"},
+        # A local run allows no restarts unless it is told to.
+        "run": {"maxRestarts": 3},
         "envFrom": [{"prefix": "ALL_", "configMapRef": {"name": f"{release}-settings"}}],
         "volumes": {"checkpoints": {"subPath": "runs/one"}},
         "hyperparameters": {"learningRate": 0.03125},

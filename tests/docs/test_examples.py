@@ -22,7 +22,8 @@ trainchart() { [ "$1" = run ] && ls "models/$2.yaml"; }
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.name)
 def test_a_block_can_be_typed_in_one_folder(readme: Path) -> None:
     text = readme.read_text(encoding="utf-8")
-    folders = {"From the project's folder:": ROOT, "In this folder:": readme.parent}
+    installed = "From the project's folder, with trainchart [installed](../../README.md#install):"
+    folders = {installed: ROOT, "From the project's folder:": ROOT, "In this folder:": readme.parent}
     blocks = [(before.splitlines()[-1], commands) for before, commands in BLOCK.findall(text)]
     assert len(blocks) == text.count("```") / 2 > 0
     for before, commands in blocks:

@@ -70,7 +70,8 @@ def test_a_training_survives_the_death_of_a_worker_the_ps_and_the_chief(train_ch
             kill_program(supervisor.pid, f"{run}/{pod}")
 
     result = train_chart(
-        *("mnist", "mnist", "--set", "hyperparameters.seed=3,hyperparameters.checkpointSteps=100"), meanwhile=kill_each
+        *("mnist", "mnist", "--set", "hyperparameters.seed=3,hyperparameters.checkpointSteps=100,run.maxRestarts=3"),
+        meanwhile=kill_each,
     )
     assert result["verdict"] == "Succeeded"
     assert result["step"] == 1000

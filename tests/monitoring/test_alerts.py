@@ -55,7 +55,10 @@ def report(step):
 """
 TRAINS = REPORT + "for step in range(10**9):\n    report(step)\n    time.sleep(0.05)\n"
 HANGS = REPORT + "report(100)\ntime.sleep(10**6)\n"
-FAILS_LATER = "import os, time\nwhile not os.path.exists('fail'): time.sleep(0.02)\nraise ValueError('bad')\n"
+FAILS_LATER = (
+    "import os, time\nwhile not os.path.exists('fail'): time.sleep(0.02)\n"
+    "raise ValueError(os.environ['TRAINCHART_ATTEMPT'])\n"
+)
 
 
 def shorten(rules: str) -> str:

@@ -60,7 +60,9 @@ class StrategyRun:
         )
         (models / "digits.yaml").write_text(spec)
         command = [sys.executable, "-m", "trainchart", "run", "digits", "--release", "r", "--quiet", "--format", "json"]
-        done = subprocess.run([*command, *options], cwd=self._folder, capture_output=True, text=True)
+        # Programs that are killed start again, as in a cluster.
+        restarts = ["--set", "run.maxRestarts=3"]
+        done = subprocess.run([*command, *restarts, *options], cwd=self._folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
         self.result = json.loads(done.stdout)
 

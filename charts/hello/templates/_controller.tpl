@@ -35,7 +35,8 @@ a new controller follows a new plan, and stands in the record's ConfigMap, so th
 {{- $arguments := dict "context" $ "role" $role "settings" $settings "component" $role -}}
 {{- $parts = append $parts (include "hello.podTemplate" $arguments) -}}
 {{- end -}}
-{{- join "\n" $parts | sha256sum | trunc 16 -}}
+{{- /* A letter first: some readers of YAML take 12e3456 for a number. */}}
+{{- printf "p%s" (join "\n" $parts | sha256sum | trunc 15) -}}
 {{- end -}}
 
 {{- /* The name holds the hash of the Job's text: a Job cannot be changed, only replaced. */}}

@@ -131,7 +131,7 @@ def explain_hint(failure: Failure, plan: LocalPlan) -> str:
     pod = next(pod for pod in plan.pods if pod.label == failure.pod)
     folder = plan.release_folder.removesuffix(f"/{plan.release}")
     runs_dir = "" if folder.endswith("/.trainchart/runs") else f" --runs-dir {shlex.quote(folder)}"
-    log = f"next: trainchart logs {plan.release} --pod {failure.pod}{runs_dir}   (all of {failure.log_file})"
+    log = f"all of its log: {failure.log_file}\nnext: trainchart logs {plan.release} --pod {failure.pod}{runs_dir}"
     module = re.search(r"No module named '?(\w+)", failure.error)
     if failure.cause == causes.MODULE_MISSING.name and module:
         install = shlex.join([pod.argv[0], "-m", "pip", "install", module[1]])

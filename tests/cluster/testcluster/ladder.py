@@ -72,7 +72,15 @@ def _make_spec(name: str, strategy: str, roles: tuple[str, ...]) -> dict[str, An
         "code": {"path": ".", "command": IDLE["command"]},
         "strategy": strategy,
         "roles": dict.fromkeys(roles, TINY),
-        "volumes": {"checkpoints": {"size": "1Gi", "mountPath": "/checkpoints", "storageClass": "shared"}},
+        "volumes": {
+            "checkpoints": {
+                "size": "1Gi",
+                "mountPath": "/checkpoints",
+                "storageClass": "shared",
+                # Else it follows from the roles, and a new one would change it.
+                "accessMode": "ReadWriteMany",
+            }
+        },
         "hyperparameters": {"epochs": {"type": "integer", "default": 3}},
         "run": {"controller": {"enabled": False}},
     }

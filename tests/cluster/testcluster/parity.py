@@ -69,6 +69,16 @@ ALLOWED = (
         "hides GPUs from a process as NVIDIA_VISIBLE_DEVICES=void hides them from a container",
         here="-1",
     ),
+    *(
+        Allowed(
+            f"program.environment.{name}",
+            Side.BOTH,
+            "names every task: here all have one address",
+            pod=r"localhost,127\.0\.0\.1(,.+)",
+            here=r"localhost,127\.0\.0\.1",
+        )
+        for name in ("no_proxy", "no_grpc_proxy")
+    ),
     Allowed("*.environment.TRAINCHART_ADDRESSES", Side.HERE, "the printed map of addresses, for the launcher"),
     Allowed("*.environment.TRAINCHART_LOCAL_POD", Side.HERE, "marks the processes of a run, so that none is left over"),
     Allowed("launcher.environment.TRAINCHART_LOCAL_PARENT", Side.HERE, "which process the launcher must not outlive"),
