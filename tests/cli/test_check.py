@@ -296,3 +296,13 @@ def test_a_helm_program_finds_the_same(plain_chart: Path, helm3: Path) -> None:
     done = run(plain_chart, "--engine", helm3)
     assert done.returncode == 6
     assert f"{plain_chart}/values.yaml:2: error: cannot be read" in done.stdout
+
+
+def test_the_summary_says_what_was_not_looked_into() -> None:
+    manifest = "{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: a}}"
+    done = run("-", "--format", "json", stdin=manifest)
+    assert done.stderr.endswith("; not looked into, apart from names and labels: 1 Certificate (cert-manager.io/v1)\n")
+    [checked] = json.loads(done.stdout)
+    assert checked["unknownKinds"] == [
+        {"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "objects": ["a"], "checked": ["metadata"]}
+    ]

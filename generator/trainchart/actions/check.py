@@ -19,6 +19,7 @@ from trainchart.check.registry import RULES, find_rules
 from trainchart.check.rule import Rule
 from trainchart.check.runner import run_checks
 from trainchart.check.sources import chart_file, read_source
+from trainchart.check.unknown_kinds import UnknownKind, find_unknown_kinds
 from trainchart.check.waivers import Waived
 from trainchart.errors import Problem, RenderError
 from trainchart.host.files import read_text
@@ -43,6 +44,8 @@ class CheckedChart:
     chart: Path
     findings: tuple[Finding, ...]
     waived: tuple[Waived, ...] = ()
+    unknown_kinds: tuple[UnknownKind, ...] = ()
+    """Of their objects, only some fields are checked."""
 
     def count(self, severity: Severity) -> int:
         return sum(found.severity is severity for found in self.findings)
@@ -88,8 +91,9 @@ def check_chart(
         given = manifests
     else:
         given = _render_chart(chart, values, find_engine(engine), max(kinds, key=_age).version)
-    result = run_checks(replace(given, kubernetes=kubernetes, kinds=kinds, today=day), rules)
-    return CheckedChart(chart, result.findings, result.waived)
+    given = replace(given, kubernetes=kubernetes, kinds=kinds, today=day)
+    result = run_checks(given, rules)
+    return CheckedChart(chart, result.findings, result.waived, find_unknown_kinds(given))
 
 
 def _render_chart(chart: Path, values: tuple[Path, ...], helm: HelmEngine, newest: str) -> CheckInput:

@@ -12,6 +12,10 @@ _PAGE = """# Checks
 judged milder where a rule is our style: the column *others* says how bad a finding there can be. Each rule is explained
 by `trainchart rules ID`.
 
+Objects of kinds that Kubernetes does not define are checked too: their names and labels, and the pod templates of
+well-known kinds (TFJob, PyTorchJob, MPIJob, JobSet, RayCluster, Volcano's Job, …) by all rules about pods. Their other
+fields are not looked into; the summary and the JSON name these kinds.
+
 ## Accept a finding
 
 A waiver always gives its reason. On the line, or the line above it; on the first five lines of a file, or anywhere in a

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.objects import mapping_at
+from trainchart.check.pod_templates import kubernetes_kind
 from trainchart.plan.quantity import parse_quantity
 from trainchart.rendering import Manifest
 
@@ -49,15 +50,15 @@ _CHANGEABLE: Mapping[str, set[str]] = {
 
 def immutable_fields(manifest: Manifest) -> Mapping[tuple[str, ...], Any]:
     """Return path and content of every field of the object that no upgrade may change."""
-    document = manifest.document
+    document, kind = manifest.document, kubernetes_kind(manifest)
     fields = {
         path: mapping_at(document, *path[:-1])[path[-1]]
-        for path in _FIXED.get(manifest.kind, ())
+        for path in _FIXED.get(kind, ())
         if path[-1] in mapping_at(document, *path[:-1])
     }
-    if manifest.kind in _CHANGEABLE:
+    if kind in _CHANGEABLE:
         spec = mapping_at(document, "spec")
-        fields |= {("spec", str(key)): value for key, value in spec.items() if key not in _CHANGEABLE[manifest.kind]}
+        fields |= {("spec", str(key)): value for key, value in spec.items() if key not in _CHANGEABLE[kind]}
     return fields
 
 

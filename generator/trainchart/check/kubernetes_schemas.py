@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
@@ -18,6 +18,8 @@ from referencing import Registry, Resource
 _BASE = "https://kubernetes.io/api/_definitions.json"
 _MESSAGE_LIMIT = 240
 _STABLE = re.compile(r"(?:^|/)v\d+$")
+OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"
 _NAMED_TEXTS = ("apiVersion", "kind")
 
 
@@ -45,16 +47,13 @@ class KubernetesSchemas:
 
     def find_errors(self, document: Mapping[str, Any]) -> tuple[str, ...]:
         """Return what this version would refuse in `document`; nothing for kinds of other API groups."""
-        shape = _shape(document)
-        key = json.dumps(shape, default=str)
-        if key not in self._accepted:
-            self._accepted[key] = not self._errors(shape)
-        if self._accepted[key]:
+        return self._ask(document, self._errors, "")
+
+    def find_part_errors(self, definition: str, part: object, where: str) -> tuple[str, ...]:
+        """Return what the schema `definition` refuses in `part` of an object, which is at `where`; null is fine."""
+        if part is None:
             return ()
-        key = json.dumps(document, default=str)
-        if key not in self._verdicts:
-            self._verdicts[key] = tuple(self._errors(document))
-        return self._verdicts[key]
+        return self._ask(part, lambda shape: self._compare(definition, shape, where), f"{definition} {where} ")
 
     def has_group(self, group: str) -> bool:
         """Tell whether this version knows the API group; the empty one is Kubernetes' core."""
@@ -69,6 +68,18 @@ class KubernetesSchemas:
         known = sorted(api_version for api_version, other in self._names if other == kind)
         return tuple(filter(_STABLE.search, known)) or tuple(known)
 
+    def _ask(self, part: Any, find: Callable[[Any], list[str]], question: str) -> tuple[str, ...]:
+        shape = _shape(part)
+        key = question + json.dumps(shape, default=str)
+        if key not in self._accepted:
+            self._accepted[key] = not find(shape)
+        if self._accepted[key]:
+            return ()
+        key = question + json.dumps(part, default=str)
+        if key not in self._verdicts:
+            self._verdicts[key] = tuple(find(part))
+        return self._verdicts[key]
+
     def _errors(self, document: Mapping[str, Any]) -> list[str]:
         api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
         if not api_version or not kind:
@@ -78,9 +89,12 @@ class KubernetesSchemas:
             if _group(api_version) in self._groups:
                 return [f"there is no {kind} in {api_version}"]
             return []
+        return self._compare(name, document)
+
+    def _compare(self, name: str, part: Any, where: str = "") -> list[str]:
         if name not in self._validators:
             self._validators[name] = Draft202012Validator({"$ref": f"{_BASE}#/$defs/{name}"}, registry=self._registry)
-        return sorted(_describe(error) for error in self._validators[name].iter_errors(_without_nulls(document)))
+        return sorted(_describe(error, where) for error in self._validators[name].iter_errors(_without_nulls(part)))
 
 
 def _group(api_version: str) -> str:
@@ -114,11 +128,12 @@ def _without_nulls(node: Any) -> Any:
     return [_without_nulls(entry) for entry in node] if isinstance(node, list) else node
 
 
-def _describe(error: ValidationError) -> str:
+def _describe(error: ValidationError, where: str) -> str:
     deepest = best_match(error.context) if error.context else None
     # Every schema also takes null, which no author means.
     message = (deepest or error).message.replace(", 'null'", "")
     if len(message) > _MESSAGE_LIMIT:
         message = message[: _MESSAGE_LIMIT - 1] + "…"
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")
+    below = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+    path = f"{where}{below}".lstrip(".")
     return f"{path or 'the object'}: {message}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainchart.check.pod_templates import PodTemplate, is_of_kubernetes, kubernetes_kind, pod_templates
 from trainchart.rendering import Manifest, Rendering
 
 REPLICAS_ANNOTATION = "trainchart/replicas"
@@ -13,13 +14,6 @@ REPLICAS_ANNOTATION = "trainchart/replicas"
 EXTRA_MANIFESTS = "templates/extra-manifests.yaml"
 """Where a chart of ours renders the objects that its user adds."""
 HOOK_ANNOTATION = "helm.sh/hook"
-_TEMPLATE_PATHS: Mapping[str, tuple[str, ...]] = {
-    "Pod": (),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-    **dict.fromkeys(
-        ("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"), ("spec", "template")
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -43,6 +37,13 @@ class Pods:
     replicas: int | None
     """How many; None where that depends on the cluster or on another field's owner."""
     namespace: str
+    where: str = ""
+    """The path of the pod template in an object of an added kind, which may have several."""
+
+    @property
+    def called(self) -> str:
+        """What findings call these pods."""
+        return f"{called(self.manifest)}: {self.where}" if self.where else called(self.manifest)
 
 
 def mapping_at(document: object, *path: str) -> Mapping[str, Any]:
@@ -78,34 +79,32 @@ def whereabouts(rendering: Rendering) -> str:
     return "of the release" if rendering.release else "of these manifests"
 
 
-def pod_template(manifest: Manifest) -> Mapping[str, Any] | None:
-    """Return the metadata and spec of the pods that `manifest` makes; None for kinds without pods."""
-    path = _TEMPLATE_PATHS.get(manifest.kind)
-    return None if path is None else mapping_at(manifest.document, *path)
-
-
-def pod_containers(manifest: Manifest) -> Iterator[Container]:
-    """Yield all containers of the pods that `manifest` makes, init containers included."""
-    template = pod_template(manifest)
+def containers_of(template: Mapping[str, Any]) -> Iterator[Container]:
+    """Yield all containers of a pod template, init containers included."""
     for field in ("initContainers", "containers"):
-        for container in mappings_at(template, "spec", field) if template else ():
+        for container in mappings_at(template, "spec", field):
             yield Container(f"container {container.get('name', '?')}", container, field == "initContainers")
 
 
 def find_pods(rendering: Rendering) -> Iterator[Pods]:
     """Yield the pods of every object that makes some, hooks included."""
     for manifest in rendering.manifests:
-        template = pod_template(manifest)
-        if template is not None:
-            yield Pods(
-                manifest,
-                mapping_at(template, "metadata", "labels"),
-                mapping_at(template, "metadata", "annotations"),
-                mapping_at(template, "spec"),
-                tuple(pod_containers(manifest)),
-                _pod_count(manifest),
-                namespace_of(manifest, rendering),
-            )
+        yield from pods_of(manifest, namespace_of(manifest, rendering))
+
+
+def pods_of(manifest: Manifest, namespace: str = "") -> Iterator[Pods]:
+    """Yield the pods that one object makes: one entry for each pod template."""
+    for template in pod_templates(manifest):
+        yield Pods(
+            manifest,
+            mapping_at(template.content, "metadata", "labels"),
+            mapping_at(template.content, "metadata", "annotations"),
+            mapping_at(template.content, "spec"),
+            tuple(containers_of(template.content)),
+            _pod_count(manifest, template),
+            namespace,
+            "" if is_of_kubernetes(manifest) else template.where,
+        )
 
 
 def find_images(rendering: Rendering) -> tuple[str, ...]:
@@ -116,12 +115,6 @@ def find_images(rendering: Rendering) -> tuple[str, ...]:
         mounted = (mapping_at(volume, "image").get("reference") for volume in mappings_at(pods.spec, "volumes"))
         found |= {str(reference) for reference in mounted if reference}
     return tuple(sorted(found))
-
-
-def is_of_kubernetes(manifest: Manifest) -> bool:
-    """Tell whether the kind's group is one of Kubernetes': other servers take names like system:admin."""
-    group = str(manifest.document.get("apiVersion", "")).rpartition("/")[0]
-    return "." not in group or group.endswith(".k8s.io")
 
 
 def is_hook(manifest: Manifest) -> bool:
@@ -148,13 +141,14 @@ def wanted_replicas(stateful_set: Manifest) -> int | None:
         return None
 
 
-def _pod_count(manifest: Manifest) -> int | None:
-    if manifest.kind in ("Pod", "CronJob"):
+def _pod_count(manifest: Manifest, template: PodTemplate) -> int | None:
+    kind = kubernetes_kind(manifest)
+    if kind in ("Pod", "CronJob"):
         return 1
-    if manifest.kind == "DaemonSet":
+    if kind in ("DaemonSet", "PodTemplate"):
         return None
-    if manifest.kind == "Job":
-        found = mapping_at(manifest.document, "spec").get("parallelism", 1)
+    if kind in ("Job", ""):
+        found = template.holder.get("parallelism" if kind else "replicas", 1)
         return found if isinstance(found, int) else None
     found = wanted_replicas(manifest)
     # Without the field there is one pod; a StatefulSet of ours says it in the annotation.

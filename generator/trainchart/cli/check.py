@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from trainchart.actions.check import CheckedChart
     from trainchart.check.finding import Finding
     from trainchart.check.rule import Rule
+    from trainchart.check.unknown_kinds import UnknownKind
 
 
 class CheckFormat(enum.StrEnum):
@@ -152,6 +154,15 @@ def _as_json(checked: CheckedChart) -> dict[str, Any]:
         "chart": str(checked.chart),
         "findings": [_finding(finding) for finding in checked.findings],
         "waived": [_finding(entry.finding) | {"reason": entry.waiver.reason} for entry in checked.waived],
+        "unknownKinds": [
+            {
+                "apiVersion": found.api_version,
+                "kind": found.kind,
+                "objects": list(found.objects),
+                "checked": ["metadata", *["pod templates"] * found.has_pods],
+            }
+            for found in checked.unknown_kinds
+        ],
     }
 
 
@@ -174,7 +185,19 @@ def _summary(checked: list[CheckedChart], errors: int, warnings: int, *, shows_i
     parts += [f"{notes} info{'' if shows_info else ' (--info shows them)'}"] * bool(notes) + [
         f"{waived} waived"
     ] * bool(waived)
-    return ", ".join(parts)
+    unknown = [found for chart in checked for found in chart.unknown_kinds]
+    return ", ".join(parts) + (f"; {_not_looked_into(unknown)}" if unknown else "")
+
+
+def _not_looked_into(kinds: list[UnknownKind]) -> str:
+    numbers = Counter[tuple[str, str, bool]]()
+    for found in kinds:
+        numbers[found.kind, found.api_version, found.has_pods] += len(found.objects)
+    listed = (
+        f"{number} {kind} ({api_version}{'; its pods are checked' if has_pods else ''})"
+        for (kind, api_version, has_pods), number in sorted(numbers.items())
+    )
+    return f"not looked into, apart from names and labels: {', '.join(listed)}"
 
 
 def _counted(number: int, noun: str) -> str:

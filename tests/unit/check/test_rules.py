@@ -240,7 +240,7 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
             templates={**TEMPLATES, "templates/x.yaml": SERVICE.replace("{name: RELEASE}", "{name: 1-RELEASE}")}
         ),
         "names-valid",
-        ["Service '1-exp' is no DNS label that begins with a letter"],
+        ["Service '1-exp' is not a valid name"],
     ),
     "an object without a name": (
         lambda: chart(templates={**TEMPLATES, "templates/x.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {}}"}),
@@ -255,7 +255,7 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
             }
         ),
         "names-valid",
-        ["ConfigMap 'exp_x' is no name that Kubernetes takes"],
+        ["ConfigMap 'exp_x' is not a valid name"],
     ),
     "a specification that is null": (
         lambda: chart(

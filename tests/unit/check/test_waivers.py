@@ -56,8 +56,8 @@ MARK = "# trainchart: ignore[names-valid] as the vendor wrote it\n"
 
 def test_without_a_waiver_every_object_is_told_with_its_line() -> None:
     assert told(check({"a.yaml": f"# a\n{BAD % 1}---\n{BAD % 2}"})) == [
-        ("names-valid", 2, "ConfigMap 'A1' is no name that Kubernetes takes"),
-        ("names-valid", 7, "ConfigMap 'A2' is no name that Kubernetes takes"),
+        ("names-valid", 2, "ConfigMap 'A1' is not a valid name"),
+        ("names-valid", 7, "ConfigMap 'A2' is not a valid name"),
     ]
 
 

@@ -85,7 +85,7 @@ def check_volume_types(rendering: Rendering) -> Iterator[Finding]:
         for volume in mappings_at(pods.spec, "volumes"):
             for kind in volume.keys() & _REMOVED_VOLUMES.keys():
                 yield Finding(
-                    f"{called(pods.manifest)}: volume {volume.get('name')} is of the type {kind}, "
+                    f"{pods.called}: volume {volume.get('name')} is of the type {kind}, "
                     f"gone since Kubernetes {_REMOVED_VOLUMES[kind]}",
                     path=pods.manifest.source,
                     line=pods.manifest.line,

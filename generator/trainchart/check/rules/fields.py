@@ -13,11 +13,11 @@ from trainchart.check.objects import (
     Pods,
     called,
     find_pods,
-    is_of_kubernetes,
     list_at,
     mapping_at,
     mappings_at,
 )
+from trainchart.check.pod_templates import is_of_kubernetes, kubernetes_kind
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Manifest, Rendering
@@ -34,7 +34,7 @@ def check_fields_valid(rendering: Rendering) -> Iterator[Finding]:
             yield Finding(f"{called(manifest)}: {problem}", path=manifest.source, line=manifest.line)
     for pods in find_pods(rendering):
         for problem in _pod_problems(pods):
-            yield Finding(f"{called(pods.manifest)}: {problem}", path=pods.manifest.source, line=pods.manifest.line)
+            yield Finding(f"{pods.called}: {problem}", path=pods.manifest.source, line=pods.manifest.line)
 
 
 def _object_problems(manifest: Manifest) -> Iterator[str]:
@@ -95,8 +95,8 @@ def _claim_problems(claim: Mapping[str, Any], where: str) -> Iterator[str]:
 
 
 def _pod_problems(pods: Pods) -> Iterator[str]:
-    yield from find_wrong_choices(pods.spec, (*POD.get(pods.manifest.kind, ()), *EVERY_POD))
-    if pods.spec and pods.manifest.kind in _ENDING and not pods.spec.get("restartPolicy"):
+    yield from find_wrong_choices(pods.spec, (*POD.get(kubernetes_kind(pods.manifest), POD["Pod"]), *EVERY_POD))
+    if pods.spec and kubernetes_kind(pods.manifest) in _ENDING and not pods.spec.get("restartPolicy"):
         yield "restartPolicy is missing, and its default Always is not for a Job: OnFailure or Never"
     for container in pods.containers:
         for problem in _container_problems(container):

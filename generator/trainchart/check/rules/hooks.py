@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.objects import HOOK_ANNOTATION, called, mapping_at
+from trainchart.check.pod_templates import group_of
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.check.sources import NOTES_FILE, chart_file, read_source
@@ -101,7 +102,7 @@ def check_custom_resources(given: CheckInput) -> Iterator[Finding]:
             if manifest.kind == "CustomResourceDefinition"
         }
         for manifest in manifests:
-            group = str(manifest.document.get("apiVersion", "")).rpartition("/")[0]
+            group = group_of(manifest)
             if not newest.has_group(group) and group not in own:
                 yield Finding(
                     f"{called(manifest)} needs the API {group}, which a plain cluster does not have",

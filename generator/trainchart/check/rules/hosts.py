@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import Finding
-from trainchart.check.objects import mapping_at, mappings_at, pod_containers, pod_template, wanted_replicas
+from trainchart.check.objects import mapping_at, mappings_at, pods_of, wanted_replicas
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release
 from trainchart.rendering import Manifest, Rendering
@@ -66,7 +66,8 @@ def _role_problems(
         yield f"StatefulSet {name} does not count from 0, as {CLUSTER_KEY} takes for granted"
     ports = [
         port.get("containerPort")
-        for found in pod_containers(stateful_set)
+        for pods in pods_of(stateful_set)
+        for found in pods.containers
         for port in mappings_at(found.document, "ports")
     ]
     if ports and cluster.get("port") not in ports:
@@ -101,8 +102,7 @@ def _service_findings(source: Manifest, cluster: Mapping[str, Any], objects: _Ob
         stateful_set = objects.get(("StatefulSet", str(mapping_at(described).get("name", ""))))
         if stateful_set is None:
             continue
-        labels = mapping_at(pod_template(stateful_set), "metadata", "labels")
-        if not selector or not selector.items() <= labels.items():
+        if not selector or not all(selector.items() <= pods.labels.items() for pods in pods_of(stateful_set)):
             yield Finding(
                 f"Service {name} does not select the pods of {stateful_set.name}",
                 path=service.source,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from trainchart.check.finding import Finding
 from trainchart.check.formats import is_dns_label, is_dns_subdomain
-from trainchart.check.objects import called, is_of_kubernetes, list_at, mapping_at, pod_template
+from trainchart.check.objects import called, list_at, mapping_at
+from trainchart.check.pod_templates import group_of, kubernetes_kind, pod_templates
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release, for_each_rendering
 from trainchart.rendering import Manifest, Rendering
@@ -19,6 +20,14 @@ _PATH_NAMED |= {"ClusterTrustBundle", "IPAddress"}
 _NAMELESS = {"AdmissionReview", "ConversionReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview"}
 _NAMELESS |= {"SelfSubjectReview", "SelfSubjectRulesReview", "SubjectAccessReview", "TokenRequest", "TokenReview"}
 """Kinds that are questions: nothing is stored, so nothing needs a name."""
+_PATH_NAMED_GROUPS = tuple(f"{name}.openshift.io" for name in ("authorization", "image", "oauth", "security", "user"))
+"""Groups of servers of their own with such names; all other added kinds are custom resources."""
+_LABEL_NAMED = {
+    "jobset.x-k8s.io": {"JobSet"},
+    "kubeflow.org": {"JAXJob", "MPIJob", "MXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"},
+    "ray.io": {"RayCluster", "RayJob", "RayService"},
+}
+"""Added kinds, by group, whose objects lend their name to Services."""
 _WITH_SPEC = {"HorizontalPodAutoscaler", "Ingress", "PersistentVolume", "PersistentVolumeClaim", "Service"}
 """Kinds without pods that the API server refuses without a specification."""
 
@@ -42,42 +51,63 @@ def check_specified(rendering: Rendering) -> Iterator[Finding]:
 
 def _name_problem(manifest: Manifest) -> tuple[str, str]:
     metadata = mapping_at(manifest.document, "metadata")
-    name = metadata.get("name")
+    name, beginning = metadata.get("name"), metadata.get("generateName")
     if name is None or name == "":
-        if metadata.get("generateName") or manifest.kind in _NAMELESS:
+        if isinstance(beginning, str) and beginning:
+            valid, hint = _name_rule(manifest)
+            problem = f"{manifest.kind}: metadata.generateName {beginning!r} does not begin a valid name"
+            return ("", "") if valid(f"{beginning}x") else (problem, hint)
+        if beginning or kubernetes_kind(manifest) in _NAMELESS:
             return "", ""
         return f"{called(manifest)} has no metadata.name", ""
     if not isinstance(name, str):
         return f"{manifest.kind} {name!r}: metadata.name is not a text", "quote it"
-    if manifest.kind in _PATH_NAMED or not is_of_kubernetes(manifest):
-        is_valid = name not in (".", "..") and not set("/%") & set(name)
-        return ("" if is_valid else f"{manifest.kind} {name!r}: the name has a / or a %, or is all dots"), ""
-    if manifest.kind == "Service":
-        is_valid, what = bool(_SERVICE_NAME.fullmatch(name)), "no DNS label that begins with a letter"
-    elif manifest.kind == "Namespace":
-        is_valid, what = is_dns_label(name), "no DNS label"
-    else:
-        is_valid = is_dns_subdomain(name)
-        what = "no name that Kubernetes takes"
-    hint = "lower-case letters, digits and dashes, a letter or digit first and last"
-    return ("", "") if is_valid else (f"{manifest.kind} {name!r} is {what}", hint)
+    if kubernetes_kind(manifest) == "CustomResourceDefinition":
+        spec = mapping_at(manifest.document, "spec")
+        plural, group = mapping_at(spec, "names").get("plural"), spec.get("group")
+        if plural and group and name != f"{plural}.{group}":
+            return f"CustomResourceDefinition {name!r} must have the name {plural}.{group}: plural and group", ""
+    valid, hint = _name_rule(manifest)
+    return ("", "") if valid(name) else (f"{manifest.kind} {name!r} is not a valid name", hint)
+
+
+def _name_rule(manifest: Manifest) -> tuple[Callable[[str], bool], str]:
+    """Return what tells whether a name is valid for the object's kind, and what is."""
+    group, kind = group_of(manifest), kubernetes_kind(manifest)
+    if kind in _PATH_NAMED or group in _PATH_NAMED_GROUPS:
+        return _fits_into_path, "anything but . and .., without / and %"
+    if kind == "Service" or manifest.kind in _LABEL_NAMED.get(group, ()):
+        what = "a letter first, then lower-case letters, digits and dashes, a letter or digit last"
+        return lambda name: bool(_SERVICE_NAME.fullmatch(name)), what
+    if kind == "Namespace":
+        return is_dns_label, "lower-case letters, digits and dashes, a letter or digit first and last"
+    return is_dns_subdomain, "lower-case letters, digits, dashes and dots, a letter or digit first and last"
+
+
+def _fits_into_path(name: str) -> bool:
+    return name not in (".", "..") and not set("/%") & set(name)
 
 
 def _gaps(manifest: Manifest) -> Iterator[str]:
-    document = manifest.document
+    document, templates = manifest.document, pod_templates(manifest)
     for field in ("metadata", "spec"):
         if field in document and document[field] is None:
             yield f"{field} is null"
-    template = pod_template(manifest)
-    if "spec" not in document and (template is not None or manifest.kind in _WITH_SPEC):
+    if "spec" not in document and (kubernetes_kind(manifest) in _WITH_SPEC or _keeps_pods_in_spec(manifest)):
         yield "spec is missing"
-    elif template is not None and mapping_at(document, "spec"):
+        return
+    for template in templates if mapping_at(document, "spec") else ():
         # Where the field is missing altogether, the schemas say so.
-        spec = mapping_at(template, "spec")
+        spec = mapping_at(template.content, "spec")
+        place = "" if kubernetes_kind(manifest) else f"{template.where}: "
         if not spec:
-            yield "its pods have no spec"
+            yield f"{place}its pods have no spec"
         elif "containers" in spec and not list_at(spec, "containers"):
-            yield "its pods have no containers"
+            yield f"{place}its pods have no containers"
+
+
+def _keeps_pods_in_spec(manifest: Manifest) -> bool:
+    return kubernetes_kind(manifest) not in ("", "PodTemplate") and bool(pod_templates(manifest))
 
 
 RULES = (

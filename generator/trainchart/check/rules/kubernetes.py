@@ -7,16 +7,17 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.kubernetes_schemas import KubernetesSchemas
+from trainchart.check.kubernetes_schemas import OBJECT_META, POD_TEMPLATE, KubernetesSchemas
 from trainchart.check.objects import (
+    Pods,
     called,
     list_at,
     mapping_at,
     mappings_at,
     namespace_of,
-    pod_containers,
-    pod_template,
+    pods_of,
 )
+from trainchart.check.pod_templates import group_of, kubernetes_kind, pod_templates
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Manifest, Rendering
@@ -28,7 +29,7 @@ def check_schemas(given: CheckInput) -> Iterator[Finding]:
         for manifest in rendering.manifests:
             versions: dict[str, list[str]] = {}
             for schemas in given.kubernetes:
-                for error in schemas.find_errors(manifest.document):
+                for error in _schema_errors(manifest, schemas):
                     versions.setdefault(error, []).append(schemas.version)
             hint = _replacement(manifest, given.kubernetes)
             for error, refusing in versions.items():
@@ -46,13 +47,7 @@ def check_unique_objects(rendering: Rendering) -> Iterator[Finding]:
     """Find objects of one kind and API group that share a name."""
     seen: set[Hashable] = set()
     for manifest in rendering.manifests:
-        group = str(manifest.document.get("apiVersion", "")).rpartition("/")[0]
-        key = (
-            group,
-            manifest.kind,
-            manifest.name,
-            namespace_of(manifest, rendering),
-        )
+        key = (group_of(manifest), manifest.kind, manifest.name, namespace_of(manifest, rendering))
         if key in seen:
             yield Finding(f"{called(manifest)} is rendered twice", path=manifest.source, line=manifest.line)
         seen.add(key)
@@ -82,6 +77,16 @@ def check_unique_entries(rendering: Rendering) -> Iterator[Finding]:
                 )
 
 
+def _schema_errors(manifest: Manifest, schemas: KubernetesSchemas) -> Iterator[str]:
+    """Yield what a version refuses; of a kind that it does not define, in the parts that every version knows."""
+    yield from schemas.find_errors(manifest.document)
+    if not schemas.has_group(group_of(manifest)):
+        yield from schemas.find_part_errors(OBJECT_META, manifest.document.get("metadata"), "metadata")
+        for template in pod_templates(manifest):
+            if template.is_strict:
+                yield from schemas.find_part_errors(POD_TEMPLATE, template.content, template.where)
+
+
 def _replacement(manifest: Manifest, kubernetes: Iterable[KubernetesSchemas]) -> str:
     """Return the APIs that have the kind in the newest version, where the manifest's own no longer has it."""
     api_version = str(manifest.document.get("apiVersion", ""))
@@ -91,39 +96,35 @@ def _replacement(manifest: Manifest, kubernetes: Iterable[KubernetesSchemas]) ->
 
 
 def _keyed_lists(manifest: Manifest) -> Iterator[tuple[str, str, Iterable[Any]]]:
-    for container in pod_containers(manifest):
-        ports = list_at(container.document, "ports")
-        yield container.where, "the environment variable", _names(list_at(container.document, "env"))
-        yield container.where, "the port name", _names(ports)
-        yield container.where, "the port", _ports(ports, "containerPort")
-        yield (
-            container.where,
-            "the mount path",
-            (
-                mount.get("mountPath")
-                for mount in list_at(container.document, "volumeMounts")
-                if isinstance(mount, Mapping)
-            ),
-        )
-    template = pod_template(manifest)
-    if template is not None:
-        yield "the pod", "the volume", _names(list_at(template, "spec", "volumes"))
-        every = [*list_at(template, "spec", "initContainers"), *list_at(template, "spec", "containers")]
-        yield "the pod", "the container", _names(every)
-        yield "the pod", "the pull secret", _names(list_at(template, "spec", "imagePullSecrets"))
-        yield "the pod", "the host alias", (entry.get("ip") for entry in mappings_at(template, "spec", "hostAliases"))
-        yield (
-            "the pod",
-            "the spread constraint",
-            (
-                f"{entry.get('topologyKey')}/{entry.get('whenUnsatisfiable')}"
-                for entry in mappings_at(template, "spec", "topologySpreadConstraints")
-            ),
-        )
-    if manifest.kind == "Service":
+    for pods in pods_of(manifest):
+        place = f"{pods.where}: " if pods.where else ""
+        for where, what, entries in _keyed_lists_of_pods(pods):
+            yield f"{place}{where}", what, entries
+    if kubernetes_kind(manifest) == "Service":
         ports = list_at(manifest.document, "spec", "ports")
         yield "the Service", "the port name", _names(ports)
         yield "the Service", "the port", _ports(ports, "port")
+
+
+def _keyed_lists_of_pods(pods: Pods) -> Iterator[tuple[str, str, Iterable[Any]]]:
+    for container in pods.containers:
+        ports = list_at(container.document, "ports")
+        mounts = mappings_at(container.document, "volumeMounts")
+        yield container.where, "the environment variable", _names(list_at(container.document, "env"))
+        yield container.where, "the port name", _names(ports)
+        yield container.where, "the port", _ports(ports, "containerPort")
+        yield container.where, "the mount path", (mount.get("mountPath") for mount in mounts)
+    yield "the pod", "the volume", _names(list_at(pods.spec, "volumes"))
+    every = [*list_at(pods.spec, "initContainers"), *list_at(pods.spec, "containers")]
+    yield "the pod", "the container", _names(every)
+    yield "the pod", "the pull secret", _names(list_at(pods.spec, "imagePullSecrets"))
+    yield "the pod", "the host alias", (entry.get("ip") for entry in mappings_at(pods.spec, "hostAliases"))
+    constraints = mappings_at(pods.spec, "topologySpreadConstraints")
+    yield (
+        "the pod",
+        "the spread constraint",
+        (f"{entry.get('topologyKey')}/{entry.get('whenUnsatisfiable')}" for entry in constraints),
+    )
 
 
 def _names(entries: Iterable[Any]) -> Iterator[Any]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from trainchart.check.finding import Finding
 from trainchart.check.formats import DNS_LABEL_LIMIT, is_annotation_key, is_label_key, is_label_value
-from trainchart.check.objects import called, is_of_kubernetes
+from trainchart.check.objects import called
+from trainchart.check.pod_templates import is_of_kubernetes, pod_templates
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Manifest, Rendering
@@ -27,8 +28,11 @@ def check_labels_valid(rendering: Rendering) -> Iterator[Finding]:
 def _problems(manifest: Manifest) -> Iterator[str]:
     document = manifest.document
     yield from _metadata_problems(document.get("metadata"), "metadata")
+    if not is_of_kubernetes(manifest):
+        for template in pod_templates(manifest):
+            yield from _nested_problems(template.content, template.where)
     if not is_of_kubernetes(manifest) or manifest.kind == "CustomResourceDefinition":
-        return  # What a field of somebody else's kind means is not known.
+        return  # What the other fields of an added kind mean is not known.
     spec = document.get("spec")
     if manifest.kind in _PLAIN_SELECTORS and isinstance(spec, Mapping):
         yield from _label_problems(spec.get("selector"), "spec.selector")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.objects import EXTRA_MANIFESTS, called, find_pods, mapping_at, selects
+from trainchart.check.pod_templates import kubernetes_kind
 from trainchart.check.rule import Rule, Scope
 
 _RECOMMENDED = (
@@ -39,12 +40,12 @@ def check_labels(given: CheckInput) -> Iterator[Finding]:
 def check_selectors(given: CheckInput) -> Iterator[Finding]:
     """Check that each workload selects its own pods, and no two the same."""
     for label, rendering in given.renderings():
-        every = [pods for pods in find_pods(rendering) if pods.manifest.kind in _SELECTING]
+        every = [pods for pods in find_pods(rendering) if kubernetes_kind(pods.manifest) in _SELECTING]
         for pods in every:
             selector = mapping_at(pods.manifest.document, "spec", "selector")
             if not selects(selector, pods.labels):
                 yield Finding(
-                    f"{called(pods.manifest)} does not select its own pods",
+                    f"{pods.called} does not select its own pods",
                     path=pods.manifest.source,
                     line=pods.manifest.line,
                     values=label,
@@ -54,7 +55,7 @@ def check_selectors(given: CheckInput) -> Iterator[Finding]:
                     continue
                 if selector and selects(selector, other.labels):
                     yield Finding(
-                        f"{called(pods.manifest)} also selects the pods of {called(other.manifest)}",
+                        f"{pods.called} also selects the pods of {other.called}",
                         path=pods.manifest.source,
                         line=pods.manifest.line,
                         values=label,

@@ -8,7 +8,8 @@ from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.formats import DNS_LABEL_LIMIT
-from trainchart.check.objects import EXTRA_MANIFESTS, mapping_at, namespace_of, pod_template, wanted_replicas
+from trainchart.check.objects import EXTRA_MANIFESTS, mapping_at, namespace_of, wanted_replicas
+from trainchart.check.pod_templates import kubernetes_kind, pod_templates
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_release
 from trainchart.rendering import Manifest, Rendering
@@ -30,7 +31,7 @@ def check_names_fit(rendering: Rendering) -> Iterator[Finding]:
     """Check lengths of names, pod host names and label values, and that no two pods share a host name."""
     hosts: dict[tuple[str, str], str] = {}
     for manifest in rendering.manifests:
-        limit = _LIMITS.get(manifest.kind)
+        limit = _LIMITS.get(kubernetes_kind(manifest))
         if limit is not None and len(manifest.name) > limit:
             yield _too_long(manifest, f"the name {manifest.name}", len(manifest.name), limit)
         for host in _hosts(manifest):
@@ -72,20 +73,20 @@ def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
 
 
 def _hosts(manifest: Manifest) -> Iterator[str]:
-    if manifest.kind == "StatefulSet":
+    if kubernetes_kind(manifest) == "StatefulSet":
         start = mapping_at(manifest.document, "spec", "ordinals").get("start", 0)
         start = start if isinstance(start, int) else 0
         for ordinal in range(min(wanted_replicas(manifest) or 0, _MOST_HOSTS)):
             yield f"{manifest.name}-{start + ordinal}"
-    elif manifest.kind == "Pod":
+    elif kubernetes_kind(manifest) == "Pod":
         yield manifest.name
 
 
 def _labels(manifest: Manifest) -> Iterator[tuple[str, str]]:
     sources: list[Mapping[str, Any]] = [mapping_at(manifest.document, "metadata", "labels")]
-    template = pod_template(manifest)
-    if template is not None and manifest.kind != "Pod":
-        sources.append(mapping_at(template, "metadata", "labels"))
+    sources += (
+        mapping_at(template.content, "metadata", "labels") for template in pod_templates(manifest) if template.where
+    )
     for labels in sources:
         yield from ((str(key), str(value)) for key, value in labels.items())
 

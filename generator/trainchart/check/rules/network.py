@@ -17,6 +17,7 @@ from trainchart.check.objects import (
     selects,
     whereabouts,
 )
+from trainchart.check.pod_templates import kubernetes_kind
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Manifest, Rendering
@@ -54,7 +55,7 @@ def check_names_of_services(rendering: Rendering) -> Iterator[Finding]:
         (namespace_of(manifest, rendering), manifest.name): manifest for manifest in _of_kind(rendering, "Service")
     }
     for manifest in rendering.manifests:
-        if manifest.kind == "StatefulSet":
+        if kubernetes_kind(manifest) == "StatefulSet":
             governing = str(mapping_at(manifest.document, "spec").get("serviceName") or "")
             if governing and (namespace_of(manifest, rendering), governing) not in services:
                 yield Finding(
@@ -90,7 +91,7 @@ def check_probe_ports(rendering: Rendering) -> Iterator[Finding]:
                     port = mapping_at(container.document, field, action).get("port")
                     if isinstance(port, str) and not port.isdigit() and port not in own:
                         yield Finding(
-                            f"{called(pods.manifest)}: {container.where}: {field} asks port {port}, which it lacks",
+                            f"{pods.called}: {container.where}: {field} asks port {port}, which it lacks",
                             path=pods.manifest.source,
                             line=pods.manifest.line,
                         )
@@ -114,7 +115,7 @@ def check_policies(given: CheckInput) -> Iterator[Finding]:
             covered = any(selects(mapping_at(p.document, "spec", "podSelector"), pods.labels) for p in near)
             if near and not covered:
                 yield Finding(
-                    f"{called(pods.manifest)}: no NetworkPolicy selects its pods",
+                    f"{pods.called}: no NetworkPolicy selects its pods",
                     path=pods.manifest.source,
                     line=pods.manifest.line,
                     values=label,
@@ -140,7 +141,7 @@ def _policy_problems(
 
 
 def _of_kind(rendering: Rendering, kind: str) -> list[Manifest]:
-    return [manifest for manifest in rendering.manifests if manifest.kind == kind]
+    return [manifest for manifest in rendering.manifests if kubernetes_kind(manifest) == kind]
 
 
 def _in_namespace_of(manifest: Manifest, rendering: Rendering, every: Iterable[Pods]) -> list[Pods]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import Finding, Severity
-from trainchart.check.objects import Container, Pods, called, find_pods, list_at, mapping_at, mappings_at
+from trainchart.check.objects import Container, Pods, find_pods, list_at, mapping_at, mappings_at
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Rendering
@@ -58,9 +58,7 @@ def check_pod_security(rendering: Rendering) -> Iterator[Finding]:
             *(p for container in pods.containers for p in _container_problems(pods, container)),
         ]
         for problem, hint in problems:
-            yield Finding(
-                f"{called(pods.manifest)}: {problem}", path=pods.manifest.source, line=pods.manifest.line, hint=hint
-            )
+            yield Finding(f"{pods.called}: {problem}", path=pods.manifest.source, line=pods.manifest.line, hint=hint)
 
 
 def _pod_problems(pods: Pods) -> Iterator[_Problem]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import Finding, Severity
-from trainchart.check.objects import Pods, called, find_pods, list_at, mapping_at, mappings_at, namespace_of
+from trainchart.check.objects import Pods, find_pods, list_at, mapping_at, mappings_at, namespace_of
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Rendering
@@ -35,7 +35,7 @@ def check_tokens(rendering: Rendering) -> Iterator[Finding]:
         gets_token = wanted is True or (wanted is None and account not in closed)
         if gets_token and account not in granted:
             yield Finding(
-                f"{called(pods.manifest)}: its pods get a token of the Kubernetes API that nothing gives rights to",
+                f"{pods.called}: its pods get a token of the Kubernetes API that nothing gives rights to",
                 path=pods.manifest.source,
                 line=pods.manifest.line,
                 hint="automountServiceAccountToken: false",
@@ -48,7 +48,7 @@ def check_images(rendering: Rendering) -> Iterator[Finding]:
     for pods in find_pods(rendering):
         for container in pods.containers:
             image = str(container.document.get("image") or "")
-            where = f"{called(pods.manifest)}: {container.where}"
+            where = f"{pods.called}: {container.where}"
             tag = image.rpartition("/")[2].partition(":")[2]
             if not image:
                 yield Finding(f"{where} has no image", path=pods.manifest.source, line=pods.manifest.line)
@@ -82,7 +82,7 @@ def check_volume_mounts(rendering: Rendering) -> Iterator[Finding]:
             for mount in mappings_at(container.document, "volumeMounts"):
                 if str(mount.get("name")) not in own:
                     yield Finding(
-                        f"{called(pods.manifest)}: {container.where} mounts {mount.get('name')!r}, which is no volume",
+                        f"{pods.called}: {container.where} mounts {mount.get('name')!r}, which is no volume",
                         path=pods.manifest.source,
                         line=pods.manifest.line,
                     )
@@ -98,7 +98,7 @@ def check_references(rendering: Rendering) -> Iterator[Finding]:
         for kind, name in sorted(set(_references(pods))):
             if name.startswith(f"{rendering.release}-") and (kind, name) not in rendered:
                 yield Finding(
-                    f"{called(pods.manifest)} needs {kind} {name}, which the chart does not render",
+                    f"{pods.called} needs {kind} {name}, which the chart does not render",
                     path=pods.manifest.source,
                     line=pods.manifest.line,
                 )

@@ -23,7 +23,7 @@ def check_quantities(rendering: Rendering) -> Iterator[Finding]:
         for container in pods.containers:
             for problem, hint in _resource_problems(container):
                 yield Finding(
-                    f"{called(pods.manifest)}: {container.where}: {problem}",
+                    f"{pods.called}: {container.where}: {problem}",
                     path=pods.manifest.source,
                     line=pods.manifest.line,
                     hint=hint,
@@ -45,7 +45,7 @@ def check_resources_set(rendering: Rendering) -> Iterator[Finding]:
             missing = list(_missing(container))
             if missing:
                 yield Finding(
-                    f"{called(pods.manifest)}: {container.where} has no {', '.join(missing)}",
+                    f"{pods.called}: {container.where} has no {', '.join(missing)}",
                     path=pods.manifest.source,
                     line=pods.manifest.line,
                     hint="set requests and limits of cpu and memory",

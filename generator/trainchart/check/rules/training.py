@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Probe
-from trainchart.check.objects import Pods, called, find_pods, mapping_at, mappings_at
+from trainchart.check.objects import Pods, find_pods, mapping_at, mappings_at
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.check.rules.quantities import sees_unrequested_gpus
@@ -124,7 +124,7 @@ def _size_problem(text: str) -> str:
 
 
 def _finding(pods: Pods, message: str, hint: str = "") -> Finding:
-    return Finding(f"{called(pods.manifest)}: {message}", path=pods.manifest.source, line=pods.manifest.line, hint=hint)
+    return Finding(f"{pods.called}: {message}", path=pods.manifest.source, line=pods.manifest.line, hint=hint)
 
 
 def _is_kept(volume: Any) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Probe, Severity
 from trainchart.check.immutable import find_differences, immutable_fields
-from trainchart.check.objects import called, is_hook, list_at, mapping_at, namespace_of, pod_template
+from trainchart.check.objects import called, is_hook, list_at, mapping_at, namespace_of
+from trainchart.check.pod_templates import kubernetes_kind, pod_templates
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import chart_file
 from trainchart.rendering import Manifest, Rendering
@@ -31,7 +32,7 @@ def check_stable(given: CheckInput) -> Iterator[Finding]:
         for manifest in rendering.manifests:
             for where, labels in _version_labels(manifest, chart_label):
                 # A pod template may change; it only restarts pods that trainings want to keep.
-                mild = where == _POD_TEMPLATE and (manifest.kind != "Job" or is_hook(manifest))
+                mild = where == _POD_TEMPLATE and (kubernetes_kind(manifest) != "Job" or is_hook(manifest))
                 for key, value in labels.items():
                     yield Finding(
                         f"{called(manifest)}: {where} holds {key}: {value}",
@@ -90,10 +91,10 @@ def _stable_maps(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Any]]]:
     selector = mapping_at(document, "spec", "selector")
     yield _SELECTOR, mapping_at(selector, "matchLabels") or selector
     yield "spec.podSelector", mapping_at(document, "spec", "podSelector", "matchLabels")
-    template = pod_template(manifest)
-    if template is not None and manifest.kind != "Pod":
-        yield _POD_TEMPLATE, mapping_at(template, "metadata", "labels")
-        yield _POD_TEMPLATE, mapping_at(template, "metadata", "annotations")
+    for template in pod_templates(manifest):
+        if template.where:
+            yield _POD_TEMPLATE, mapping_at(template.content, "metadata", "labels")
+            yield _POD_TEMPLATE, mapping_at(template.content, "metadata", "annotations")
     for claim in list_at(document, "spec", "volumeClaimTemplates"):
         yield _CLAIM_TEMPLATE, mapping_at(claim, "metadata", "labels")
 

@@ -57,7 +57,7 @@ def check_api_versions(given: CheckInput) -> Iterator[Finding]:
             old = [key for key in map(str, mapping_at(pods.spec, "nodeSelector")) if key.startswith(_OLD_NODE_LABELS)]
             if old:
                 yield Finding(
-                    f"{called(pods.manifest)}: nodes no longer have the label {', '.join(old)}",
+                    f"{pods.called}: nodes no longer have the label {', '.join(old)}",
                     path=pods.manifest.source,
                     line=pods.manifest.line,
                     severity=Severity.warning,
