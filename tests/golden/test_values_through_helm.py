@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -228,3 +229,20 @@ def test_an_umbrella_chart_installs_two_aliased_copies(engine: HelmEngine, tmp_p
     assert replicas["exp-small-worker"] == "2"
     assert replicas["exp-large-worker"] == "5"
     assert not any("off" in name for name in replicas)
+
+
+@pytest.mark.parametrize("letter", ["\x7f", "\x80", "\x9f", "\ufffe", "\uffff"], ids=ascii)
+@pytest.mark.parametrize("place", ["env", "args", "podAnnotations"])
+def test_what_yaml_cannot_hold_is_refused_and_drops_nothing(engine: HelmEngine, place: str, letter: str) -> None:
+    """Helm's toYaml returns nothing for such a text: the whole block would be missing without a word."""
+    given = {"env": {"A": f"x{letter}"}, "args": [f"x{letter}"], "podAnnotations": {"a": f"x{letter}"}}[place]
+    overrides = ValueOverrides(set_jsons=(f"{place}={json.dumps(given)}",))
+    with pytest.raises(RenderError) as refusal:
+        engine.render(MNIST, release="exp", overrides=overrides)
+    assert "cannot hold" in told(refusal.value)
+
+
+def test_templates_never_drop_what_yaml_cannot_hold() -> None:
+    templates = (GOLDEN.parent.parent / "chart-templates").rglob("*")
+    used = [path.name for path in templates if path.is_file() for _ in re.findall(r"\btoYaml\b", path.read_text())]
+    assert used == ["_values.tpl"] * 2, "templates use NAME.yaml: toYaml alone returns nothing for what it cannot write"

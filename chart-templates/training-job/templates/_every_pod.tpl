@@ -21,7 +21,7 @@ tolerations:
   - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: {{ . }}}
   {{- end }}
   {{- with $tolerations }}
-  {{- toYaml . | nindent 2 }}
+  {{- include "<%= name %>.yaml" . | nindent 2 }}
   {{- end }}
 {{- end }}
 <% elif field.merge %>
@@ -37,7 +37,7 @@ tolerations:
 <% elif field.key == "nodeSelector" %>
   {{- include "<%= name %>.annotations" (list .) | nindent 2 }}
 <% else %>
-  {{- toYaml . | nindent 2 }}
+  {{- include "<%= name %>.yaml" . | nindent 2 }}
 <% endif %>
 {{- end }}
 <% endif %>
@@ -61,7 +61,7 @@ pod trains ("true"), or belongs to a training, so that it is looked at like the 
 {{- with .training -}}
 {{- $_ := set $own "trainchart/training" . -}}
 {{- end -}}
-{{- toYaml (mergeOverwrite $labels $own) -}}
+{{- include "<%= name %>.yaml" (mergeOverwrite $labels $own) -}}
 {{- end -}}
 
 {{- define "<%= name %>.podAnnotations" -}}
@@ -80,5 +80,5 @@ pod trains ("true"), or belongs to a training, so that it is looked at like the 
 {{- end -}}
 {{- $constraints = append $constraints $constraint -}}
 {{- end -}}
-{{- toYaml $constraints -}}
+{{- include "<%= name %>.yaml" $constraints -}}
 {{- end -}}

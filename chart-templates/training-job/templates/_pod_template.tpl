@@ -24,13 +24,13 @@ spec:
     {{- include "<%= name %>.launcherContainer" .context | nindent 4 }}
     {{- end }}
     {{- with $further }}
-    {{- toYaml . | nindent 4 }}
+    {{- include "<%= name %>.yaml" . | nindent 4 }}
     {{- end }}
   {{- end }}
 <% else %>
   {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
   <%= field.key %>:
-    {{- toYaml . | nindent 4 }}
+    {{- include "<%= name %>.yaml" . | nindent 4 }}
   {{- end }}
 <% endif %>
 <% endfor %>
@@ -40,7 +40,7 @@ spec:
       imagePullPolicy: {{ .context.Values.image.pullPolicy }}
       command: [python3, /opt/trainchart/launcher.pyz, --]
       args:
-        {{- toYaml (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+        {{- include "<%= name %>.yaml" (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
       env:
         {{- include "<%= name %>.env" . | nindent 8 }}
       ports:
@@ -67,7 +67,7 @@ spec:
 <% else %>
       {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
       <%= field.key %>:
-        {{- toYaml . | nindent 8 }}
+        {{- include "<%= name %>.yaml" . | nindent 8 }}
       {{- end }}
 <% endif %>
 <% endfor %>
@@ -78,12 +78,12 @@ spec:
         {{- end }}
 <% for field in append_fields if field.key == "volumeMounts" %>
         {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
-        {{- toYaml . | nindent 8 }}
+        {{- include "<%= name %>.yaml" . | nindent 8 }}
         {{- end }}
 <% endfor %>
 <% for field in append_fields if field.key == "containers" %>
     {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
-    {{- toYaml . | nindent 4 }}
+    {{- include "<%= name %>.yaml" . | nindent 4 }}
     {{- end }}
 <% endfor %>
   volumes:
@@ -93,7 +93,7 @@ spec:
     {{- end }}
 <% for field in append_fields if field.key == "volumes" %>
     {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
-    {{- toYaml . | nindent 4 }}
+    {{- include "<%= name %>.yaml" . | nindent 4 }}
     {{- end }}
 <% endfor %>
 {{- end -}}

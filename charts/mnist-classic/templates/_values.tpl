@@ -11,6 +11,15 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
+{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and the whole block would be missing. */}}
+{{- define "mnist-classic.yaml" -}}
+{{- $yaml := toYaml . -}}
+{{- if not $yaml -}}
+{{- fail (printf "a text holds a character that YAML cannot hold, such as DEL or U+FFFE: %s" (toJson .)) -}}
+{{- end -}}
+{{- $yaml -}}
+{{- end -}}
+
 {{- /* A duration (1h30m, 45s, or seconds) in seconds. */}}
 {{- define "mnist-classic.seconds" -}}
 {{- $text := include "mnist-classic.text" . -}}
@@ -54,7 +63,7 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 {{- with $merged -}}
-{{- toYaml . -}}
+{{- include "mnist-classic.yaml" . -}}
 {{- end -}}
 {{- end -}}
 

@@ -23,12 +23,12 @@ tolerations:
   - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: {{ . }}}
   {{- end }}
   {{- with $tolerations }}
-  {{- toYaml . | nindent 2 }}
+  {{- include "wide-and-deep.yaml" . | nindent 2 }}
   {{- end }}
 {{- end }}
 {{- with .settings.affinity | default .context.Values.affinity }}
 affinity:
-  {{- toYaml . | nindent 2 }}
+  {{- include "wide-and-deep.yaml" . | nindent 2 }}
 {{- end }}
 {{- with .settings.topologySpreadConstraints | default .context.Values.topologySpreadConstraints }}
 topologySpreadConstraints:
@@ -36,27 +36,27 @@ topologySpreadConstraints:
 {{- end }}
 {{- with .settings.priorityClassName | default .context.Values.priorityClassName }}
 priorityClassName:
-  {{- toYaml . | nindent 2 }}
+  {{- include "wide-and-deep.yaml" . | nindent 2 }}
 {{- end }}
 {{- with .settings.runtimeClassName | default .context.Values.runtimeClassName }}
 runtimeClassName:
-  {{- toYaml . | nindent 2 }}
+  {{- include "wide-and-deep.yaml" . | nindent 2 }}
 {{- end }}
 {{- with .settings.schedulerName | default .context.Values.schedulerName }}
 schedulerName:
-  {{- toYaml . | nindent 2 }}
+  {{- include "wide-and-deep.yaml" . | nindent 2 }}
 {{- end }}
 {{- with .settings.hostAliases | default .context.Values.hostAliases }}
 hostAliases:
-  {{- toYaml . | nindent 2 }}
+  {{- include "wide-and-deep.yaml" . | nindent 2 }}
 {{- end }}
 {{- with .settings.dnsPolicy | default .context.Values.dnsPolicy }}
 dnsPolicy:
-  {{- toYaml . | nindent 2 }}
+  {{- include "wide-and-deep.yaml" . | nindent 2 }}
 {{- end }}
 {{- with .settings.dnsConfig | default .context.Values.dnsConfig }}
 dnsConfig:
-  {{- toYaml . | nindent 2 }}
+  {{- include "wide-and-deep.yaml" . | nindent 2 }}
 {{- end }}
 {{- with include "wide-and-deep.merged" (list .context.Values.podSecurityContext .settings.podSecurityContext) }}
 securityContext:
@@ -81,7 +81,7 @@ pod trains ("true"), or belongs to a training, so that it is looked at like the 
 {{- with .training -}}
 {{- $_ := set $own "trainchart/training" . -}}
 {{- end -}}
-{{- toYaml (mergeOverwrite $labels $own) -}}
+{{- include "wide-and-deep.yaml" (mergeOverwrite $labels $own) -}}
 {{- end -}}
 
 {{- define "wide-and-deep.podAnnotations" -}}
@@ -100,5 +100,5 @@ pod trains ("true"), or belongs to a training, so that it is looked at like the 
 {{- end -}}
 {{- $constraints = append $constraints $constraint -}}
 {{- end -}}
-{{- toYaml $constraints -}}
+{{- include "wide-and-deep.yaml" $constraints -}}
 {{- end -}}

@@ -68,7 +68,7 @@ empty is left out, here and below: Kubernetes does not keep it, so kubectl apply
 {{- end }}
 {{- end }}
 {{- with $entries }}
-{{- toYaml . }}
+{{- include "in-graph.yaml" . }}
 {{- end }}
 {{- end -}}
 

@@ -24,7 +24,7 @@ version is for objects only: in a pod template it would restart trainings.
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- toYaml $own -}}
+{{- include "mirrored.yaml" $own -}}
 {{- end -}}
 
 {{- /*
@@ -57,7 +57,7 @@ What makes pods wait for a queue or for each other is for the training alone.
 {{- end -}}
 {{- end -}}
 {{- with $annotations -}}
-{{- toYaml . -}}
+{{- include "mirrored.yaml" . -}}
 {{- end -}}
 {{- end -}}
 

@@ -18,7 +18,7 @@ training image needs nothing but python3.
   terminationMessagePolicy: FallbackToLogsOnError
   {{- with .Values.containerSecurityContext }}
   securityContext:
-    {{- toYaml . | nindent 4 }}
+    {{- include "single.yaml" . | nindent 4 }}
   {{- end }}
   volumeMounts:
     - name: launcher

@@ -17,7 +17,7 @@ spec:
   {{- include "single.everyPod" (dict "context" .context "component" .component "settings" .settings "patienceSeconds" $patience) | nindent 2 }}
   {{- with .settings.resourceClaims | default .context.Values.resourceClaims }}
   resourceClaims:
-    {{- toYaml . | nindent 4 }}
+    {{- include "single.yaml" . | nindent 4 }}
   {{- end }}
   {{- $further := .settings.initContainers | default .context.Values.initContainers }}
   {{- if or .context.Values.image.injectLauncher $further }}
@@ -26,7 +26,7 @@ spec:
     {{- include "single.launcherContainer" .context | nindent 4 }}
     {{- end }}
     {{- with $further }}
-    {{- toYaml . | nindent 4 }}
+    {{- include "single.yaml" . | nindent 4 }}
     {{- end }}
   {{- end }}
   containers:
@@ -35,7 +35,7 @@ spec:
       imagePullPolicy: {{ .context.Values.image.pullPolicy }}
       command: [python3, /opt/trainchart/launcher.pyz, --]
       args:
-        {{- toYaml (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+        {{- include "single.yaml" (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
       env:
         {{- include "single.env" . | nindent 8 }}
       ports:
@@ -59,23 +59,23 @@ spec:
       {{- end }}
       {{- with .settings.envFrom | default .context.Values.envFrom }}
       envFrom:
-        {{- toYaml . | nindent 8 }}
+        {{- include "single.yaml" . | nindent 8 }}
       {{- end }}
       {{- with .settings.workingDir | default .context.Values.workingDir }}
       workingDir:
-        {{- toYaml . | nindent 8 }}
+        {{- include "single.yaml" . | nindent 8 }}
       {{- end }}
       {{- with .settings.livenessProbe | default .context.Values.livenessProbe }}
       livenessProbe:
-        {{- toYaml . | nindent 8 }}
+        {{- include "single.yaml" . | nindent 8 }}
       {{- end }}
       {{- with .settings.readinessProbe | default .context.Values.readinessProbe }}
       readinessProbe:
-        {{- toYaml . | nindent 8 }}
+        {{- include "single.yaml" . | nindent 8 }}
       {{- end }}
       {{- with .settings.startupProbe | default .context.Values.startupProbe }}
       startupProbe:
-        {{- toYaml . | nindent 8 }}
+        {{- include "single.yaml" . | nindent 8 }}
       {{- end }}
       volumeMounts:
         {{- include "single.volumeMounts" . | nindent 8 }}
@@ -83,10 +83,10 @@ spec:
         {{- include "single.launcherMount" .context | nindent 8 }}
         {{- end }}
         {{- with .settings.extraVolumeMounts | default .context.Values.extraVolumeMounts }}
-        {{- toYaml . | nindent 8 }}
+        {{- include "single.yaml" . | nindent 8 }}
         {{- end }}
     {{- with .settings.extraContainers | default .context.Values.extraContainers }}
-    {{- toYaml . | nindent 4 }}
+    {{- include "single.yaml" . | nindent 4 }}
     {{- end }}
   volumes:
     {{- include "single.podVolumes" . | nindent 4 }}
@@ -94,6 +94,6 @@ spec:
     {{- include "single.launcherVolume" .context | nindent 4 }}
     {{- end }}
     {{- with .settings.extraVolumes | default .context.Values.extraVolumes }}
-    {{- toYaml . | nindent 4 }}
+    {{- include "single.yaml" . | nindent 4 }}
     {{- end }}
 {{- end -}}
