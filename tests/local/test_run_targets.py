@@ -59,6 +59,18 @@ def test_a_bare_archive_runs_where_its_code_is_known(tmp_path: Path) -> None:
     assert environment_of(tmp_path, "trainer-1")["TASK_TYPE"] == "chief"
 
 
+def test_a_write_into_the_code_folder_is_named(tmp_path: Path) -> None:
+    chart = Path(shutil.copytree(_CHART, tmp_path / "chart"))
+    template = chart / "templates/statefulset.yaml"
+    read_only = "          securityContext: {readOnlyRootFilesystem: true}\n          env:\n"
+    template.write_text(template.read_text().replace("          env:\n", read_only))
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/trainer.py").write_text("open('beside', 'w')")
+    done = run(tmp_path, str(chart), "--code", "code")
+    assert done.returncode == 0, done.stderr
+    assert f"warning: the program wrote {tmp_path}/code/beside: in a pod" in " ".join(done.stderr.split())
+
+
 def test_code_that_is_not_there_is_explained(tmp_path: Path) -> None:
     done = run(tmp_path, str(_CHART))
     assert done.returncode == 10

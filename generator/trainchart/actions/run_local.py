@@ -41,6 +41,7 @@ from trainchart.local.result import RunResult
 from trainchart.local.run_keeper import RunKeeper
 from trainchart.local.run_record import RunOptions, RunRecord, describe_record, parse_record
 from trainchart.local.supervise import run_plan
+from trainchart.local.writes import WATCH_FOLDER, describe_writes, read_code_times
 from trainchart.plan.strategies import find_strategy
 from trainchart.rendering import Rendering, ValueOverrides
 
@@ -140,11 +141,13 @@ def run_local(request: RunRequest, observer: Observer) -> FinishedRun:
                 ensure_launcher(find_launcher(folder))
                 keeper.show_plan(plan)
                 release_folder.write_plan(plan, record)
+                code_times = read_code_times(plan)
                 result = run_plan(plan, kills, keeper)
             finally:
                 prepared.reservation.close()
             outputs = find_outputs(plan, prepared.record.started_at)
-            result = replace(result, outputs=outputs, before=before)
+            warnings = (*result.warnings, *describe_writes(plan, code_times))
+            result = replace(result, outputs=outputs, before=before, warnings=warnings)
             _keep(folder, plan, record, result, keeper)
             return FinishedRun(plan, result, record, tuple(_install_commands(request, target, plan, record)))
 
@@ -235,6 +238,7 @@ def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -
             caller=os.environ,
             claims=claims,
             ports=reservation.ports,
+            write_watch=WATCH_FOLDER,
             # Whoever tries a program wants to see its error once; a cluster's restarts hide it.
             max_restarts=None if request.kills or _sets_restarts(overrides) else 0,
         )

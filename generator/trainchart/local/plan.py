@@ -26,6 +26,8 @@ POD_MARK = "TRAINCHART_LOCAL_POD"
 """Set in every process of a local run, so that even those that left their session are found at the end."""
 _LAST_STEP_NAMES = ("maxSteps", "trainSteps", "trainingSteps", "totalSteps", "numSteps", "steps")
 """Hyperparameters that say how many steps a training takes: the training library's, and those of many scripts."""
+WRITES_FILE = "TRAINCHART_LOCAL_WRITES"
+"""Set where a pod's own file system is read-only: the file in which write_watch/ notes what a pod may not write."""
 DEFAULT_MAX_RESTARTS = 3
 DEFAULT_EVALUATOR_GRACE_SECONDS = 600
 
@@ -48,6 +50,8 @@ class LocalSettings:
     """Name of a claim, whole or short, to the folder that the user chose for it."""
     ports: Mapping[str, int]
     """Loopback port for every address of `needed_addresses`."""
+    write_watch: str = ""
+    """Folder of the sitecustomize that notes what a pod may not write; empty: nothing is noted."""
     max_restarts: int | None = None
     """How often a program may fail and be started again; None where the chart decides."""
 
@@ -248,6 +252,7 @@ class _PodPlanner:
         )
         paths = PathMap(image_paths).with_pairs(volumes.paths)
         environment = self._complete(resolved, pod, paths, termination_file)
+        environment.update(self._watch_writes(container, environment, paths, str(pod_folder)))
         contents = {item.path: item.content for item in volumes.files}
         working_directory = self._working_directory(training_set, paths)
         # A container runtime makes a working directory that is not there; here only volumes are ours to make it in.
@@ -305,6 +310,25 @@ class _PodPlanner:
             # Always set: without it the launcher writes to the real /dev of this machine.
             contract.TERMINATION_FILE: termination_file,
             POD_MARK: f"{self.settings.release_folder}/{pod.label}",
+        }
+
+    def _watch_writes(
+        self, container: Mapping[str, Any], environment: Mapping[str, str], paths: PathMap, pod_folder: str
+    ) -> dict[str, str]:
+        """Return the variables by which Python notes what it writes where the pod is read-only."""
+        is_read_only = (container.get("securityContext") or {}).get("readOnlyRootFilesystem")
+        if not self.settings.write_watch or not is_read_only:
+            return {}
+        mounts = container.get("volumeMounts") or []
+        writable = [paths.translate(str(mount.get("mountPath"))) for mount in mounts if not mount.get("readOnly")]
+        home = environment.get("HOME", "")
+        read_only = [self.settings.code, *([home] if home not in ("", "/", "/tmp") else [])]
+        python_path = (self.settings.write_watch, environment.get("PYTHONPATH", ""))
+        return {
+            "PYTHONPATH": ":".join(part for part in python_path if part),
+            WRITES_FILE: f"{pod_folder}/writes",
+            "TRAINCHART_LOCAL_WRITABLE": ":".join([pod_folder, *writable, *_only(environment, "TMPDIR").values()]),
+            "TRAINCHART_LOCAL_READ_ONLY": ":".join(read_only),
         }
 
     def _argv(self, training_set: TrainingSet, values: Mapping[str, str], paths: PathMap) -> tuple[str, ...]:

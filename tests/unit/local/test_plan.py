@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from trainchart.errors import PlanError
-from trainchart.local.plan import LocalPlan, LocalSettings, PodPlan, needed_addresses, plan_local_run
+from trainchart.local.plan import WRITES_FILE, LocalPlan, LocalSettings, PodPlan, needed_addresses, plan_local_run
 from trainchart.local.report import describe_plan
 from trainchart.rendering import Manifest
 
@@ -181,6 +181,18 @@ def test_restarts_of_the_run_replace_those_of_the_chart() -> None:
     chart, run = chief_of(make_plan(change)), chief_of(make_plan(change, max_restarts=0))
     assert (chart.max_restarts, chart.environment["TRAINCHART_MAX_RESTARTS"]) == (3, "3")
     assert (run.max_restarts, run.environment["TRAINCHART_MAX_RESTARTS"]) == (0, "0")
+
+
+def test_writes_are_watched_where_the_pod_is_read_only() -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        container["securityContext"] = {"readOnlyRootFilesystem": True}
+        container["env"].append({"name": "PYTHONPATH", "value": "/app/lib"})
+
+    environment = chief_of(make_plan(change, write_watch="/watch")).environment
+    assert environment["PYTHONPATH"] == f"/watch:{SETTINGS.code}/lib"
+    assert f"{CLAIMS}/ckpt" in environment["TRAINCHART_LOCAL_WRITABLE"].split(":")
+    assert environment["TRAINCHART_LOCAL_READ_ONLY"] == f"{SETTINGS.code}:/home/me"
+    assert WRITES_FILE not in chief_of(make_plan(write_watch="/watch")).environment
 
 
 def test_every_proxy_variable_of_the_caller_passes() -> None:
