@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
+from trainchart.actions.project import MODELS, find_spec, list_specs, suggest_model
 from trainchart.archive.lock import (
     LOCK_FILE,
     DriftKind,
@@ -33,7 +34,6 @@ from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_builtin_defaults, read_family
 from trainchart.spec.document import Document, parse_document
 
-MODELS = Path("models")
 _EDITS = {DriftKind.changed: "was changed by hand since it was generated", DriftKind.added: "was added by hand"}
 
 
@@ -75,10 +75,11 @@ def locate_specs(models: tuple[str, ...]) -> tuple[Path, ...]:
         ToolError: there is no such model, or none at all.
     """
     if not models:
-        found = tuple(sorted([*MODELS.glob("*.yaml"), *MODELS.glob("*.yml")]))
+        found = list_specs()
         if not found:
             raise ToolError(
-                f"there is no model spec in {MODELS}/", hint="name a spec file, or run this where models/ is"
+                f"there is no model spec in {MODELS}/, here or in a folder above",
+                hint="start a model with trainchart init NAME, or name a spec file",
             )
         return found
     return tuple(_locate(model) for model in models)
@@ -182,11 +183,10 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
 
 
 def _locate(model: str) -> Path:
-    path = Path(model) if model.endswith((".yaml", ".yml")) else MODELS / f"{model}.yaml"
+    path = find_spec(model)
     if not path.is_file():
-        known = ", ".join(sorted(spec.stem for spec in MODELS.glob("*.y*ml")))
         raise ToolError(
-            f"there is no model spec {path}", hint=f"models here: {known}" if known else "name a spec file, or a model"
+            f"there is no model spec {path}", hint=suggest_model(path.stem) or "name a spec file, or a model"
         )
     return path
 
@@ -194,13 +194,13 @@ def _locate(model: str) -> Path:
 def _project_folder(spec: Path) -> Path:
     """Return the folder that paths in a spec start from: the one that holds models/."""
     folder = spec.absolute().parent
-    return folder.parent if folder.name == MODELS.name else folder
+    return (folder.parent if folder.name == MODELS else folder).resolve()
 
 
 def list_own_specs(spec: Path) -> frozenset[Path]:
     """Return the absolute paths of `spec` and, where it lies in models/, of the specs beside it."""
     folder = spec.absolute().parent
-    beside = (*folder.glob("*.yaml"), *folder.glob("*.yml")) if folder.name == MODELS.name else ()
+    beside = (*folder.glob("*.yaml"), *folder.glob("*.yml")) if folder.name == MODELS else ()
     return frozenset(path.resolve() for path in (spec, *beside))
 
 

@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainchart.actions.generate import MODELS, read_defaults
+from trainchart.actions.generate import read_defaults
 from trainchart.actions.own_script import locate_code
+from trainchart.actions.project import MODELS, find_project
 from trainchart.actions.schema import read_spec_schema
 from trainchart.errors import Problem, SpecError, ToolError
 from trainchart.host.files import read_text
@@ -50,17 +51,18 @@ class NewFiles:
 
 
 def init_model(request: InitRequest) -> NewFiles:
-    """Write models/<name>.yaml and what it needs, seen from the current folder.
+    """Write models/<name>.yaml and what it needs into the project, which is the current folder where there is none.
 
     Raises:
         SpecError: the name is not one a model can have, or the image is not one.
         PlanError: there is no such strategy.
         ToolError: a file is there already, or the script cannot be read.
     """
-    _require_name(request.name)
+    project = find_project()
+    _require_name(request.name, project / MODELS)
     if request.strategy:
         find_strategy(request.strategy)
-    schema = MODELS / SCHEMA_FILE
+    schema = project / MODELS / SCHEMA_FILE
     schema_text = json.dumps(read_spec_schema(), indent=2, ensure_ascii=False) + "\n"
     files: dict[Path, bytes] = {}
     program: tuple[str, ...]
@@ -68,7 +70,7 @@ def init_model(request: InitRequest) -> NewFiles:
         strategy = request.strategy or "single"
         text, folder = read_script_template(), CODE / request.name
         facts = read_script(text, SCRIPT)
-        files[folder / SCRIPT] = text.encode()
+        files[project / folder / SCRIPT] = text.encode()
         code_path, program = folder.as_posix(), ("python", SCRIPT)
     else:
         code = locate_code(request.script)
@@ -76,10 +78,12 @@ def init_model(request: InitRequest) -> NewFiles:
         strategy = facts.strategy
         code_path, program = code.path, code.program
     image = request.image or f"registry.example.com/{request.name}"
-    spec = MODELS / f"{request.name}.yaml"
+    spec = project / MODELS / f"{request.name}.yaml"
     spec_text = render_spec(NewModel(request.name, strategy, image, code_path, program, facts))
     _require_generates(spec_text, spec)
     notes = list(facts.notes)
+    if project != Path():
+        notes.append(f"this is part of the project {project.resolve()}")
     if schema.is_file() and read_text(schema) != schema_text:
         notes.append(f"{schema} is of another version; to renew it: trainchart schema > {schema}")
     elif not schema.is_file():
@@ -90,11 +94,11 @@ def init_model(request: InitRequest) -> NewFiles:
     return NewFiles(request.name, strategy, tuple(files), tuple(notes))
 
 
-def _require_name(name: str) -> None:
+def _require_name(name: str, models: Path) -> None:
     if is_model_name(name):
-        suffixes = [path for path in (MODELS / f"{name}.yml",) if path.exists()]
-        if suffixes:
-            raise ToolError(f"{suffixes[0]} is there already", hint="choose another name, or move it away")
+        other = models / f"{name}.yml"
+        if other.exists():
+            raise ToolError(f"{other} is there already", hint="choose another name, or move it away")
         return
     suggestion = suggest_model_name(name)
     raise SpecError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from trainchart.actions.check_input import refuse_pipe
+from trainchart.actions.project import find_project
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes
 from trainchart.scaffold.modules import imported_names, parse_module
@@ -60,7 +61,7 @@ def locate_code(script: Path) -> OwnCode:
         raise ToolError(
             f"{script} is not a Python script", hint="--from-script takes the .py file that starts the training"
         )
-    resolved, project = script.resolve(), Path.cwd().resolve()
+    resolved, project = script.resolve(), find_project().resolve()
     folder = _find_root(resolved, project, parse_module(read_bytes(script), str(script)))
     if not folder.is_relative_to(project):
         raise ToolError(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.actions.chart_input import read_chart_files
+from trainchart.actions.project import find_project, find_spec, suggest_model
 from trainchart.actions.run_record import add_overrides, make_record, merge_values
 from trainchart.archive.lock import LOCK_FILE, parse_lock
 from trainchart.errors import PlanError, Problem, ToolError, TrainchartError
@@ -113,7 +114,7 @@ def preview_run(request: RunRequest) -> LocalPlan:
     request = _take_over(request)
     with _open_target(request.target, request.strategy) as target:
         release = request.release or release_folder.choose_release(request.runs_folder, target.chart_name)
-        folder = (request.runs_folder / release).absolute()
+        folder = request.runs_folder.resolve() / release
         prepared = _prepare(request, target, release, folder)
         prepared.reservation.close()
         parse_kills(request.kills, [pod.label for pod in prepared.plan.pods])
@@ -170,7 +171,7 @@ def _install_commands(
         return  # no chart on disk has the strategy that was tried
     chart = request.target
     if not _is_chart(Path(chart)):
-        chart = f"charts/{target.chart_name}"
+        chart = str(find_project() / "charts" / target.chart_name)
         if not _has_same_files(Path(chart), target.chart):
             yield f"trainchart generate {shlex.quote(request.target)}"
     words = ["helm", "install", plan.release, chart]
@@ -298,11 +299,12 @@ def _open_target(target: str, strategy: str) -> Iterator[_Target]:
         require_chart(path)
         yield _Target(path, _read_chart_name(path), _find_project_code(path))
         return
-    spec = _spec_of(path)
+    spec = find_spec(target)
     if not spec.is_file():
         raise ToolError(
             f"there is no model, chart or archive {target!r}",
-            hint=f"expected a chart folder, a .tgz, a model spec, or a model's name with the spec in {spec}",
+            hint=suggest_model(target)
+            or f"expected a chart folder, a .tgz, a model spec, or a model's name with the spec in {spec}",
         )
     if strategy:
         find_strategy(strategy)
@@ -313,12 +315,8 @@ def _open_target(target: str, strategy: str) -> Iterator[_Target]:
 def _is_chart(target: Path) -> bool:
     """Say whether `target` means a chart. A model's code may lie in a folder of the model's name, which is none."""
     if target.is_dir():
-        return (target / "Chart.yaml").is_file() or not _spec_of(target).is_file()
+        return (target / "Chart.yaml").is_file() or not find_spec(str(target)).is_file()
     return target.name.endswith(_ARCHIVES)
-
-
-def _spec_of(target: Path) -> Path:
-    return target if target.suffix in (".yaml", ".yml") else Path("models") / f"{target}.yaml"
 
 
 def _find_project_code(chart: Path) -> Path | None:

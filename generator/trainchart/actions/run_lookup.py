@@ -15,6 +15,7 @@ from trainchart.cluster.kubeconfig import is_configured
 from trainchart.errors import ToolError
 from trainchart.local.release_folder import holds_run
 from trainchart.local.run_report import find_runs
+from trainchart.reports.text import natural_key
 
 
 @dataclass(frozen=True)
@@ -56,4 +57,4 @@ def _hint(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     if close:
         return f"did you mean {close[0]}?"
-    return f"runs there: {', '.join(sorted(known))}" if known else "runs of another folder: --runs-dir"
+    return f"runs there: {', '.join(sorted(known, key=natural_key))}" if known else "runs of another folder: --runs-dir"

@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
 from trainchart.actions.chart_input import read_chart_files
-from trainchart.actions.generate import MODELS, load_model, render_model
+from trainchart.actions.generate import load_model, render_model
 from trainchart.actions.image_check import ImageAnswer, ask_for_images, require_known
+from trainchart.actions.project import MODELS, find_project
 from trainchart.actions.published_chart import RegistryChart, fetch_published, is_reference
 from trainchart.actions.rendered_version import require_rendering
 from trainchart.actions.repository_access import ImageAccess
@@ -223,8 +224,8 @@ def _read(chart: str, options: VerifyOptions) -> _Given:
 
 def _find_spec(given: _Given, name: str, lock: Lock | None) -> Path:
     """Return the spec that a chart was made from: its lock's in a folder above, else the model of that name here."""
-    wanted = PurePosixPath(lock.spec.name) if lock is not None else PurePosixPath(MODELS.name, f"{name}.yaml")
-    for folder in (*given.path.absolute().parents, Path()):
+    wanted = PurePosixPath(lock.spec.name) if lock is not None else PurePosixPath(MODELS, f"{name}.yaml")
+    for folder in (*given.path.absolute().parents, find_project()):
         if (folder / wanted).is_file():
             return folder / wanted
     raise ToolError(f"there is no {wanted} to make {given.called} from", hint="name the model spec with --spec")

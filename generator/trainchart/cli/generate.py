@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.place import start_from_project
 
 ModelsArgument = Annotated[
     list[str] | None,
@@ -22,7 +23,15 @@ def register(app: typer.Typer) -> None:
 
 def generate(
     models: ModelsArgument = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder that holds the charts.")] = Path("charts"),
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder that holds the charts; the default is in the project.",
+            callback=start_from_project,
+        ),
+    ] = Path("charts"),
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; fail (6) if a chart is not up to date.")
     ] = False,

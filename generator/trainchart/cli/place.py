@@ -14,7 +14,24 @@ NamespaceOption = Annotated[
     str, typer.Option("--namespace", "-n", help="Namespace of the release. Default: the context's.")
 ]
 DEFAULT_RUNS_FOLDER = Path(".trainchart/runs")
-RunsOption = Annotated[Path, typer.Option("--runs-dir", help="Folder that keeps the local runs.")]
+
+
+def start_from_project(context: typer.Context, option: typer.CallbackParam, folder: Path) -> Path:
+    """Return a folder as given; a default lies in the project, also where that is a folder above."""
+    from trainchart.actions.project import find_project
+
+    source = context.get_parameter_source(option.name or "")
+    return find_project() / folder if source is not None and source.name == "DEFAULT" else folder
+
+
+RunsOption = Annotated[
+    Path,
+    typer.Option(
+        "--runs-dir",
+        help="Folder that keeps the local runs; the default is in the project.",
+        callback=start_from_project,
+    ),
+]
 RunArgument = Annotated[
     str,
     typer.Argument(

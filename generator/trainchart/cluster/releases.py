@@ -23,6 +23,7 @@ from trainchart.cluster.sighting import (
 )
 from trainchart.errors import ClusterError, Forbidden, NotFound
 from trainchart.reports.report import TrainingKey
+from trainchart.reports.text import natural_key
 
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
 _NAMES_SHOWN = 8
@@ -102,7 +103,7 @@ def _find_alike(api: KubernetesApi, namespace: str, name: str) -> str:
         elsewhere = sorted({key.namespace for key in keys if key.release == name.partition("/")[0]})
         if elsewhere:
             return f"there is one in: {', '.join(elsewhere)} (name it with -n)"
-        here = sorted({key.release for key in keys if key.namespace == namespace})
+        here = sorted({key.release for key in keys if key.namespace == namespace}, key=natural_key)
         if here:
             more = f" and {len(here) - _NAMES_SHOWN} more" if len(here) > _NAMES_SHOWN else ""
             return f"trainings there: {', '.join(here[:_NAMES_SHOWN])}{more}"

@@ -21,6 +21,7 @@ from trainchart.errors import PlanError, ToolError
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.local.plan import LocalPlan
 from trainchart.local.release_lock import hold_lock
+from trainchart.reports.text import natural_key
 
 RUN_FILE = "run.json"
 STATE_FILE = "state.json"
@@ -70,7 +71,7 @@ def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterato
     if existing is Existing.RESUME:
         _require_resumable(runs_folder, release)
     _make(runs_folder)
-    folder = (runs_folder / release).absolute()
+    folder = runs_folder.resolve() / release
     with hold_lock(runs_folder, release):
         try:
             is_used = folder.exists() and any(folder.iterdir())
@@ -164,7 +165,8 @@ def _require_resumable(runs_folder: Path, release: str) -> None:
     folder = runs_folder.absolute() / release
     if folder.is_dir() and any(folder.iterdir()):
         return
-    known = sorted(path.parent.name for path in runs_folder.glob(f"*/{RUN_FILE}") if holds_run(path.parent))
+    names = (path.parent.name for path in runs_folder.glob(f"*/{RUN_FILE}") if holds_run(path.parent))
+    known = sorted(names, key=natural_key)
     close = difflib.get_close_matches(release, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     hint += f"releases there: {', '.join(known)}" if known else f"{runs_folder} holds no releases; see --runs-dir"

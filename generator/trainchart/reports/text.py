@@ -58,10 +58,14 @@ def make_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
     return [line.rstrip() for line in lines]
 
 
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """Return what sorts names as people count: exp-2 before exp-10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
 def sort_key(report: Report) -> tuple[str, list[tuple[int, str]], str]:
-    """Return what sorts trainings as people count: exp-2 before exp-10."""
-    parts = [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", report.key.release)]
-    return report.key.namespace, parts, report.key.chart
+    """Return what sorts trainings: by namespace, then by release, then by chart."""
+    return report.key.namespace, natural_key(report.key.release), report.key.chart
 
 
 def list_lines(reports: Sequence[Report]) -> list[str]:

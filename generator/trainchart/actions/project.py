@@ -1,0 +1,62 @@
+"""The project that the current folder lies in: where names of models are looked up, and where charts and runs go.
+
+Paths that users type start from the current folder; only names and defaults start from the project.
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from trainchart.reports.text import natural_key
+
+MODELS = "models"
+_SUFFIXES = (".yaml", ".yml")
+_MARK = "trainchart/"
+"""Stands in the apiVersion of every model spec: other tools keep YAML in folders called models, too."""
+
+
+def find_project() -> Path:
+    """Return the nearest folder upwards whose models/ holds a spec, seen from here; without one, this folder."""
+    here = Path.cwd()
+    for steps, folder in enumerate((here, *here.parents)):
+        if any(_is_spec(path) for path in _list_yaml(folder / MODELS)):
+            return Path(*[".."] * steps)
+    return Path()
+
+
+def list_specs() -> tuple[Path, ...]:
+    """Return all spec files of the project, by name."""
+    return _list_yaml(find_project() / MODELS)
+
+
+def find_spec(model: str) -> Path:
+    """Return the spec file that a path, or the name of a model in the project, means; it need not be there."""
+    if model.endswith(_SUFFIXES):
+        return Path(model)
+    usual, other = (find_project() / MODELS / f"{model}{suffix}" for suffix in _SUFFIXES)
+    return other if other.is_file() and not usual.is_file() else usual
+
+
+def suggest_model(model: str) -> str:
+    """Return the hint for a model that is not there: the one that was meant, or those that are."""
+    known = {path.stem.lower(): path.stem for path in list_specs()}
+    close = difflib.get_close_matches(model.lower(), known, n=1)
+    if close:
+        return f"did you mean {known[close[0]]}?"
+    return f"models here: {', '.join(known.values())}" if known else ""
+
+
+def _list_yaml(folder: Path) -> tuple[Path, ...]:
+    try:
+        found = [path for path in folder.iterdir() if path.suffix in _SUFFIXES]
+    except OSError:
+        return ()
+    return tuple(sorted(found, key=lambda path: natural_key(path.name)))
+
+
+def _is_spec(path: Path) -> bool:
+    try:
+        return _MARK in path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
