@@ -129,6 +129,12 @@ def test_what_only_releases_can_do_names_the_local_way() -> None:
     assert error.hint.startswith("trainchart run mnist --resume --release exp-10;")
 
 
+def test_a_hint_lists_runs_as_people_count() -> None:
+    error = call("status", "other").exception
+    assert isinstance(error, ToolError)
+    assert error.hint == "runs there: exp-2, exp-10"
+
+
 @pytest.mark.parametrize("command", ["status", "why", "wait", "stop", "logs", "rerun"])
 def test_an_unknown_run_is_one_clear_error(command: str) -> None:
     error = call(command, "exp-3").exception

@@ -78,6 +78,16 @@ def test_code_that_is_not_there_is_explained(tmp_path: Path) -> None:
     assert f"the code was looked for in {tmp_path}: name its folder with --code" in done.stderr
 
 
+def test_quiet_prints_the_last_lines_of_a_failed_program(tmp_path: Path) -> None:
+    (tmp_path / "trainer.py").write_text("steps = 3\nprint('never)\n")
+    single = ("--set", "roles.worker.replicas=0,roles.ps.replicas=0")
+    done = run(tmp_path, str(_CHART), "--code", str(tmp_path), "-q", *single)
+    assert (done.returncode, done.stdout) == (10, "")
+    assert done.stderr.startswith("error: ")
+    assert 'trainer.py", line 2' in done.stderr
+    assert "print('never)" in done.stderr
+
+
 def test_a_python_that_is_not_there_is_refused(tmp_path: Path) -> None:
     done = run(tmp_path, str(_CHART), "--python", "python9.9")
     assert done.returncode == 7
