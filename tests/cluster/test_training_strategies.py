@@ -33,15 +33,15 @@ ACCURACY = 0.85
 CLAIM = "trainings"
 SCORER = "scorer"
 ROLES: Mapping[str, Mapping[str, Any]] = {
-    "in-graph": {"chief": {}, "worker": {}, "ps": {}},
-    "parameter-server": {"chief": {}, "worker": {}, "ps": {}},
+    "in-graph": {"chief": {}, "worker": {"replicas": 1}, "ps": {}},
+    "parameter-server": {"chief": {}, "worker": {"replicas": 1}, "ps": {}},
     "multi-worker-mirrored": {"worker": {"replicas": 2}},
-    "between-graph-async": {"worker": {}, "ps": {}},
-    "between-graph-sync": {"worker": {}, "ps": {}},
+    "between-graph-async": {"worker": {"replicas": 1}, "ps": {}},
+    "between-graph-sync": {"worker": {"replicas": 1}, "ps": {}},
     "mirrored": {"worker": {}},
     "single": {"worker": {}},
 }
-"""Strategy → its roles; the largest first, so that the last ones end soon."""
+"""Strategy → its roles; the largest first, so that the last ones end soon. No more workers than two processors train."""
 SIDE_BY_SIDE = 4
 """Trainings: with fewer, processors idle whenever one ends; with more, all start slowly."""
 SCORE = """

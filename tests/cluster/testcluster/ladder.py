@@ -71,7 +71,7 @@ def _make_spec(name: str, strategy: str, roles: tuple[str, ...]) -> dict[str, An
         "image": {"repository": f"{REGISTRY_HOST}/ml/digits", "tag": "1.0.0"},
         "code": {"path": ".", "command": IDLE["command"]},
         "strategy": strategy,
-        "roles": dict.fromkeys(roles, TINY),
+        "roles": {role: {**TINY, "replicas": 1} for role in roles},
         "volumes": {
             "checkpoints": {
                 "size": "1Gi",
