@@ -41,7 +41,8 @@ ROLES: Mapping[str, Mapping[str, Any]] = {
     "mirrored": {"worker": {}},
     "single": {"worker": {}},
 }
-"""Strategy → its roles; the largest first, so that the last ones end soon. No more workers than two processors train."""
+"""Strategy → its roles; the largest first, so that the last ones end soon.
+Few workers: the processors are shared by all trainings."""
 SIDE_BY_SIDE = 4
 """Trainings: with fewer, processors idle whenever one ends; with more, all start slowly."""
 SCORE = """

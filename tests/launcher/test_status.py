@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainchart_launcher.peers import _report_at, describe_waiting
+from trainchart_launcher import peers as peers_module
+from trainchart_launcher.peers import PeerWatch, _report_at, describe_waiting
 from trainchart_launcher.status import Status, WaitingPeer, dump_status, render_metrics
 from trainchart_runtime import contract
 from trainchart_runtime.progress import Progress
@@ -151,6 +152,43 @@ def test_missing_peers_are_counted_beyond_the_first_few():
     assert line.startswith("waiting for 7 peers since 20 s: exp-ps-0.exp:2222 (does not answer), ")
     assert line.endswith("exp-ps-4.exp:2222 (does not answer) and 2 more")
     assert [_report_at(number) for number in range(6)] == [10, 20, 30, 90, 150, 210]
+
+
+@pytest.fixture
+def peer():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    """What the launcher says, with no time for a program to connect."""
+    said = []
+    monkeypatch.setattr(peers_module, "print_line", said.append)
+    monkeypatch.setattr(peers_module, "FIRST_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(peers_module, "_CONNECTED_AFTER_SECONDS", 0.0)
+    return said
+
+
+def watch_to_the_end(peer):
+    host, port = peer.getsockname()
+    watch = PeerWatch([f"{host}:{port}"], own="127.0.0.1:1")
+    watch.start()
+    watch._thread.join(timeout=30)
+    assert not watch._thread.is_alive() and watch.waiting() == []
+    return f"{host}:{port}"
+
+
+def test_a_program_that_connects_to_nobody_is_told(peer, lines):
+    address = watch_to_the_end(peer)
+    [line] = lines
+    assert line.startswith("no connection to any peer since ") and address in line
+
+
+def test_a_program_that_has_a_connection_is_left_alone(peer, lines):
+    with socket.create_connection(peer.getsockname()):
+        watch_to_the_end(peer)
+    assert lines == []
 
 
 SAMPLE = re.compile(r'^[a-z_]+\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\n"])*",?)+\} [-+0-9.e]+$')

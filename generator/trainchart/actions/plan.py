@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import pathlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.actions.generate import load_model, locate_specs
+from trainchart.actions.chart_input import read_chart_files
+from trainchart.actions.generate import load_model, locate_specs, render_model
 from trainchart.errors import PlanError, Problem
+from trainchart.kubernetes_yaml import parse_mapping
 from trainchart.plan.chart_plan import dump_plan
 from trainchart.spec.document import Origin, Path
 
@@ -47,6 +50,19 @@ def explain_key(model: str, key: str) -> tuple[Explanation, ...]:
     return tuple(
         Explanation(".".join(str(part) for part in path), leaves[path], plan.origins.get(path)) for path in found
     )
+
+
+def list_values(target: str) -> tuple[str, ...]:
+    """Return the dotted keys of all values of a chart (folder or archive) or of a model's chart.
+
+    Raises:
+        TrainchartError: there is neither, or it cannot be read.
+    """
+    path = pathlib.Path(target)
+    is_chart = path.suffix == ".tgz" or (path / "Chart.yaml").is_file()
+    files = read_chart_files(path) if is_chart else render_model(load_model(locate_specs((target,))[0])).files
+    values = parse_mapping(files["values.yaml"].decode())
+    return tuple(".".join(str(part) for part in leaf) for leaf, _ in _leaves(values, ()))
 
 
 def _leaves(node: Any, path: Path) -> Iterator[tuple[Path, Any]]:

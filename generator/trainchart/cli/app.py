@@ -14,38 +14,40 @@ from typing import Annotated
 
 import typer
 from typer import _click as click
+from typer.core import TyperCommand, TyperGroup
 
 from trainchart import __version__
 from trainchart.cli.output import print_error, print_note
 from trainchart.errors import ToolError, TrainchartError
 
-COMMAND_MODULES = (
-    "init",
-    "generate",
-    "check",
-    "rules",
-    "run",
-    "logs",
-    "image",
-    "list",
-    "status",
-    "why",
-    "wait",
-    "control",
-    "package",
-    "diff",
-    "publish",
-    "release",
-    "versions",
-    "verify",
-    "plan",
-    "explain",
-    "schema",
-)
-"""Each is trainchart.cli.<name> with a function `register(app)`, in the order --help shows their commands."""
+COMMANDS = {
+    "Write": ("init", "generate", "check", "rules", "plan", "explain", "schema"),
+    "Train on this machine": ("run",),
+    "Look after runs, here and on a cluster": ("list", "status", "why", "logs", "wait", "control"),
+    "Build and publish": ("image", "package", "diff", "publish", "release", "versions", "verify"),
+}
+"""Section of --help → the modules trainchart.cli.<name> with a function `register(app)`, in the order it shows them."""
+
+
+class _Sections(TyperGroup):
+    """Shows the commands of --help in sections."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        longest = max(map(len, self.commands))
+        for section in COMMANDS:
+            with formatter.section(section):
+                formatter.write_dl(
+                    [
+                        (f"{name:{longest}}", command.get_short_help_str(formatter.width - 4 - longest))
+                        for name, command in self.commands.items()
+                        if isinstance(command, TyperCommand | TyperGroup) and command.rich_help_panel == section
+                    ]
+                )
+
 
 app = typer.Typer(
     name="trainchart",
+    cls=_Sections,
     help="Turn one short model spec plus training code into a versioned Helm chart and a matching image.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -69,8 +71,16 @@ def _root(
     del version
 
 
-for _module in COMMAND_MODULES:
-    importlib.import_module(f"trainchart.cli.{_module}").register(app)
+for _section, _modules in COMMANDS.items():
+    _part = typer.Typer()
+    for _module in _modules:
+        importlib.import_module(f"trainchart.cli.{_module}").register(_part)
+    for _command in _part.registered_commands:
+        _command.rich_help_panel = _section
+    for _group in _part.registered_groups:
+        _group.rich_help_panel = _section
+    app.registered_commands += _part.registered_commands
+    app.registered_groups += _part.registered_groups
 
 
 def describe_exhaustion(error: Exception) -> ToolError | None:

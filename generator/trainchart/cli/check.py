@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trainchart import __version__
+from trainchart.cli import complete
 from trainchart.cli.output import Format, choose_format, print_error, print_json, print_note
 from trainchart.errors import ChecksFailed, TrainchartError
 
@@ -48,9 +49,23 @@ def check(
         typer.Option("--values", "-f", help="Check with this values file too; may be given several times."),
     ] = None,
     select: Annotated[
-        str | None, typer.Option("--select", metavar="ID[,ID]", help="Ask these rules only; see trainchart rules.")
+        str | None,
+        typer.Option(
+            "--select",
+            metavar="ID[,ID]",
+            help="Ask these rules only; see trainchart rules.",
+            autocompletion=complete.rules,
+        ),
     ] = None,
-    ignore: Annotated[str | None, typer.Option("--ignore", metavar="ID[,ID]", help="Leave these rules out.")] = None,
+    ignore: Annotated[
+        str | None,
+        typer.Option(
+            "--ignore",
+            metavar="ID[,ID]",
+            help="Leave these rules out.",
+            autocompletion=complete.rules,
+        ),
+    ] = None,
     info: Annotated[bool, typer.Option("--info", help="Print findings of severity info too.")] = False,
     engine: Annotated[
         str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json, spell_out
 from trainchart.cli.place import ContextOption, NamespaceOption
 from trainchart.cli.publish import PlainHttpOption
@@ -29,7 +30,12 @@ def register(app: typer.Typer) -> None:
 
 
 def diff(
-    model: Annotated[str, typer.Argument(help="Name of a model in models/, or a spec file.", show_default=False)],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a model in models/, or a spec file.", show_default=False, autocompletion=complete.models
+        ),
+    ],
     from_: Annotated[str, typer.Option("--from", help="Repository to compare with, named as for publish.")] = "",
     against: Annotated[
         str,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json
 
 
@@ -17,8 +18,16 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    model: Annotated[str, typer.Argument(help="Name of a model, or its spec file.", show_default=False)],
-    key: Annotated[str, typer.Argument(help="Dotted key, such as roles.worker.cpu; all keys if left out.")] = "",
+    model: Annotated[
+        str,
+        typer.Argument(help="Name of a model, or its spec file.", show_default=False, autocompletion=complete.models),
+    ],
+    key: Annotated[
+        str,
+        typer.Argument(
+            help="Dotted key, such as roles.worker.cpu; all keys if left out.", autocompletion=complete.spec_keys
+        ),
+    ] = "",
     format_: FormatOption = Format.text,
 ) -> None:
     """Say which layer, file and line set a value of a model.

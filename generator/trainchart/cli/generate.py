@@ -7,12 +7,17 @@ from typing import Annotated
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json, print_note
 from trainchart.cli.place import start_from_project
 
 ModelsArgument = Annotated[
     list[str] | None,
-    typer.Argument(help="Names of models, or spec files; all of models/ if none is given.", show_default=False),
+    typer.Argument(
+        help="Names of models, or spec files; all of models/ if none is given.",
+        show_default=False,
+        autocompletion=complete.models,
+    ),
 ]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json, print_note, spell_out
 from trainchart.images.choices import BuilderName, Flavour, TagChoice
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from trainchart.actions.image import BuildTool, ImageRequest, PlannedImage
     from trainchart.images.builders import Builder
 
-ModelArgument = Annotated[str, typer.Argument(help="Model, or path of its spec.", show_default=False)]
+ModelArgument = Annotated[
+    str, typer.Argument(help="Model, or path of its spec.", show_default=False, autocompletion=complete.models)
+]
 RuntimeOption = Annotated[
     str,
     typer.Option("--runtime", metavar="REPOSITORY", help="The runtime image, under this name, instead of a model's."),

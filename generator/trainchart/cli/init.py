@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json, print_note
 
 _EXAMPLES = """
@@ -29,7 +30,11 @@ def init(
     name: Annotated[str, typer.Argument(help="Name of the new model.", show_default=False)],
     strategy: Annotated[
         str,
-        typer.Option("--strategy", help="How it is distributed. Default: what the script shows, else single."),
+        typer.Option(
+            "--strategy",
+            help="How it is distributed. Default: what the script shows, else single.",
+            autocompletion=complete.strategies,
+        ),
     ] = "",
     from_script: Annotated[
         Path | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_note
 from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 
@@ -36,7 +37,13 @@ def register(app: typer.Typer) -> None:
 
 def _logs(
     release: RunArgument = "",
-    role: Annotated[str, typer.Option(help="Only this role: chief, worker, ps or evaluator.")] = "",
+    role: Annotated[
+        str,
+        typer.Option(
+            help="Only this role: chief, worker, ps or evaluator.",
+            autocompletion=complete.roles,
+        ),
+    ] = "",
     pod: Annotated[str, typer.Option(help="Only this pod, for example worker-1.")] = "",
     tail: Annotated[int | None, typer.Option(min=0, help="Only the last lines, so many of them.")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on until the run ends.")] = False,

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from trainchart.cli import complete
+
 ContextOption = Annotated[
     str, typer.Option("--context", help="Context of the kubeconfig. Default: its current one. KUBECONFIG is honoured.")
 ]
@@ -38,8 +40,14 @@ RunArgument = Annotated[
         help="Name of the run or release. Default: the local run that was started last. "
         "RELEASE/CHART where a release holds several trainings.",
         show_default=False,
+        autocompletion=complete.runs,
     ),
 ]
 ReleaseArgument = Annotated[
-    str, typer.Argument(help="Name of the release; RELEASE/CHART where it holds several trainings.", show_default=False)
+    str,
+    typer.Argument(
+        help="Name of the release; RELEASE/CHART where it holds several trainings.",
+        show_default=False,
+        autocompletion=complete.runs,
+    ),
 ]

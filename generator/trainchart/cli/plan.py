@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json, print_note
 
 
@@ -15,7 +16,10 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    model: Annotated[str, typer.Argument(help="Name of a model, or its spec file.", show_default=False)],
+    model: Annotated[
+        str,
+        typer.Argument(help="Name of a model, or its spec file.", show_default=False, autocompletion=complete.models),
+    ],
     format_: FormatOption = Format.text,
 ) -> None:
     """Print the plan of a chart: the spec with nothing left to default, exactly what is rendered.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json, print_note, refuse_empty
 from trainchart.cli.package import SignOption
 from trainchart.cli.publish import (
@@ -41,7 +42,12 @@ def register(app: typer.Typer) -> None:
 
 
 def release(
-    model: Annotated[str, typer.Argument(help="Name of a model in models/, or a spec file.", show_default=False)],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a model in models/, or a spec file.", show_default=False, autocompletion=complete.models
+        ),
+    ],
     to: ToOption,
     bump: Annotated[
         BumpChoice | None,
@@ -93,7 +99,12 @@ def release(
 
 
 def deprecate(
-    model: Annotated[str, typer.Argument(help="Name of a model, which is its chart's name.", show_default=False)],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a model, which is its chart's name.", show_default=False, autocompletion=complete.models
+        ),
+    ],
     to: ToOption,
     reason: Annotated[
         str,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import print_json
 
 
@@ -23,7 +24,12 @@ def register(app: typer.Typer) -> None:
 
 def rules(
     rule: Annotated[
-        str | None, typer.Argument(help="Id of one rule; all if none is given.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="Id of one rule; all if none is given.",
+            show_default=False,
+            autocompletion=complete.rules,
+        ),
     ] = None,
     format_: Annotated[
         RulesFormat, typer.Option("--format", help="Print the rules as text, as JSON, or as the page docs/checks.md.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json, print_note
 from trainchart.cli.place import DEFAULT_RUNS_FOLDER, RunsOption
 from trainchart.errors import Problem, TrainingFailed
@@ -43,20 +44,51 @@ def register(app: typer.Typer) -> None:
 
 def _run(
     target: Annotated[
-        str, typer.Argument(help="A model's name or spec file, a chart folder, or a chart archive (.tgz).")
+        str,
+        typer.Argument(
+            help="A model's name or spec file, a chart folder, or a chart archive (.tgz).",
+            autocompletion=complete.models,
+        ),
     ],
     strategy: Annotated[
-        str, typer.Option(help="Train a model with this strategy instead of its spec's, to try it.")
+        str,
+        typer.Option(
+            help="Train a model with this strategy instead of its spec's, to try it.",
+            autocompletion=complete.strategies,
+        ),
     ] = "",
-    release: Annotated[str, typer.Option(help="Name of the run. Default: <chart>-<next free number>.")] = "",
+    release: Annotated[
+        str,
+        typer.Option(
+            help="Name of the run. Default: <chart>-<next free number>.",
+            autocompletion=complete.runs,
+        ),
+    ] = "",
     namespace: Annotated[str, typer.Option(help="Namespace that the templates see. Default: default.")] = "",
     values: Annotated[
         list[Path] | None,
         typer.Option("--values", "-f", help="Values file, as for helm install; repeatable."),
     ] = None,
-    sets: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE; repeatable.")] = None,
-    set_strings: Annotated[list[str] | None, typer.Option("--set-string", help="KEY=TEXT; repeatable.")] = None,
-    set_jsons: Annotated[list[str] | None, typer.Option("--set-json", help="KEY=JSON; repeatable.")] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="KEY=VALUE; repeatable.", autocompletion=complete.settings),
+    ] = None,
+    set_strings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set-string",
+            help="KEY=TEXT; repeatable.",
+            autocompletion=complete.settings,
+        ),
+    ] = None,
+    set_jsons: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set-json",
+            help="KEY=JSON; repeatable.",
+            autocompletion=complete.settings,
+        ),
+    ] = None,
     engine: Annotated[
         str, typer.Option(help="Helm engine: auto, sdk, binary, or the path of a helm binary. Default: auto.")
     ] = "",
@@ -93,7 +125,12 @@ def _run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be started, and start nothing.")] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="ROLE", help="Show the lines of this role, or pod, only; repeatable."),
+        typer.Option(
+            "--only",
+            metavar="ROLE",
+            help="Show the lines of this role, or pod, only; repeatable.",
+            autocompletion=complete.roles,
+        ),
     ] = None,
     table: Annotated[bool, typer.Option("--table/--no-table", help="Keep a table of the pods below the lines.")] = True,
     verbose: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json, spell_out
 from trainchart.cli.publish import PlainHttpOption
 
@@ -21,7 +22,12 @@ def register(app: typer.Typer) -> None:
 
 
 def versions(
-    model: Annotated[str, typer.Argument(help="Name of a model, which is its chart's name.", show_default=False)],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a model, which is its chart's name.", show_default=False, autocompletion=complete.models
+        ),
+    ],
     from_: FromOption,
     plain_http: PlainHttpOption = False,
     format_: FormatOption = Format.text,

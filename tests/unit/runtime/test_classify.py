@@ -26,6 +26,10 @@ NOT_PER_WORKER = (
 )
 KERAS_3 = HEAD + '  File "/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py", line 122, in handler\n'
 KERAS_2 = KERAS_3.replace("/keras/", "/tf_keras/")
+ON_BATCH = (
+    HEAD + '  File "/lib/python3.11/keras/src/backend/tensorflow/trainer.py", line 865, in reduce_per_replica\n'
+    "ValueError: Invalid reduction dimension 0 for input with 0 dimensions. for '{{node Sum_2}} = Sum[T=DT_FLOAT]"
+)
 NO_ATTRIBUTE = "AttributeError: module 'tensorflow"
 SYNTAX = "  File \"/app/train.py\", line 12\n    f(\n     ^\nSyntaxError: '(' was never closed"
 THREADS = (
@@ -86,6 +90,8 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("keras-fit", 1, KERAS_3 + PER_REPLICA, "ValueError: Attempt"),
         ("keras-fit", 1, KERAS_3 + NOT_PER_WORKER + "ataset.", "ValueError: To use this"),
         ("keras-fit", 1, HEAD + "AttributeError: module 'keras.utils' has no attribute 'experimental'", "Attribute"),
+        ("keras-fit", 1, ON_BATCH, "ValueError: Invalid reduction"),
+        ("program-error", 1, ON_BATCH.replace("/keras/", "/tf_keras/"), "ValueError: Invalid reduction"),
         ("program-error", 1, KERAS_2 + PER_REPLICA, "ValueError: Attempt"),
         ("program-error", 1, HEAD + NOT_PER_WORKER + "ataset.", "ValueError: To use this"),
         ("needs-tensorflow-1", 1, HEAD + ALL + "'tensorflow.examples'", ALL),

@@ -1,11 +1,13 @@
 """Name the peers that a task needs and that do not answer, for as long as they do not.
 
 TensorFlow waits for a missing peer in silence and for ever. One connection per peer and attempt; once all
-have answered the thread ends. It only reports: nothing is started later or stopped because of it.
+have answered, the program gets a minute to connect to one of them, and the thread ends. It only reports: nothing is
+started later or stopped because of it.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -21,14 +23,23 @@ _ROUND_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 30.0
 _REPORT_SECONDS = (10.0, 20.0, 30.0)
 _REPORT_EVERY_SECONDS = 60.0
+_CONNECTED_AFTER_SECONDS = 60.0
+"""The time that a program has for its imports and data, once all peers have answered."""
 _NAMED = 5
+_SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")
+_ESTABLISHED = "01"
 
 
 class PeerWatch:
-    """Watches a set of "host:port" addresses in the background until each has answered once."""
+    """Watches a set of "host:port" addresses in the background until each has answered once.
 
-    def __init__(self, addresses: Sequence[str]) -> None:
+    `own` is the address at which the program itself answers.
+    """
+
+    def __init__(self, addresses: Sequence[str], own: str) -> None:
         self._started_at = time.monotonic()
+        self._addresses = tuple(addresses)
+        self._own = own
         self._waiting: Tuple[Tuple[str, str], ...] = tuple((address, "not asked yet") for address in addresses)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="peers")
@@ -58,6 +69,8 @@ class PeerWatch:
             pause = min(max(FIRST_LOOK_SECONDS, 10 * (now - began)), _LONGEST_PAUSE_SECONDS)
         if reports and not self._waiting:
             print_line(f"all peers have answered after {time.monotonic() - self._started_at:.0f} s")
+        if not self._stop.wait(_CONNECTED_AFTER_SECONDS) and count_connections([self._own, *self._addresses]) == 0:
+            print_line(describe_no_connection(self._addresses, time.monotonic() - self._started_at))
 
     def _look(self, deadline: float) -> None:
         asked: List[Tuple[str, str]] = []
@@ -90,9 +103,37 @@ def ask_peer(address: str) -> Optional[str]:
 
 def describe_waiting(peers: Sequence[WaitingPeer]) -> str:
     """Return one line that names the first few peers and counts the rest."""
-    named = ", ".join(f"{peer.address} ({peer.reason})" for peer in peers[:_NAMED])
-    more = f" and {len(peers) - _NAMED} more" if len(peers) > _NAMED else ""
-    return f"waiting for {len(peers)} peers since {peers[0].seconds:.0f} s: {named}{more}"
+    named = _name_some([f"{peer.address} ({peer.reason})" for peer in peers])
+    return f"waiting for {len(peers)} peers since {peers[0].seconds:.0f} s: {named}"
+
+
+def describe_no_connection(addresses: Sequence[str], seconds: float) -> str:
+    """Return one line that names the peers which answer and to which the program does not connect."""
+    return (
+        f"no connection to any peer since {seconds:.0f} s, though they answer: {_name_some(addresses)}. The program "
+        "has not come to its strategy or server, or its environment, a proxy say, keeps TensorFlow from connecting"
+    )
+
+
+def count_connections(addresses: Sequence[str]) -> Optional[int]:
+    """Count this network's connections that have the port of one of the addresses at either end; None if unknown."""
+    try:
+        ports = {f"{int(address.rpartition(':')[2]):04X}" for address in addresses}
+        lines = [line.split() for path in _SOCKETS if os.path.exists(path) for line in _read_lines(path)]
+    except (OSError, ValueError):
+        return None
+    ends = [{fields[1][-4:], fields[2][-4:]} for fields in lines if fields[3] == _ESTABLISHED]
+    return sum(not ports.isdisjoint(pair) for pair in ends) if lines else None
+
+
+def _read_lines(path: str) -> List[str]:
+    with open(path) as file:
+        return file.readlines()[1:]
+
+
+def _name_some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _report_at(reports: int) -> float:

@@ -61,8 +61,9 @@ class Report:
         """Look for the peers of a new attempt."""
         self.stop_watching()
         cluster, addresses = self._settings.cluster, self._settings.addresses
-        needed = [cluster.address(peer, cluster.port) for peer in needed_peers(cluster, self._settings.task)]
-        self._peers = PeerWatch([addresses.get(address, address) for address in needed])
+        tasks = (self._settings.task, *needed_peers(cluster, self._settings.task))
+        own, *needed = (cluster.address(task, cluster.port) for task in tasks)
+        self._peers = PeerWatch([addresses.get(address, address) for address in needed], addresses.get(own, own))
         self._peers.start()
 
     def stop_watching(self) -> None:

@@ -231,6 +231,8 @@ _KERAS_FIT = re.compile(
 )
 """What Keras 3 says, and a step of the program's own may say as well: the traceback tells which it is."""
 _KERAS_FRAME = "/keras/src/"
+_KERAS_ON_BATCH = "in reduce_per_replica"
+"""Where Keras 3's train_on_batch and test_on_batch fail. The error itself says nothing of replicas."""
 
 _NOT_STARTED = (
     re.compile(r"can't open file '"),
@@ -278,6 +280,11 @@ def _by_exit(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
     return _by_words(last) or (causes.PROGRAM_EXIT, _last_complaint(ending.lines))
 
 
+def _is_keras_fit(error: str, lines: Sequence[str]) -> bool:
+    frames = [line for line in lines if _KERAS_FRAME in line]
+    return bool(frames and _KERAS_FIT.search(error)) or any(frame.endswith(_KERAS_ON_BATCH) for frame in frames)
+
+
 def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
     for error in errors:
         found = _by_words([error])
@@ -285,7 +292,7 @@ def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
             return causes.PROGRAM_MISSING, error
         if found:
             return found
-        if _KERAS_FIT.search(error) and any(_KERAS_FRAME in line for line in ending.lines):
+        if _is_keras_fit(error, ending.lines):
             return causes.KERAS_FIT, error
     return causes.PROGRAM_ERROR, errors[0]
 

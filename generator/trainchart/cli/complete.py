@@ -1,0 +1,90 @@
+"""What a shell offers for a word that is not finished yet: models, runs, strategies, rules and keys of values.
+
+Each function returns the words that begin with what is typed. Without any, shells offer the names of files. A shell
+shows no errors: where something cannot be read, there are no words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import typer
+
+from trainchart.errors import TrainchartError
+
+ROLES = ("chief", "worker", "ps", "evaluator")
+Words = Callable[[typer.Context, str], list[str]]
+
+
+def _offer(list_words: Callable[[typer.Context], Iterable[str]]) -> Words:
+    """Make a completion of a function from the command line so far to all words."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        words: list[str] = []
+        with suppress(TrainchartError, OSError):
+            words.extend(word for word in list_words(ctx) if word.startswith(incomplete))
+        return words
+
+    return complete
+
+
+@_offer
+def models(ctx: typer.Context) -> Iterable[str]:
+    from trainchart.actions.project import list_specs
+
+    del ctx
+    return [path.stem for path in list_specs()]
+
+
+@_offer
+def runs(ctx: typer.Context) -> Iterable[str]:
+    from trainchart.actions.cluster_access import Place
+    from trainchart.actions.release_report import list_reports
+    from trainchart.local.run_report import find_runs
+    from trainchart.reports.report import CLUSTER
+
+    place = Place(ctx.params.get("context") or "", ctx.params.get("namespace") or "")
+    runs_folder = ctx.params["runs_folder"]
+    if not (place.context or place.namespace):
+        yield from (folder.name for folder in find_runs(runs_folder))
+    reports = list_reports(place, runs_folder, lambda note: None, everywhere=False)
+    yield from (report.key.release for report in reports if report.origin == CLUSTER)
+
+
+@_offer
+def strategies(ctx: typer.Context) -> Iterable[str]:
+    from trainchart.plan.strategies import STRATEGIES
+
+    del ctx
+    return STRATEGIES
+
+
+@_offer
+def roles(ctx: typer.Context) -> Iterable[str]:
+    del ctx
+    return ROLES
+
+
+@_offer
+def rules(ctx: typer.Context) -> Iterable[str]:
+    from trainchart.actions.rules import list_rules
+
+    del ctx
+    return [rule.id for rule in list_rules()]
+
+
+@_offer
+def spec_keys(ctx: typer.Context) -> Iterable[str]:
+    from trainchart.actions.plan import explain_key
+
+    return [explanation.key for explanation in explain_key(ctx.params.get("model") or "", "")]
+
+
+@_offer
+def settings(ctx: typer.Context) -> Iterable[str]:
+    from trainchart.actions.plan import list_values
+
+    # Before an option that still lacks its value, the arguments are not told apart.
+    target = ctx.params.get("target") or (ctx.args[0] if ctx.args else "")
+    return [f"{key}=" for key in list_values(target)]

@@ -1,0 +1,83 @@
+"""What the shell offers, asked as bash asks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from trainchart.cli.app import COMMANDS, app
+from trainchart.plan.strategies import STRATEGIES
+
+SPEC = """\
+apiVersion: trainchart/v1
+kind: Model
+name: {name}
+description: A tiny model.
+image: {{repository: registry.example.com/tiny, tag: "1.0"}}
+code: {{path: code, command: [python, train.py, "$(TRAINCHART_HP_RATE)"]}}
+strategy: single
+hyperparameters: {{rate: {{type: number, default: 0.1}}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with two models and the run digits-1, and no cluster."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text("print('trained')\n")
+    for name in ("digits", "words"):
+        (tmp_path / "models" / f"{name}.yaml").write_text(SPEC.format(name=name))
+    run = tmp_path / ".trainchart" / "runs" / "digits-1"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text('{"release": "digits-1", "chart": {}, "pods": []}')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    return tmp_path
+
+
+def offered(typed: str) -> list[str]:
+    words = typed.split(" ")
+    environ = {"_TRAINCHART_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
+    result = CliRunner().invoke(app, prog_name="trainchart", env=environ)
+    assert result.exit_code == 0 and not result.stderr, result.output
+    return result.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("trainchart generate d", ["digits"]),
+        ("trainchart generate digits ", ["digits", "words"]),
+        ("trainchart run w", ["words"]),
+        ("trainchart image build w", ["words"]),
+        ("trainchart logs ", ["digits-1"]),
+        ("trainchart stop d", ["digits-1"]),
+        ("trainchart logs digits-1 --role w", ["worker"]),
+        ("trainchart init new --strategy ", list(STRATEGIES)),
+        ("trainchart rules image-", []),
+        ("trainchart check charts/digits --select images-", ["images-pinned"]),
+        ("trainchart explain digits hyperparameters.rate.def", ["hyperparameters.rate.default"]),
+        ("trainchart run digits --set hyper", ["hyperparameters.rate="]),
+        ("trainchart run --engine sdk digits --set hyper", ["hyperparameters.rate="]),
+        # What cannot be read has no words, and no error.
+        ("trainchart run no-such-model --set hyper", []),
+        ("trainchart explain no-such-model ", []),
+    ],
+)
+def test_words_that_a_shell_offers(typed: str, words: list[str]) -> None:
+    assert offered(typed) == words
+
+
+def test_the_commands_are_shown_in_sections() -> None:
+    lines = CliRunner().invoke(app, ["--help"]).stdout.splitlines()
+    assert [line for line in lines if line.endswith(":") and not line.startswith(" ")][1:] == [
+        f"{section}:" for section in COMMANDS
+    ]
+    shown = [line.split()[0] for line in lines if re.match("  [a-z]", line)]
+    assert sorted(shown[1:]) == sorted(get_command(app).commands)  # type: ignore[attr-defined]
