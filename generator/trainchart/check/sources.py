@@ -19,6 +19,7 @@ VALUES_FILE = "values.yaml"
 SCHEMA_FILE = "values.schema.json"
 README_FILE = "README.md"
 NOTES_FILE = "templates/NOTES.txt"
+_UNSET = re.compile(r"^ *# *([A-Za-z_][\w-]*):(?= |$)", re.MULTILINE)
 _COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 
 
@@ -48,6 +49,11 @@ def chart_values(given: CheckInput) -> Mapping[str, Any]:
 def value_keys(given: CheckInput) -> tuple[KeyPlace, ...]:
     """Return every key of values.yaml with its line."""
     return _keys(given.files.get(VALUES_FILE, b""))
+
+
+def unset_values(given: CheckInput) -> frozenset[str]:
+    """Return the names that values.yaml shows in a comment only, as `# seed: unset`: values without a default."""
+    return frozenset(_UNSET.findall(read_source(given, VALUES_FILE)))
 
 
 def values_schema(given: CheckInput) -> Mapping[str, Any]:

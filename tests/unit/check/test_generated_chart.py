@@ -369,6 +369,11 @@ def test_a_generated_chart_has_no_findings() -> None:
     assert find(given()) == ()
 
 
+def test_value_shown_only_in_a_comment_needs_no_default() -> None:
+    unset = source("values.yaml", "  depth: '18'", "  # depth: unset; the program decides")()
+    assert find(unset) == ()
+
+
 @pytest.mark.parametrize(("rule", "change", "message"), FAULTS, ids=[f"{rule}: {text}" for rule, _, text in FAULTS])
 def test_a_fault_is_found_by_its_rule(rule: str, change: Callable[[], CheckInput], message: str) -> None:
     found = find(change(), rule)

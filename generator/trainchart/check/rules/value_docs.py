@@ -14,6 +14,7 @@ from trainchart.check.sources import (
     chart_values,
     is_free_value,
     read_source,
+    unset_values,
     value_keys,
     values_schema,
 )
@@ -56,7 +57,8 @@ def check_readme(given: CheckInput) -> Iterator[Finding]:
             yield Finding(f"does not name the value {path}", path=README_FILE)
     known = [".".join(place.path) for place in value_keys(given)]
     for row, pattern in rows.items():
-        if "." in row and not any(pattern.fullmatch(path) for path in known):
+        is_unset = row.rpartition(".")[2] in unset_values(given)
+        if "." in row and not is_unset and not any(pattern.fullmatch(path) for path in known):
             yield Finding(f"names the value {row}, which {VALUES_FILE} does not have", path=README_FILE)
 
 

@@ -14,6 +14,7 @@ from trainchart.check.sources import (
     SCHEMA_FILE,
     VALUES_FILE,
     chart_values,
+    unset_values,
     value_keys,
     values_schema,
 )
@@ -42,6 +43,7 @@ def check_agreement(given: CheckInput) -> Iterator[Finding]:
     lines = {place.path: place.line for place in value_keys(given)}
     known = dict(_walk(schema))
     values = chart_values(given)
+    may_be_missing = _ALLOWED_EXTRA | unset_values(given)
     for key, line in lines.items():
         above, name = ".".join(key[:-1]), key[-1]
         properties = mapping_at(known.get(above), "properties")
@@ -50,7 +52,7 @@ def check_agreement(given: CheckInput) -> Iterator[Finding]:
     for path, found in known.items():
         section = _value_at(values, path)
         for name in mapping_at(found, "properties"):
-            if isinstance(section, Mapping) and name not in section and name not in _ALLOWED_EXTRA:
+            if isinstance(section, Mapping) and name not in section and name not in may_be_missing:
                 where = f"{path}.{name}".lstrip(".")
                 yield Finding(
                     f"{where} is in the schema but has no default", path=VALUES_FILE, line=lines.get(_split(path), 0)
