@@ -52,6 +52,34 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("peer-lost", 75, "chief: ps is gone, error 14", "chief: ps is gone"),
         ("peer-unresolvable", 1, HEAD + "a.UnavailableError: errors resolving ghost.tf:2222: [getaddrinfo]", "a.Un"),
         ("peer-unresolvable", 1, HEAD + "socket.gaierror: [Errno -2] Name or service not known", "socket.gai"),
+        ("needs-keras-2", 1, HEAD + "ValueError: Argument(s) not recognized: {'lr': 0.1}", "ValueError: Arg"),
+        ("needs-keras-2", 1, HEAD + "ValueError: Invalid filepath extension for saving. Please add", "ValueError: Inv"),
+        ("needs-keras-2", 1, HEAD + "AttributeError: `LSTMCell` is not available with Keras 3.", "AttributeError: `L"),
+        ("needs-keras-2", 1, HEAD + "ValueError: The filepath provided must end in `.keras` (Keras", "ValueError: The"),
+        ("needs-keras-2", 1, HEAD + "ModuleNotFoundError: No module named 'keras.utils.np_utils'", "ModuleNot"),
+        ("needs-keras-2", 1, HEAD + "ImportError: cannot import name 'A' from 'tensorflow.python.keras.layers'", "Imp"),
+        ("needs-keras-2", 1, HEAD + "ImportError: cannot import name 'A' from 'keras.preprocessing.image'", "Imp"),
+        (
+            "download-failed",
+            1,
+            HEAD + "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>",
+            "url",
+        ),
+        (
+            "download-failed",
+            1,
+            HEAD
+            + "Exception: URL fetch failure on https://example.com/a.npz: None -- [Errno -3] Temporary failure in name"
+            " resolution",
+            "Exception: URL fetch",
+        ),
+        (
+            "download-failed",
+            1,
+            HEAD + "a.AbortedError: All 10 retry attempts failed. The last failure: Error executing an HTTP request: "
+            "libcurl code 6 meaning 'Couldn't resolve host name'",
+            "a.Aborted",
+        ),
         ("out-of-memory", 1, HEAD + "MemoryError", "MemoryError"),
         ("out-of-memory", 1, HEAD + "tf.errors_impl.ResourceExhaustedError: OOM when allocating tensor", "tf.err"),
         ("machine-limit", 1, HEAD + "RuntimeError: can't start new thread", "RuntimeError"),
@@ -191,6 +219,19 @@ def test_the_reason_of_an_error_in_a_graph_stands_below_where_it_happened(below)
     text = HEAD + "a.errors_impl.InvalidArgumentError: Graph execution error:\n" + below
     assert diagnose(1, None, text) == ("program-error", "a.errors_impl.InvalidArgumentError: too hot")
     assert diagnose(1, None, HEAD + "a.InvalidArgumentError: Graph execution error:")[1].endswith("execution error:")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        'in user code:\n\n    File "/app/train.py", line 7, in train_step  *\n        f(x)\n\n    KeyError: too hot',
+        "Exception encountered when calling Net.call().\n\n\x1b[1mtoo hot\x1b[0m\n\nArguments received",
+        'in user code:\n\n    File "/app/a.py", line 7  *\n        f(x)\n\n'
+        "    KeyError: Exception encountered when calling Net.call().\n    \n    \x1b[1mtoo hot\x1b[0m",
+    ],
+)
+def test_the_reason_of_an_error_in_a_step_of_keras_stands_below(error):
+    assert diagnose(1, None, HEAD + "KeyError: " + error) == ("program-error", "KeyError: too hot")
 
 
 def test_what_a_program_says_below_its_traceback_explains_it():

@@ -45,6 +45,14 @@ PEER_UNRESOLVABLE = Cause(
     "Check that every pod of the release exists, and that the cluster's DNS answers.",
     RESTART_IN_PLACE_PEER,
 )
+DOWNLOAD_FAILED = Cause(
+    "download-failed",
+    "The program could not download a file that it needs.",
+    "Put the file into the image or a volume, and let the program read it there (keras.datasets: below KERAS_HOME; "
+    "with tf_keras: below HOME); or give the pods a way out: a proxy in `env` (http_proxy, https_proxy), and a network "
+    "that lets them.",
+    RESTART_IN_PLACE,
+)
 OUT_OF_MEMORY = Cause(
     "out-of-memory",
     "The program ran out of memory.",
@@ -94,6 +102,13 @@ KERAS_FIT = Cause(
     "The fit, evaluate and train_on_batch of Keras 3 do not work under multi-worker-mirrored and parameter-server.",
     "Install tf_keras and set TF_USE_LEGACY_KERAS=1 in `env`, or train with the training library (docs/training.md) "
     "or a step of your own (docs/strategies.md).",
+    RESTART_NEVER,
+)
+KERAS_2 = Cause(
+    "needs-keras-2",
+    "The program is written for Keras 2, and this TensorFlow has Keras 3.",
+    "Install tf_keras and set TF_USE_LEGACY_KERAS=1 in `env` (for `import keras`: import tf_keras instead), or change "
+    "the line that the error names (https://keras.io/guides/migrating_to_keras_3).",
     RESTART_NEVER,
 )
 SYNTAX_ERROR = Cause(

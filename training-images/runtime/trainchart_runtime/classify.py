@@ -121,6 +121,12 @@ _SYNTAX = re.compile(r"^(SyntaxError|IndentationError|TabError): ")
 _PLACE = re.compile(r'^\s*(?:\| )?File "([^"]+)", line (\d+)$')
 _VAGUE = "Graph execution error:"
 """TensorFlow's exceptions begin so, whatever went wrong: the reason stands below where in the graph it happened."""
+_TRACED = ": in user code:"
+"""The exception inside a tf.function or a step of Keras stands below, indented, behind the places that led to it."""
+_INNER = re.compile(r"^    [A-Za-z_][\w.]*: ")
+_CALLING = re.compile(r": Exception encountered when calling [^:]*\.$")
+"""Keras names the layer in the line, and the reason in the next one that is not empty."""
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _WHERE = re.compile(r"Detected at |Node: |<stack traces unavailable>|File |\d+ root error|=+$|\[\[|Traceback ")
 _OWN_WORDS = re.compile(r"^(?:\d\d:\d\d:\d\d )?(error: \S.*)")
 """The last line of a program that catches its exception, prints it, and says what it means."""
@@ -158,7 +164,15 @@ def _locate(error: str, above: Sequence[str]) -> str:
 
 
 def _complete(error: str, below: Sequence[str]) -> str:
-    """Return the exception line `error`, with the reason from the lines `below` where TensorFlow has put it there."""
+    """Return the exception line `error`, with the reason from the lines `below` where TensorFlow or Keras put it."""
+    if error.endswith(_TRACED):
+        inner = [number for number, line in enumerate(below) if _INNER.match(line)]
+        if inner:
+            return _complete(below[inner[0]].strip(), below[inner[0] + 1 :])
+    if _CALLING.search(error):
+        words = (_COLOURS.sub("", line).strip() for line in below)
+        reason = next((line for line in words if line), "")
+        return f"{error.partition(':')[0]}: {reason}" if reason else error
     if not error.endswith(_VAGUE):
         return error
     reasons = (line.strip().replace("(0) ", "", 1) for line in below)
@@ -174,6 +188,13 @@ def _matching(pattern: str) -> "re.Pattern[str]":
 _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     (_matching(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
     (_matching(r"(corrupted|truncated) record at \d|the training data is damaged"), causes.DATA_DAMAGED),
+    (
+        _matching(
+            r"URL fetch failure on|\burllib\.error\.(URL|HTTP|ContentTooShort)Error\b|Max retries exceeded with url"
+            r"|^requests\.exceptions\.|\blibcurl code \d|\bDownloadError\b|LocalEntryNotFoundError"
+        ),
+        causes.DOWNLOAD_FAILED,
+    ),
     (
         _matching(
             r"errors resolving|getaddrinfo|gaierror|DNS resolution failed|[Nn]ame resolution"
@@ -210,6 +231,16 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
             r"|(when|not (compatible|supported) with) eager execution|The Session graph is empty"
         ),
         causes.TENSORFLOW_1,
+    ),
+    (
+        _matching(
+            r"Invalid filepath extension for saving|must end in `\.(keras|weights\.h5)`|Keras 3 only supports V3"
+            r"|(is not available with|is not supported in) Keras 3|Argument\(s\) not recognized: \{'(lr|decay)'"
+            r"|KerasTensor cannot be used as input to a TensorFlow function"
+            r"|has no attribute '(fit|evaluate|predict)_generator'|No module named '(tensorflow\.)?keras\."
+            r"|cannot import name '\w+' from '(tensorflow\.python\.)?keras\."
+        ),
+        causes.KERAS_2,
     ),
     (_matching(r"module 'keras[\w.]*' has no attribute 'experimental'|\bDatasetCreator\b"), causes.KERAS_FIT),
     (
