@@ -94,6 +94,9 @@ def test_an_own_classic_script_gets_its_flags(tmp_path: Path) -> None:
         "sizes": {"type": "string", "default": "64 32"},
         "seed": {"type": "integer"},
     }
+    assert trainchart(tmp_path, "generate", "old").returncode == 0
+    checked = trainchart(tmp_path, "check", "charts/old")
+    assert checked.returncode == 0, checked.stdout
     changed = ("learningRate=0.25", "optimizer=adam", "verbose=true", "sizes=5", "seed=3")
     varied = [word for change in changed for word in ("--set", f"hyperparameters.{change}")]
     ran = trainchart(tmp_path, "run", "old", *varied)
@@ -110,6 +113,30 @@ def test_a_module_of_a_package_runs_as_one(tmp_path: Path) -> None:
     code = yaml.safe_load((tmp_path / "models" / "net.yaml").read_text())["code"]
     assert code == {"path": "src", "command": ["python", "-m", "net.train"]}
     assert "in net" in trainchart(tmp_path, "run", "net").stderr
+
+
+def test_modules_from_a_folder_that_python_does_not_search_are_read_and_named(tmp_path: Path) -> None:
+    (tmp_path / "net" / "src").mkdir(parents=True)
+    (tmp_path / "net" / "src" / "layers.py").write_text("import tensorflow as tf\ntf.contrib.x\n")
+    (tmp_path / "net" / "train.py").write_text("import layers\nprint('in', layers.__name__)\n")
+    done = trainchart(tmp_path, "init", "net", "--from-script", "net/train.py")
+    assert "net/train.py imports layers, which is in src/: set env PYTHONPATH: src in the spec" in done.stderr
+    assert "net/src/layers.py:2: tf.contrib needs TensorFlow 1" in done.stderr
+    (tmp_path / "net" / "src" / "layers.py").write_text("")
+    assert "in layers" in trainchart(tmp_path, "run", "net", "--set", "env.PYTHONPATH=src").stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "hint"),
+    [
+        ("there_is_no_such_module", "-m pip install there_is_no_such_module`, or choose another Python"),
+        ("json.gone", "the json that is installed does not have it: the program needs another version of it"),
+    ],
+)
+def test_missing_module_of_a_script_has_a_way_out(tmp_path: Path, module: str, hint: str) -> None:
+    (tmp_path / "train.py").write_text(f"import {module}\n")
+    assert trainchart(tmp_path, "init", "net", "--from-script", "train.py").returncode == 0
+    assert hint in trainchart(tmp_path, "run", "net").stderr
 
 
 def test_a_script_that_is_called_like_an_option_runs(tmp_path: Path) -> None:

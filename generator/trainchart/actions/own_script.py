@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -30,15 +31,22 @@ class OwnCode:
     def read(self, strategy: str) -> ScriptFacts:
         """Read the script and what it imports from its folder; `strategy` overrides what they show."""
         module = self.program[-1] if "-m" in self.program else self.script.stem
-        folder = CodeFolder(self._load, self._has_path)
+        folder = CodeFolder(self._load, self._has_path, self._find_below)
         return read_script(read_bytes(self.script), str(self.script), module, folder, strategy)
 
     def _load(self, name: str) -> tuple[str, bytes] | None:
-        base = self.folder.joinpath(*name.split("."))
+        base = self.folder.joinpath(self._find_below(name), *name.split("."))
         for path in (base.with_name(f"{base.name}.py"), base / "__init__.py"):
             if path.is_file() and path.resolve() != self.script.resolve():
                 return (PurePosixPath(self.path) / path.relative_to(self.folder)).as_posix(), read_bytes(path)
         return None
+
+    def _find_below(self, name: str) -> str:
+        """Return the folder right below the code's that holds a module which Python does not bring along."""
+        if not name or name in sys.stdlib_module_names or _holds(self.folder, name):
+            return ""
+        folders = sorted(folder for folder in self.folder.iterdir() if folder.is_dir())
+        return next((folder.name for folder in folders if (folder / f"{name}.py").is_file()), "")
 
     def _has_path(self, path: str) -> bool:
         return not path.startswith(("/", "~")) and path.strip("./") != "" and (self.folder / path).exists()

@@ -132,7 +132,9 @@ def explain_hint(failure: Failure, plan: LocalPlan) -> str:
     folder = plan.release_folder.removesuffix(f"/{plan.release}")
     runs_dir = "" if folder.endswith("/.trainchart/runs") else f" --runs-dir {shlex.quote(folder)}"
     log = f"all of its log: {failure.log_file}\nnext: trainchart logs {plan.release} --pod {failure.pod}{runs_dir}"
-    module = re.search(r"No module named '?(\w+)", failure.error)
+    module = re.search(r"No module named '?(\w+)(\.\w+)?", failure.error)
+    if failure.cause == causes.MODULE_MISSING.name and module and module[2]:
+        return f"the {module[1]} that is installed does not have it: the program needs another version of it.\n{log}"
     if failure.cause == causes.MODULE_MISSING.name and module:
         install = shlex.join([pod.argv[0], "-m", "pip", "install", module[1]])
         return f"install the module, often `{install}`, or choose another Python with --python.\n{log}"

@@ -43,7 +43,7 @@ def resume_command(record: Mapping[str, Any], folder: str) -> str:
 
 def _headline(result: RunResult) -> str:
     if result.nothing_done:
-        return f"Nothing was done: {result.release} ended without an error"
+        return f"Nothing was kept: {result.release} ended without an error"
     return f"{result.verdict}: {result.release}"
 
 

@@ -132,10 +132,20 @@ def _read(option: str, arguments: Arguments, program: str) -> Flag:
     if given not in TYPES:
         raise NotReadableError("its type= is not float, int or str")
     kind = TYPES[given]
+    if isinstance(default, str) and given != "str":
+        default = _convert(given, default)
     bounds = {} if choices is None else read_choices(choices, kind)
     return make_flag(
         option, kind, str(default) if given == "str" and default is not None else default, help_text, bounds
     )
+
+
+def _convert(given: str, default: str) -> int | float:
+    """Return what argparse makes of a default that is written as text: it calls type= for it."""
+    try:
+        return int(default) if given == "int" else float(default)
+    except ValueError as error:
+        raise NotReadableError(f"its default {default!r} is not of its type {given}") from error
 
 
 def _read_boolean(option: str, given: str, default: Any, help_text: str) -> Flag:

@@ -1,4 +1,4 @@
-"""What in a program will not work in a pod, told before it is tried: other frameworks, TensorFlow 1. Pure."""
+"""What in a program will not work in a pod, told before it is tried. Pure; names that are gone are in old_code.py."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from trainchart.errors import ToolError
 from trainchart.scaffold.folder_flags import is_path
 from trainchart.scaffold.modules import Module
+from trainchart.scaffold.old_code import find_old_code
 from trainchart.scaffold.python_literal import Arguments, called_name
 
 _FRAMEWORKS: Mapping[str, str] = {
@@ -32,24 +33,6 @@ _FRAMEWORKS: Mapping[str, str] = {
 }
 _OWN_LAUNCH = {"horovod", "byteps", "flax", "haiku", "optax", "pytorch_lightning", "lightning", "deepspeed"}
 """Replace TensorFlow's own distribution, or TensorFlow, even where the program imports it as well."""
-_GONE_MODULES = re.compile(
-    r"tensorflow\.(examples|contrib)\b|tensorflow(\.compat\.v1)?\.(contrib|estimator)\b|tf_slim|tensorflow_estimator"
-)
-_GONE = {"contrib", "estimator"}
-_OLD = {
-    "app", "flags", "logging", "Session", "InteractiveSession", "placeholder", "ConfigProto", "get_variable",
-    "variable_scope", "global_variables_initializer", "reset_default_graph", "set_random_seed", "layers", "gfile",
-    "local_variables_initializer", "get_default_graph", "truncated_normal", "random_normal", "losses", "GPUOptions",
-    "initialize_all_variables", "trainable_variables", "assign", "summary.FileWriter", "summary.merge_all", "log",
-    "train.GradientDescentOptimizer", "train.AdamOptimizer", "train.Saver", "train.Server",
-    "train.SyncReplicasOptimizer",
-    "train.replica_device_setter", "train.MonitoredTrainingSession", "train.Supervisor", "train.get_global_step",
-    "train.get_or_create_global_step",
-}  # fmt: skip
-_WAY_OUT = (
-    "needs TensorFlow 1, and images have TensorFlow 2: convert the script with tf_upgrade_v2, or import "
-    "tensorflow.compat.v1 as tf and call tf.disable_v2_behavior(); contrib, estimator and examples have to be replaced"
-)
 _PARSERS = ("docopt", "hydra", "tyro", "simple_parsing", "jsonargparse", "plac", "defopt", "sacred", "gin", "getopt",
             "argh",
             "clize", "tap", "ml_collections", "pydantic_settings", "omegaconf", "draccus")  # fmt: skip
@@ -75,6 +58,8 @@ _WRITERS: Mapping[str, tuple[str, int]] = {
     "to_csv": ("path_or_buf", 0),
     "FileHandler": ("filename", 0),
 }
+_TF_CONFIG = re.compile(r"(os\.)?environ\[.TF_CONFIG.\]")
+_HOST = re.compile(r"(grpc://)?([\w.-]+:\d{2,5}|(localhost|127\.0\.0\.1):\S*)")
 _MOST_NOTES = 5
 
 
@@ -102,60 +87,72 @@ def _plain_imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 def find_cautions(modules: tuple[Module, ...], strategy: str, has_flags: bool) -> Iterator[str]:
     """Yield notes on what will fail in a pod, or what cannot be read."""
+    yield from find_old_code(modules)
+    yield from _find_keras_fit(modules, strategy)
+    if not has_flags:
+        yield from _find_idle(modules[0])
     for module in modules:
-        yield from _find_tensorflow_1(module)
-        yield from _find_keras_fit(module, strategy)
+        yield from _find_own_cluster(module)
         yield from _find_writes(module)
         yield from _find_unread(module, has_flags)
 
 
-def _find_tensorflow_1(module: Module) -> Iterator[str]:
-    aliases = _tensorflow_names(module.tree)
-    for node in ast.walk(module.tree):
-        found, line = "", getattr(node, "lineno", 0)
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = [alias.name for alias in node.names]
-            base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-            found = next((base + name for name in names if _GONE_MODULES.match(base + name)), "")
-        elif isinstance(node, ast.Attribute):
-            first, _, rest = ast.unparse(node).partition(".")
-            old = _GONE if aliases.get(first) == "v1" else _GONE | _OLD if aliases.get(first) == "v2" else ()
-            found = f"{first}.{rest}" if rest in old and rest else ""
-        if found:
-            yield f"{module.file}:{line}: {found} {_WAY_OUT}"
-            return
-
-
-def _tensorflow_names(tree: ast.Module) -> dict[str, str]:
-    """Return the names by which the module calls TensorFlow, and whether by its old interface."""
-    names: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name == "tensorflow":
-                    names[alias.asname or alias.name] = "v2"
-                elif alias.name == "tensorflow.compat.v1" and alias.asname:
-                    names[alias.asname] = "v1"
-        elif isinstance(node, ast.ImportFrom) and node.module == "tensorflow.compat":
-            names.update({alias.asname or "v1": "v1" for alias in node.names if alias.name == "v1"})
-        elif isinstance(node, ast.Assign) and ast.unparse(node.value).endswith("compat.v1"):
-            names.update({ast.unparse(target): "v1" for target in node.targets})
-    return names
-
-
-def _find_keras_fit(module: Module, strategy: str) -> Iterator[str]:
-    text = ast.unparse(module.tree)
+def _find_keras_fit(modules: tuple[Module, ...], strategy: str) -> Iterator[str]:
+    text = "\n".join(ast.unparse(module.tree) for module in modules)
     is_legacy = "tf_keras" in text or "TF_USE_LEGACY_KERAS" in text
     if strategy not in ("multi-worker-mirrored", "parameter-server") or is_legacy or "keras" not in text.lower():
         return
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "fit":
+    calls = [(module, node) for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+    for module, node in calls:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "fit":
             yield (
                 f"{module.file}:{node.lineno}: {ast.unparse(node.func)}(…) of Keras 3 fails under {strategy}: set env "
                 'TF_USE_LEGACY_KERAS: "1" in the spec, with tf_keras in the image, or use the training library '
                 "(docs/training.md)"
             )
             return
+
+
+def _find_idle(script: Module) -> Iterator[str]:
+    """Yield a note where the script only defines what others call."""
+    passive = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Pass)
+    active = (ast.Call, ast.For, ast.While, ast.With)
+    has_definitions = False
+    for node in script.tree.body:
+        test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
+        is_idle = isinstance(node, passive) or ("__name__" in test and "__main__" not in test)
+        if not is_idle and any(isinstance(part, active) for part in ast.walk(node)):
+            return
+        has_definitions |= isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    if has_definitions:
+        yield f"{script.file} defines functions or classes and calls none of them: name the script that is started"
+
+
+def _find_own_cluster(module: Module) -> Iterator[str]:
+    """Yield a note where the program says itself who its peers are, and so does not find those of its run."""
+    nodes = list(ast.walk(module.tree))
+    tests = [node for node in nodes if isinstance(node, ast.If) and "TF_CONFIG" in ast.unparse(node.test)]
+    guarded = {part for test in tests for part in ast.walk(test)}
+    assignments = [node for node in nodes if isinstance(node, ast.Assign)]
+    for node in assignments:
+        if node not in guarded and any(_TF_CONFIG.fullmatch(ast.unparse(target)) for target in node.targets):
+            yield (
+                f"{module.file}:{node.lineno}: sets TF_CONFIG, so its tasks do not find those of the run: take it out; "
+                "the launcher sets TF_CONFIG in every pod"
+            )
+            return
+    for call in nodes:
+        if isinstance(call, ast.Call) and called_name(call) == "ClusterSpec" and call.args:
+            name = ast.unparse(call.args[0])
+            targets = [(ast.unparse(target), node.value) for node in assignments for target in node.targets]
+            given = [value for target, value in targets if target == name or target.startswith(f"{name}[")]
+            parts = [part for value in (*given, call.args[0]) for part in ast.walk(value)]
+            if any(isinstance(part, ast.Constant) and _HOST.fullmatch(str(part.value)) for part in parts):
+                yield (
+                    f"{module.file}:{call.lineno}: ClusterSpec names hosts of its own, so its tasks do not find those "
+                    "of the run: read PS_HOSTS and WORKER_HOSTS, which are in the environment, or use --strategy single"
+                )
+                return
 
 
 def _find_writes(module: Module) -> Iterator[str]:

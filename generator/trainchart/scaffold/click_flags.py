@@ -103,7 +103,7 @@ def _option_name(arguments: Arguments) -> str:
 def _click_kind(arguments: Arguments) -> FlagType | None:
     """Return the type of an option's one value; click takes it from the default where type= is missing."""
     node, default = arguments.node("type"), arguments.plain("default")
-    is_switch = "/" in _option_name(arguments) or arguments.is_true("is_flag") or isinstance(default, bool)
+    is_switch = "/" in _option_name(arguments) or arguments.is_true("is_flag")
     if is_switch or any(arguments.node(setting) for setting in ("multiple", "nargs", "count")):
         return None
     if node is None:
@@ -121,7 +121,7 @@ def _read_click(option: str, arguments: Arguments) -> Flag:
     positive, _, negative = option.partition("/")
     if negative:
         return make_flag(positive.strip(), "boolean", bool(default), help_text, {}, "pair", negative.strip())
-    if arguments.is_true("is_flag") or isinstance(default, bool):
+    if arguments.is_true("is_flag"):
         if default is True or arguments.node("flag_value") is not None:
             raise NotReadableError("it is a switch that its own default has thrown")
         return make_flag(option, "boolean", False, help_text, {}, "switch")

@@ -10,9 +10,14 @@ from trainchart_runtime import contract
 
 DATA_DIR = "TRAINCHART_DATA_DIR"
 """The variable of the volume `data`."""
+LOG_FOLDER = f"$({contract.LOG_DIR})"
 DATA, LOGS, CHECKPOINTS, OUTPUT = "data", "logs", "checkpoints", "output"
 _PLACES = {"dir", "dirs", "directory", "folder", "path", "root", "file", "filename", "prefix", "location", "fn"}
 _FILES = {"file", "filename", "path", "prefix", "fn", "location"}
+_ONLY_FILES = _FILES - {"path", "location"}
+"""A path may be one of a folder."""
+_WRITTEN = {"output", "out", "export", "save"}
+"""First words of what the program writes: --output_data_dir is no folder of data."""
 _NOUNS = {
     DATA: "data dataset datasets input inputs val valid validation test eval tfrecord tfrecords record "
     "records corpus image images img imagenet mnist cifar cifar10 coco",
@@ -96,11 +101,13 @@ def folder_kind(declaration: Declaration) -> str:
         return DATA if is_data else _KINDS.get(words[0], OUTPUT) if is_output else ""
     nouns = [word for word in words if word in _KINDS]
     kind = _KINDS[nouns[-1]] if nouns else ""
-    if any(_KINDS[noun] == DATA for noun in nouns) and kind != OUTPUT:
+    if words[0] in _WRITTEN:
+        kind = OUTPUT
+    elif any(_KINDS[noun] == DATA for noun in nouns) and kind != OUTPUT:
         kind = DATA
-    is_file = words[-1] in _FILES and kind in (DATA, CHECKPOINTS)
-    # A file of a model may be one that is read: it is written only where a name is given for it.
-    return "" if is_file and kind == CHECKPOINTS and not declaration.default else kind
+    # A file without a name is an optional one, or has to be named; a folder does not stand in for it.
+    is_file = words[-1] in _FILES if kind == CHECKPOINTS else words[-1] in _ONLY_FILES
+    return "" if is_file and not declaration.default else kind
 
 
 def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> str:
@@ -108,7 +115,7 @@ def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> 
     if kind == DATA:
         return f"$({DATA_DIR})" + _file_name(declaration)
     if kind == LOGS:
-        return f"$({contract.LOG_DIR})" + _file_name(declaration)
+        return LOG_FOLDER + _file_name(declaration)
     folder = f"$({contract.CHECKPOINTS_DIR})" + _file_name(declaration)
     # Several outputs get a folder each, so that none overwrites the other's files.
     return folder if folder not in given else f"$({contract.CHECKPOINTS_DIR})/{declaration.option.strip('-')}"
@@ -116,7 +123,7 @@ def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> 
 
 def is_path(default: object) -> bool:
     """Tell whether a default reads as a folder or file of this machine."""
-    if not isinstance(default, str) or "://" in default:
+    if not isinstance(default, str) or "://" in default or set(default) & set("<>|*?"):
         return False
     return "/" in default.strip("/ ") or default[:1] in ("/", "~") or default[:2] == "./"
 

@@ -24,6 +24,11 @@ class Module:
     tree: ast.Module
     constants: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def package(self) -> str:
+        """The package that relative imports start from."""
+        return self.name if self.file.endswith("__init__.py") else self.name.rpartition(".")[0]
+
 
 def parse_module(content: bytes | str, file: str) -> ast.Module:
     """Parse Python as Python does, in the encoding that the file declares.
@@ -47,7 +52,8 @@ def _hint(content: bytes | str, line: int) -> str:
     text = content if isinstance(content, str) else content.decode("utf-8", "replace")
     found = (text.splitlines()[line - 1 : line] or [""])[0].strip()
     if found[:1] in ("%", "!"):
-        return "this is a notebook's command: take it out"
+        others = [str(number) for number, other in enumerate(text.splitlines(), 1) if other.lstrip()[:1] in ("%", "!")]
+        return f"commands of a notebook are in lines {', '.join(others)}: take them out"
     if found.startswith(("print ", "exec ")) or (found.startswith("except ") and "," in found):
         return "this is Python 2: 2to3 -w, or a port by hand, makes it Python 3"
     return ""
@@ -75,8 +81,7 @@ def read_modules(name: str, file: str, content: bytes | str, load: Load) -> tupl
     waiting = [name]
     while waiting and len(modules) < _MOST_MODULES:
         module = modules[waiting.pop()]
-        package = module.name if module.file.endswith("__init__.py") else module.name.rpartition(".")[0]
-        targets[module.name] = list(imported_names(module.tree, package))
+        targets[module.name] = list(imported_names(module.tree, module.package))
         for wanted in dict.fromkeys(n for pair in targets[module.name] for n in _candidates(*pair)):
             found = None if wanted in modules else load(wanted)
             if found:

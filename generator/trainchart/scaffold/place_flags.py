@@ -33,6 +33,7 @@ _OTHER = re.compile(
     r"|n(nodes|proc|workers|procs|hosts)(_per_node)?|world_?size|cluster_?size|local_?rank|workers?"
     r"|(worker|ps|node|task|replica|host|server|machine|process)s?_(count|num|number|size|port|name|ip|host|addr|address)"
     r"|(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|port|url|uri))?"
+    r"|(current|this|my|local|own|controller)_(hosts?|nodes?|workers?|tasks?|ip|address|addr)|server_protocol"
     r"|is_(chief|master|worker|ps|leader)|cluster(_(spec|config|def))?|tf_cluster|host_?file|hosts|grpc_(server|url|port)"
     r"|dist_url|init_method|server_(target|address|addr)|protocol"
 )

@@ -16,9 +16,19 @@ from trainchart.scaffold.cautions import find_cautions, refuse_other_frameworks
 from trainchart.scaffold.click_flags import find_click
 from trainchart.scaffold.fire_flags import find_fire
 from trainchart.scaffold.flag import Declaration, Flag, NotReadableError, to_camel_case
-from trainchart.scaffold.folder_flags import DATA, DATA_DIR, fill_folder, folder_kind, is_path, is_secret
+from trainchart.scaffold.folder_flags import (
+    DATA,
+    DATA_DIR,
+    LOG_FOLDER,
+    LOGS,
+    OUTPUT,
+    fill_folder,
+    folder_kind,
+    is_path,
+    is_secret,
+)
 from trainchart.scaffold.library_settings import find_settings
-from trainchart.scaffold.modules import Load, Module, read_modules
+from trainchart.scaffold.modules import Load, Module, imported_names, read_modules
 from trainchart.scaffold.place_flags import NOT_FILLED, PS_HOSTS, WORKER_HOSTS, fill_place
 
 _STRATEGIES: Mapping[str, str] = {
@@ -65,6 +75,8 @@ class CodeFolder:
     load: Load = lambda name: None
     has_path: Callable[[str], bool] = lambda path: False
     """Whether a path, seen from the folder of the code, is there, and so in the image."""
+    find_below: Callable[[str], str] = lambda name: ""
+    """Name of a module → the folder in the code that holds it, where the script does not find it by itself."""
 
 
 def read_script(
@@ -83,8 +95,13 @@ def read_script(
     found = [(module, declaration) for module in modules for declaration in _find_declarations(module)]
     options = [declaration.option for _, declaration in found]
     kinds = [folder_kind(declaration) for _, declaration in found]
-    # With --val_dir beside it, --train_dir is where examples are, not where checkpoints go.
-    has_parts = any(to_camel_case(option) in ("valDir", "validationDir", "testDir", "evalDir") for option in options)
+    # With --val_dir beside it, --train_dir is where examples are, not where checkpoints go. An --eval_dir says so only
+    # where no other flag is for the data: many programs write the results of evaluations there.
+    names = {to_camel_case(option) for option in options}
+    has_data = any(
+        kind == DATA and to_camel_case(d.option) != "evalDir" for (_, d), kind in zip(found, kinds, strict=True)
+    )
+    has_parts = bool(names & {"valDir", "validationDir", "testDir"}) or ("evalDir" in names and not has_data)
     flags: dict[str, Flag] = {}
     references: dict[str, str] = {}
     notes: list[str] = []
@@ -93,6 +110,8 @@ def read_script(
         where = f"{module.file}:{declaration.line}: {option}"
         is_flag = option.startswith("-")
         place = fill_place(declaration) if is_flag else None
+        # Where two flags name a folder of logs, a program may refuse both together.
+        is_second_log = kind == LOGS and declaration.default is None and LOG_FOLDER in references.values()
         is_shipped = isinstance(declaration.default, str) and folder.has_path(declaration.default)
         if name in flags or option in references:
             if option not in references:
@@ -103,9 +122,11 @@ def read_script(
             notes.append(_note(where, declaration, NOT_FILLED))
         elif declaration.kind == "string" and is_secret(option):
             notes.append(_note(where, declaration, _SECRET % option))
-        elif kind and not (kind == DATA and is_shipped) and _is_readable(declaration):
+        elif kind and not (kind == DATA and is_shipped) and not is_second_log and _is_readable(declaration):
             if name == "trainDir" and has_parts:
                 kind = DATA
+            elif name == "evalDir" and not has_parts:
+                kind = OUTPUT
             references[option] = fill_folder(declaration, kind, references.values())
             if kind == DATA:
                 notes.append(f"{where} reads the volume data; for a local run: --claim data=FOLDER")
@@ -123,8 +144,21 @@ def read_script(
     shown, mentioned = _find_strategy(modules, references)
     if len(mentioned) > 1 and not strategy:
         notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {shown}; --strategy says otherwise")
+    notes += _find_misplaced(modules, folder)
     notes += find_cautions(modules, strategy or shown, bool(found))
     return ScriptFacts(tuple(flags.values()), references, strategy or shown, tuple(notes))
+
+
+def _find_misplaced(modules: tuple[Module, ...], folder: CodeFolder) -> Iterator[str]:
+    """Yield a note on imports that work only where the caller has put a folder of the code on Python's path."""
+    if any("sys.path" in ast.unparse(module.tree) for module in modules):
+        return
+    for module in modules:
+        for name, _ in imported_names(module.tree, module.package):
+            below = folder.find_below(name.partition(".")[0])
+            if below:
+                yield f"{module.file} imports {name}, which is in {below}/: set env PYTHONPATH: {below} in the spec"
+                return
 
 
 def _find_declarations(module: Module) -> Iterator[Declaration]:

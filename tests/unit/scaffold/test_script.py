@@ -32,6 +32,7 @@ ARGPARSE = [
     ('"-b", "--batch-size", type=int, default=2 ** 6', {"batchSize": {"type": "integer", "default": 64}}),
     ('"--epochs", type=int, default=EPOCHS', {"epochs": {"type": "integer", "default": 10}}),
     ('"--offset", type=float, default=-1', {"offset": {"type": "number", "default": -1}}),
+    ('"--momentum", type=float, default="0.9"', {"momentum": {"type": "number", "default": 0.9}}),
     ('"--name", default="mine"', {"name": {"type": "string", "default": "mine"}}),
     ('"--model.lr", type=float, default=1', {"modelLr": {"type": "number", "default": 1}}),
     (
@@ -78,6 +79,11 @@ CLICK = [
     (
         '@click.option("--kind", type=click.Choice(["a", "b"]), default="a", help="Which.")\ndef f(kind): ...',
         {"kind": {"type": "string", "default": "a", "description": "Which.", "enum": ["a", "b"]}},
+    ),
+    # click asks for a value of a boolean option that is not marked as a switch.
+    (
+        '@click.option("--shuffle", type=bool, default=False)\ndef f(shuffle): ...',
+        {"shuffle": {"type": "boolean", "default": False}},
     ),
     (
         "@app.command()\ndef f(batch_size: int = typer.Option(8, min=1)): ...",
@@ -377,6 +383,8 @@ def test_a_place_in_the_cluster_is_filled_in_even_alone(arguments: str, value: s
         '"--is_chief", action="store_true"',
         '"--master_port", default="29500"',
         '"--local_rank", type=int, default=0',
+        '"--current-host"',
+        '"--controller_host"',
     ],
 )
 def test_what_looks_like_a_place_is_no_hyperparameter(arguments: str) -> None:
@@ -403,6 +411,7 @@ FOLDERS = [
     ('"--logdir"', "$(TRAINCHART_LOG_DIR)"),
     ('"--tensorboard-path", type=Path', "$(TRAINCHART_LOG_DIR)"),
     ('"--log_file", default="train.log"', "$(TRAINCHART_LOG_DIR)/train.log"),
+    ('"--output_data_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
 ]
 
 
@@ -418,6 +427,31 @@ def test_outputs_do_not_share_a_folder() -> None:
         "$(TRAINCHART_CHECKPOINTS_DIR)",
         "$(TRAINCHART_CHECKPOINTS_DIR)/export_dir",
     ]
+
+
+def test_second_folder_of_logs_is_left_to_the_script_where_it_may_exclude_the_first() -> None:
+    facts = read('p.add_argument("--logdir")\np.add_argument("--logdir_root")')
+    assert facts.references == {"--logdir": "$(TRAINCHART_LOG_DIR)"}
+
+
+@pytest.mark.parametrize("option", ["--trace_file", "--inference_input_file", "--test_prefix", "--export_file"])
+def test_a_file_without_a_name_is_not_replaced_by_a_folder(option: str) -> None:
+    facts = read(f'p.add_argument("{option}")')
+    assert (facts.references, [flag.option for flag in facts.flags]) == ({}, [option])
+
+
+def test_evaluations_are_written_beside_checkpoints_where_the_data_has_a_flag_of_its_own() -> None:
+    text = 'p.add_argument("--train_dir")\np.add_argument("--eval_dir")\n'
+    assert set(read(text).references.values()) == {"$(TRAINCHART_DATA_DIR)"}
+    assert read(text + 'p.add_argument("--data_dir")').references == {
+        "--train_dir": "$(TRAINCHART_CHECKPOINTS_DIR)",
+        "--eval_dir": "$(TRAINCHART_CHECKPOINTS_DIR)/eval_dir",
+        "--data_dir": "$(TRAINCHART_DATA_DIR)",
+    }
+
+
+def test_text_with_a_slash_is_not_always_a_path() -> None:
+    assert read('p.add_argument("--eos", default="</s>")').notes == ()
 
 
 def test_data_comes_from_its_volume_unless_the_image_holds_it() -> None:
@@ -491,12 +525,31 @@ def test_torch_beside_tensorflow_or_only_tried_is_no_reason_to_refuse() -> None:
     assert read("try:\n    import torch\nexcept ImportError:\n    pass").notes == ()
 
 
+V1 = "import tensorflow as tf\n"
+SPEC = "tf.train.ClusterSpec"
 CAUTIONS = [
-    ("import tensorflow as tf\ntf.app.flags", "tf.app needs TensorFlow 1"),
-    ("import tensorflow as tf\ntf.logging.info(1)", "tf.logging needs TensorFlow 1"),
+    (V1 + "tf.app.flags", "tf.app needs TensorFlow 1"),
+    (V1 + "tf.logging.info(1)", "tf.logging needs TensorFlow 1"),
+    (V1 + "tf.Session()", "TensorFlow 2: import tensorflow.compat.v1 as tf and call tf.disable_v2_behavior()"),
+    (V1 + "tf.layers.dense(x, 1)", 'tf.disable_v2_behavior(), and set env TF_USE_LEGACY_KERAS: "1" in the spec'),
     ("from tensorflow.examples.tutorials.mnist import input_data", "needs TensorFlow 1"),
     ("import tensorflow.compat.v1 as tf\ntf.estimator.Estimator()", "tf.estimator needs TensorFlow 1"),
+    (V1 + "tf.Session()\ntf.contrib.x", "tf.contrib needs TensorFlow 1, and images have TensorFlow 2: nothing there"),
+    (V1 + "tf.keras.optimizers.Adam(lr=0.1)", "Adam(lr=…) is Keras 2, and images have Keras 3"),
+    (V1 + 'tf.keras\nmodel.save(folder + "/1")', "save(folder + '/1') is Keras 2"),
+    ('import keras\nmodel.save_weights(f"{folder}/w")', "is Keras 2"),
+    ('import keras\nkeras.callbacks.ModelCheckpoint("/tmp/c.tf", save_weights_only=True)', "is Keras 2"),
+    (
+        "import keras\nmodel.fit_generator(x)",
+        "model.fit_generator is Keras 2, and images have Keras 3: import tf_keras",
+    ),
+    (V1 + "tf.keras\nmodel.fit_generator(x)", 'Keras 3: set env TF_USE_LEGACY_KERAS: "1" in the spec, with tf_keras'),
+    ("from tensorflow.python.keras.layers import Add", "tensorflow.python.keras.layers.Add is Keras 2"),
     ("import keras\ntf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)", "fit(…) of Keras 3 fails under"),
+    ('os.environ["TF_CONFIG"] = json.dumps(cluster)', "sets TF_CONFIG, so its tasks do not find those of the run"),
+    (SPEC + '({"ps": ["ps0:2222"]})', "ClusterSpec names hosts of its own"),
+    ('hosts = {}\nhosts["ps"] = ["localhost:%d" % port]\n' + SPEC + "(hosts)", "ClusterSpec names hosts of its own"),
+    ("import keras\ndef main(): ...\nif __name__ == 'train':\n    main()", "calls none of them"),
     ("lr = float(sys.argv[1])", "sys.argv[1] is left to the script"),
     ("import docopt", "what docopt reads is left to the script"),
     ('model.save("model.keras")', "save('model.keras') writes where a pod cannot"),
@@ -510,10 +563,39 @@ def test_what_will_not_work_in_a_pod_is_said(text: str, says: str) -> None:
     assert [note for note in read(text).notes if says in note]
 
 
+def test_old_code_of_a_program_is_one_note_for_all_its_modules() -> None:
+    modules = {"net": ("net.py", b"import tensorflow as tf\ntf.placeholder(1)\n")}
+    folder = CodeFolder(load=modules.get)
+    [note] = read_script(V1 + "import net\nnet.x\ntf.Session()", "train.py", folder=folder).notes
+    assert note.startswith("train.py:4: tf.Session needs TensorFlow 1")
+    assert note.endswith("(also net.py:2)")
+
+
+def test_keras_fit_is_told_where_another_module_imports_keras() -> None:
+    modules = {"net": ("net.py", b"import keras\n")}
+    text = "import net\ntf.distribute.MultiWorkerMirroredStrategy()\nnet.model.fit(x)"
+    [note] = read_script(text, "train.py", folder=CodeFolder(load=modules.get)).notes
+    assert note.startswith("train.py:3: net.model.fit(…) of Keras 3 fails")
+
+
+def test_import_from_a_folder_that_python_does_not_search_is_told() -> None:
+    folder = CodeFolder(find_below={"net": "src"}.get)
+    [note] = read_script("import net, numpy", "train.py", folder=folder).notes
+    assert note == "train.py imports net, which is in src/: set env PYTHONPATH: src in the spec"
+    assert read_script("import sys, net\nsys.path += ['src']", "train.py", folder=folder).notes == ()
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "import tensorflow.compat.v1 as tf\ntf.app.run()\ntf.Session()",
+        V1 + "tf.losses.Reduction.NONE",
+        V1 + "try:\n    tf.contrib.x\nexcept AttributeError:\n    pass",
+        V1 + "if tf.__version__ < '2':\n    tf.Session()",
+        'import keras\nkeras.optimizers.Adam(learning_rate=0.1)\nmodel.save("/tmp/m.keras")\nsaver.save(folder)',
+        'import keras\nos.environ["TF_USE_LEGACY_KERAS"] = "1"\nkeras.optimizers.Adam(lr=0.1)',
+        'if "TF_CONFIG" not in os.environ:\n    os.environ["TF_CONFIG"] = "{}"',
+        SPEC + '({"ps": flags.ps_hosts.split(",")})',
         "import keras\nmodel.fit(x)",
         "import tf_keras as keras\ntf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)",
         "main(sys.argv[1:])\np.add_argument('--lr', type=float, default=1)",
