@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from trainchart.errors import ToolError
 from trainchart.scaffold.folder_flags import is_path
 from trainchart.scaffold.modules import Module
-from trainchart.scaffold.old_code import find_old_code
+from trainchart.scaffold.old_code import find_certain, find_old_code
 from trainchart.scaffold.python_literal import Arguments, called_name
 
 _FRAMEWORKS: Mapping[str, str] = {
@@ -60,6 +60,9 @@ _WRITERS: Mapping[str, tuple[str, int]] = {
 }
 _TF_CONFIG = re.compile(r"(os\.)?environ\[.TF_CONFIG.\]")
 _HOST = re.compile(r"(grpc://)?([\w.-]+:\d{2,5}|(localhost|127\.0\.0\.1):\S*)")
+_ENVIRONMENT = re.compile(r"(os\.)?environ\['((?!TRAINCHART_)\w+)'\]")
+_PROVIDED = ("HOME", "PATH", "HOSTNAME", "PWD", "TF_CONFIG", "TASK_TYPE", "TASK_INDEX", "PS_HOSTS", "WORKER_HOSTS")
+"""What pods have in their environment; of TF_CONFIG, a program for one pod knows that it may be missing."""
 _MOST_NOTES = 5
 
 
@@ -93,6 +96,7 @@ def find_cautions(modules: tuple[Module, ...], strategy: str, has_flags: bool) -
         yield from _find_idle(modules[0])
     for module in modules:
         yield from _find_own_cluster(module)
+        yield from _find_environment(module)
         yield from _find_writes(module)
         yield from _find_unread(module, has_flags)
 
@@ -153,6 +157,25 @@ def _find_own_cluster(module: Module) -> Iterator[str]:
                     "of the run: read PS_HOSTS and WORKER_HOSTS, which are in the environment, or use --strategy single"
                 )
                 return
+
+
+def _find_environment(module: Module) -> Iterator[str]:
+    """Yield a note on variables that the program fails without and that no pod has by itself."""
+    text = ast.unparse(module.tree)
+    nodes = [node for node in find_certain(module.tree) if isinstance(node, ast.Subscript)]
+    wanted: dict[str, int] = {}
+    for node in sorted(nodes, key=lambda node: node.lineno):
+        found = _ENVIRONMENT.fullmatch(ast.unparse(node))
+        if found:
+            # One that the program sets or asks for first is not missed.
+            is_known = re.search(rf"'{found[2]}'( not)? in |environ\['{found[2]}'\] = ", text) or found[2] in _PROVIDED
+            wanted.setdefault("" if is_known else found[2], node.lineno)
+    wanted.pop("", None)
+    if wanted:
+        yield (
+            f"{module.file}:{min(wanted.values())}: needs {', '.join(sorted(wanted))} in the environment, which no "
+            "pod has: set env in the spec, or read what the launcher sets (docs/launcher.md)"
+        )
 
 
 def _find_writes(module: Module) -> Iterator[str]:

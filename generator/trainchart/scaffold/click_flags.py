@@ -73,7 +73,7 @@ def _find_all(tree: ast.Module, constants: Constants, run_by_typer: set[str]) ->
             for call in options:
                 yield from _find_click_parameter(Arguments(call, constants))
             if not options and (node.name in run_by_typer or _is_command(node)):
-                yield from _find_typer(node, constants)
+                yield from _find_typer(node, tree, constants)
 
 
 def _find_click_parameter(arguments: Arguments) -> Iterator[Declaration]:
@@ -143,13 +143,28 @@ def _read_click(option: str, arguments: Arguments) -> Flag:
     return make_flag(option, kind, default, help_text, bounds)
 
 
-def _find_typer(function: ast.FunctionDef, constants: Constants) -> Iterator[Declaration]:
+def _typer_aliases(tree: ast.Module) -> dict[str, ast.Call]:
+    """Return the names of the module that stand for a `typer.Option(…)` or `typer.Argument(…)`."""
+    found: dict[str, ast.Call] = {}
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        call = _info_call(node.value) if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if call is not None:
+            found.update({target.id: call for target in targets if isinstance(target, ast.Name)})
+    return found
+
+
+def _find_typer(function: ast.FunctionDef, tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
     """Yield the parameters of a typer command: those with a default are options, the others arguments."""
     parameters = [*function.args.args, *function.args.kwonlyargs]
+    aliases = _typer_aliases(tree)
     padding: list[ast.expr | None] = [None] * (len(function.args.args) - len(function.args.defaults))
     for parameter, default in zip(
         parameters, [*padding, *function.args.defaults, *function.args.kw_defaults], strict=True
     ):
+        default = aliases.get(default.id, default) if isinstance(default, ast.Name) else default
         annotation, call = parameter.annotation, _info_call(default)
         if isinstance(annotation, ast.Subscript) and type_name(annotation.value) == "Annotated":
             elements = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else []

@@ -26,7 +26,7 @@ _NOUNS = {
     "snapshots backup job weights weight",
     OUTPUT: "output outputs out export exports exported export result results work experiment exp run "
     "runs artifact artifacts sample samples plot plots figure figures fig prediction predictions pred metrics "
-    "metric history report serving savedmodel",
+    "metric history report serving savedmodel working",
 }
 _KINDS = {noun: kind for kind, nouns in _NOUNS.items() for noun in nouns.split()}
 _ALONE = {
@@ -100,6 +100,9 @@ def folder_kind(declaration: Declaration) -> str:
         is_data = words in (["data"], ["dataset"], ["input"]) and is_path(declaration.default)
         return DATA if is_data else _KINDS.get(words[0], OUTPUT) if is_output else ""
     nouns = [word for word in words if word in _KINDS]
+    if words == words[-1:]:
+        # A flag that is called --dir says by its default what is there.
+        nouns = [word for word in split_words(PurePosixPath(str(declaration.default or "")).stem) if word in _KINDS]
     kind = _KINDS[nouns[-1]] if nouns else ""
     if words[0] in _WRITTEN:
         kind = OUTPUT

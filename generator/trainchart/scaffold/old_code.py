@@ -98,7 +98,7 @@ def _also(first: _Place, places: list[_Place]) -> str:
 
 def _find_tensorflow_1(module: Module) -> Iterator[_Place]:
     aliases = _tensorflow_names(module.tree)
-    for node in _certain(module.tree):
+    for node in find_certain(module.tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             for name in _imported(node):
                 if _GONE_MODULES.match(name):
@@ -113,7 +113,7 @@ def _find_tensorflow_1(module: Module) -> Iterator[_Place]:
 
 def _find_keras_2(module: Module) -> Iterator[_Place]:
     has_keras = "keras" in ast.unparse(module.tree)
-    for node in _certain(module.tree) if has_keras else ():
+    for node in find_certain(module.tree) if has_keras else ():
         name = ""
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             name = next((name for name in _imported(node) if _KERAS_2_MODULES.match(name)), "")
@@ -166,14 +166,14 @@ def _tail(node: ast.expr | None) -> str:
     return ""
 
 
-def _certain(tree: ast.AST) -> Iterator[ast.AST]:
+def find_certain(tree: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a program that run on every version of TensorFlow, as far as can be told."""
     for node in ast.iter_child_nodes(tree):
         is_tried = isinstance(node, ast.Try) and bool(node.handlers)
         is_tested = isinstance(node, ast.If) and re.search(r"version|hasattr", ast.unparse(node.test), re.IGNORECASE)
         if not is_tried and not is_tested:
             yield node
-            yield from _certain(node)
+            yield from find_certain(node)
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> list[str]:

@@ -80,6 +80,10 @@ CLICK = [
         '@click.option("--kind", type=click.Choice(["a", "b"]), default="a", help="Which.")\ndef f(kind): ...',
         {"kind": {"type": "string", "default": "a", "description": "Which.", "enum": ["a", "b"]}},
     ),
+    (
+        'LR: float = typer.Option(0.5, help="Step.")\n@app.command()\ndef f(lr: float = LR): ...',
+        {"lr": {"type": "number", "default": 0.5, "description": "Step."}},
+    ),
     # click asks for a value of a boolean option that is not marked as a switch.
     (
         '@click.option("--shuffle", type=bool, default=False)\ndef f(shuffle): ...',
@@ -411,6 +415,8 @@ FOLDERS = [
     ('"--logdir"', "$(TRAINCHART_LOG_DIR)"),
     ('"--tensorboard-path", type=Path', "$(TRAINCHART_LOG_DIR)"),
     ('"--log_file", default="train.log"', "$(TRAINCHART_LOG_DIR)/train.log"),
+    ('"--working_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--dir", default="logs"', "$(TRAINCHART_LOG_DIR)"),
     ('"--output_data_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
 ]
 
@@ -549,6 +555,10 @@ CAUTIONS = [
     ('os.environ["TF_CONFIG"] = json.dumps(cluster)', "sets TF_CONFIG, so its tasks do not find those of the run"),
     (SPEC + '({"ps": ["ps0:2222"]})', "ClusterSpec names hosts of its own"),
     ('hosts = {}\nhosts["ps"] = ["localhost:%d" % port]\n' + SPEC + "(hosts)", "ClusterSpec names hosts of its own"),
+    (
+        'a = os.environ["JOB"]\nb = os.environ["BASE"]',
+        "train.py:1: needs BASE, JOB in the environment",
+    ),
     ("import keras\ndef main(): ...\nif __name__ == 'train':\n    main()", "calls none of them"),
     ("lr = float(sys.argv[1])", "sys.argv[1] is left to the script"),
     ("import docopt", "what docopt reads is left to the script"),
@@ -595,6 +605,9 @@ def test_import_from_a_folder_that_python_does_not_search_is_told() -> None:
         'import keras\nkeras.optimizers.Adam(learning_rate=0.1)\nmodel.save("/tmp/m.keras")\nsaver.save(folder)',
         'import keras\nos.environ["TF_USE_LEGACY_KERAS"] = "1"\nkeras.optimizers.Adam(lr=0.1)',
         'if "TF_CONFIG" not in os.environ:\n    os.environ["TF_CONFIG"] = "{}"',
+        'os.environ["A"] = "1"\na = os.environ["A"]\nb = os.environ["HOME"]\nc = os.environ.get("B")',
+        'try:\n    a = os.environ["A"]\nexcept KeyError:\n    a = ""',
+        'if "A" in os.environ:\n    a = os.environ["A"]',
         SPEC + '({"ps": flags.ps_hosts.split(",")})',
         "import keras\nmodel.fit(x)",
         "import tf_keras as keras\ntf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)",

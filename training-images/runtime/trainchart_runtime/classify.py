@@ -237,8 +237,8 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
             r"Invalid filepath extension for saving|must end in `\.(keras|weights\.h5)`|Keras 3 only supports V3"
             r"|(is not available with|is not supported in) Keras 3|Argument\(s\) not recognized: \{'(lr|decay)'"
             r"|KerasTensor cannot be used as input to a TensorFlow function"
-            r"|has no attribute '(fit|evaluate|predict)_generator'|No module named '(tensorflow\.)?keras\."
-            r"|cannot import name '\w+' from '(tensorflow\.python\.)?keras\."
+            r"|has no attribute '(reset_states|(fit|evaluate|predict)_generator)'"
+            r"|No module named '(tensorflow\.)?keras\.|cannot import name '\w+' from '(tensorflow\.python\.)?keras\."
         ),
         causes.KERAS_2,
     ),
