@@ -21,7 +21,14 @@ from trainchart.scaffold.flag import (
     read_choices,
     refuse,
 )
-from trainchart.scaffold.python_literal import Arguments, Constants, called_name, read_value, type_name
+from trainchart.scaffold.python_literal import (
+    Arguments,
+    Constants,
+    called_name,
+    environment_variable,
+    read_value,
+    type_name,
+)
 
 _COMPUTED = "its name is computed when the script runs"
 _COMMAND = "it belongs to a subcommand, which the command in the spec would have to name"
@@ -67,7 +74,8 @@ def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Itera
             read = partial(refuse, reason) if reason else partial(_read, option, arguments, program)
             is_required = arguments.is_true("required")
             kind = _kind(arguments) if arguments.node("action") is None and arguments.node("nargs") is None else None
-            yield Declaration(option, call.lineno, read, is_required, kind, arguments.plain("default"))
+            variable = environment_variable(arguments.node("default"))
+            yield Declaration(option, call.lineno, read, is_required, kind, arguments.plain("default"), variable)
         elif names and isinstance(names[0], str) and names[0]:
             may_be_missing = Arguments(call, constants).text("nargs") in ("?", "*", "...")
             yield Declaration(names[0], call.lineno, partial(refuse, POSITIONAL), is_required=not may_be_missing)

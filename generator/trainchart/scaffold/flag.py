@@ -78,6 +78,8 @@ class Declaration:
     """Type of its one value, as far as that can be told; None for switches and lists."""
     default: Any = None
     """Its plain default, None where it has none or computes it."""
+    variable: str = ""
+    """The variable of the environment that its default is read from."""
 
 
 def make_flag(

@@ -57,6 +57,9 @@ _SOURCES = {
     "vocab",
     "config",
 }
+_SAGEMAKER = {"SM_CHANNEL": DATA, "SM_MODEL_DIR": CHECKPOINTS, "SM_OUTPUT": OUTPUT}
+"""Variables of SageMaker's containers that name folders. A channel is one of several folders of data."""
+_CHANNEL = "SM_CHANNEL_"
 _SECRETS = {"password", "passwd", "passphrase", "pwd", "secret", "apikey", "credential", "credentials", "token", "pat"}
 _KEYS = {"api", "access", "secret", "private", "auth", "account", "wandb", "aws", "encryption", "ssh"}
 _TOKENS = {
@@ -90,6 +93,9 @@ def folder_kind(declaration: Declaration) -> str:
     """Return what a flag's folder or file holds; empty where it names none, or one that is only read."""
     if declaration.kind != "string" or not declaration.option.startswith("-"):
         return ""
+    named = next((kind for prefix, kind in _SAGEMAKER.items() if declaration.variable.startswith(prefix)), "")
+    if named:
+        return named
     words = [part for word in split_words(declaration.option) for part in _parts(word)]
     if _SOURCES & set(words):
         return ""
@@ -115,6 +121,8 @@ def folder_kind(declaration: Declaration) -> str:
 
 def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> str:
     """Return what the command gives the flag; `given` is what it gives to those before."""
+    if declaration.variable.startswith(_CHANNEL):
+        return f"$({DATA_DIR})/{declaration.variable.removeprefix(_CHANNEL).lower()}"
     if kind == DATA:
         return f"$({DATA_DIR})" + _file_name(declaration)
     if kind == LOGS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
 }
+_ENVIRONMENT = re.compile(r"(?:os\.)?(?:environ\[|environ\.get\(|getenv\()'(\w+)'.*")
 _LARGEST_EXPONENT = 64
 
 Constants = Mapping[str, Any]
@@ -142,3 +144,9 @@ def type_name(node: ast.expr | None) -> str:
     if isinstance(node, ast.Name):
         return node.id
     return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def environment_variable(node: ast.expr | None) -> str:
+    """Return the name of the variable that `os.environ["A"]`, `os.environ.get("A")` or `os.getenv("A")` reads."""
+    found = _ENVIRONMENT.fullmatch(ast.unparse(node)) if node is not None else None
+    return found[1] if found else ""

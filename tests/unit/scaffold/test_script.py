@@ -468,6 +468,19 @@ def test_data_comes_from_its_volume_unless_the_image_holds_it() -> None:
     assert words(shipped) == ["--data_dir=$(TRAINCHART_HP_DATA_DIR)"]
 
 
+def test_folders_that_sagemaker_names_are_those_of_the_volumes() -> None:
+    text = (
+        'p.add_argument("--train", default=os.environ["SM_CHANNEL_TRAIN"])\n'
+        'p.add_argument("--model", default=os.environ.get("SM_MODEL_DIR"))\n'
+        'p.add_argument("--results", default=os.getenv("SM_OUTPUT_DATA_DIR", "out"))\n'
+    )
+    assert read(text).references == {
+        "--train": "$(TRAINCHART_DATA_DIR)/train",
+        "--model": "$(TRAINCHART_CHECKPOINTS_DIR)",
+        "--results": "$(TRAINCHART_CHECKPOINTS_DIR)/results",
+    }
+
+
 @pytest.mark.parametrize("option", ["--password", "--token", "--hub-token", "--api_key", "--aws_secret_access_key"])
 def test_secrets_never_become_hyperparameters(option: str) -> None:
     facts = read(f'parser.add_argument("{option}", default="x")')

@@ -225,7 +225,7 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     ),
     (
         _matching(
-            r"^ModuleNotFoundError: No module named 'tensorflow[._](contrib|examples|estimator)"
+            r"^ModuleNotFoundError: No module named 'tensorflow(\.(contrib|examples|estimator)|_estimator)"
             r"|module 'tensorflow[\w.]*' has no attribute"
             r"|has no attribute 'make_(one_shot|initializable)_iterator'"
             r"|(when|not (compatible|supported) with) eager execution|The Session graph is empty"
