@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
-from trainchart.scaffold.flag import Declaration, split_words
+from trainchart.scaffold.flag import Declaration, split_words, to_camel_case
 from trainchart_runtime import contract
 
 DATA_DIR = "TRAINCHART_DATA_DIR"
@@ -117,6 +117,20 @@ def folder_kind(declaration: Declaration) -> str:
     # A file without a name is an optional one, or has to be named; a folder does not stand in for it.
     is_file = words[-1] in _FILES if kind == CHECKPOINTS else words[-1] in _ONLY_FILES
     return "" if is_file and not declaration.default else kind
+
+
+def folder_kinds(declarations: Sequence[Declaration]) -> list[str]:
+    """Return what the folder or file of each flag of a program holds, as `folder_kind` does for one.
+
+    With --val_dir beside it, --train_dir is where examples are, not where checkpoints go. An --eval_dir says so only
+    where no other flag is for the data: many programs write the results of evaluations there.
+    """
+    kinds = [folder_kind(declaration) for declaration in declarations]
+    names = [to_camel_case(declaration.option) for declaration in declarations]
+    has_data = any(kind == DATA and name != "evalDir" for kind, name in zip(kinds, names, strict=True))
+    has_parts = bool({"valDir", "validationDir", "testDir"} & set(names)) or ("evalDir" in names and not has_data)
+    parts = {"trainDir": DATA} if has_parts else {"evalDir": OUTPUT}
+    return [parts.get(name, kind) if kind else "" for kind, name in zip(kinds, names, strict=True)]
 
 
 def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> str:

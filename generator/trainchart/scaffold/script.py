@@ -21,9 +21,8 @@ from trainchart.scaffold.folder_flags import (
     DATA_DIR,
     LOG_FOLDER,
     LOGS,
-    OUTPUT,
     fill_folder,
-    folder_kind,
+    folder_kinds,
     is_path,
     is_secret,
 )
@@ -93,15 +92,7 @@ def read_script(
     modules = read_modules(name, file, content, folder.load)
     refuse_other_frameworks(modules)
     found = [(module, declaration) for module in modules for declaration in _find_declarations(module)]
-    options = [declaration.option for _, declaration in found]
-    kinds = [folder_kind(declaration) for _, declaration in found]
-    # With --val_dir beside it, --train_dir is where examples are, not where checkpoints go. An --eval_dir says so only
-    # where no other flag is for the data: many programs write the results of evaluations there.
-    names = {to_camel_case(option) for option in options}
-    has_data = any(
-        kind == DATA and to_camel_case(d.option) != "evalDir" for (_, d), kind in zip(found, kinds, strict=True)
-    )
-    has_parts = bool(names & {"valDir", "validationDir", "testDir"}) or ("evalDir" in names and not has_data)
+    kinds = folder_kinds([declaration for _, declaration in found])
     flags: dict[str, Flag] = {}
     references: dict[str, str] = {}
     notes: list[str] = []
@@ -123,10 +114,6 @@ def read_script(
         elif declaration.kind == "string" and is_secret(option):
             notes.append(_note(where, declaration, _SECRET % option))
         elif kind and not (kind == DATA and is_shipped) and not is_second_log and _is_readable(declaration):
-            if name == "trainDir" and has_parts:
-                kind = DATA
-            elif name == "evalDir" and not has_parts:
-                kind = OUTPUT
             references[option] = fill_folder(declaration, kind, references.values())
             if kind == DATA:
                 notes.append(f"{where} reads the volume data; for a local run: --claim data=FOLDER")
