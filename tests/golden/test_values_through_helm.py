@@ -98,6 +98,17 @@ def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, me
         "hyperparameters.shift=1e-400",
         "hyperparameters.maxSteps=9007199254740993",
         "networkPolicy.tensorboardFrom=null",
+        "dnsPolicy=Default",
+        "dnsPolicy=None",
+        "dnsPolicy=Cluster",
+        "roles.worker.dnsPolicy=Default",
+        "tensorboard.dnsPolicy=None",
+        "run.controller.dnsPolicy=None",
+        "tolerations[0].value=ml",
+        "tolerations[0].operator=Exist",
+        "roles.worker.tolerations[0].effect=NoRun",
+        "tensorboard.tolerations[0].tolerationSeconds=5",
+        "run.controller.tolerations[0].operator=Equal",
     ],
 )
 def test_wrong_values_are_refused_at_install(engine: HelmEngine, given: str) -> None:

@@ -14,7 +14,6 @@ Choices = tuple[tuple[str, str], ...]
 _PROTOCOLS = "TCP UDP SCTP"
 _ACCESS_MODES = "ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod"
 _VOLUME_MODES = "Filesystem Block"
-_EXPRESSION_OPERATORS = "In NotIn Exists DoesNotExist"
 _ALWAYS: Choices = (("restartPolicy", "Always"),)
 _ONCE: Choices = (("restartPolicy", "OnFailure Never"),)
 
@@ -34,6 +33,8 @@ EVERY_POD: Choices = (
     ("preemptionPolicy", "Never PreemptLowerPriority"),
     ("tolerations.*.effect", "NoExecute NoSchedule PreferNoSchedule"),
     ("tolerations.*.operator", "Equal Exists Gt Lt"),
+    ("topologySpreadConstraints.*.nodeAffinityPolicy", "Honor Ignore"),
+    ("topologySpreadConstraints.*.nodeTaintsPolicy", "Honor Ignore"),
     ("topologySpreadConstraints.*.whenUnsatisfiable", "DoNotSchedule ScheduleAnyway"),
 )
 CONTAINER: Choices = (
@@ -50,7 +51,6 @@ OBJECT: Mapping[str, Choices] = {
     "NetworkPolicy": (
         ("spec.egress.*.ports.*.protocol", _PROTOCOLS),
         ("spec.ingress.*.ports.*.protocol", _PROTOCOLS),
-        ("spec.podSelector.matchExpressions.*.operator", _EXPRESSION_OPERATORS),
         ("spec.policyTypes.*", "Egress Ingress"),
     ),
     "PersistentVolume": (

@@ -63,6 +63,18 @@ _ADDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 """By group and kind. A * stands for every entry of a list or map. Only what is a whole pod template is here: of others,
 such as the podTemplate of an operator that adds the image itself, too much is missing that would be reported."""
+_OF_PEERS = (
+    "batch.volcano.sh",
+    "elastic.iml.github.io",
+    "jobset.x-k8s.io",
+    "kubeflow.org",
+    "leaderworkerset.x-k8s.io",
+    "ray.io",
+    "trainer.kubeflow.org",
+    "training.kubedl.io",
+    "xdl.kubedl.io",
+)
+"""Groups whose operators tell pods the DNS names of their peers."""
 _WITH_OWN_FIELDS = ("serving.knative.dev",)
 """Their pod templates have fields that pods do not have, and leave out some that pods need."""
 
@@ -93,6 +105,11 @@ def is_of_kubernetes(manifest: Manifest) -> bool:
 def kubernetes_kind(manifest: Manifest) -> str:
     """Return the object's kind; empty for kinds that are not of Kubernetes, such as a Job of Volcano."""
     return manifest.kind if is_of_kubernetes(manifest) else ""
+
+
+def names_peers(manifest: Manifest) -> bool:
+    """Tell whether an operator gives the object's pods the DNS names of their peers."""
+    return group_of(manifest) in _OF_PEERS and manifest.kind != "Notebook"
 
 
 def pod_templates(manifest: Manifest) -> tuple[PodTemplate, ...]:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from trainchart.plan.quantity import parse_quantity
+from trainchart.plan.scheduling import find_scheduling_problems
 from trainchart.plan.strategies import MAX_REPLICAS, ROLES, STRATEGIES
 from trainchart.spec.document import Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import DURATION_PATTERN, ENV_NAME_PATTERN, RESERVED_ENV_PATTERN
-from trainchart.spec.settings import RoleSettings, VolumeSettings
+from trainchart.spec.settings import EveryPodSettings, RoleSettings, VolumeSettings
 
 VOLUME_NAME_PATTERN = r"[a-z]([-a-z0-9]{0,28}[a-z0-9])?"
 RESERVED_FOLDERS = (
@@ -38,6 +39,8 @@ RESERVED_FOLDERS = (
 RESERVED_VOLUMES = ("log", "state")
 """Volumes whose variable TRAINCHART_<NAME>_DIR would be one that the chart sets itself."""
 
+_SCHEDULING = {"affinity", "dns_config", "dns_policy", "host_aliases", "tolerations", "topology_spread_constraints"}
+
 
 @dataclass(frozen=True)
 class Impossibility:
@@ -52,7 +55,12 @@ def find_impossibilities(spec: ModelSpec) -> Iterator[Impossibility]:
     for role, settings in spec.roles.items():
         yield from _resources(spec, role, settings)
         yield from _environment(("roles", role, "env"), settings.env)
+        yield from _scheduling(spec, ("roles", role), settings)
+        yield from _name_resolution(spec, role, settings)
     yield from _environment(("env",), spec.env)
+    yield from _scheduling(spec, (), spec)
+    yield from _scheduling(spec, ("run", "controller"), spec.run.controller)
+    yield from _scheduling(spec, ("tensorboard",), spec.tensorboard)
     for name, volume in spec.volumes.items():
         yield from _volume(spec, name, volume)
     board = spec.tensorboard
@@ -148,6 +156,27 @@ def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[I
             ("roles", role, "preStopSleepSeconds"),
             f"{role} sleeps {settings.pre_stop_sleep_seconds} s of the {settings.stop_grace_seconds} s it has to stop",
             "stopGraceSeconds includes the sleep: raise it",
+        )
+
+
+def _scheduling(spec: ModelSpec, path: Path, settings: EveryPodSettings) -> Iterator[Impossibility]:
+    """Check what the API server checks in tolerations, affinity, spread constraints and DNS settings of one layer."""
+    pod = settings.model_dump(by_alias=True, include=_SCHEDULING)
+    if not settings.dns_config and spec.dns_config.get("nameservers"):
+        del pod["dnsPolicy"]  # None is fine: the nameservers are those of all pods.
+    for field, problem in find_scheduling_problems(pod):
+        yield Impossibility((*path, field), problem)
+
+
+def _name_resolution(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[Impossibility]:
+    """Check that the pods of a role can resolve the names of their peers."""
+    path: Path = ("roles", role, "dnsPolicy") if settings.dns_policy else ("dnsPolicy",)
+    policy, config = settings.dns_policy or spec.dns_policy, settings.dns_config or spec.dns_config
+    if policy == "Default" or (policy == "None" and not (config.get("nameservers") and config.get("searches"))):
+        yield Impossibility(
+            path,
+            f"dnsPolicy {policy}: the pods cannot resolve the names of their peers",
+            "use ClusterFirst, or None with the cluster's nameservers and searches in dnsConfig",
         )
 
 

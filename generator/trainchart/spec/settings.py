@@ -6,7 +6,7 @@ controller and TensorBoard too: the templates, values.yaml, the schema, the READ
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -27,6 +27,10 @@ from trainchart.spec.section import (
 
 AnyMap = dict[str, Any]
 AnyList = list[Any]
+
+
+DnsPolicy = Literal["", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]
+DNS_POLICIES: tuple[str, ...] = get_args(DnsPolicy)
 
 
 def _empty_map() -> AnyMap:
@@ -77,8 +81,9 @@ class EveryPodSettings(Section):
         default_factory=_empty_list
     )
     """Extra lines of /etc/hosts."""
-    dns_policy: Annotated[str, PassThrough({"type": "string"}, "dnsPolicy", "pod")] = ""
-    """DNS policy of the pods."""
+    dns_policy: Annotated[DnsPolicy, PassThrough({"enum": list(DNS_POLICIES)}, "dnsPolicy", "pod")] = ""
+    """DNS policy of the pods. Training pods find each other by the names of a Service: theirs cannot be Default, and
+    None needs the cluster's nameservers and searches in dnsConfig."""
     dns_config: Annotated[AnyMap, PassThrough(kubernetes("PodDNSConfig"), "dnsConfig", "pod")] = Field(
         default_factory=_empty_map
     )

@@ -283,6 +283,11 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         "has no port http",
     ),
     (
+        "peers-resolve",
+        objects("enableServiceLinks: false", "enableServiceLinks: false\n      dnsPolicy: Default"),
+        "dnsPolicy Default resolves no Services",
+    ),
+    (
         "probe-ports",
         objects("tcpSocket:\n              port: tensorboard", "tcpSocket:\n              port: http"),
         "asks port http",

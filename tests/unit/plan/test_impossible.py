@@ -80,6 +80,13 @@ def test_the_impossible_is_refused(resolved: Resolve, spec: str, old: str, new: 
         ("service: {port: 2223}\n", "cannot serve TensorFlow and the status at once"),
         ("tensorboard: {memory: 2Gi, memoryLimit: 1Gi}\n", "tensorboard requests 2Gi memory"),
         ("tensorboard: {enabled: true, ingress: true}\n", "lets nobody through to TensorBoard"),
+        ("tolerations: [{key: a, operator: Exists, value: b}]\n", "operator Exists takes no value, but has 'b'"),
+        ("run: {controller: {tolerations: [{value: b}]}}\n", "tolerations[0]: operator Equal needs a key"),
+        (
+            "tensorboard: {tolerations: [{key: a, operator: Exists, tolerationSeconds: 5}]}\n",
+            "tolerationSeconds needs the effect NoExecute, not none",
+        ),
+        ("tensorboard: {dnsPolicy: None}\n", "dnsPolicy None needs dnsConfig.nameservers"),
     ],
 )
 def test_the_impossible_elsewhere_is_refused(resolved: Resolve, spec: str, added: str, says: str) -> None:
@@ -87,6 +94,29 @@ def test_the_impossible_elsewhere_is_refused(resolved: Resolve, spec: str, added
         resolved(spec + added)
     assert [says in problem.message for problem in refusal.value.problems] == [True]
     assert refusal.value.problems[0].where.startswith("m.yaml:14:")
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "worker", "line"),
+    [
+        ("dnsPolicy: Default\n", "", 14),
+        ("", "dnsPolicy: Default", 10),
+        ("dnsConfig: {nameservers: [10.96.0.10]}\n", "dnsPolicy: None", 10),
+        ("dnsConfig: {nameservers: [10.96.0.10], searches: [ml.svc.example]}\n", "dnsPolicy: None", None),
+        ("dnsPolicy: ClusterFirst\n", "dnsConfig: {options: [{name: ndots, value: '2'}]}", None),
+    ],
+)
+def test_pods_resolve_the_names_of_their_peers(
+    resolved: Resolve, spec: str, everywhere: str, worker: str, line: int | None
+) -> None:
+    text = change(spec, "memory: 8Gi", f"memory: 8Gi, {worker}" if worker else "memory: 8Gi") + everywhere
+    if line is None:
+        assert resolved(text).roles
+        return
+    with pytest.raises(PlanError) as refusal:
+        resolved(text)
+    assert {problem.where.split(":")[1] for problem in refusal.value.problems} == {str(line)}
+    assert any("cannot resolve the names of their peers" in problem.message for problem in refusal.value.problems)
 
 
 @pytest.mark.parametrize("role", ["evaluator: {}", "evaluator:"])

@@ -20,6 +20,7 @@ from trainchart.check.objects import (
 from trainchart.check.pod_templates import is_of_kubernetes, kubernetes_kind
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
+from trainchart.plan.scheduling import find_scheduling_problems
 from trainchart.rendering import Manifest, Rendering
 
 _LAST_PORT = 65535
@@ -98,9 +99,13 @@ def _pod_problems(pods: Pods) -> Iterator[str]:
     yield from find_wrong_choices(pods.spec, (*POD.get(kubernetes_kind(pods.manifest), POD["Pod"]), *EVERY_POD))
     if pods.spec and kubernetes_kind(pods.manifest) in _ENDING and not pods.spec.get("restartPolicy"):
         yield "restartPolicy is missing, and its default Always is not for a Job: OnFailure or Never"
+    yield from (problem for _, problem in find_scheduling_problems(pods.spec))
     for container in pods.containers:
         for problem in _container_problems(container):
             yield f"{container.where}: {problem}"
+        for port in mappings_at(container.document, "ports") if pods.spec.get("hostNetwork") is True else ():
+            if port.get("hostPort") not in (None, 0, port.get("containerPort")):
+                yield f"{container.where}: with hostNetwork, hostPort {port['hostPort']} must be the containerPort"
 
 
 def _container_problems(container: Container) -> Iterator[str]:

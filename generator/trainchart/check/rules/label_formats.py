@@ -11,10 +11,14 @@ from trainchart.check.objects import called
 from trainchart.check.pod_templates import is_of_kubernetes, pod_templates
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
+from trainchart.plan.scheduling import find_expression_problems
 from trainchart.rendering import Manifest, Rendering
 
 _SELECTING = {"matchLabels", "nodeSelector"}
+_NODE_TERMS = {"nodeSelectorTerms", "preference"}
 _PLAIN_SELECTORS = {"Service", "ReplicationController"}
+_NODE_FIELD = "metadata.name"
+"""The only field of nodes, beside their labels, that an affinity can match."""
 
 
 @for_each_rendering
@@ -36,13 +40,15 @@ def _problems(manifest: Manifest) -> Iterator[str]:
     spec = document.get("spec")
     if manifest.kind in _PLAIN_SELECTORS and isinstance(spec, Mapping):
         yield from _label_problems(spec.get("selector"), "spec.selector")
-    yield from _nested_problems(spec, "spec")
+    for key, value in document.items():
+        if key != "metadata":
+            yield from _nested_problems(value, key)
 
 
-def _nested_problems(node: Any, where: str) -> Iterator[str]:
+def _nested_problems(node: Any, where: str, *, of_nodes: bool = False) -> Iterator[str]:
     if isinstance(node, list):
         for number, entry in enumerate(node):
-            yield from _nested_problems(entry, f"{where}[{number}]")
+            yield from _nested_problems(entry, f"{where}[{number}]", of_nodes=of_nodes)
     elif isinstance(node, Mapping):
         for key, value in node.items():
             below = f"{where}.{key}"
@@ -52,8 +58,10 @@ def _nested_problems(node: Any, where: str) -> Iterator[str]:
                 yield from _label_problems(value, below)
             else:
                 if key == "matchExpressions":
-                    yield from _expression_problems(value, below)
-                yield from _nested_problems(value, below)
+                    yield from _expression_problems(value, below, of_nodes=of_nodes)
+                elif key == "matchFields" and of_nodes:
+                    yield from _field_problems(value, below)
+                yield from _nested_problems(value, below, of_nodes=key in _NODE_TERMS)
 
 
 def _metadata_problems(metadata: Any, where: str) -> Iterator[str]:
@@ -75,16 +83,32 @@ def _label_problems(labels: Any, where: str, *, is_length_told: bool = False) ->
             yield f"{where}.{key}: {value!r} is no value of a label"
 
 
-def _expression_problems(expressions: Any, where: str) -> Iterator[str]:
+def _expression_problems(expressions: Any, where: str, *, of_nodes: bool) -> Iterator[str]:
     for expression in expressions if isinstance(expressions, list) else ():
-        if isinstance(expression, Mapping) and not is_label_key(str(expression.get("key"))):
-            yield f"{where}: {expression.get('key')!r} is no key of a label"
+        if not isinstance(expression, Mapping):
+            continue
+        key = expression.get("key")
+        if not is_label_key(str(key)):
+            yield f"{where}: {key!r} is no key of a label"
+        for problem in find_expression_problems(expression, of_nodes=of_nodes):
+            yield f"{where}: {key}: {problem}"
+
+
+def _field_problems(expressions: Any, where: str) -> Iterator[str]:
+    for expression in expressions if isinstance(expressions, list) else ():
+        if not isinstance(expression, Mapping):
+            continue
+        key, operator, values = (expression.get(field) for field in ("key", "operator", "values"))
+        if key != _NODE_FIELD:
+            yield f"{where}: {key!r} is not {_NODE_FIELD}"
+        if operator not in ("In", "NotIn") or not isinstance(values, list) or len(values) != 1:
+            yield f"{where}: {key}: matchFields takes In or NotIn with exactly one value"
 
 
 RULES = (
     Rule(
         "labels-valid",
-        "The API server refuses a label with a space, a slash too many or a dash at its end.",
+        "The API server refuses a label with a space, a slash too many or a dash at its end, and In without values.",
         check_labels_valid,
         "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -17,10 +18,12 @@ from trainchart.check.objects import (
     selects,
     whereabouts,
 )
-from trainchart.check.pod_templates import kubernetes_kind
+from trainchart.check.pod_templates import kubernetes_kind, names_peers
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.rendering import Manifest, Rendering
+
+_HOST_NETWORK_HINT = "dnsPolicy: ClusterFirstWithHostNet"
 
 
 @for_each_rendering
@@ -95,6 +98,48 @@ def check_probe_ports(rendering: Rendering) -> Iterator[Finding]:
                             path=pods.manifest.source,
                             line=pods.manifest.line,
                         )
+
+
+@for_each_rendering
+def check_name_resolution(rendering: Rendering) -> Iterator[Finding]:
+    """Find DNS policies under which pods cannot resolve Services, by which they find their peers."""
+    every = list(find_pods(rendering))
+    governed = Counter[tuple[str, str]]()
+    for pods in every:
+        governed[_governing_service(pods)] += 1 if pods.replicas is None else pods.replicas
+    for pods in every:
+        service = _governing_service(pods)
+        has_peers = governed[service] > 1 if service[1] else names_peers(pods.manifest)
+        problem, hint = _resolution_problem(pods.spec, has_peers=has_peers)
+        if problem:
+            yield Finding(
+                f"{pods.called}: {problem}",
+                path=pods.manifest.source,
+                line=pods.manifest.line,
+                severity=Severity.error if has_peers else Severity.info,
+                hint=hint,
+            )
+
+
+def _governing_service(pods: Pods) -> tuple[str, str]:
+    """Return namespace and name of the Service that gives the pods their DNS names; the name is empty without one."""
+    is_set = kubernetes_kind(pods.manifest) == "StatefulSet"
+    name = mapping_at(pods.manifest.document, "spec").get("serviceName") if is_set else pods.spec.get("subdomain")
+    return pods.namespace, str(name or "")
+
+
+def _resolution_problem(spec: Mapping[str, Any], *, has_peers: bool) -> tuple[str, str]:
+    """Return why pods cannot resolve Services, and a hint; empty texts where they can, or need not."""
+    policy = spec.get("dnsPolicy") or "ClusterFirst"
+    if policy == "ClusterFirst" and spec.get("hostNetwork") is True and (has_peers or spec.get("dnsPolicy")):
+        return "with hostNetwork, dnsPolicy ClusterFirst means Default, which resolves no Services", _HOST_NETWORK_HINT
+    if policy == "Default" and has_peers:
+        return "dnsPolicy Default resolves no Services, by which its pods find their peers", "dnsPolicy: ClusterFirst"
+    if policy == "None" and has_peers and not list_at(spec, "dnsConfig", "searches"):
+        return "dnsPolicy None without dnsConfig.searches does not resolve names such as pod.service", (
+            "dnsPolicy: ClusterFirst, which dnsConfig adds to"
+        )
+    return "", ""
 
 
 def check_policies(given: CheckInput) -> Iterator[Finding]:
@@ -184,6 +229,13 @@ RULES = (
         "A StatefulSet's pods get DNS names from the Service it names, and an Ingress its answers.",
         check_names_of_services,
         "https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#stable-network-id",
+        others=Severity.warning,
+    ),
+    Rule(
+        "peers-resolve",
+        "A pod with the node's DNS settings does not know the names of its peers, and waits for them for ever.",
+        check_name_resolution,
+        "https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-s-dns-policy",
         others=Severity.warning,
     ),
     Rule(

@@ -1,0 +1,55 @@
+{{- /*
+Settings of pods that the API server would refuse, or under which peers do not find each other: every layer of settings, at
+its place in the values. Included by the refusals.
+*/}}
+{{- define "bg-sync.refusePods" -}}
+{{- include "bg-sync.refuseTolerations" (dict "where" "" "tolerations" .Values.tolerations) -}}
+{{- include "bg-sync.refuseTolerations" (dict "where" "run.controller." "tolerations" .Values.run.controller.tolerations) -}}
+{{- include "bg-sync.refuseTolerations" (dict "where" "tensorboard." "tolerations" (.Values.tensorboard).tolerations) -}}
+{{- include "bg-sync.refuseNoNameservers" (dict "where" "" "policy" .Values.dnsPolicy "config" .Values.dnsConfig) -}}
+{{- range $where, $settings := dict "run.controller" .Values.run.controller "tensorboard" (.Values.tensorboard | default dict) -}}
+{{- $config := $settings.dnsConfig | default $.Values.dnsConfig -}}
+{{- include "bg-sync.refuseNoNameservers" (dict "where" (printf "%s." $where) "policy" $settings.dnsPolicy "config" $config) -}}
+{{- end -}}
+{{- range $role, $settings := .Values.roles -}}
+{{- include "bg-sync.refuseTolerations" (dict "where" (printf "roles.%s." $role) "tolerations" $settings.tolerations) -}}
+{{- $where := ternary (printf "roles.%s.dnsPolicy" $role) "dnsPolicy" (ne $settings.dnsPolicy "") -}}
+{{- $policy := $settings.dnsPolicy | default $.Values.dnsPolicy -}}
+{{- $config := $settings.dnsConfig | default $.Values.dnsConfig -}}
+{{- if eq $policy "Default" -}}
+{{- fail (printf "%s: under Default, the pods cannot resolve the names of their peers: use ClusterFirst" $where) -}}
+{{- end -}}
+{{- if and (eq $policy "None") (not (and $config.nameservers $config.searches)) -}}
+{{- fail (printf "%s: None needs the cluster's nameservers and searches in dnsConfig, or the pods cannot resolve the names of their peers" $where) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "bg-sync.refuseNoNameservers" -}}
+{{- if and (eq .policy "None") (not .config.nameservers) -}}
+{{- fail (printf "%sdnsPolicy: None needs nameservers in dnsConfig" .where) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "bg-sync.refuseTolerations" -}}
+{{- $where := .where -}}
+{{- range $index, $toleration := .tolerations -}}
+{{- $at := printf "%stolerations[%d]" $where $index -}}
+{{- $operator := .operator | default "Equal" -}}
+{{- if not (has $operator (list "Equal" "Exists" "Gt" "Lt")) -}}
+{{- fail (printf "%s.operator: %q is not Equal, Exists, Gt or Lt" $at $operator) -}}
+{{- end -}}
+{{- if and .effect (not (has .effect (list "NoExecute" "NoSchedule" "PreferNoSchedule"))) -}}
+{{- fail (printf "%s.effect: %q is not NoExecute, NoSchedule or PreferNoSchedule" $at .effect) -}}
+{{- end -}}
+{{- if and (not .key) (ne $operator "Exists") -}}
+{{- fail (printf "%s.key: operator %s needs a key; only Exists without a key tolerates every taint" $at $operator) -}}
+{{- end -}}
+{{- if and .value (eq $operator "Exists") -}}
+{{- fail (printf "%s.value: operator Exists takes no value, but has %q; Equal compares values" $at .value) -}}
+{{- end -}}
+{{- if and (not (kindIs "invalid" .tolerationSeconds)) (ne (toString .effect) "NoExecute") -}}
+{{- fail (printf "%s.tolerationSeconds: needs the effect NoExecute" $at) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
