@@ -20,6 +20,7 @@ SCHEMA_FILE = "values.schema.json"
 README_FILE = "README.md"
 NOTES_FILE = "templates/NOTES.txt"
 _UNSET = re.compile(r"^ *# *([A-Za-z_][\w-]*):(?= |$)", re.MULTILINE)
+_TEMPLATES = (".yaml", ".yml", ".tpl", ".txt", ".json")
 _COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 
 
@@ -81,11 +82,16 @@ def is_free_value(given: CheckInput, path: tuple[str, ...]) -> bool:
     return is_empty or bool(mapping_at(node, "additionalProperties"))
 
 
+def every_template(given: CheckInput) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of the templates of the chart and of its subcharts in folders."""
+    for path, content in given.files.items():
+        if "templates/" in path and path.endswith(_TEMPLATES):
+            yield path, content.decode(errors="replace")
+
+
 def chart_templates(given: CheckInput) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of the chart's own templates, those of subcharts left out."""
-    for path, content in given.files.items():
-        if path.startswith("templates/") and path.endswith((".yaml", ".yml", ".tpl", ".txt", ".json")):
-            yield path, content.decode(errors="replace")
+    return ((path, text) for path, text in every_template(given) if path.startswith("templates/"))
 
 
 def without_comments(text: str) -> str:

@@ -286,9 +286,9 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
         [f"ConfigMap fixed belongs to release exp and to release {LONG[0]}"],
     ),
     "the chart label in a selector": (
-        lambda: worker("matchLabels: {app: mnist,", "matchLabels: {helm.sh/chart: other, app: mnist,"),
+        lambda: worker("matchLabels: {app: mnist,", "matchLabels: {helm.sh/chart: x-1.2.3, app: mnist,"),
         "stable-selectors",
-        ["StatefulSet exp-worker: spec.selector holds helm.sh/chart: other"],
+        ["StatefulSet exp-worker: spec.selector holds helm.sh/chart: x-1.2.3"],
     ),
     "the chart version in a pod template": (
         lambda: worker("{labels: {app: mnist, role: worker}}", "{labels: {app: mnist, role: worker, c: mnist-1.2.3}}"),
@@ -299,10 +299,10 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
         lambda: worker(
             "volumeClaimTemplates: []",
             "volumeClaimTemplates: [{metadata: {name: data, labels: "
-            "{app.kubernetes.io/version: '1'}}, spec: {accessModes: [ReadWriteOnce]}}]",
+            "{app.kubernetes.io/version: 1.2.3}}, spec: {accessModes: [ReadWriteOnce]}}]",
         ),
         "stable-selectors",
-        ["StatefulSet exp-worker: a volumeClaimTemplate holds app.kubernetes.io/version: 1"],
+        ["StatefulSet exp-worker: a volumeClaimTemplate holds app.kubernetes.io/version: 1.2.3"],
     ),
     "more replicas than hosts": (
         lambda: worker("replicas: 2", "replicas: 3"),

@@ -55,8 +55,10 @@ def find(text: str) -> list[tuple[str, Severity]]:
             "Job a: spec.template.spec.containers[0].image is immutable, but an upgrade changes 'a:1' to 'a:2'",
         ),
         (
-            JOB.replace("NAME", "a").replace("HOOK", "").replace("FIELD", TEMPLATE.replace("a: b", "helm.sh/chart: a")),
-            "Job a: the pod template holds helm.sh/chart: a",
+            JOB.replace("NAME", "a")
+            .replace("HOOK", "")
+            .replace("FIELD", TEMPLATE.replace("a: b", "helm.sh/chart: VERSION")),
+            "Job a: the pod template holds helm.sh/chart: 1",
         ),
         (
             "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: VERSION}}",
@@ -80,6 +82,7 @@ def test_an_immutable_field_that_an_upgrade_changes_is_told_once(text: str, mess
         JOB.replace("NAME", "a").replace("HOOK", "helm.sh/hook: post-install").replace("FIELD", TEMPLATE),
         "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {resources: {a: VERSION}}}",
         "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {v: VERSION}}}",
+        STATEFUL_SET.replace("FIELD", "selector: {matchLabels: {helm.sh/chart: a, app.kubernetes.io/version: 1.2.3}}"),
     ],
 )
 def test_what_may_change_or_is_another_object_is_left_alone(text: str) -> None:

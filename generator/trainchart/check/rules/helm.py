@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
-from trainchart.check.sources import CHART_FILE
+from trainchart.check.sources import CHART_FILE, chart_file
+
+_NO_TEMPLATES = ("templates", "directory does not exist")
 
 
 def check_lint(given: CheckInput) -> Iterator[Finding]:
@@ -15,7 +17,15 @@ def check_lint(given: CheckInput) -> Iterator[Finding]:
         for message in lint.messages:
             # What is about the chart as a whole names the folder it lies in, for an archive one that is gone.
             path = CHART_FILE if message.path.startswith("/") else message.path
-            yield Finding(message.message, path=path, severity=Severity(message.severity), values=lint.values)
+            severity = Severity(message.severity)
+            if (path.rstrip("/"), message.message) == _NO_TEMPLATES and _needs_no_templates(given):
+                severity = Severity.info
+            yield Finding(message.message, path=path, severity=severity, values=lint.values)
+
+
+def _needs_no_templates(given: CheckInput) -> bool:
+    """Tell whether the chart installs what its subcharts or its CRDs say, and nothing of its own."""
+    return bool(chart_file(given).get("dependencies")) or any(path.startswith("crds/") for path in given.files)
 
 
 def check_renders(given: CheckInput) -> Iterator[Finding]:

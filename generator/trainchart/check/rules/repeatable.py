@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.randomness import find_random_calls
 from trainchart.check.rule import Rule, Scope
-from trainchart.check.sources import NOTES_FILE, chart_templates, without_comments
-
-_ACTION = re.compile(r'\{\{(?:"(?:\\.|[^"\\\n])*"|`[^`]*`|(?!\}\}).)*\}\}', re.DOTALL)
-_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`')
-_LOOKUP = re.compile(r"(?<![\w.$])lookup(?!\w)")
-_FUNCTION = re.compile(
-    # Not after a dot, a dollar or a letter: .Values.now and $now are values.
-    r"(?<![\w.$])(?:rand(?:AlphaNum|Alpha|Numeric|Ascii|Bytes|Int)|uuidv4|shuffle|now|ago|htpasswd|bcrypt|encryptAES"
-    r"|genPrivateKey|genCA(?:WithKey)?|genSelfSignedCert(?:WithKey)?|genSignedCert(?:WithKey)?)(?!\w)"
-)
 
 
 def check_repeatable(given: CheckInput) -> Iterator[Finding]:
@@ -24,24 +14,21 @@ def check_repeatable(given: CheckInput) -> Iterator[Finding]:
 
     A template that looks up what is in the cluster makes something new only where there is nothing.
     """
-    for file, text in chart_templates(given):
-        if file == NOTES_FILE:
-            continue
-        plain = without_comments(text)
-        if any(_LOOKUP.search(_without_texts(action[0])) for action in _ACTION.finditer(plain)):
-            continue
-        for action in _ACTION.finditer(plain):
-            for match in _FUNCTION.finditer(_without_texts(action[0])):
-                yield Finding(
-                    f"{match[0]} gives something else at every rendering, so every upgrade changes the object",
-                    path=file,
-                    line=plain.count("\n", 0, action.start() + match.start()) + 1,
-                    hint="take it from a value or an existing Secret",
-                )
-
-
-def _without_texts(action: str) -> str:
-    return _TEXT.sub(lambda quoted: " " * len(quoted[0]), action)
+    for call in find_random_calls(given):
+        if call.is_guarded:
+            yield Finding(
+                f"{call.function} gives something else at every helm template, where lookup finds nothing",
+                path=call.path,
+                line=call.line,
+                severity=Severity.info,
+            )
+        else:
+            yield Finding(
+                f"{call.function} gives something else at every rendering, so every upgrade changes the object",
+                path=call.path,
+                line=call.line,
+                hint="take it from a value or an existing Secret",
+            )
 
 
 RULES = (

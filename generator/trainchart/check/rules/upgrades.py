@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Probe, Severity
 from trainchart.check.immutable import find_differences, immutable_fields
 from trainchart.check.objects import called, is_hook, list_at, mapping_at, namespace_of
 from trainchart.check.pod_templates import kubernetes_kind, pod_templates
+from trainchart.check.randomness import is_random_behind_lookup
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import chart_file
 from trainchart.rendering import Manifest, Rendering
@@ -27,10 +29,11 @@ def check_stable(given: CheckInput) -> Iterator[Finding]:
     Selectors, claim templates and the templates of Jobs are immutable, so such a label makes `helm upgrade`
     fail; in another pod template it restarts a training for nothing.
     """
-    chart_label = _chart_label(given)
+    before, after = dict(given.renderings()).get(""), given.probes.get(Probe.next_version)
+    versions = _versions(given, after)
     for label, rendering in given.renderings():
         for manifest in rendering.manifests:
-            for where, labels in _version_labels(manifest, chart_label):
+            for where, labels in versions.labels(manifest, rendering, is_default=rendering is before):
                 # A pod template may change; it only restarts pods that trainings want to keep.
                 mild = where == _POD_TEMPLATE and (kubernetes_kind(manifest) != "Job" or is_hook(manifest))
                 for key, value in labels.items():
@@ -42,19 +45,58 @@ def check_stable(given: CheckInput) -> Iterator[Finding]:
                         hint="keep the chart's version to metadata.labels of the object itself",
                         values=label,
                     )
-    before, after = dict(given.renderings()).get(""), given.probes.get(Probe.next_version)
-    if before is not None and after is not None:
-        yield from _find_changes(before, after, chart_label)
+    if before is not None:
+        yield from _find_changes(given, before, versions)
 
 
-def _find_changes(before: Rendering, after: Rendering, chart_label: str) -> Iterator[Finding]:
-    upgraded = {_identity(manifest, after): manifest for manifest in after.manifests}
+@dataclass(frozen=True)
+class _Versions:
+    """How labels tell the chart's version, and the objects of its next version."""
+
+    chart_label: str = ""
+    """`name-version`, the usual value of helm.sh/chart; empty where Chart.yaml cannot be read."""
+    texts: tuple[str, ...] = ()
+    upgraded: Mapping[tuple[str, ...], Manifest] = field(default_factory=dict)
+
+    def labels(
+        self, manifest: Manifest, rendering: Rendering, *, is_default: bool
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield, for every place whose labels should stay, those that the next version changes.
+
+        `is_default` says that `rendering` has the values of the next version's: then nothing else can differ.
+        """
+        other = self.upgraded.get(_identity(manifest, rendering))
+        later = [labels for _, labels in _stable_maps(other)] if other else []
+        for number, (where, labels) in enumerate(_stable_maps(manifest)):
+            new = later[number] if number < len(later) else None
+            yield where, {key: value for key, value in labels.items() if self._changes(key, value, new, is_default)}
+
+    def _changes(self, key: str, value: object, new: Mapping[str, Any] | None, is_default: bool) -> bool:
+        if new is not None and new.get(key, value) == value:
+            return False
+        is_usual = key in _VERSION_LABELS
+        return (
+            (bool(self.chart_label) and self.chart_label in str(value))
+            or (is_usual and is_default and new is not None)
+            or (is_usual and any(text in str(value) for text in self.texts))
+        )
+
+
+def _versions(given: CheckInput, after: Rendering | None) -> _Versions:
+    chart = chart_file(given)
+    name, version = chart.get("name"), str(chart.get("version") or "")
+    texts = tuple(dict.fromkeys(filter(None, (version, str(chart.get("appVersion") or "")))))
+    upgraded = {_identity(manifest, after): manifest for manifest in after.manifests} if after else {}
+    return _Versions(f"{name}-{version}" if name and version else "", texts, upgraded)
+
+
+def _find_changes(given: CheckInput, before: Rendering, versions: _Versions) -> Iterator[Finding]:
     for manifest in before.manifests:
-        other = upgraded.get(_identity(manifest, before))
-        # A hook is a new object every time.
-        if other is None or is_hook(manifest):
+        other = versions.upgraded.get(_identity(manifest, before))
+        # A hook is a new object every time, and what lookup keeps on a cluster is new here every time.
+        if other is None or is_hook(manifest) or is_random_behind_lookup(given, manifest.source):
             continue
-        told = {where for where, labels in _version_labels(manifest, chart_label) if labels}
+        told = {where for where, labels in versions.labels(manifest, before, is_default=True) if labels}
         old, new = immutable_fields(manifest), immutable_fields(other)
         for path in sorted({*old, *new}):
             field = ".".join(path)
@@ -73,19 +115,6 @@ def _identity(manifest: Manifest, rendering: Rendering) -> tuple[str, ...]:
     return manifest.source, manifest.kind, namespace_of(manifest, rendering), manifest.name
 
 
-def _version_labels(manifest: Manifest, chart_label: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield, for every place whose labels should stay, those that hold the chart's version."""
-    for where, labels in _stable_maps(manifest):
-        yield (
-            where,
-            {
-                key: value
-                for key, value in labels.items()
-                if key in _VERSION_LABELS or (chart_label and chart_label in str(value))
-            },
-        )
-
-
 def _stable_maps(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Any]]]:
     document = manifest.document
     selector = mapping_at(document, "spec", "selector")
@@ -97,13 +126,6 @@ def _stable_maps(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield _POD_TEMPLATE, mapping_at(template.content, "metadata", "annotations")
     for claim in list_at(document, "spec", "volumeClaimTemplates"):
         yield _CLAIM_TEMPLATE, mapping_at(claim, "metadata", "labels")
-
-
-def _chart_label(given: CheckInput) -> str:
-    """Return `name-version`, the value of helm.sh/chart; empty where Chart.yaml cannot be read."""
-    chart = chart_file(given)
-    name, version = chart.get("name"), chart.get("version")
-    return f"{name}-{version}" if name and version else ""
 
 
 RULES = (
