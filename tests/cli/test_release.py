@@ -147,10 +147,11 @@ def test_bump_raises_and_pre_releases_come_before(project: Path) -> None:
     edit(project, "version: 0.1.0", "version: 3.0.0")
     edit(project, "description: ", "description: Right ")
     assert release(project)["version"] == "3.0.0"
-    edit(project, "description: ", "description: And ")
-    bad = run(project, "release", "digits", "--to", "repository", "--skip-image-check", "--pre-release", "a b")
-    assert bad.returncode == 4
-    assert "'a b' cannot stand behind the dash of a version" in bad.stderr
+    for description in ("description: ", "description: And "):  # the first changes nothing
+        edit(project, "description: ", description)
+        bad = run(project, "release", "digits", "--to", "repository", "--skip-image-check", "--pre-release", "a b")
+        assert bad.returncode == 4
+        assert "'a b' cannot stand behind the dash of a version" in bad.stderr
 
 
 @pytest.mark.parametrize(

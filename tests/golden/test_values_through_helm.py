@@ -98,6 +98,17 @@ def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, me
         "hyperparameters.shift=1e-400",
         "hyperparameters.maxSteps=9007199254740993",
         "networkPolicy.tensorboardFrom=null",
+        "roles.worker.cpu=0",
+        "roles.worker.cpuLimit=10m",
+        "roles.worker.memoryLimit=1000Ki",
+        "roles.worker.memory=0.0Gi",
+        "roles.ps.shmSize=1Ti",
+        "roles.ps.shmSize=0",
+        "run.controller.cpu=0",
+        "run.controller.memoryLimit=1Mi",
+        "tensorboard.cpuLimit=1m",
+        "volumes.checkpoints.size=0",
+        "volumes.checkpoints.size=0Gi",
         "dnsPolicy=Default",
         "dnsPolicy=None",
         "dnsPolicy=Cluster",
@@ -116,6 +127,24 @@ def test_wrong_values_are_refused_at_install(engine: HelmEngine, given: str) -> 
         engine.render(PARAMETER_SERVER, release="exp", overrides=ValueOverrides(sets=(given,)))
     keys = given.split("=")[0].split(".")
     assert any(key in told(refusal.value) for key in keys[-2:]), told(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "cpu=500m,cpuLimit=0.5",
+        "cpu=1500m,cpuLimit=2",
+        "cpu=2,cpuLimit=2000m",
+        "memory=4Gi,memoryLimit=4294967296",
+        "memory=1e9,memoryLimit=1G",
+        "memory=1000Mi,memoryLimit=1Gi",
+        "memory=4Pi,memoryLimit=1E",
+    ],
+)
+def test_requests_may_be_as_large_as_their_limits(engine: HelmEngine, given: str) -> None:
+    sets = tuple(f"roles.worker.{part}" for part in given.split(","))
+    overrides = ValueOverrides(sets=(*sets, "roles.worker.shmSize=1Mi"))
+    assert engine.render(PARAMETER_SERVER, release="exp", overrides=overrides).manifests
 
 
 def test_texts_that_look_like_numbers_stay_texts(engine: HelmEngine) -> None:

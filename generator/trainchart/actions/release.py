@@ -87,9 +87,10 @@ class _Decided:
 def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     """Publish the next version of a model's chart, or nothing where its content is published already.
 
-    Raises VersionConflict where somebody else has published that version meanwhile, and what rendering, looking for the
+    Raises PlanError for a pre-release that no version can have, VersionConflict where somebody else has published that version meanwhile, and what rendering, looking for the
     images, signing and publishing raise; nothing is published then.
     """
+    with_pre_release("0.0.0", options.pre_release)  # refused also where nothing is released
     (spec,) = locate_specs((model,))
     chart = render_model(load_model(spec))
     rendering = require_rendering(chart.files, options.engine)

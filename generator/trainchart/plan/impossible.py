@@ -63,16 +63,9 @@ def find_impossibilities(spec: ModelSpec) -> Iterator[Impossibility]:
     yield from _scheduling(spec, ("tensorboard",), spec.tensorboard)
     for name, volume in spec.volumes.items():
         yield from _volume(spec, name, volume)
-    board = spec.tensorboard
-    yield from _amounts(
-        ("tensorboard",),
-        {
-            "cpu": board.cpu,
-            "memory": board.memory,
-            "cpuLimit": board.cpu_limit,
-            "memoryLimit": board.memory_limit,
-        },
-    )
+    for path, pod in ((("tensorboard",), spec.tensorboard), (("run", "controller"), spec.run.controller)):
+        amounts = {"cpu": pod.cpu, "memory": pod.memory, "cpuLimit": pod.cpu_limit, "memoryLimit": pod.memory_limit}
+        yield from _amounts(path, amounts)
     yield from _shared_state(spec)
     yield from _mounts(spec)
     yield from _ports_and_addresses(spec)

@@ -521,6 +521,27 @@ def test_modules_of_the_code_are_read_as_far_as_they_are_used() -> None:
     assert (facts.strategy, facts.notes) == ("mirrored", ())
 
 
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (b"# coding: klingon\nprint()\n", "unknown encoding: klingon"),
+        (b"\xef\xbb\xbf# coding: latin-1\nprint()\n", "encoding problem: iso-8859-1 with BOM"),
+        (b'print()\nprint("gr\xfc\xdf")\n', "codec can't decode byte 0xfc"),
+    ],
+)
+def test_an_encoding_that_python_refuses_is_named(script: bytes, reason: str) -> None:
+    with pytest.raises(ToolError) as refusal:
+        read_script(script, "train.py")
+    [problem] = refusal.value.problems
+    assert reason in problem.message
+    assert problem.where == f"train.py:{2 if b'gr' in script else 1}"
+
+
+def test_a_byte_order_mark_is_no_part_of_the_script() -> None:
+    facts = read_script(b'\xef\xbb\xbfp.add_argument("--name", default="gr\xc3\xbc\xc3\x9f")', "train.py")
+    assert facts.flags[0].hyperparameter.default == "gr\xfc\xdf"
+
+
 def test_the_encoding_is_the_one_that_the_file_declares() -> None:
     facts = read_script(b'# -*- coding: latin-1 -*-\np.add_argument("--name", default="gr\xfc\xdf")', "train.py")
     assert facts.flags[0].hyperparameter.default == "gr\u00fc\u00df"

@@ -1,6 +1,7 @@
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "mirrored.refuse" -}}
 {{- include "mirrored.refusePods" . -}}
+{{- include "mirrored.refuseSizes" . -}}
 {{- if eq (int64 .Values.service.port) (int64 .Values.service.statusPort) -}}
 {{- fail (printf "service.statusPort: port %d cannot serve TensorFlow and the status at once" (int64 .Values.service.port)) -}}
 {{- end -}}

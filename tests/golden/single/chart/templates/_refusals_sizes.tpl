@@ -1,0 +1,53 @@
+{{- /* Sizes that no pod or claim can have: nothing at all, or a request above its limit. Included by the refusals. */}}
+{{- define "single.refuseSizes" -}}
+{{- range $role, $settings := .Values.roles -}}
+{{- $where := printf "roles.%s" $role -}}
+{{- include "single.refuseResources" (dict "where" $where "settings" $settings) -}}
+{{- $shared := include "single.size" (dict "key" (printf "%s.shmSize" $where) "value" $settings.shmSize) | float64 -}}
+{{- $memory := $settings.memoryLimit | default $settings.memory -}}
+{{- if ge $shared (include "single.size" (dict "key" (printf "%s.memory" $where) "value" $memory) | float64) -}}
+{{- fail (printf "%s.shmSize: /dev/shm of %s leaves no memory of %s; it counts against the memory limit" $where (include "single.text" $settings.shmSize) (include "single.text" $memory)) -}}
+{{- end -}}
+{{- end -}}
+{{- include "single.refuseResources" (dict "where" "run.controller" "settings" .Values.run.controller) -}}
+{{- with .Values.tensorboard -}}
+{{- include "single.refuseResources" (dict "where" "tensorboard" "settings" .) -}}
+{{- end -}}
+{{- range $name, $volume := .Values.volumes -}}
+{{- if ne (toString $volume.size) "" -}}
+{{- $_ := include "single.size" (dict "key" (printf "volumes.%s.size" $name) "value" $volume.size) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "single.refuseResources" -}}
+{{- $where := .where -}}
+{{- $settings := .settings -}}
+{{- range $request := list "cpu" "memory" -}}
+{{- $limit := printf "%sLimit" $request -}}
+{{- $wanted := include "single.size" (dict "key" (printf "%s.%s" $where $request) "value" (get $settings $request)) | float64 -}}
+{{- if ne (toString (get $settings $limit)) "" -}}
+{{- $allowed := include "single.size" (dict "key" (printf "%s.%s" $where $limit) "value" (get $settings $limit)) | float64 -}}
+{{- if gt $wanted $allowed -}}
+{{- fail (printf "%s.%s: %s is less than the request %s of %s; raise it, or leave it empty to use the request" $where $limit (include "single.text" (get $settings $limit)) $request (include "single.text" (get $settings $request))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* A quantity such as 500m, 2Gi or 1e3 as a number of its base unit, refused unless positive: (dict "key" … "value" …). */}}
+{{- define "single.size" -}}
+{{- $text := include "single.text" .value -}}
+{{- $number := regexFind "^[0-9.]+(e[+-]?[0-9]+)?" $text -}}
+{{- $unit := trimPrefix $number $text -}}
+{{- $binary := index (dict "Ki" 1.0 "Mi" 2.0 "Gi" 3.0 "Ti" 4.0 "Pi" 5.0 "Ei" 6.0) $unit -}}
+{{- $size := float64 $number -}}
+{{- range $step := until (int ($binary | default 0)) -}}
+{{- $size = mulf $size 1024.0 -}}
+{{- end -}}
+{{- $size = mulf $size (index (dict "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18) $unit | default 1.0) -}}
+{{- if le $size 0.0 -}}
+{{- fail (printf "%s: %s is not a positive quantity, for example 500m, 2, 512Mi or 4Gi" .key $text) -}}
+{{- end -}}
+{{- $size -}}
+{{- end -}}
