@@ -87,8 +87,9 @@ class _Decided:
 def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     """Publish the next version of a model's chart, or nothing where its content is published already.
 
-    Raises PlanError for a pre-release that no version can have, VersionConflict where somebody else has published that version meanwhile, and what rendering, looking for the
-    images, signing and publishing raise; nothing is published then.
+    Raises PlanError for a pre-release that no version can have, VersionConflict where somebody else has published that
+    version meanwhile, and what rendering, looking for the images, signing and publishing raise. Then nothing is
+    published.
     """
     with_pre_release("0.0.0", options.pre_release)  # refused also where nothing is released
     (spec,) = locate_specs((model,))
