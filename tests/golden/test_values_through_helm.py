@@ -286,3 +286,54 @@ def test_templates_never_drop_what_yaml_cannot_hold() -> None:
     templates = (GOLDEN.parent.parent / "chart-templates").rglob("*")
     used = [path.name for path in templates if path.is_file() for _ in re.findall(r"\btoYaml\b", path.read_text())]
     assert used == ["_values.tpl"] * 2, "templates use NAME.yaml: toYaml alone returns nothing for what it cannot write"
+
+
+def environment(rendering: Rendering, kind: str = "StatefulSet") -> list[tuple[str, str]]:
+    """Return the names and texts of what users add to the first pod of a kind, in order."""
+    pod = next(m for m in rendering.manifests if m.kind == kind).document["spec"]["template"]["spec"]
+    entries = pod["containers"][0]["env"]
+    return [(e["name"], e.get("value", "")) for e in entries if not e["name"].startswith(("TRAINCHART_", "NVIDIA"))]
+
+
+@pytest.mark.parametrize(
+    ("sets", "expected"),
+    [
+        (("env.A=x/$(Z)", "env.Z=world", "env.B=b"), ["Z", "A", "B"]),
+        (("env.A=$(B)$(C)", "env.B=$(D)", "env.C=c", "env.D=d"), ["D", "B", "C", "A"]),
+        (("env.A=$$(Z)", "env.Z=z", "env.B=$$$(Z)"), ["A", "Z", "B"]),
+        (("env.Z=z", "roles.chief.env.A=$(Z)$(TRAINCHART_POD_NAME)"), ["Z", "A"]),
+        (("env.A=$(Z)", "env.Z=z", "roles.chief.env.Z=$(KUBERNETES_SERVICE_HOST)"), ["Z", "A"]),
+        (("env.A=$(A)$(B)", "envFrom[0].secretRef.name=s"), ["A"]),
+    ],
+)
+def test_a_variable_stands_behind_those_it_refers_to(
+    engine: HelmEngine, sets: tuple[str, ...], expected: list[str]
+) -> None:
+    rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
+    assert [name for name, _ in environment(rendering)] == expected
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        (("env.A=$(B)", "env.B=$(A)"), "env.A: variables refer to each other in a circle: A → B → A"),
+        (("env.A=$(A)",), "env.A: variables refer to each other in a circle: A → A"),
+        (
+            ("roles.worker.env.A=$(B)",),
+            "roles.worker.env.A: the pod has no variable B to fill in for $(B); write $$(B)",
+        ),
+        (("env.A=$(TRAINCHART_HP_X)", "envFrom[0].secretRef.name=s"), "env.A: the pod has no variable TRAINCHART_HP_X"),
+    ],
+)
+def test_a_variable_that_cannot_be_filled_in_is_refused(
+    engine: HelmEngine, sets: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(RenderError) as refusal:
+        engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
+    assert message in told(refusal.value)
+
+
+def test_tensorboard_has_no_variables_of_training_pods(engine: HelmEngine) -> None:
+    sets = ("tensorboard.enabled=true", "env.A=$(TRAINCHART_POD_NAME)", "env.B=$(A)", "env.C=$(D)", "env.D=d")
+    rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
+    assert environment(rendering, "Deployment") == [("D", "d"), ("C", "$(D)")]

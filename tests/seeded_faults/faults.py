@@ -83,7 +83,7 @@ FAULTS = (
     ),
     Fault(
         "roles without GPU see those of the node",
-        "_pod.tpl",
+        "_env.tpl",
         '"NVIDIA_VISIBLE_DEVICES" "void"',
         '"NVIDIA_X" "void"',
         "training-sets",
@@ -178,24 +178,31 @@ FAULTS = (
     ),
     Fault(
         "a number that prints as 2e+06",
-        "_pod.tpl",
+        "_env.tpl",
         "value: {{ int64 .context.Values.run.maxRestarts | quote }}",
         "value: {{ .context.Values.run.maxRestarts | toString | quote }}",
         "numbers-plain",
     ),
     Fault(
         "a variable twice",
-        "_pod.tpl",
+        "_env.tpl",
         "- name: TRAINCHART_STATE_DIR",
         "- name: TRAINCHART_RUN_ID\n  value: x\n- name: TRAINCHART_STATE_DIR",
         "entries-unique",
     ),
     Fault(
         "a variable is missing",
-        "_pod.tpl",
+        "_env.tpl",
         "- name: TRAINCHART_ORDINAL",
         "- name: TRAINCHART_ORDER",
         "launcher-environment",
+    ),
+    Fault(
+        "variables by name, whatever they refer to",
+        "_env.tpl",
+        'range include "<%= name %>.references" $value | fromJsonArray',
+        "range list",
+        "variables-ordered",
     ),
     Fault(
         "a Service of another name",

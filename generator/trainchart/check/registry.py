@@ -31,6 +31,7 @@ from trainchart.check.rules import (
     value_schema,
     value_use,
     values,
+    variables,
     versions,
     waivers,
 )
@@ -56,6 +57,7 @@ _MODULES = (
     label_formats,
     pod_security,
     pods,
+    variables,
     quantities,
     network,
     availability,

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.local.expansion import expand_variables
 from trainchart.local.notices import Notices
 from trainchart.local.objects import PodIdentity, RenderedData, read_pod_field
+from trainchart.variables import expand_variables
 
 INHERITED = (
     "PATH", "HOME", "LANG", "LC_*", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE",

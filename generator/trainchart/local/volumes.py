@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainchart.local.expansion import expand_variables
 from trainchart.local.notices import Notices
 from trainchart.local.objects import PodIdentity, RenderedData, TrainingSet, read_pod_field
+from trainchart.variables import expand_variables
 from trainchart_runtime import contract
 
 

@@ -18,6 +18,7 @@ from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.fit import fit_to_strategy
 from trainchart.plan.impossible import find_impossibilities
 from trainchart.plan.layers import BUILTIN_LAYER, Merged, merge_layers
+from trainchart.plan.references import find_unfilled
 from trainchart.plan.spelling import find_misread, section_of
 from trainchart.plan.strategies import ROLES
 from trainchart.spec.document import Document, Origin, Path
@@ -40,7 +41,7 @@ def resolve(spec: Document, defaults: Sequence[Document]) -> ChartPlan:
     model, notes = fit_to_strategy(_check_types(merged), merged.origins)
     problems = [
         Problem(found.message, str(find_origin(merged.origins, found.path)), found.hint)
-        for found in find_impossibilities(model)
+        for found in (*find_impossibilities(model), *find_unfilled(model))
     ]
     if problems:
         raise PlanError(f"{model.name} cannot be trained as specified", problems=tuple(problems))

@@ -253,6 +253,16 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         "the chart does not render",
     ),
     (
+        "variables-ordered",
+        objects("value: chief\n", "value: $(TRAINCHART_RUN_ID)\n"),
+        "TRAINCHART_TASK_TYPE refers to TRAINCHART_RUN_ID, which stands behind it: $(TRAINCHART_RUN_ID) stays text",
+    ),
+    (
+        "variables-known",
+        objects("value: chief\n", "value: $(TASK)\n"),
+        "there is no variable TASK for $(TASK) in TRAINCHART_TASK_TYPE",
+    ),
+    (
         "quantities",
         objects("nvidia.com/gpu: '1'", "nvidia.com/gpu: '1.5'"),
         "nvidia.com/gpu: 1.5 is not a whole number",

@@ -41,6 +41,22 @@ LOGS_DIR = "TRAINCHART_LOGS_DIR"
 """Where the volume `logs` is mounted, in which the launcher keeps its pod's output; absent without such a volume."""
 LOG_DIR = "TRAINCHART_LOG_DIR"
 """Where TensorBoard summaries go; absent where the model keeps no checkpoints."""
+CONTAINER_VARIABLES = (
+    TASK_TYPE,
+    POD_NAME,
+    POD_UID,
+    NODE_NAME,
+    ORDINAL,
+    RUN_ID,
+    CLUSTER_FILE,
+    HYPERPARAMETERS_FILE,
+    STATE_DIR,
+    TERMINATION_FILE,
+    MAX_RESTARTS,
+    STOP_GRACE_SECONDS,
+    NO_PROGRESS_SECONDS,
+)
+"""What the chart sets in every training container, beside LOG_DIR and one variable for each volume."""
 ADDRESSES = "TRAINCHART_ADDRESSES"
 """JSON map from "host:port" as the cluster knows it to the "host:port" used here. Set by local runs only."""
 LOCAL_PARENT = "TRAINCHART_LOCAL_PARENT"
@@ -129,6 +145,11 @@ EXIT_TOKEN_REFUSED = 77
 """EX_NOPERM. The controller's token is not accepted any more: only another pod has another one."""
 EXIT_TRAINING_FAILED = 42
 """The training failed and its verdict is recorded: a new controller would change nothing. 0 is its success."""
+
+
+def volume_variable(name: str) -> str:
+    """Return the environment variable that tells where the volume `name` is."""
+    return f"TRAINCHART_{name.upper().replace('-', '_')}_DIR"
 
 
 def hyperparameter_variable(name: str) -> str:

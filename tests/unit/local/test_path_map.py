@@ -1,10 +1,10 @@
-"""Kubernetes' `$(VAR)` expansion and the translation of container paths."""
+"""The translation of container paths."""
 
 from __future__ import annotations
 
 import pytest
 
-from trainchart.local.expansion import PathMap, expand_variables
+from trainchart.local.path_map import PathMap
 
 PATHS = PathMap(
     (
@@ -13,23 +13,6 @@ PATHS = PathMap(
         ("/app", "/home/me/code"),
     )
 )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("$(A)", "1"),
-        ("x$(A)y$(B)", "x1y2"),
-        ("$(MISSING)", "$(MISSING)"),
-        ("$$(A)", "$(A)"),
-        ("$$$(A)", "$1"),
-        ("$A ${A} $(A", "$A ${A} $(A"),
-        ("100$", "100$"),
-        ("$()", "$()"),
-    ],
-)
-def test_expansion_is_that_of_kubernetes(text: str, expected: str) -> None:
-    assert expand_variables(text, {"A": "1", "B": "2"}) == expected
 
 
 @pytest.mark.parametrize(

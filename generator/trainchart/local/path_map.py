@@ -1,4 +1,4 @@
-"""Text replacement in what a container gets: `$(VAR)` as Kubernetes expands it, and container paths.
+"""Container paths in what a container gets, and the paths that stand for them on this machine.
 
 Pure; serves the planning of local runs.
 """
@@ -6,22 +6,8 @@ Pure; serves the planning of local runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-# The rule of k8s.io/kubernetes/third_party/forked/golang/expansion: "$$" is an escaped dollar sign.
-_REFERENCE = re.compile(r"\$(?:(?P<escape>\$)|\((?P<name>[^)]*)\))")
-
-
-def expand_variables(text: str, variables: Mapping[str, str]) -> str:
-    """Replace every `$(NAME)` that is known, leave unknown ones alone and turn `$$` into `$`."""
-
-    def replace(match: re.Match[str]) -> str:
-        if match["escape"]:
-            return "$"
-        return variables.get(match["name"], match[0])
-
-    return _REFERENCE.sub(replace, text)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,44 @@
+"""References to variables in what a container gets: `$(NAME)` as Kubernetes and the launcher fill them in. Pure.
+
+Shared by the plan, which refuses references that stay text, by checks and by local runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+# The rule of k8s.io/kubernetes/third_party/forked/golang/expansion: "$$" is an escaped dollar sign.
+_REFERENCE = re.compile(r"\$(?:(?P<escape>\$)|\((?P<name>[^)]*)\))")
+_NAME = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*?)(?P<mark>[?+*-]?)")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A `$(NAME)`, perhaps with one of the marks that the launcher knows."""
+
+    name: str
+    mark: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.mark}"
+
+
+def find_references(text: str) -> Iterator[Reference]:
+    """Yield the references in `text`; what is escaped, or could not be a name, as in $(date +%s), is text."""
+    for match in _REFERENCE.finditer(text):
+        named = None if match["escape"] else _NAME.fullmatch(match["name"])
+        if named:
+            yield Reference(named["name"], named["mark"])
+
+
+def expand_variables(text: str, variables: Mapping[str, str]) -> str:
+    """Replace every `$(NAME)` that is known, leave unknown ones alone and turn `$$` into `$`."""
+
+    def replace(match: re.Match[str]) -> str:
+        if match["escape"]:
+            return "$"
+        return variables.get(match["name"], match[0])
+
+    return _REFERENCE.sub(replace, text)
