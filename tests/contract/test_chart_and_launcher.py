@@ -108,3 +108,21 @@ def test_every_variable_of_ours_is_one_of_the_contract(case: str, tmp_path: Path
         assert ours - {POD_MARK} <= names | volumes
         required = {contract.TASK_TYPE, contract.POD_NAME, contract.ORDINAL, contract.CLUSTER_FILE, contract.STATE_DIR}
         assert required <= ours
+
+
+def test_the_names_of_variables_are_those_of_chart_and_launcher(tmp_path: Path) -> None:
+    rendering = find_engine("sdk").render(GOLDEN / "parameter-server" / "chart", release="exp")
+    sets = [manifest for manifest in rendering.manifests if manifest.kind == "StatefulSet"]
+    names = [
+        [entry["name"] for entry in item.document["spec"]["template"]["spec"]["containers"][0]["env"]] for item in sets
+    ]
+    volumes = [name for name in names[0] if name.endswith("_DIR") and name != contract.STATE_DIR]
+    for found in names:
+        assert tuple(name for name in found if name in contract.CONTAINER_VARIABLES) == contract.CONTAINER_VARIABLES
+        others = set(found) - set(contract.CONTAINER_VARIABLES) - set(volumes)
+        assert not {name for name in others if name.startswith("TRAINCHART_")}
+    pod = plan_of("parameter-server", tmp_path).pods[0]
+    added = {name for name in set(invoke(pod).environ) - set(pod.environment) if name.isupper()}
+    assert {name for name in added if not name.startswith(contract.HYPERPARAMETER_PREFIX)} == {
+        *contract.PROGRAM_VARIABLES
+    }

@@ -337,3 +337,43 @@ def test_tensorboard_has_no_variables_of_training_pods(engine: HelmEngine) -> No
     sets = ("tensorboard.enabled=true", "env.A=$(TRAINCHART_POD_NAME)", "env.B=$(A)", "env.C=$(D)", "env.D=d")
     rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
     assert environment(rendering, "Deployment") == [("D", "d"), ("C", "$(D)")]
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        (
+            ("args[0]=--x=$(TRAINCHART_HP_DROPOUTT)",),
+            "command or args of chief: nothing fills in $(TRAINCHART_HP_DROPOUTT); known: TRAINCHART_HP_",
+        ),
+        (("roles.worker.args[0]=$(TRAINCHART_POD_NAME?)",), "nothing fills in $(TRAINCHART_POD_NAME?)"),
+        (
+            ("extraContainers[0].name=c", "extraContainers[0].args[0]=$(TRAINCHART_LOG_DIR)"),
+            "extraContainers: c: nothing fills in $(TRAINCHART_LOG_DIR); known: none",
+        ),
+        (
+            (
+                "initContainers[0].name=c",
+                "initContainers[0].env[0].name=A",
+                "initContainers[0].env[0].value=$(TRAINCHART_X)",
+            ),
+            "initContainers: c: nothing fills in $(TRAINCHART_X); known: none",
+        ),
+    ],
+)
+def test_words_that_nothing_fills_in_are_refused(engine: HelmEngine, sets: tuple[str, ...], message: str) -> None:
+    with pytest.raises(RenderError) as refusal:
+        engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
+    assert message in told(refusal.value)
+
+
+def test_words_that_are_filled_in_are_taken(engine: HelmEngine) -> None:
+    sets = (
+        "args[0]=$(TRAINCHART_HP_LEARNING_RATE?)$(TRAINCHART_ATTEMPT)$$(TRAINCHART_X)$(date)",
+        "env.MINE=1",
+        "roles.chief.args[0]=$(MINE)$(TRAINCHART_CHECKPOINTS_DIR)",
+    )
+    rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
+    chief = next(m for m in rendering.manifests if m.kind == "StatefulSet" and m.name.endswith("chief"))
+    args = chief.document["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert args[-1] == "$(MINE)$(TRAINCHART_CHECKPOINTS_DIR)"

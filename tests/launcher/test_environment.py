@@ -63,6 +63,11 @@ def test_no_proxy_stands_between_the_tasks(pod, users, expected):
     assert {name: environ.get(name) for name in expected} == expected
 
 
+def test_every_variable_of_the_launcher_goes_into_the_command(pod):
+    environ, arguments = see(pod, *(f"$({name})" for name in contract.PROGRAM_VARIABLES))
+    assert arguments == [environ[name] for name in contract.PROGRAM_VARIABLES]
+
+
 def test_single_process_training_gets_no_tf_config(make_pod):
     pod = make_pod(strategy="single")
     environ, _ = see(pod)

@@ -24,7 +24,7 @@ spec:
     {{- include "<%= name %>.launcherContainer" .context | nindent 4 }}
     {{- end }}
     {{- with $further }}
-    {{- include "<%= name %>.yaml" . | nindent 4 }}
+    {{- include "<%= name %>.ownContainers" (dict "key" "<%= field.value %>" "containers" .) | nindent 4 }}
     {{- end }}
   {{- end }}
 <% else %>
@@ -40,7 +40,7 @@ spec:
       imagePullPolicy: {{ .context.Values.image.pullPolicy }}
       command: [python3, /opt/trainchart/launcher.pyz, --]
       args:
-        {{- include "<%= name %>.yaml" (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+        {{- include "<%= name %>.command" . | nindent 8 }}
       env:
         {{- include "<%= name %>.env" . | nindent 8 }}
       ports:
@@ -83,7 +83,7 @@ spec:
 <% endfor %>
 <% for field in append_fields if field.key == "containers" %>
     {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
-    {{- include "<%= name %>.yaml" . | nindent 4 }}
+    {{- include "<%= name %>.ownContainers" (dict "key" "<%= field.value %>" "containers" .) | nindent 4 }}
     {{- end }}
 <% endfor %>
   volumes:

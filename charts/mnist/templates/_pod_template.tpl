@@ -26,7 +26,7 @@ spec:
     {{- include "mnist.launcherContainer" .context | nindent 4 }}
     {{- end }}
     {{- with $further }}
-    {{- include "mnist.yaml" . | nindent 4 }}
+    {{- include "mnist.ownContainers" (dict "key" "initContainers" "containers" .) | nindent 4 }}
     {{- end }}
   {{- end }}
   containers:
@@ -35,7 +35,7 @@ spec:
       imagePullPolicy: {{ .context.Values.image.pullPolicy }}
       command: [python3, /opt/trainchart/launcher.pyz, --]
       args:
-        {{- include "mnist.yaml" (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+        {{- include "mnist.command" . | nindent 8 }}
       env:
         {{- include "mnist.env" . | nindent 8 }}
       ports:
@@ -86,7 +86,7 @@ spec:
         {{- include "mnist.yaml" . | nindent 8 }}
         {{- end }}
     {{- with .settings.extraContainers | default .context.Values.extraContainers }}
-    {{- include "mnist.yaml" . | nindent 4 }}
+    {{- include "mnist.ownContainers" (dict "key" "extraContainers" "containers" .) | nindent 4 }}
     {{- end }}
   volumes:
     {{- include "mnist.podVolumes" . | nindent 4 }}

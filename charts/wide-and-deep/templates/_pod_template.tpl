@@ -26,7 +26,7 @@ spec:
     {{- include "wide-and-deep.launcherContainer" .context | nindent 4 }}
     {{- end }}
     {{- with $further }}
-    {{- include "wide-and-deep.yaml" . | nindent 4 }}
+    {{- include "wide-and-deep.ownContainers" (dict "key" "initContainers" "containers" .) | nindent 4 }}
     {{- end }}
   {{- end }}
   containers:
@@ -35,7 +35,7 @@ spec:
       imagePullPolicy: {{ .context.Values.image.pullPolicy }}
       command: [python3, /opt/trainchart/launcher.pyz, --]
       args:
-        {{- include "wide-and-deep.yaml" (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+        {{- include "wide-and-deep.command" . | nindent 8 }}
       env:
         {{- include "wide-and-deep.env" . | nindent 8 }}
       ports:
@@ -86,7 +86,7 @@ spec:
         {{- include "wide-and-deep.yaml" . | nindent 8 }}
         {{- end }}
     {{- with .settings.extraContainers | default .context.Values.extraContainers }}
-    {{- include "wide-and-deep.yaml" . | nindent 4 }}
+    {{- include "wide-and-deep.ownContainers" (dict "key" "extraContainers" "containers" .) | nindent 4 }}
     {{- end }}
   volumes:
     {{- include "wide-and-deep.podVolumes" . | nindent 4 }}

@@ -26,7 +26,7 @@ spec:
     {{- include "word2vec.launcherContainer" .context | nindent 4 }}
     {{- end }}
     {{- with $further }}
-    {{- include "word2vec.yaml" . | nindent 4 }}
+    {{- include "word2vec.ownContainers" (dict "key" "initContainers" "containers" .) | nindent 4 }}
     {{- end }}
   {{- end }}
   containers:
@@ -35,7 +35,7 @@ spec:
       imagePullPolicy: {{ .context.Values.image.pullPolicy }}
       command: [python3, /opt/trainchart/launcher.pyz, --]
       args:
-        {{- include "word2vec.yaml" (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+        {{- include "word2vec.command" . | nindent 8 }}
       env:
         {{- include "word2vec.env" . | nindent 8 }}
       ports:
@@ -86,7 +86,7 @@ spec:
         {{- include "word2vec.yaml" . | nindent 8 }}
         {{- end }}
     {{- with .settings.extraContainers | default .context.Values.extraContainers }}
-    {{- include "word2vec.yaml" . | nindent 4 }}
+    {{- include "word2vec.ownContainers" (dict "key" "extraContainers" "containers" .) | nindent 4 }}
     {{- end }}
   volumes:
     {{- include "word2vec.podVolumes" . | nindent 4 }}

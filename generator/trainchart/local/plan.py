@@ -14,9 +14,9 @@ from typing import Any
 from trainchart.errors import PlanError
 from trainchart.local import objects
 from trainchart.local.environment import ContainerEnvironment, inherit_variables, resolve_environment
-from trainchart.local.path_map import PathMap
 from trainchart.local.notices import Notices
 from trainchart.local.objects import PodIdentity, RenderedData, TrainingSet
+from trainchart.local.path_map import PathMap
 from trainchart.local.volumes import PlannedFile, Storage, claim_names, resolve_volumes
 from trainchart.plan.strategies import STRATEGIES, describe_lone_worker
 from trainchart.rendering import Manifest

@@ -1,6 +1,7 @@
-"""References `$(NAME)` that would reach the program as text: in env, where Kubernetes fills them in. Pure.
+"""References `$(NAME)` that would reach a program as text: in env, commands and the author's own containers. Pure.
 
-What Kubernetes cannot fill in, it leaves as it is and says nothing, so a spec that holds such a reference is refused.
+Kubernetes fills in what a container's environment holds, the launcher what it adds, both in the command. What neither
+knows they leave as it is and say nothing, so a spec that holds such a reference is refused.
 """
 
 from __future__ import annotations
@@ -12,29 +13,21 @@ from typing import Any
 
 from trainchart.plan.impossible import Impossibility
 from trainchart.spec.document import Path
-from trainchart.spec.model import ModelSpec
+from trainchart.spec.model import Hyperparameter, ModelSpec
 from trainchart.spec.settings import RoleSettings
 from trainchart.variables import Reference, find_references
 from trainchart_runtime import contract
-
-_OF_LAUNCHER = (
-    contract.TF_CONFIG,
-    contract.STRATEGY,
-    contract.EVALUATORS,
-    contract.HYPERPARAMETERS,
-    contract.PROGRESS_FILE,
-    contract.ATTEMPT,
-    contract.CLASSIC_TASK_TYPE,
-    contract.CLASSIC_TASK_INDEX,
-    *(role.upper() + contract.CLASSIC_HOSTS_SUFFIX for role in ("chief", "ps", "worker")),
-)
 
 
 def find_unfilled(spec: ModelSpec) -> Iterator[Impossibility]:
     """Yield every reference that neither Kubernetes nor the launcher could fill in, each once."""
     found: dict[tuple[Path, str], Impossibility] = {}
     for role, settings in spec.roles.items():
-        for item in _environment(spec, role, settings):
+        for item in (
+            *_environment(spec, role, settings),
+            *_command(spec, role, settings),
+            *_own_containers(spec, role, settings),
+        ):
             found.setdefault((item.path, item.message), item)
     yield from found.values()
 
@@ -73,6 +66,77 @@ def _circle(
         yield Impossibility(path, f"variables refer to each other in a circle: {' → '.join(names)}")
 
 
+def _command(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[Impossibility]:
+    """Check the words of a role's program, which Kubernetes and then the launcher fill in."""
+    brings_more = bool(settings.env_from or spec.env_from)
+    container = {*spec.env, *settings.env, *_set_by_chart(spec, settings)}
+    own: Path = ("roles", role)
+    sources: tuple[tuple[Path, list[str]], ...] = (
+        ((*own, "command"), settings.command) if settings.command else (("code", "command"), spec.code.command),
+        ((*own, "args"), settings.args) if settings.args else (("args",), spec.args),
+    )
+    for path, words in sources:
+        for reference in (reference for word in words for reference in find_references(word)):
+            reason, hint = _refuse_word(reference, spec, container, brings_more)
+            if reason:
+                yield Impossibility(path, f"{'.'.join(map(str, path))}: {reason}", hint)
+
+
+def _refuse_word(
+    reference: Reference, spec: ModelSpec, container: Collection[str], brings_more: bool
+) -> tuple[str, str]:
+    """Return why a reference in the command is wrong, and a hint; empty where it is not."""
+    name, shown = reference.name, f"$({reference})"
+    hyperparameters = {contract.hyperparameter_variable(key): value for key, value in spec.hyperparameters.items()}
+    if name in hyperparameters:
+        return _refuse_mark(reference, hyperparameters[name])
+    if name in contract.PROGRAM_VARIABLES or (name in container and not reference.mark):
+        return "", ""
+    if name in container:
+        return f"{shown} has a mark, which only hyperparameters may have", f"write $({name})"
+    close = _closest(name, {*contract.PROGRAM_VARIABLES, *hyperparameters, *container})
+    is_ours = name.startswith("TRAINCHART_")
+    if is_ours or (close and name.isupper() and not brings_more and not name.startswith("KUBERNETES_")):
+        known = ", ".join(sorted(hyperparameters)) if name.startswith(contract.HYPERPARAMETER_PREFIX) else ""
+        listed = f"the hyperparameters are {known}" if known else _escape(reference)
+        return f"nothing fills in {shown}", f"did you mean $({close}{reference.mark})?" if close else listed
+    return "", ""  # a command of a shell, or an image's variable
+
+
+def _refuse_mark(reference: Reference, parameter: Hyperparameter) -> tuple[str, str]:
+    if reference.mark in ("+", "-") and parameter.type != "boolean":
+        return f"$({reference}) is for a boolean, and this is of type {parameter.type}", f"write $({reference.name})"
+    if not reference.mark and parameter.default is None:
+        hint = f"write $({reference.name}?), which leaves the word out, or give the hyperparameter a default"
+        return f"$({reference}) has no value until an experiment sets one", hint
+    return "", ""
+
+
+def _own_containers(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[Impossibility]:
+    """Check the author's own containers: they have no variables but those in their own env."""
+    for key, own, shared in (
+        ("initContainers", settings.init_containers, spec.init_containers),
+        ("extraContainers", settings.extra_containers, spec.extra_containers),
+    ):
+        path: Path = ("roles", role, key) if own else (key,)
+        for container in (entry for entry in own or shared if isinstance(entry, dict)):
+            for reference in _unfilled_of_ours(container):
+                yield Impossibility(
+                    path,
+                    f"{'.'.join(map(str, path))}: nothing fills in $({reference}) of {container.get('name')}",
+                    f"a container of your own has only its own env: set {reference.name} there",
+                )
+
+
+def _unfilled_of_ours(container: Mapping[str, Any]) -> Iterator[Reference]:
+    env = [entry for entry in container.get("env") or [] if isinstance(entry, dict)]
+    names = {entry.get("name") for entry in env}
+    texts = [*(container.get("command") or []), *(container.get("args") or []), *(entry.get("value") for entry in env)]
+    for reference in (reference for text in texts if isinstance(text, str) for reference in find_references(text)):
+        if reference.name.startswith("TRAINCHART_") and str(reference) not in names and not container.get("envFrom"):
+            yield reference
+
+
 def is_known(reference: Reference, known: Collection[str], brings_more: bool) -> bool:
     """Tell whether Kubernetes can fill `reference` in; where a whole Secret is taken, any name may be in it."""
     if reference.mark:
@@ -92,7 +156,7 @@ def _set_by_chart(spec: ModelSpec, settings: RoleSettings) -> Iterator[str]:
 
 
 def _advise(reference: Reference, spec: ModelSpec, known: Collection[str]) -> str:
-    later = {*_OF_LAUNCHER, *(contract.hyperparameter_variable(name) for name in spec.hyperparameters)}
+    later = {*contract.PROGRAM_VARIABLES, *(contract.hyperparameter_variable(name) for name in spec.hyperparameters)}
     if reference.name in later:
         return f"the launcher sets {reference.name} after env is filled in: name it in the command"
     close = _closest(reference.name, known)
@@ -103,7 +167,7 @@ def _closest(name: str, known: Collection[str]) -> str:
     """Return the known name that was probably meant, if any; what all our names begin with does not count."""
     prefix = next(prefix for prefix in (contract.HYPERPARAMETER_PREFIX, "TRAINCHART_", "") if name.startswith(prefix))
     rests = {other.removeprefix(prefix): other for other in sorted(known) if other.startswith(prefix)}
-    close = difflib.get_close_matches(name.removeprefix(prefix), rests, n=1)
+    close = difflib.get_close_matches(name.removeprefix(prefix), rests, n=1, cutoff=0.75)
     return rests[close[0]] if close else ""
 
 

@@ -24,6 +24,7 @@ from trainchart.render.schema import NUMBER_PATTERN, render_values_schema
 from trainchart.render.values_yaml import render_values_yaml
 from trainchart.spec.section import QUEUE_KEY_PATTERN, RESERVED_ENV_PATTERN, PassThrough
 from trainchart.spec.settings import EveryPodSettings, PodSettings
+from trainchart_runtime import contract
 
 FAMILY = "training-job"
 """The chart family that every model uses, a folder of chart-templates/."""
@@ -129,6 +130,10 @@ def _variables(plan: ChartPlan) -> dict[str, Any]:
         "container_fields": list_pod_fields("container"),
         "append_fields": list_pod_fields("append"),
         "hyperparameters": describe_hyperparameters(plan),
+        "program_variables": [
+            *contract.PROGRAM_VARIABLES,
+            *(contract.hyperparameter_variable(name) for name in plan.spec.hyperparameters),
+        ],
         "value_rows": list_value_rows(plan),
         "number_pattern": NUMBER_PATTERN.replace("\\", "\\\\"),
         "kube_version": KUBE_VERSION,

@@ -98,8 +98,8 @@ class PodSettings(EveryPodSettings):
     """Fields of every training pod; set for the whole chart or, with precedence, for one role."""
 
     env: Env = Field(default_factory=_empty_map)
-    """Environment of the training container: name to value, or to {valueFrom: …} for Secrets and ConfigMaps. A
-    value may hold $(NAME) of any other variable here or of the chart, such as $(TRAINCHART_CHECKPOINTS_DIR); $$ is $."""
+    """Environment of the training container: name to value, or to {valueFrom: …} for Secrets and ConfigMaps. A value
+    may hold $(NAME) of any other variable here or of the chart, such as $(TRAINCHART_CHECKPOINTS_DIR); $$ is $."""
     env_from: Annotated[AnyList, PassThrough(list_of("EnvFromSource"), "envFrom", "container")] = Field(
         default_factory=_empty_list
     )

@@ -74,3 +74,87 @@ def test_a_variable_of_one_role_is_not_known_to_others(resolved: Resolve, spec: 
 def test_a_role_may_take_the_variables_of_all(resolved: Resolve, spec: str) -> None:
     changed = spec.replace(OF_CHIEF, OF_CHIEF + "env: {A: $(B)}, ")
     assert problems(resolved, f"{changed}env: {{B: x}}\n") == []
+
+
+HYPERPARAMETERS = """\
+hyperparameters:
+  dropout: {type: number, default: 0.1}
+  fast: {type: boolean, default: true}
+  seed: {type: integer}
+"""
+FILLED = [
+    "$(TRAINCHART_HP_DROPOUT) $(TRAINCHART_HP_DROPOUT?) $(TRAINCHART_HP_FAST+) $(TRAINCHART_HP_SEED?)",
+    "$(TASK_TYPE) $(WORKER_HOSTS) $(TF_CONFIG) $(TRAINCHART_ATTEMPT) $(TRAINCHART_PROGRESS_FILE)",
+    "$(TRAINCHART_CHECKPOINTS_DIR)/x $(TRAINCHART_POD_NAME) $(TRAINCHART_LOG_DIR)",
+    "$$(TRAINCHART_HP_DROPOUTT) $(date) $(HOSTNAME) $(KUBERNETES_SERVICE_HOST)",
+]
+UNFILLED = [
+    (
+        "$(TRAINCHART_HP_DROPOUTT)",
+        "nothing fills in $(TRAINCHART_HP_DROPOUTT)",
+        "did you mean $(TRAINCHART_HP_DROPOUT)?",
+    ),
+    ("$(TRAINCHART_HP_SED?)", "nothing fills in $(TRAINCHART_HP_SED?)", "did you mean $(TRAINCHART_HP_SEED?)?"),
+    (
+        "$(TRAINCHART_HP_MOMENTUM)",
+        "nothing fills in $(TRAINCHART_HP_MOMENTUM)",
+        "the hyperparameters are TRAINCHART_HP_DROPOUT, TRAINCHART_HP_FAST, TRAINCHART_HP_SEED",
+    ),
+    ("$(TASK_INDX)", "nothing fills in $(TASK_INDX)", "did you mean $(TASK_INDEX)?"),
+    (
+        "$(TRAINCHART_CHECKPOINTS)",
+        "nothing fills in $(TRAINCHART_CHECKPOINTS)",
+        "did you mean $(TRAINCHART_CHECKPOINTS_DIR)?",
+    ),
+    (
+        "$(TRAINCHART_POD_NAME?)",
+        "$(TRAINCHART_POD_NAME?) has a mark, which only hyperparameters may have",
+        "write $(TRAINCHART_POD_NAME)",
+    ),
+    (
+        "$(TRAINCHART_HP_DROPOUT+)",
+        "$(TRAINCHART_HP_DROPOUT+) is for a boolean, and this is of type number",
+        "write $(TRAINCHART_HP_DROPOUT)",
+    ),
+    (
+        "$(TRAINCHART_HP_SEED)",
+        "$(TRAINCHART_HP_SEED) has no value until an experiment sets one",
+        "write $(TRAINCHART_HP_SEED?), which leaves the word out, or give the hyperparameter a default",
+    ),
+]
+
+
+@pytest.mark.parametrize("words", FILLED)
+def test_words_that_are_filled_in(resolved: Resolve, spec: str, words: str) -> None:
+    assert problems(resolved, f"{spec}args: ['{words}']\n{HYPERPARAMETERS}") == []
+
+
+@pytest.mark.parametrize(("word", "message", "hint"), UNFILLED)
+def test_words_that_stay_text_are_refused(resolved: Resolve, spec: str, word: str, message: str, hint: str) -> None:
+    assert problems(resolved, f"{spec}args: ['--x={word}']\n{HYPERPARAMETERS}") == [(f"args: {message}", hint)]
+    command = spec.replace("mnist.train]", f"mnist.train, '--x={word}']")
+    assert problems(resolved, command + HYPERPARAMETERS) == [(f"code.command: {message}", hint)]
+
+
+def test_the_program_of_one_role_is_checked_too(resolved: Resolve, spec: str) -> None:
+    changed = spec.replace(OF_CHIEF, OF_CHIEF + "args: ['$(TRAINCHART_HP_X)'], ")
+    assert problems(resolved, changed)[0][0] == "roles.chief.args: nothing fills in $(TRAINCHART_HP_X)"
+
+
+def test_a_secret_may_bring_any_name_but_ours(resolved: Resolve, spec: str) -> None:
+    text = f"{spec}envFrom: [{{secretRef: {{name: s}}}}]\nargs: ['$(TASK_INDX) $(TRAINCHART_X)']\n"
+    assert [message for message, _ in problems(resolved, text)] == ["args: nothing fills in $(TRAINCHART_X)"]
+
+
+@pytest.mark.parametrize("key", ["initContainers", "extraContainers"])
+def test_own_containers_have_their_own_variables_only(resolved: Resolve, spec: str, key: str) -> None:
+    def found(container: str) -> list[tuple[str, str]]:
+        return problems(resolved, f"{spec}{key}: [{{name: c, image: i:1, {container}}}]\n")
+
+    message = f"{key}: nothing fills in $(TRAINCHART_LOG_DIR) of c"
+    hint = "a container of your own has only its own env: set TRAINCHART_LOG_DIR there"
+    assert found("args: ['$(TRAINCHART_LOG_DIR)']") == [(message, hint)]
+    assert found("env: [{name: A, value: $(TRAINCHART_LOG_DIR)}]") == [(message, hint)]
+    assert found("args: ['$(TRAINCHART_LOG_DIR)'], env: [{name: TRAINCHART_LOG_DIR, value: /logs}]") == []
+    assert found("args: ['$(TRAINCHART_LOG_DIR)'], envFrom: [{configMapRef: {name: m}}]") == []
+    assert found("args: ['$(OTHER)']") == []

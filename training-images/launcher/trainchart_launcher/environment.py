@@ -29,11 +29,11 @@ def resolve_invocation(
     settings: Settings, command: Sequence[str], environ: Mapping[str, str], progress_file: str, attempt: int
 ) -> Invocation:
     """Return what to start; raises ContractError or ClusterDescriptionError where it cannot work."""
-    # All that the kubelet cannot fill into the command, because the container's own environment does not hold it.
     hosts = hosts_by_task_type(settings.cluster, settings.addresses)
-    words = {**_resolve_classic(settings, hosts), **_resolve_hyperparameters(settings.hyperparameters)}
+    # All of this goes into the command too: the kubelet fills in only what the container's own environment holds.
     added = {
-        **words,
+        **_resolve_classic(settings, hosts),
+        **_resolve_hyperparameters(settings.hyperparameters),
         **_resolve_unproxied(environ, hosts),
         contract.STRATEGY: settings.cluster.strategy,
         contract.EVALUATORS: str(len(settings.cluster.tasks(EVALUATOR))),
@@ -43,10 +43,9 @@ def resolve_invocation(
     tf_config = dump_tf_config(settings.task, hosts)
     if tf_config:
         added[contract.TF_CONFIG] = tf_config
-        words[contract.TF_CONFIG] = tf_config
     for name, value in added.items():
         _check_string(name, value)
-    return Invocation(substitute(command, words), {**environ, **added})
+    return Invocation(substitute(command, added), {**environ, **added})
 
 
 def substitute(command: Sequence[str], values: Mapping[str, str]) -> List[str]:

@@ -80,6 +80,20 @@ CLASSIC_TASK_TYPE = "TASK_TYPE"
 CLASSIC_TASK_INDEX = "TASK_INDEX"
 CLASSIC_HOSTS_SUFFIX = "_HOSTS"
 """PS_HOSTS, WORKER_HOSTS, CHIEF_HOSTS: comma-separated, for programs with --ps_hosts and --worker_hosts."""
+PROGRAM_VARIABLES = (
+    TF_CONFIG,
+    STRATEGY,
+    EVALUATORS,
+    HYPERPARAMETERS,
+    PROGRESS_FILE,
+    ATTEMPT,
+    CLASSIC_TASK_TYPE,
+    CLASSIC_TASK_INDEX,
+    "PS_HOSTS",
+    "WORKER_HOSTS",
+    "CHIEF_HOSTS",
+)
+"""What the launcher adds and fills into the command, beside one variable for each hyperparameter."""
 
 # --- what the chart tells the run controller -------------------------------------------------------------
 RELEASE = "TRAINCHART_RELEASE"

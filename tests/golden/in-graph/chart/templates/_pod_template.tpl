@@ -26,7 +26,7 @@ spec:
     {{- include "in-graph.launcherContainer" .context | nindent 4 }}
     {{- end }}
     {{- with $further }}
-    {{- include "in-graph.yaml" . | nindent 4 }}
+    {{- include "in-graph.ownContainers" (dict "key" "initContainers" "containers" .) | nindent 4 }}
     {{- end }}
   {{- end }}
   containers:
@@ -35,7 +35,7 @@ spec:
       imagePullPolicy: {{ .context.Values.image.pullPolicy }}
       command: [python3, /opt/trainchart/launcher.pyz, --]
       args:
-        {{- include "in-graph.yaml" (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+        {{- include "in-graph.command" . | nindent 8 }}
       env:
         {{- include "in-graph.env" . | nindent 8 }}
       ports:
@@ -86,7 +86,7 @@ spec:
         {{- include "in-graph.yaml" . | nindent 8 }}
         {{- end }}
     {{- with .settings.extraContainers | default .context.Values.extraContainers }}
-    {{- include "in-graph.yaml" . | nindent 4 }}
+    {{- include "in-graph.ownContainers" (dict "key" "extraContainers" "containers" .) | nindent 4 }}
     {{- end }}
   volumes:
     {{- include "in-graph.podVolumes" . | nindent 4 }}

@@ -26,7 +26,7 @@ spec:
     {{- include "multi-worker-mirrored.launcherContainer" .context | nindent 4 }}
     {{- end }}
     {{- with $further }}
-    {{- include "multi-worker-mirrored.yaml" . | nindent 4 }}
+    {{- include "multi-worker-mirrored.ownContainers" (dict "key" "initContainers" "containers" .) | nindent 4 }}
     {{- end }}
   {{- end }}
   containers:
@@ -35,7 +35,7 @@ spec:
       imagePullPolicy: {{ .context.Values.image.pullPolicy }}
       command: [python3, /opt/trainchart/launcher.pyz, --]
       args:
-        {{- include "multi-worker-mirrored.yaml" (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+        {{- include "multi-worker-mirrored.command" . | nindent 8 }}
       env:
         {{- include "multi-worker-mirrored.env" . | nindent 8 }}
       ports:
@@ -86,7 +86,7 @@ spec:
         {{- include "multi-worker-mirrored.yaml" . | nindent 8 }}
         {{- end }}
     {{- with .settings.extraContainers | default .context.Values.extraContainers }}
-    {{- include "multi-worker-mirrored.yaml" . | nindent 4 }}
+    {{- include "multi-worker-mirrored.ownContainers" (dict "key" "extraContainers" "containers" .) | nindent 4 }}
     {{- end }}
   volumes:
     {{- include "multi-worker-mirrored.podVolumes" . | nindent 4 }}

@@ -26,7 +26,7 @@ spec:
     {{- include "parameter-server.launcherContainer" .context | nindent 4 }}
     {{- end }}
     {{- with $further }}
-    {{- include "parameter-server.yaml" . | nindent 4 }}
+    {{- include "parameter-server.ownContainers" (dict "key" "initContainers" "containers" .) | nindent 4 }}
     {{- end }}
   {{- end }}
   containers:
@@ -35,7 +35,7 @@ spec:
       imagePullPolicy: {{ .context.Values.image.pullPolicy }}
       command: [python3, /opt/trainchart/launcher.pyz, --]
       args:
-        {{- include "parameter-server.yaml" (concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args)) | nindent 8 }}
+        {{- include "parameter-server.command" . | nindent 8 }}
       env:
         {{- include "parameter-server.env" . | nindent 8 }}
       ports:
@@ -86,7 +86,7 @@ spec:
         {{- include "parameter-server.yaml" . | nindent 8 }}
         {{- end }}
     {{- with .settings.extraContainers | default .context.Values.extraContainers }}
-    {{- include "parameter-server.yaml" . | nindent 4 }}
+    {{- include "parameter-server.ownContainers" (dict "key" "extraContainers" "containers" .) | nindent 4 }}
     {{- end }}
   volumes:
     {{- include "parameter-server.podVolumes" . | nindent 4 }}

@@ -1,0 +1,45 @@
+{{- /* The words of a role's program, which the launcher and Kubernetes fill in: the arguments of podTemplate. */}}
+{{- define "<%= name %>.command" -}}
+{{- $words := concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args) -}}
+{{- if contains "$(TRAINCHART_" (join " " $words) -}}
+{{- $env := include "<%= name %>.env" . | fromYamlArray -}}
+{{- $launcher := list <% for variable in program_variables %><%= variable | tojson %> <% endfor %> -}}
+{{- $where := printf "command or args of %s" .role -}}
+{{- include "<%= name %>.refuseUnfilled" (dict "where" $where "texts" $words "env" $env "launcher" $launcher) -}}
+{{- end -}}
+{{- include "<%= name %>.yaml" $words -}}
+{{- end -}}
+
+{{- /* Containers that users add, as YAML. They have no variables but their own: (dict "key" "extraContainers" "containers" …). */}}
+{{- define "<%= name %>.ownContainers" -}}
+{{- $key := .key -}}
+{{- range .containers -}}
+{{- $texts := concat (.command | default list) (.args | default list) -}}
+{{- range .env -}}
+{{- $texts = append $texts .value -}}
+{{- end -}}
+{{- if not .envFrom -}}
+{{- include "<%= name %>.refuseUnfilled" (dict "where" (printf "%s: %s" $key .name) "texts" $texts "env" .env "launcher" list) -}}
+{{- end -}}
+{{- end -}}
+{{- include "<%= name %>.yaml" .containers -}}
+{{- end -}}
+
+{{- /* Refuse $(TRAINCHART_…) that would stay text: (dict "where" … "texts" … "env" entries "launcher" names-that-may-have-a-mark). */}}
+{{- define "<%= name %>.refuseUnfilled" -}}
+{{- $where := .where -}}
+{{- $launcher := .launcher -}}
+{{- $names := list -}}
+{{- range .env -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- range .texts -}}
+{{- range include "<%= name %>.references" . | fromJsonArray -}}
+{{- $isFilled := or (has . $names) (has (regexReplaceAll "[?+*-]$" . "") $launcher) -}}
+{{- if and (hasPrefix "TRAINCHART_" .) (not $isFilled) -}}
+{{- $near := regexFindAll (ternary "\\bTRAINCHART_HP_\\S+" "\\bTRAINCHART_\\S+" (hasPrefix "TRAINCHART_HP_" .)) (concat $launcher $names | sortAlpha | join " ") -1 -}}
+{{- fail (printf "%s: nothing fills in $(%s); known: %s" $where . (join ", " $near | default "none")) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,45 @@
+{{- /* The words of a role's program, which the launcher and Kubernetes fill in: the arguments of podTemplate. */}}
+{{- define "bg-sync.command" -}}
+{{- $words := concat (.settings.command | default .context.Values.command) (.settings.args | default .context.Values.args) -}}
+{{- if contains "$(TRAINCHART_" (join " " $words) -}}
+{{- $env := include "bg-sync.env" . | fromYamlArray -}}
+{{- $launcher := list "TF_CONFIG" "TRAINCHART_STRATEGY" "TRAINCHART_EVALUATORS" "TRAINCHART_HYPERPARAMETERS" "TRAINCHART_PROGRESS_FILE" "TRAINCHART_ATTEMPT" "TASK_TYPE" "TASK_INDEX" "PS_HOSTS" "WORKER_HOSTS" "CHIEF_HOSTS"  -}}
+{{- $where := printf "command or args of %s" .role -}}
+{{- include "bg-sync.refuseUnfilled" (dict "where" $where "texts" $words "env" $env "launcher" $launcher) -}}
+{{- end -}}
+{{- include "bg-sync.yaml" $words -}}
+{{- end -}}
+
+{{- /* Containers that users add, as YAML. They have no variables but their own: (dict "key" "extraContainers" "containers" …). */}}
+{{- define "bg-sync.ownContainers" -}}
+{{- $key := .key -}}
+{{- range .containers -}}
+{{- $texts := concat (.command | default list) (.args | default list) -}}
+{{- range .env -}}
+{{- $texts = append $texts .value -}}
+{{- end -}}
+{{- if not .envFrom -}}
+{{- include "bg-sync.refuseUnfilled" (dict "where" (printf "%s: %s" $key .name) "texts" $texts "env" .env "launcher" list) -}}
+{{- end -}}
+{{- end -}}
+{{- include "bg-sync.yaml" .containers -}}
+{{- end -}}
+
+{{- /* Refuse $(TRAINCHART_…) that would stay text: (dict "where" … "texts" … "env" entries "launcher" names-that-may-have-a-mark). */}}
+{{- define "bg-sync.refuseUnfilled" -}}
+{{- $where := .where -}}
+{{- $launcher := .launcher -}}
+{{- $names := list -}}
+{{- range .env -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- range .texts -}}
+{{- range include "bg-sync.references" . | fromJsonArray -}}
+{{- $isFilled := or (has . $names) (has (regexReplaceAll "[?+*-]$" . "") $launcher) -}}
+{{- if and (hasPrefix "TRAINCHART_" .) (not $isFilled) -}}
+{{- $near := regexFindAll (ternary "\\bTRAINCHART_HP_\\S+" "\\bTRAINCHART_\\S+" (hasPrefix "TRAINCHART_HP_" .)) (concat $launcher $names | sortAlpha | join " ") -1 -}}
+{{- fail (printf "%s: nothing fills in $(%s); known: %s" $where . (join ", " $near | default "none")) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
