@@ -73,7 +73,7 @@ def test_json_and_a_values_file_of_the_user(plain_chart: Path, tmp_path: Path) -
     assert checked["chart"] == str(plain_chart)
     errors = [finding for finding in checked["findings"] if finding["severity"] == "error"]
     assert {finding["values"] for finding in errors} == {str(values)}
-    assert any("unknown key 'gpuz'" in finding["message"] for finding in errors)
+    assert any("unknown key gpuz" in finding["message"] for finding in errors)
 
 
 @pytest.mark.parametrize(

@@ -151,14 +151,13 @@ def test_the_schema_refuses_one_problem_a_value(engine: HelmEngine, plain_chart:
             plain_chart,
             sets=("roles.worker.replicas=two", "gpuz=1", "enviroment=2", "learningRate=fast"),
         )
-    assert problem_lines(caught.value) == [
-        "learningRate: 'fast' does not match pattern '^[0-9]*[.]?[0-9]+([eE][-+]?[0-9]+)?$'",
-        "roles.worker.replicas: got string, want integer",
-        "values: unknown key 'enviroment'",
-        "values: unknown key 'gpuz'",
+    assert [problem.message for problem in caught.value.problems] == [
+        "learningRate: 'fast' is not accepted",
+        "roles.worker.replicas: 'two' is a text, expected a whole number",
+        "unknown key enviroment",
+        "unknown key gpuz",
     ]
     assert caught.value.message == "the values do not fit the schema of chart plain"
-    assert caught.value.hint
 
 
 def test_without_the_schema_the_same_objects(engine: HelmEngine, plain_chart: Path) -> None:
@@ -285,7 +284,7 @@ def test_a_subchart_switched_off_and_one_refused(engine: HelmEngine, umbrella: P
     }
     with pytest.raises(RenderError) as caught:
         render(engine, umbrella, sets=("right.gpuz=1",))
-    assert any("unknown key 'gpuz'" in line for line in problem_lines(caught.value))
+    assert any("unknown key right.gpuz" in line for line in problem_lines(caught.value))
 
 
 def test_a_missing_subchart_is_refused(engine: HelmEngine, umbrella: Path) -> None:
@@ -325,7 +324,7 @@ def test_lint_says_what_is_wrong_and_strict_turns_warnings_into_errors(engine: H
 def test_lint_checks_values_and_archives(engine: HelmEngine, plain_chart: Path, tmp_path: Path) -> None:
     overrides = ValueOverrides(sets=("gpuz=1",))
     refused = [m for m in engine.lint(plain_chart, overrides=overrides, kube_version="1.33") if m.severity == "error"]
-    assert any("unknown key 'gpuz'" in m.message for m in refused)
+    assert any("unknown key gpuz" in m.message for m in refused)
     archive = tmp_path / "plain-1.2.3.tgz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(plain_chart, "plain")

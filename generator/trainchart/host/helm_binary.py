@@ -20,10 +20,12 @@ from trainchart.host.helm_errors import clean_lint_message, render_error
 from trainchart.host.helm_input import (
     DEFAULT_KUBE_VERSION,
     chart_label,
+    describe_request,
     require_chart,
     require_release_name,
 )
 from trainchart.host.helm_manifests import parse_manifests
+from trainchart.host.schema_refusals import Asked
 from trainchart.rendering import LintMessage, Rendering, ValueOverrides
 
 TIMEOUT_SECONDS = 120.0
@@ -67,7 +69,7 @@ class BinaryEngine:
                 argv.append("--skip-schema-validation")
             done = self._run(argv)
             if done.returncode != 0:
-                raise render_error(_named(done.stderr, names), chart_label(chart))
+                raise render_error(_named(done.stderr, names), chart_label(chart), describe_request(chart, overrides))
         texts = _split_by_source(done.stdout)
         return Rendering(release, namespace, parse_manifests(texts, chart_label(chart)), texts)
 
@@ -86,9 +88,9 @@ class BinaryEngine:
             if not validate:
                 options.append("--skip-schema-validation")
             done = self._run(["lint", _absolute(chart), "--strict", "--kube-version", version, *options])
-            messages = _parse_lint(_named(done.stdout, names), strict)
+            messages = _parse_lint(_named(done.stdout, names), strict, describe_request(chart, overrides))
             if done.returncode != 0 and not any(message.severity != "info" for message in messages):
-                raise render_error(_named(done.stderr, names), chart_label(chart))
+                raise render_error(_named(done.stderr, names), chart_label(chart), describe_request(chart, overrides))
         return messages
 
     def _run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
@@ -163,13 +165,13 @@ def _split_by_source(stdout: str) -> dict[str, str]:
     return dict(sorted(texts.items()))
 
 
-def _parse_lint(stdout: str, strict: bool) -> tuple[LintMessage, ...]:
+def _parse_lint(stdout: str, strict: bool, asked: Asked) -> tuple[LintMessage, ...]:
     messages: list[LintMessage] = []
     for mark, text in _sections(_LINT_LINE, _LINT_SUMMARY.sub("", stdout)):
         severity = mark["severity"].lower()
         if strict and severity == "warning":
             severity = "error"
-        messages.append(LintMessage(severity, mark["path"], clean_lint_message(text)))
+        messages.append(LintMessage(severity, mark["path"], clean_lint_message(text, asked)))
     return tuple(messages)
 
 

@@ -1,7 +1,7 @@
 """What Helm's messages mean, in short: pure text work shared by both engines.
 
 Helm wraps errors in layers of Go ("error calling include: template: …"). Here only the innermost place and
-the last message survive; a schema refusal becomes one problem per value.
+the last message survive; a schema refusal becomes one problem per value (schema_refusals.py).
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 
 from trainchart.errors import Problem, RenderError
+from trainchart.host.schema_refusals import Asked, find_refusals
 
-_SCHEMA_REFUSAL = re.compile(r"^- (?:at '(?P<pointer>[^']*)'|(?P<dotted>[^:\s]+)): (?P<message>.*)$")
-_UNKNOWN = re.compile(r"^[Aa]dditional propert(?:y|ies) (?P<names>.+?) (?:is|are)? ?not allowed$")
 _FILE = r"[\w.-]+/(?P<place>(?:templates|charts)/[^\s:()\"]+"
 _PLACES = (re.compile(_FILE + r":\d+(?::\d+)?)"), re.compile(_FILE + ")"))
 """Where in a template: with the line, else the file alone; Helm names the outermost place first."""
@@ -23,18 +22,14 @@ _NOISE = re.compile(
 _ADVICE = re.compile(r"\n*Use --debug flag to render out invalid YAML\s*$")
 
 
-def render_error(raw: str, chart: str) -> RenderError:
-    """Turn Helm's failure text into a RenderError about the chart called `chart`."""
+def render_error(raw: str, chart: str, asked: Asked | None = None) -> RenderError:
+    """Turn Helm's failure text into a RenderError about the chart called `chart`, of which `asked` knows the schema."""
     # Warnings about kube configuration, symbolic links and the like come before the error.
     _, _, told = f"\n{raw}".rpartition("\nError: ")
     text = _NOISE.sub("", _ADVICE.sub("", told or raw).strip())
-    problems = schema_problems(text)
+    problems = find_refusals(text, asked or Asked())
     if problems:
-        return RenderError(
-            f"the values do not fit the schema of chart {chart}",
-            hint=f"see values.yaml and values.schema.json in {chart} for the keys and types it takes",
-            problems=problems,
-        )
+        return RenderError(f"the values do not fit the schema of chart {chart}", problems=problems)
     places = next((found for pattern in _PLACES if (found := list(pattern.finditer(text)))), None)
     if places is None:
         return RenderError(f"chart {chart} does not render: {_one_line(text)}")
@@ -44,38 +39,12 @@ def render_error(raw: str, chart: str) -> RenderError:
     )
 
 
-def schema_problems(text: str) -> tuple[Problem, ...]:
-    """Return one problem per refused value in a schema message, sorted; none for other text."""
-    found: list[list[str]] = []
-    for line in text.splitlines():
-        if match := _SCHEMA_REFUSAL.match(line):
-            path = _dotted(match["pointer"] if match["pointer"] is not None else match["dotted"])
-            found.extend([path, message] for message in _each_refusal(match["message"]))
-        elif line.startswith("  ") and found:
-            # The alternatives of anyOf and oneOf, told below the value that fits none of them.
-            found[-1][1] += "; " + re.sub(r"^\s*- at '[^']*': ", "", line)
-    return tuple(sorted((Problem(f"{path}: {message}") for path, message in found), key=str))
-
-
-def clean_lint_message(text: str) -> str:
+def clean_lint_message(text: str, asked: Asked | None = None) -> str:
     """Return one lint message on one line, without Helm's advice."""
-    problems = schema_problems(text)
+    problems = find_refusals(text, asked or Asked())
     if problems:
         return "; ".join(problem.message for problem in problems)
     return _one_line(_ADVICE.sub("", text))
-
-
-def _each_refusal(message: str) -> list[str]:
-    unknown = _UNKNOWN.match(message)
-    if not unknown:
-        return [message]
-    return [f"unknown key {name.strip().strip(chr(39))!r}" for name in unknown["names"].split(",")]
-
-
-def _dotted(pointer: str) -> str:
-    if pointer in ("", "(root)"):
-        return "values"
-    return pointer.strip("/").replace("/", ".").replace("~1", "/").replace("~0", "~")
 
 
 def _template_message(after_place: str, text: str) -> tuple[str, str]:

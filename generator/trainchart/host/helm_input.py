@@ -1,14 +1,20 @@
-"""What must hold before any Helm engine is asked: a chart is there, the release has a legal name.
+"""What must hold before any Helm engine is asked: a chart is there, the release has a legal name; and what it is asked.
 
 Checked here once, so that both engines refuse the same input with the same words.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from trainchart.errors import RenderError, ToolError
+from trainchart.archive.read import parse_archive
+from trainchart.errors import RenderError, ToolError, TrainchartError
+from trainchart.host.files import read_bytes, read_tree
+from trainchart.host.schema_refusals import Asked
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
+from trainchart.rendering import ValueOverrides
 
 RELEASE_NAME_LIMIT = 53
 """Helm's own limit: maxReleaseNameLen."""
@@ -49,3 +55,18 @@ def require_release_name(release: str) -> None:
 def chart_label(chart: Path) -> str:
     """Return the short name of `chart` for messages."""
     return chart.name or str(chart.resolve().name)
+
+
+def describe_request(chart: Path, overrides: ValueOverrides) -> Asked:
+    """Return what messages about refused values need to know; of a chart that cannot be read, nothing."""
+    try:
+        files = read_tree(chart) if chart.is_dir() else parse_archive(read_bytes(chart)).files
+        name = str(parse_mapping(files["Chart.yaml"].decode()).get("name", ""))
+        schemas = {
+            PurePosixPath(path).parent.name or name: json.loads(content)
+            for path, content in files.items()
+            if PurePosixPath(path).name == "values.schema.json"
+        }
+    except (TrainchartError, YamlError, KeyError, ValueError):
+        return Asked(overrides=overrides)
+    return Asked({key: schema for key, schema in schemas.items() if isinstance(schema, dict)}, name, overrides)

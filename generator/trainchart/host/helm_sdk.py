@@ -22,7 +22,7 @@ from trainchart.errors import Problem, RenderError, ToolError
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.helm import INSTALL_HINT, HelmEngine
 from trainchart.host.helm_errors import clean_lint_message, render_error
-from trainchart.host.helm_input import chart_label, require_chart, require_release_name
+from trainchart.host.helm_input import chart_label, describe_request, require_chart, require_release_name
 from trainchart.host.helm_manifests import parse_manifests
 from trainchart.host.helm_values import SetParser, merge_set
 from trainchart.rendering import LintMessage, Rendering, ValueOverrides, merge_maps
@@ -80,7 +80,7 @@ class SdkEngine:
         try:
             # Loaded anew for every rendering: rendering changes the values that a loaded chart holds.
             with _load(chart, validate) as loaded:
-                _require_installable(loaded, label)
+                _require_installable(loaded, label, chart)
                 rendered = loaded.render(
                     merge_overrides(overrides),
                     name=release,
@@ -90,7 +90,7 @@ class SdkEngine:
                 )
                 definitions = loaded.crds
         except helm_python.HelmError as error:
-            raise render_error(str(error), label) from error
+            raise render_error(str(error), label, describe_request(chart, overrides)) from error
         texts = {path.partition("/")[2]: text for path, text in rendered.items()}
         texts |= {definition["filename"].partition("/")[2]: definition["data"] for definition in definitions}
         notes = texts.get(_NOTES, "")
@@ -120,13 +120,17 @@ class SdkEngine:
                 skip_schema_validation=not validate,
             )
         except helm_python.HelmError as error:
-            raise render_error(str(error), chart_label(chart)) from error
+            raise render_error(str(error), chart_label(chart), describe_request(chart, overrides)) from error
         messages = []
         for found in report["messages"]:
             severity = _SEVERITIES.get(found["severity"], "warning")
             if strict and severity == "warning":
                 severity = "error"
-            messages.append(LintMessage(severity, found["path"], clean_lint_message(found["error"])))
+            messages.append(
+                LintMessage(
+                    severity, found["path"], clean_lint_message(found["error"], describe_request(chart, overrides))
+                )
+            )
         return tuple(messages)
 
     def _capable_engine(self) -> HelmEngine:
@@ -190,7 +194,7 @@ def _pack(files: tuple[tuple[str, bytes], ...]) -> bytes:
     return gzip.compress(build_tar("chart", dict(files)), compresslevel=1, mtime=0)
 
 
-def _require_installable(loaded: helm_python.Chart, label: str) -> None:
+def _require_installable(loaded: helm_python.Chart, label: str, chart: Path) -> None:
     metadata = loaded.metadata
     if metadata.get("type") == "library":
         raise RenderError(f"chart {label} is a library chart, which cannot be installed")
@@ -200,5 +204,5 @@ def _require_installable(loaded: helm_python.Chart, label: str) -> None:
     if missing:
         raise RenderError(
             f"chart {label} lacks subcharts that its Chart.yaml names: {', '.join(missing)}",
-            hint=f"run: helm dependency build {label}",
+            hint=f"run: helm dependency build {chart}",
         )
