@@ -63,18 +63,20 @@ class _Refusal:
     chart: str
     path: Path
     message: str
-    alternatives: list[tuple[Path, str]] = field(default_factory=list)
-    """What keeps the value from fitting each member of anyOf and oneOf."""
+    parts: list[_Refusal] = field(default_factory=list)
+    """What is wrong in detail: all of it, or the reasons against each member of anyOf and oneOf."""
 
 
 def find_refusals(text: str, asked: Asked) -> tuple[Problem, ...]:
     """Return one problem per refused value in a schema message of Helm, sorted; none for other text."""
-    problems = [problem for refusal in _parse(text) for problem in _Teller(asked, refusal).tell()]
+    problems = [problem for refusal in _parse(text) for problem in _Teller(asked, refusal.chart).tell(refusal)]
     return tuple(sorted(problems, key=lambda problem: problem.message))
 
 
 def _parse(text: str) -> list[_Refusal]:
+    """Read the refusals, which are indented below those that they explain."""
     found: list[_Refusal] = []
+    above: list[tuple[int, _Refusal]] = []
     chart = ""
     for line in text.splitlines():
         match = _REFUSAL.match(line)
@@ -83,10 +85,10 @@ def _parse(text: str) -> list[_Refusal]:
             chart = named["name"] if named else chart
             continue
         path = _read_pointer(match["pointer"]) if match["dotted"] is None else _read_dotted(match["dotted"])
-        if not match["indent"]:
-            found.append(_Refusal(chart, path, match["message"]))
-        elif found:
-            found[-1].alternatives.append((path, match["message"]))
+        refusal, indent = _Refusal(chart, path, match["message"]), len(match["indent"])
+        above = [(outer, holder) for outer, holder in above if outer < indent]
+        (above[-1][1].parts if above else found).append(refusal)
+        above.append((indent, refusal))
     return found
 
 
@@ -101,26 +103,22 @@ def _read_dotted(dotted: str) -> Path:
 @dataclass(frozen=True)
 class _Teller:
     asked: Asked
-    refusal: _Refusal
+    chart: str
+    """The chart that refuses."""
 
-    def tell(self) -> Iterator[Problem]:
+    def tell(self, refusal: _Refusal) -> Iterator[Problem]:
         """Yield the problems of one refusal; of alternatives, those that the value came closest to."""
-        path, message = self.refusal.path, self.refusal.message
-        if named := _KEY.match(message):
-            yield self._invalid_key(named["name"])
-            return
-        if not self.refusal.alternatives:
-            yield from self._tell(path, message)
-            return
-        deepest = max(len(below) for below, _ in self.refusal.alternatives)
-        told = [
-            problem
-            for below, reason in self.refusal.alternatives
-            if len(below) == deepest
-            for problem in self._tell(below, reason)
-        ]
-        hints = dict.fromkeys(problem.hint for problem in told if problem.hint)
-        yield Problem("; or ".join(problem.message for problem in told), hint="; or ".join(hints))
+        if named := _KEY.match(refusal.message):
+            yield self._invalid_key(named["name"], refusal)
+        elif not refusal.parts:
+            yield from self._tell(refusal.path, refusal.message)
+        elif refusal.message in ("'anyOf' failed", "'oneOf' failed", "'oneOf' failed, none matched"):
+            deepest = max(len(part.path) for part in refusal.parts)
+            told = [problem for part in refusal.parts if len(part.path) == deepest for problem in self.tell(part)]
+            hints = dict.fromkeys(problem.hint for problem in told if problem.hint)
+            yield Problem("; or ".join(problem.message for problem in told), hint="; or ".join(hints))
+        else:
+            yield from (problem for part in refusal.parts for problem in self.tell(part))
 
     def _tell(self, path: Path, message: str) -> Iterator[Problem]:
         key, schema = self._called(path), self._schema(path)
@@ -154,14 +152,12 @@ class _Teller:
         else:
             yield Problem(f"{key}: {message}", hint=about)
 
-    def _invalid_key(self, name: str) -> Problem:
+    def _invalid_key(self, name: str, refusal: _Refusal) -> Problem:
         """Tell of a name that may not be a key here; Helm says the wrong place, so the user's own value tells it."""
         places = [path for path in _given_values(self.asked.overrides) if name in path]
         shown = _dotted(places[0][: places[0].index(name) + 1]) if places else name
         patterns = [
-            match["pattern"].replace("\\\\", "\\")
-            for _, told in self.refusal.alternatives
-            if (match := _PATTERN.match(told))
+            match["pattern"].replace("\\\\", "\\") for part in refusal.parts if (match := _PATTERN.match(part.message))
         ]
         hint = f"names match {patterns[0]}" if patterns else ""
         return Problem(f"{shown}: {name!r} is not a name that is accepted here", hint=hint)
@@ -171,14 +167,14 @@ class _Teller:
 
     def _prefix(self) -> Path:
         """Return the key under which the values of a subchart lie; a chart's own name is none."""
-        return () if self.refusal.chart in ("", self.asked.chart) else (self.refusal.chart,)
+        return () if self.chart in ("", self.asked.chart) else (self.chart,)
 
     def _given(self, path: Path) -> Any:
         return _given_values(self.asked.overrides).get((*self._prefix(), *path))
 
     def _schema(self, path: Path) -> Schema:
         """Return the schema of the value at `path`, an empty one where there is none."""
-        root = self.asked.schemas.get(self.refusal.chart, {})
+        root = self.asked.schemas.get(self.chart, {})
         node = _resolve(root, root)
         for part in path:
             below = node.get("properties", {}).get(part)

@@ -154,6 +154,21 @@ def test_a_refusal_is_told(line: str, given: str, message: str, hint: str) -> No
     assert tell(line, given) == (Problem(message, hint=hint),)
 
 
+def test_several_faults_of_one_value_are_all_told() -> None:
+    lines = (
+        "- at '/roles': validation failed\n  - at '/roles/worker': validation failed\n"
+        "    - at '/roles/worker/gpus': minimum: got -1, want 0\n"
+        "    - at '/roles/worker': additional properties 'gpuz' not allowed\n"
+        "  - at '/roles': additional properties 'workr' not allowed\n- at '': additional properties 'env2' not allowed"
+    )
+    assert [problem.message for problem in tell(lines)] == [
+        "roles.worker.gpus: -1 is less than the minimum 0",
+        "unknown key env2",
+        "unknown key roles.worker.gpuz",
+        "unknown key roles.workr",
+    ]
+
+
 def test_a_value_of_a_file_is_shown_and_options_win() -> None:
     line = "- at '/image/tag': got number, want string"
     problem = Problem("image.tag: 1.5 is a number, expected a text", hint='quote it: "1.5"')
