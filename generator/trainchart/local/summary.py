@@ -30,7 +30,7 @@ def summarize_result(
     if result.nothing_done and result.before is None:
         lines.append(f"  Files belong below ${contract.CHECKPOINTS_DIR}, the step into ${contract.PROGRESS_FILE}.")
     lines += _numbers(result)
-    lines += [f"  {title:<13}{place}" for title, place in _places(plan, result)]
+    lines += [f"  {title:<11}  {place}" for title, place in _places(plan, result)]
     steps = list(_next_steps(result, record, name, folder, install))
     return "\n".join([*lines, "next:", *(f"  {step}" for step in steps)])
 

@@ -100,6 +100,13 @@ def test_events_are_found_wherever_they_are(tmp_path: Path) -> None:
     assert f"  checkpoints  {tmp_path}/claims/checkpoints\n" in said
 
 
+def test_long_name_of_a_claim_stands_apart_from_its_folder(tmp_path: Path) -> None:
+    outputs = replace(WRITTEN, claims=(("exp-7-mnist-data", "/data/mnist"),))
+    assert "  claim exp-7-mnist-data  /data/mnist\n" in summarize(
+        replace(make_result(), outputs=outputs), make_plan(tmp_path)
+    )
+
+
 def test_events_where_the_chart_puts_them_are_named_by_that_folder(tmp_path: Path) -> None:
     write(tmp_path / "claims/checkpoints/logs/worker/events.out.tfevents.1.host")
     assert find_outputs(make_plan(tmp_path), STARTED).events == (str(tmp_path / "claims/checkpoints/logs"),)
