@@ -39,11 +39,14 @@ def test_the_page_shows_both_streams_and_the_launchers_own_lines(pod):
 
 def test_last_words_without_newline_are_a_line_of_their_own(make_pod):
     pod = make_pod(variables={contract.MAX_RESTARTS: "100"})
-    pod.start("import os\nos.write(1, b'out'); os.write(2, b'err')\nraise SystemExit(3)")
+    # An error that is the same at each start would be final.
+    pod.start(
+        "import os\nos.write(1, b'out'); os.write(2, b'err' + os.environb[b'TRAINCHART_ATTEMPT'])\nraise SystemExit(3)"
+    )
     lines = wait_for_log(pod, "attempt 2 ended")
     # Which need not be the last one by now.
     end = next(number for number, line in enumerate(lines) if "attempt 2 ended" in line)
-    assert (lines[:end].count("out"), lines[:end].count("err")) == (2, 2)
+    assert (lines[:end].count("out"), lines[:end].count("err1"), lines[:end].count("err2")) == (2, 1, 1)
 
 
 def test_at_most_200_lines_are_given_and_as_few_as_asked_for(pod):

@@ -16,7 +16,7 @@ def test_single_goes_on_with_more_steps(run: StrategyRun) -> None:
     # It died before it could save step 100.
     assert run.resumed("worker-0") == [("restored", 50, 50)]
     assert (run.result["step"], run.attempts) == (150, {"worker-0": 2})
-    run.train("single", "{}", "--resume")
+    run.train("single", "{}", "--resume", "--reset-values")
     assert run.resumed("worker-0")[-1] == ("restored", 150, 150)
     assert run.result["step"] == STEPS
     assert run.result["metrics"]["worker-0"]["test_accuracy"] >= ACCURACY

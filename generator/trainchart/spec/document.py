@@ -6,6 +6,7 @@ layers of defaults have been merged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,10 @@ from trainchart.errors import Problem, SpecError
 Path = tuple[str | int, ...]
 NODE_LIMIT = 50_000
 """No spec is as large as this; a few aliases of aliases are much larger."""
+
+
+_IMPOSSIBLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff\ud800-\udfff]")
+"""DEL, C1 but NEL, and what is no character; yaml.v3 reads other control characters in the escapes of JSON."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ def parse_document(text: str, *, file: str, layer: str) -> Document:
 
 
 def _require_characters(node: Any, path: Path, origins: Mapping[Path, Origin]) -> None:
-    """Refuse halves of characters (`\\ud83d`): YAML's escapes allow them, but no file can hold them."""
+    """Refuse characters that YAML allows as escapes, and no file can hold or Helm cannot write: it drops the block."""
     if isinstance(node, dict):
         for key, value in node.items():
             _require_characters(key, (*path, key), origins)
@@ -119,10 +124,11 @@ def _require_characters(node: Any, path: Path, origins: Mapping[Path, Origin]) -
     elif isinstance(node, list):
         for index, value in enumerate(node):
             _require_characters(value, (*path, index), origins)
-    elif isinstance(node, str) and any("\ud800" <= character <= "\udfff" for character in node):
-        problem = Problem(
-            f"{node!r} holds half a character", str(origins[path]), "write it as it is, or as \\U0001F600"
-        )
+    elif isinstance(node, str) and (found := _IMPOSSIBLE.search(node)):
+        what, hint = "a control character that Helm cannot write", "leave it out, or write base64"
+        if "\ud800" <= found[0] <= "\udfff":
+            what, hint = "half a character", "write it as it is, or as \\U0001F600"
+        problem = Problem(f"{node!r} holds {what}", str(origins[path]), hint)
         raise SpecError("not valid YAML", problems=(problem,))
 
 
