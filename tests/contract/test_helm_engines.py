@@ -178,6 +178,16 @@ def test_without_the_schema_nothing_refuses_a_value(engine: HelmEngine, plain_ch
         assert render(engine, target, sets=(f"{key}=1",), validate=False).manifests
 
 
+def test_values_files_of_several_documents_are_refused(engine: HelmEngine, plain_chart: Path) -> None:
+    overrides = ValueOverrides(files=(("my.yaml", "free: {a: 1}\n---\nfree: {a: 2}\n"),))
+    with pytest.raises(RenderError, match=r"my\.yaml holds 2 YAML documents"):
+        engine.render(plain_chart, release="exp-7", overrides=overrides)
+    with pytest.raises(RenderError, match=r"my\.yaml holds 2 YAML documents"):
+        engine.lint(plain_chart, overrides=overrides)
+    # Marks of a document alone make no second one.
+    assert engine.render(plain_chart, release="exp-7", overrides=ValueOverrides(files=(("my.yaml", "---\n{}\n...\n"),)))
+
+
 @pytest.mark.parametrize("release", ["Bad_Name", "", "-a", "a" * 54, "a..b", "a\nb"])
 def test_bad_release_names_are_refused(engine: HelmEngine, plain_chart: Path, release: str) -> None:
     with pytest.raises(RenderError, match="is not a release name"):

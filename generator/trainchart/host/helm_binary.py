@@ -23,6 +23,7 @@ from trainchart.host.helm_input import (
     describe_request,
     require_chart,
     require_release_name,
+    require_single_documents,
 )
 from trainchart.host.helm_manifests import parse_manifests
 from trainchart.host.schema_refusals import Asked
@@ -58,6 +59,7 @@ class BinaryEngine:
     ) -> Rendering:
         require_chart(chart)
         require_release_name(release)
+        require_single_documents(overrides)
         with _value_options(overrides) as (options, names):
             # The version is always said: helm's own default depends on how the program was built.
             argv = ["template", release, _absolute(chart), "--namespace", namespace, "--include-crds"]
@@ -83,6 +85,7 @@ class BinaryEngine:
         validate: bool = True,
     ) -> tuple[LintMessage, ...]:
         require_chart(chart)
+        require_single_documents(overrides)
         with _value_options(overrides) as (options, names):
             version = kube_version or DEFAULT_KUBE_VERSION
             if not validate:

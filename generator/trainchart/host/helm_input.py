@@ -13,7 +13,7 @@ from trainchart.archive.read import parse_archive
 from trainchart.errors import RenderError, ToolError, TrainchartError
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.schema_refusals import Asked
-from trainchart.kubernetes_yaml import YamlError, parse_mapping
+from trainchart.kubernetes_yaml import YamlError, parse_documents, parse_mapping
 from trainchart.rendering import ValueOverrides
 
 RELEASE_NAME_LIMIT = 53
@@ -50,6 +50,21 @@ def require_release_name(release: str) -> None:
             hint=f"use at most {RELEASE_NAME_LIMIT} lower-case letters, digits, dashes and dots, "
             "beginning and ending with a letter or digit",
         )
+
+
+def require_single_documents(overrides: ValueOverrides) -> None:
+    """Raise RenderError for a values file of several documents: helm 3 reads the first of them, helm 4 all."""
+    for name, text in overrides.files:
+        try:
+            count = len(parse_documents(text))
+        except YamlError:
+            continue  # The engine says what it cannot read, and where.
+        if count > 1:
+            raise RenderError(
+                f"{name} holds {count} YAML documents",
+                hint="helm 3 would read the first of them only, helm 4 all: make one document of them, "
+                "or a file of each with an -f of its own",
+            )
 
 
 def chart_label(chart: Path) -> str:

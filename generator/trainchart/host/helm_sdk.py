@@ -22,7 +22,13 @@ from trainchart.errors import Problem, RenderError, ToolError
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.helm import INSTALL_HINT, HelmEngine
 from trainchart.host.helm_errors import clean_lint_message, render_error
-from trainchart.host.helm_input import chart_label, describe_request, require_chart, require_release_name
+from trainchart.host.helm_input import (
+    chart_label,
+    describe_request,
+    require_chart,
+    require_release_name,
+    require_single_documents,
+)
 from trainchart.host.helm_manifests import parse_manifests
 from trainchart.host.helm_values import SetParser, merge_set
 from trainchart.rendering import LintMessage, Rendering, ValueOverrides, merge_maps
@@ -76,6 +82,7 @@ class SdkEngine:
             )
         require_chart(chart)
         require_release_name(release)
+        require_single_documents(overrides)
         label = chart_label(chart)
         try:
             # Loaded anew for every rendering: rendering changes the values that a loaded chart holds.
@@ -111,6 +118,7 @@ class SdkEngine:
         validate: bool = True,
     ) -> tuple[LintMessage, ...]:
         require_chart(chart)
+        require_single_documents(overrides)
         try:
             report = helm_python.lint(
                 chart,

@@ -15,12 +15,18 @@ from referencing.exceptions import Unresolvable
 
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
-from trainchart.check.sources import SCHEMA_FILE, VALUES_FILE
-from trainchart.kubernetes_yaml import YamlError, parse_mapping
+from trainchart.check.sources import SCHEMA_FILE, VALUES_FILE, read_source
+from trainchart.kubernetes_yaml import YamlError, parse_documents, parse_mapping
 
 
 def check_values_schema(given: CheckInput) -> Iterator[Finding]:
-    """Check that the schema is a valid JSON schema and that values.yaml fits it."""
+    """Check that values.yaml is one document, that the schema is a valid JSON schema, and that values.yaml fits it."""
+    count = _count_documents(given)
+    if count > 1:
+        yield Finding(
+            f"holds {count} YAML documents: helm 3 reads the first of them only, helm 4 all", path=VALUES_FILE
+        )
+        return
     if SCHEMA_FILE not in given.files:
         yield Finding("the chart has no schema for its values", path=SCHEMA_FILE, severity=Severity.warning)
         return
@@ -50,6 +56,13 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
         yield Finding(f"cannot be read: {error}", path=VALUES_FILE, line=getattr(error, "line", 0))
         return
     yield from _find_misfits(schema, values)
+
+
+def _count_documents(given: CheckInput) -> int:
+    try:
+        return len(parse_documents(read_source(given, VALUES_FILE)))
+    except YamlError:
+        return 0
 
 
 def _find_misfits(schema: Any, values: Any) -> Iterator[Finding]:
