@@ -120,6 +120,15 @@ def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, me
         "roles.worker.tolerations[0].effect=NoRun",
         "tensorboard.tolerations[0].tolerationSeconds=5",
         "run.controller.tolerations[0].operator=Equal",
+        "resources.limits.cpu=1",
+        "roles.worker.resources.requests.memory=1Gi",
+        r"resources.limits.nvidia\.com/gpu=1",
+        "resources.requests.rdma/hca=1",
+        "roles.worker.resources.limits.rdma/hca=1.5",
+        "resources.limits.gpu=1",
+        "resources.requests.ephemeral-storage=2Gi,roles.ps.resources.limits.ephemeral-storage=1Gi",
+        "resources.amounts.ephemeral-storage=2Gi",
+        "hostNetwork=true,dnsPolicy=ClusterFirst",
     ],
 )
 def test_wrong_values_are_refused_at_install(engine: HelmEngine, given: str) -> None:
@@ -377,3 +386,27 @@ def test_words_that_are_filled_in_are_taken(engine: HelmEngine) -> None:
     chief = next(m for m in rendering.manifests if m.kind == "StatefulSet" and m.name.endswith("chief"))
     args = chief.document["spec"]["template"]["spec"]["containers"][0]["args"]
     assert args[-1] == "$(MINE)$(TRAINCHART_CHECKPOINTS_DIR)"
+
+
+def test_more_resources_and_the_network_of_the_nodes(engine: HelmEngine) -> None:
+    sets = (
+        "hostNetwork=true",
+        "resources.limits.rdma/hca=1",
+        "resources.requests.ephemeral-storage=1Gi",
+        "roles.worker.resources.limits.ephemeral-storage=20Gi",
+        "roles.worker.gpus=2",
+    )
+    rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
+    pods = {m.name: m.document["spec"]["template"]["spec"] for m in rendering.manifests if m.kind == "StatefulSet"}
+    worker = pods["exp-mnist-worker"]
+    resources = worker["containers"][0]["resources"]
+    assert {**resources["limits"], "cpu": "", "memory": ""} == {
+        "cpu": "", "memory": "", "rdma/hca": "1", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "2"
+    }  # fmt: skip
+    assert resources["requests"]["ephemeral-storage"] == "1Gi"
+    assert "ephemeral-storage" not in pods["exp-mnist-ps"]["containers"][0]["resources"]["limits"]
+    for pod in pods.values():
+        assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    # The run controller has no part in it.
+    (job,) = [m.document["spec"]["template"]["spec"] for m in rendering.manifests if m.kind == "Job"]
+    assert "hostNetwork" not in job and "dnsPolicy" not in job

@@ -1,6 +1,7 @@
 {{- /*
 What every pod of the chart has: (dict "context" $ "component" "worker" "settings" …). The settings of a role, of
-run.controller or of tensorboard win over those at the top level of the values.
+run.controller or of tensorboard win over those at the top level of the values. With "hostNetwork", only one DNS policy
+resolves Services.
 */}}
 {{- define "<%= name %>.everyPod" -}}
 enableServiceLinks: false
@@ -23,6 +24,10 @@ tolerations:
   {{- with $tolerations }}
   {{- include "<%= name %>.yaml" . | nindent 2 }}
   {{- end }}
+{{- end }}
+<% elif field.key == "dnsPolicy" %>
+{{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> | default (ternary "ClusterFirstWithHostNet" "" (default false .hostNetwork)) }}
+dnsPolicy: {{ . }}
 {{- end }}
 <% elif field.merge %>
 {{- with include "<%= name %>.merged" (list .context.Values.<%= field.value %> .settings.<%= field.value %>) }}

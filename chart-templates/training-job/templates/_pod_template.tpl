@@ -14,7 +14,7 @@ spec:
   shareProcessNamespace: true
   terminationGracePeriodSeconds: {{ int64 .settings.stopGraceSeconds }}
   {{- $patience := include "<%= name %>.seconds" .context.Values.run.lostNodeTimeout }}
-  {{- include "<%= name %>.everyPod" (dict "context" .context "component" .component "settings" .settings "patienceSeconds" $patience) | nindent 2 }}
+  {{- include "<%= name %>.everyPod" (dict "context" .context "component" .component "settings" .settings "patienceSeconds" $patience "hostNetwork" (or .settings.hostNetwork .context.Values.hostNetwork)) | nindent 2 }}
 <% for field in pod_fields if not field.is_everywhere %>
 <% if field.key == "initContainers" %>
   {{- $further := .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
@@ -49,7 +49,7 @@ spec:
         - name: status
           containerPort: {{ int64 .context.Values.service.statusPort }}
       resources:
-        {{- include "<%= name %>.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName) | nindent 8 }}
+        {{- include "<%= name %>.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources .settings.resources)) | nindent 8 }}
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError
       {{- if .settings.preStopSleepSeconds }}

@@ -19,6 +19,9 @@ its place in the values. Included by the refusals.
 {{- if eq $policy "Default" -}}
 {{- fail (printf "%s: under Default, the pods cannot resolve the names of their peers: use ClusterFirst" $where) -}}
 {{- end -}}
+{{- if and (eq $policy "ClusterFirst") (or $settings.hostNetwork $.Values.hostNetwork) -}}
+{{- fail (printf "%s: with hostNetwork, ClusterFirst means Default, and the pods cannot resolve the names of their peers: leave it empty, or use ClusterFirstWithHostNet" $where) -}}
+{{- end -}}
 {{- if and (eq $policy "None") (not (and $config.nameservers $config.searches)) -}}
 {{- fail (printf "%s: None needs the cluster's nameservers and searches in dnsConfig, or the pods cannot resolve the names of their peers" $where) -}}
 {{- end -}}

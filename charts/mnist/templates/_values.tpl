@@ -77,19 +77,30 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
-{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" …). */}}
+{{- /*
+Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)), where later layers of
+more win.
+*/}}
 {{- define "mnist.resources" -}}
 {{- $cpu := include "mnist.text" .settings.cpu -}}
 {{- $memory := include "mnist.text" .settings.memory -}}
-requests:
-  cpu: {{ $cpu | quote }}
-  memory: {{ $memory | quote }}
-limits:
-  cpu: {{ include "mnist.text" .settings.cpuLimit | default $cpu | quote }}
-  memory: {{ include "mnist.text" .settings.memoryLimit | default $memory | quote }}
-  {{- if .settings.gpus }}
-  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
-  {{- end }}
+{{- $limits := dict "cpu" (include "mnist.text" .settings.cpuLimit | default $cpu) "memory" (include "mnist.text" .settings.memoryLimit | default $memory) -}}
+{{- if .settings.gpus -}}
+{{- $_ := set $limits .gpuResource (int64 .settings.gpus | toString) -}}
+{{- end -}}
+{{- $all := dict "requests" (dict "cpu" $cpu "memory" $memory) "limits" $limits -}}
+{{- range .more -}}
+{{- range $kind, $amounts := . -}}
+{{- if eq $kind "claims" -}}
+{{- $_ := set $all $kind $amounts -}}
+{{- else -}}
+{{- range $resource, $amount := $amounts -}}
+{{- $_ := set (get $all $kind) $resource (include "mnist.text" $amount) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- include "mnist.yaml" $all -}}
 {{- end -}}
 
 {{- /* Where the program finds a volume: (dict "volume" .Values.volumes.checkpoints). */}}

@@ -3,6 +3,7 @@
 {{- range $role, $settings := .Values.roles -}}
 {{- $where := printf "roles.%s" $role -}}
 {{- include "word2vec.refuseResources" (dict "where" $where "settings" $settings) -}}
+{{- include "word2vec.refuseMoreResources" (dict "where" $where "gpu" $.Values.gpu.resourceName "layers" (list $.Values.resources $settings.resources)) -}}
 {{- $shared := include "word2vec.size" (dict "key" (printf "%s.shmSize" $where) "value" $settings.shmSize) | float64 -}}
 {{- $memory := $settings.memoryLimit | default $settings.memory -}}
 {{- if ge $shared (include "word2vec.size" (dict "key" (printf "%s.memory" $where) "value" $memory) | float64) -}}
@@ -30,6 +31,49 @@
 {{- $allowed := include "word2vec.size" (dict "key" (printf "%s.%s" $where $limit) "value" (get $settings $limit)) | float64 -}}
 {{- if gt $wanted $allowed -}}
 {{- fail (printf "%s.%s: %s is less than the request %s of %s; raise it, or leave it empty to use the request" $where $limit (include "word2vec.text" (get $settings $limit)) $request (include "word2vec.text" (get $settings $request))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /*
+What the API server refuses of resources beside cpu and memory: what may not be promised twice, as a device, has a limit, and a
+request that equals it.
+*/}}
+{{- define "word2vec.refuseMoreResources" -}}
+{{- $where := .where -}}
+{{- $gpu := .gpu -}}
+{{- $limits := dict -}}
+{{- $requests := dict -}}
+{{- range .layers -}}
+{{- $limits = merge (dict) (.limits | default dict) $limits -}}
+{{- $requests = merge (dict) (.requests | default dict) $requests -}}
+{{- end -}}
+{{- range $kind, $amounts := dict "limits" $limits "requests" $requests -}}
+{{- range $resource, $amount := $amounts -}}
+{{- $key := printf "%s.resources.%s.%s" $where $kind $resource -}}
+{{- $size := include "word2vec.size" (dict "key" $key "value" $amount) | float64 -}}
+{{- if has $resource (list "cpu" "memory" $gpu) -}}
+{{- fail (printf "%s: set %s.%s instead" $key $where (ternary "gpus" $resource (eq $resource $gpu))) -}}
+{{- end -}}
+{{- if not (or (contains "/" $resource) (hasPrefix "hugepages-" $resource) (eq $resource "ephemeral-storage")) -}}
+{{- fail (printf "%s: is no resource of Kubernetes; resources of devices have a domain, such as rdma/hca" $key) -}}
+{{- end -}}
+{{- if and (contains "/" $resource) (ne $size (floor $size)) -}}
+{{- fail (printf "%s: %s is not a whole number of devices" $key (include "word2vec.text" $amount)) -}}
+{{- end -}}
+{{- if eq $kind "requests" -}}
+{{- $limit := get $limits $resource -}}
+{{- $isShared := eq $resource "ephemeral-storage" -}}
+{{- if and (eq (toString $limit) "") (not $isShared) -}}
+{{- fail (printf "%s: needs a limit of the same amount" $key) -}}
+{{- end -}}
+{{- if ne (toString $limit) "" -}}
+{{- $allowed := include "word2vec.size" (dict "key" $key "value" $limit) | float64 -}}
+{{- if or (gt $size $allowed) (and (lt $size $allowed) (not $isShared)) -}}
+{{- fail (printf "%s: a request of %s and a limit of %s; %s" $key (include "word2vec.text" $amount) (include "word2vec.text" $limit) (ternary "raise the limit" "they must be the same" $isShared)) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
-from trainchart.plan.quantity import parse_quantity
+from trainchart.plan.quantity import find_amount_problems, parse_quantity
 from trainchart.plan.scheduling import find_scheduling_problems
 from trainchart.plan.strategies import MAX_REPLICAS, ROLES, STRATEGIES
 from trainchart.spec.document import Path
@@ -54,6 +55,7 @@ def find_impossibilities(spec: ModelSpec) -> Iterator[Impossibility]:
     yield from _roles(spec)
     for role, settings in spec.roles.items():
         yield from _resources(spec, role, settings)
+        yield from _more_resources(spec, role, settings)
         yield from _environment(("roles", role, "env"), settings.env)
         yield from _scheduling(spec, ("roles", role), settings)
         yield from _name_resolution(spec, role, settings)
@@ -152,6 +154,27 @@ def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[I
         )
 
 
+def _amounts_of(resources: dict[str, Any], kind: str) -> dict[str, Any]:
+    amounts = resources.get(kind)
+    return amounts if isinstance(amounts, dict) else {}
+
+
+def _more_resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[Impossibility]:
+    """Check the resources beside cpu, memory and gpus, the chart's and the role's together."""
+    path: Path = ("roles", role, "resources") if settings.resources else ("resources",)
+    requests, limits = (
+        {**_amounts_of(spec.resources, kind), **_amounts_of(settings.resources, kind)}
+        for kind in ("requests", "limits")
+    )
+    for name in {**requests, **limits}:
+        if name in ("cpu", "memory"):
+            yield Impossibility(path, f"{name} has keys of its own", f"set roles.{role}.{name} and {name}Limit")
+        elif name == spec.gpu.resource_name:
+            yield Impossibility(path, f"{name} has a key of its own", f"set roles.{role}.gpus")
+        for problem, hint in find_amount_problems(name, requests.get(name), limits.get(name)):
+            yield Impossibility(path, problem, hint)
+
+
 def _scheduling(spec: ModelSpec, path: Path, settings: EveryPodSettings) -> Iterator[Impossibility]:
     """Check what the API server checks in tolerations, affinity, spread constraints and DNS settings of one layer."""
     pod = settings.model_dump(by_alias=True, include=_SCHEDULING)
@@ -165,6 +188,12 @@ def _name_resolution(spec: ModelSpec, role: str, settings: RoleSettings) -> Iter
     """Check that the pods of a role can resolve the names of their peers."""
     path: Path = ("roles", role, "dnsPolicy") if settings.dns_policy else ("dnsPolicy",)
     policy, config = settings.dns_policy or spec.dns_policy, settings.dns_config or spec.dns_config
+    if policy == "ClusterFirst" and (settings.host_network or spec.host_network):
+        yield Impossibility(
+            path,
+            "with hostNetwork, dnsPolicy ClusterFirst means Default: the pods cannot resolve the names of their peers",
+            "leave it empty, or use ClusterFirstWithHostNet",
+        )
     if policy == "Default" or (policy == "None" and not (config.get("nameservers") and config.get("searches"))):
         yield Impossibility(
             path,

@@ -148,6 +148,7 @@ Duration = Annotated[str | int, JsonSchema(_DURATION_SCHEMA)]
 Text = Annotated[str | int, JsonSchema({"type": ["string", "integer"], **EXACT})]
 Labels = Annotated[dict[str, str | int], JsonSchema(LABEL_MAP)]
 Annotations = Annotated[dict[str, str | int | bool], JsonSchema(ANNOTATION_MAP)]
+Resources = Annotated[dict[str, Any], JsonSchema(kubernetes("ResourceRequirements"))]
 Env = Annotated[dict[str, Any], JsonSchema(_ENV_SCHEMA)]
 ObjectName = Annotated[str, Field(pattern=OBJECT_NAME_PATTERN)]
 """Name of a Kubernetes object, or nothing."""

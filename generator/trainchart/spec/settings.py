@@ -20,6 +20,7 @@ from trainchart.spec.section import (
     OptionalQuantity,
     PassThrough,
     Quantity,
+    Resources,
     Section,
     kubernetes,
     list_of,
@@ -118,6 +119,12 @@ class PodSettings(EveryPodSettings):
         default_factory=_empty_map
     )
     """Start-up probe of the training container."""
+    resources: Resources = Field(default_factory=_empty_map)
+    """Requests and limits of the training container beside those of cpu, memory and gpus, such as ephemeral-storage or
+    rdma/hca, and the claims that it uses; those of a role are added to the chart's."""
+    host_network: Annotated[bool, PassThrough({"type": "boolean"}, "hostNetwork", "pod")] = False
+    """Use the network of the nodes, as RDMA needs: each training pod then needs a node of its own, since it takes the
+    node's ports, and no NetworkPolicy holds for it."""
     resource_claims: Annotated[AnyList, PassThrough(list_of("PodResourceClaim"), "resourceClaims", "pod")] = Field(
         default_factory=_empty_list
     )

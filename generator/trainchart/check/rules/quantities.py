@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
 
 from trainchart.check.finding import Finding, Severity
 from trainchart.check.objects import Container, Pods, called, find_pods, mapping_at, mappings_at
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
-from trainchart.plan.quantity import parse_quantity
+from trainchart.plan.quantity import find_amount_problems, read_amount
 from trainchart.rendering import Rendering
-
-_OWN_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 
 
 @for_each_rendering
@@ -31,7 +28,7 @@ def check_quantities(rendering: Rendering) -> Iterator[Finding]:
     for manifest in rendering.manifests:
         if manifest.kind == "PersistentVolumeClaim":
             size = mapping_at(manifest.document, "spec", "resources", "requests").get("storage")
-            if size is None or _number(size) in (None, Decimal(0)):
+            if size is None or read_amount(size) in (None, Decimal(0)):
                 yield Finding(
                     f"{called(manifest)}: storage {size!r} is not a size", path=manifest.source, line=manifest.line
                 )
@@ -79,31 +76,10 @@ def _resource_problems(container: Container) -> Iterator[tuple[str, str]]:
     requests, limits = mapping_at(resources, "requests"), mapping_at(resources, "limits")
     for section, amounts in (("requests", requests), ("limits", limits)):
         for name, amount in amounts.items():
-            if _number(amount) is None:
+            if read_amount(amount) is None:
                 yield f"resources.{section}.{name}: {amount!r} is not a quantity", "for example 500m, 2, 1.5Gi"
     for name in sorted({*requests, *limits}, key=str):
-        yield from _pair_problems(str(name), requests.get(name), limits.get(name))
-
-
-def _pair_problems(name: str, request: Any, limit: Any) -> Iterator[tuple[str, str]]:
-    wanted, most = _number(request), _number(limit)
-    if wanted is not None and most is not None and wanted > most:
-        yield f"requests {request} of {name}, above its limit {limit}", ""
-    if name.startswith("hugepages-") and request is not None and wanted != most:
-        yield f"{name}: the request {request} must equal the limit {limit}", ""
-    if "/" in name and not name.startswith("kubernetes.io/"):
-        if limit is None:
-            yield f"{name} stands in requests only, where Kubernetes refuses it", f"resources.limits.{name}"
-        elif request is not None and wanted != most:
-            yield f"{name}: the request {request} must equal the limit {limit}", ""
-        if most is not None and most != most.to_integral_value():
-            yield f"{name}: {limit} is not a whole number", ""
-    elif name not in _OWN_RESOURCES and not name.startswith(("hugepages-", "kubernetes.io/")):
-        yield f"{name} is no resource of Kubernetes", "resources of devices have a domain, like nvidia.com/gpu"
-
-
-def _number(value: object) -> Decimal | None:
-    return parse_quantity(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+        yield from find_amount_problems(str(name), requests.get(name), limits.get(name))
 
 
 _RESOURCES = "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/"

@@ -1,6 +1,7 @@
 {{- /*
 What every pod of the chart has: (dict "context" $ "component" "worker" "settings" …). The settings of a role, of
-run.controller or of tensorboard win over those at the top level of the values.
+run.controller or of tensorboard win over those at the top level of the values. With "hostNetwork", only one DNS policy
+resolves Services.
 */}}
 {{- define "in-graph.everyPod" -}}
 enableServiceLinks: false
@@ -50,9 +51,8 @@ schedulerName:
 hostAliases:
   {{- include "in-graph.yaml" . | nindent 2 }}
 {{- end }}
-{{- with .settings.dnsPolicy | default .context.Values.dnsPolicy }}
-dnsPolicy:
-  {{- include "in-graph.yaml" . | nindent 2 }}
+{{- with .settings.dnsPolicy | default .context.Values.dnsPolicy | default (ternary "ClusterFirstWithHostNet" "" (default false .hostNetwork)) }}
+dnsPolicy: {{ . }}
 {{- end }}
 {{- with .settings.dnsConfig | default .context.Values.dnsConfig }}
 dnsConfig:

@@ -14,7 +14,11 @@ spec:
   shareProcessNamespace: true
   terminationGracePeriodSeconds: {{ int64 .settings.stopGraceSeconds }}
   {{- $patience := include "in-graph.seconds" .context.Values.run.lostNodeTimeout }}
-  {{- include "in-graph.everyPod" (dict "context" .context "component" .component "settings" .settings "patienceSeconds" $patience) | nindent 2 }}
+  {{- include "in-graph.everyPod" (dict "context" .context "component" .component "settings" .settings "patienceSeconds" $patience "hostNetwork" (or .settings.hostNetwork .context.Values.hostNetwork)) | nindent 2 }}
+  {{- with .settings.hostNetwork | default .context.Values.hostNetwork }}
+  hostNetwork:
+    {{- include "in-graph.yaml" . | nindent 4 }}
+  {{- end }}
   {{- with .settings.resourceClaims | default .context.Values.resourceClaims }}
   resourceClaims:
     {{- include "in-graph.yaml" . | nindent 4 }}
@@ -44,7 +48,7 @@ spec:
         - name: status
           containerPort: {{ int64 .context.Values.service.statusPort }}
       resources:
-        {{- include "in-graph.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName) | nindent 8 }}
+        {{- include "in-graph.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources .settings.resources)) | nindent 8 }}
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError
       {{- if .settings.preStopSleepSeconds }}
