@@ -178,3 +178,21 @@ def test_a_release_may_span_two_cluster_domains(
         domains[role] = next(line.split()[-1] for line in resolver.splitlines() if line.startswith("search"))
 
     assert domains == {"chief": "cluster.local", "ps": "kubernetes.example"}
+
+
+def test_pods_on_the_network_of_the_nodes_find_each_other_by_the_same_names(
+    admin: Access, namespace: str, nodes: list[str]
+) -> None:
+    """One pod a node, since they take the nodes' ports."""
+    admin.kubectl("label", "--overwrite", "namespace", namespace, "pod-security.kubernetes.io/enforce=privileged")
+    changes = {"hostNetwork": True, "roles": {"worker": {"replicas": 1}}}
+    release = plan_stand_ins(admin, namespace, "host", "mnist-classic", changes)
+    release.install()
+
+    found = {task_of(report): report for report in wait_for_reports(release, 2).values()}
+
+    pods = release.pods(admin.client())
+    assert sorted(str(pod.spec.nodeName) for pod in pods.values() if pod.spec) == nodes
+    on_nodes = {name: str(pod.status.hostIP) for name, pod in pods.items() if pod.status}
+    assert addresses_of(pods) == on_nodes and len(set(on_nodes.values())) == 2
+    assert found["worker-0"].peers["ps-0"].address == on_nodes[found["worker-0"].met["ps-0"]]

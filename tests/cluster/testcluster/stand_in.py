@@ -20,7 +20,7 @@ from .access import Access
 from .releases import PROJECT, Release, make_values, merge_values
 
 FOLDER = "/stand-in"
-ROLES = {"mnist": ("chief", "worker", "ps", "evaluator"), "digits": ("worker",)}
+ROLES = {"mnist": ("chief", "worker", "ps", "evaluator"), "mnist-classic": ("worker", "ps"), "digits": ("worker",)}
 PROGRAM = Path(__file__).with_name("stand_in_program.py")
 
 
