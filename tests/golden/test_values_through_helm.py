@@ -120,6 +120,10 @@ def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, me
         "roles.worker.tolerations[0].effect=NoRun",
         "tensorboard.tolerations[0].tolerationSeconds=5",
         "run.controller.tolerations[0].operator=Equal",
+        "podLabels.group=$(TRAINCHART_RUN)",
+        "podLabels.group=--$(TRAINCHART_RELEASE)",
+        "commonLabels.group=$(TRAINCHART_RELEASE)$(TRAINCHART_RELEASE)" + "x" * 60,
+        "roles.worker.podAnnotations.group=$(TRAINCHART_NAME)",
         "resources.limits.cpu=1",
         "roles.worker.resources.requests.memory=1Gi",
         r"resources.limits.nvidia\.com/gpu=1",
@@ -410,3 +414,28 @@ def test_more_resources_and_the_network_of_the_nodes(engine: HelmEngine) -> None
     # The run controller has no part in it.
     (job,) = [m.document["spec"]["template"]["spec"] for m in rendering.manifests if m.kind == "Job"]
     assert "hostNetwork" not in job and "dnsPolicy" not in job
+
+
+def test_texts_may_name_the_release(engine: HelmEngine) -> None:
+    group = "$(TRAINCHART_RELEASE)-pods"
+    manifest = {
+        "apiVersion": "x/v1",
+        "kind": "PodGroup",
+        "metadata": {"name": group, "namespace": "$(TRAINCHART_NAMESPACE)"},
+    }
+    values = {
+        "podLabels": {"scheduling.x-k8s.io/pod-group": group},
+        "roles": {"worker": {"podAnnotations": {"note": f"of {group} in $(TRAINCHART_NAMESPACE)"}}},
+        "extraVolumes": [{"name": "own", "configMap": {"name": "$(TRAINCHART_RELEASE)-files"}}],
+        "extraManifests": [manifest],
+    }
+    overrides = ValueOverrides(files=(("values.yaml", json.dumps(values)),))
+    rendering = engine.render(MNIST, release="exp-7", namespace="ml", overrides=overrides)
+    (found,) = [m.document["metadata"] for m in rendering.manifests if m.kind == "PodGroup"]
+    assert found == {"name": "exp-7-pods", "namespace": "ml"}
+    templates = [m.document["spec"]["template"] for m in rendering.manifests if m.kind == "StatefulSet"]
+    for template in templates:
+        assert template["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "exp-7-pods"
+        assert {"name": "own", "configMap": {"name": "exp-7-files"}} in template["spec"]["volumes"]
+    (worker,) = [m.document["spec"]["template"] for m in rendering.manifests if m.name == "exp-7-mnist-worker"]
+    assert worker["metadata"]["annotations"]["note"] == "of exp-7-pods in ml"

@@ -24,6 +24,14 @@ TESTS = Path(__file__).parents[1]
 CHARTS = [*sorted(TESTS.glob("golden/*/chart")), TESTS.parent / "charts" / "digits", TESTS.parent / "charts" / "mnist"]
 """The other examples' charts have no part that these lack, and each would take some seconds."""
 DELIBERATE = (
+    r"dnsPolicy: (under Default|with hostNetwork|None needs)",
+    r"tolerations\[\d+\]\.(operator|effect|key|value|tolerationSeconds): ",
+    r"(cpu|memory)Limit: \S+ is less than the request",
+    r"shmSize: /dev/shm of \S+ leaves no memory",
+    r"resources\.(limits|requests)\.\S+: (set|is no resource|needs a limit|a request of|\S+ is not a whole number)",
+    r"\S+: \S+ is not a positive quantity",
+    r"\$\(TRAINCHART_\S* is not known here",
+    r"abels\.\S+: .* is not a value of a label",
     r"a text holds a character that YAML cannot hold",
     r"(roles\.\w+\.)?env\.\w+: this variable is set by trainchart itself",
     r"hyperparameters\.\w+: \S+ is (less than the minimum|greater than the maximum|too large or too small)",

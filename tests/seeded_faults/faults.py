@@ -20,7 +20,7 @@ FAULTS = (
         "the chart's version in a pod template",
         "_every_pod.tpl",
         "{{- with .training -}}",
-        '{{- $_ := set $own "helm.sh/chart" "x" -}}{{- with .training -}}',
+        '{{- $_ := set $own "helm.sh/chart" .context.Chart.Version -}}{{- with .training -}}',
         "stable-selectors",
     ),
     Fault("names of 63 characters", "_names.tpl", '"limit" 52', '"limit" 63', "names-fit"),

@@ -40,7 +40,9 @@ dnsPolicy: {{ . }}
 <% if field.key == "topologySpreadConstraints" %>
   {{- include "<%= name %>.topologySpreadConstraints" (dict "context" $.context "component" $.component "constraints" .) | nindent 2 }}
 <% elif field.key == "nodeSelector" %>
-  {{- include "<%= name %>.annotations" (list .) | nindent 2 }}
+  {{- include "<%= name %>.annotations" (dict "context" $.context "layers" (list .)) | nindent 2 }}
+<% elif field.fills %>
+  {{- include "<%= name %>.filledYaml" (dict "context" $.context "value" .) | nindent 2 }}
 <% else %>
   {{- include "<%= name %>.yaml" . | nindent 2 }}
 <% endif %>
@@ -66,12 +68,12 @@ pod trains ("true"), or belongs to a training, so that it is looked at like the 
 {{- with .training -}}
 {{- $_ := set $own "trainchart/training" . -}}
 {{- end -}}
-{{- include "<%= name %>.yaml" (mergeOverwrite $labels $own) -}}
+{{- include "<%= name %>.filledYaml" (dict "context" .context "value" (mergeOverwrite $labels $own)) -}}
 {{- end -}}
 
 {{- define "<%= name %>.podAnnotations" -}}
 {{- $shared := include "<%= name %>.shared" (dict "component" .component "layer" .context.Values.podAnnotations) | fromJson -}}
-{{- include "<%= name %>.annotations" (list $shared .settings.podAnnotations) -}}
+{{- include "<%= name %>.annotations" (dict "context" .context "layers" (list $shared .settings.podAnnotations)) -}}
 {{- end -}}
 
 {{- /* Spread constraints; one without labelSelector counts the pods of the component. */}}

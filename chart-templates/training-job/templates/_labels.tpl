@@ -24,7 +24,7 @@ version is for objects only: in a pod template it would restart trainings.
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- include "<%= name %>.yaml" $own -}}
+{{- include "<%= name %>.filledYaml" (dict "context" .context "value" $own) -}}
 {{- end -}}
 
 {{- /*
@@ -45,19 +45,19 @@ What makes pods wait for a queue or for each other is for the training alone.
 {{- /* Annotations of an object: (dict "context" $ "component" "training"), perhaps with "own". */}}
 {{- define "<%= name %>.objectAnnotations" -}}
 {{- $shared := include "<%= name %>.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson -}}
-{{- include "<%= name %>.annotations" (list $shared .own) -}}
+{{- include "<%= name %>.annotations" (dict "context" .context "layers" (list $shared .own)) -}}
 {{- end -}}
 
-{{- /* Annotations as texts: (list common own), later ones win; nothing when there are none. */}}
+{{- /* Annotations as texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when there are none. */}}
 {{- define "<%= name %>.annotations" -}}
 {{- $annotations := dict -}}
-{{- range $layer := . -}}
+{{- range $layer := .layers -}}
 {{- range $key, $value := $layer -}}
 {{- $_ := set $annotations $key (include "<%= name %>.text" $value) -}}
 {{- end -}}
 {{- end -}}
 {{- with $annotations -}}
-{{- include "<%= name %>.yaml" . -}}
+{{- include "<%= name %>.filledYaml" (dict "context" $.context "value" .) -}}
 {{- end -}}
 {{- end -}}
 

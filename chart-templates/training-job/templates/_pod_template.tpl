@@ -30,7 +30,11 @@ spec:
 <% else %>
   {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
   <%= field.key %>:
+<% if field.fills %>
+    {{- include "<%= name %>.filledYaml" (dict "context" $.context "value" .) | nindent 4 }}
+<% else %>
     {{- include "<%= name %>.yaml" . | nindent 4 }}
+<% endif %>
   {{- end }}
 <% endif %>
 <% endfor %>
@@ -67,7 +71,11 @@ spec:
 <% else %>
       {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
       <%= field.key %>:
+<% if field.fills %>
+        {{- include "<%= name %>.filledYaml" (dict "context" $.context "value" .) | nindent 8 }}
+<% else %>
         {{- include "<%= name %>.yaml" . | nindent 8 }}
+<% endif %>
       {{- end }}
 <% endif %>
 <% endfor %>
@@ -93,7 +101,7 @@ spec:
     {{- end }}
 <% for field in append_fields if field.key == "volumes" %>
     {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
-    {{- include "<%= name %>.yaml" . | nindent 4 }}
+    {{- include "<%= name %>.filledYaml" (dict "context" $.context "value" .) | nindent 4 }}
     {{- end }}
 <% endfor %>
 {{- end -}}

@@ -24,7 +24,7 @@ version is for objects only: in a pod template it would restart trainings.
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- include "lstm.yaml" $own -}}
+{{- include "lstm.filledYaml" (dict "context" .context "value" $own) -}}
 {{- end -}}
 
 {{- /*
@@ -45,19 +45,19 @@ What makes pods wait for a queue or for each other is for the training alone.
 {{- /* Annotations of an object: (dict "context" $ "component" "training"), perhaps with "own". */}}
 {{- define "lstm.objectAnnotations" -}}
 {{- $shared := include "lstm.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson -}}
-{{- include "lstm.annotations" (list $shared .own) -}}
+{{- include "lstm.annotations" (dict "context" .context "layers" (list $shared .own)) -}}
 {{- end -}}
 
-{{- /* Annotations as texts: (list common own), later ones win; nothing when there are none. */}}
+{{- /* Annotations as texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when there are none. */}}
 {{- define "lstm.annotations" -}}
 {{- $annotations := dict -}}
-{{- range $layer := . -}}
+{{- range $layer := .layers -}}
 {{- range $key, $value := $layer -}}
 {{- $_ := set $annotations $key (include "lstm.text" $value) -}}
 {{- end -}}
 {{- end -}}
 {{- with $annotations -}}
-{{- include "lstm.yaml" . -}}
+{{- include "lstm.filledYaml" (dict "context" $.context "value" .) -}}
 {{- end -}}
 {{- end -}}
 

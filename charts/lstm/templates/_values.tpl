@@ -20,6 +20,17 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- $yaml -}}
 {{- end -}}
 
+{{- /* YAML of any value whose texts may name the release: (dict "context" $ "value" …). */}}
+{{- define "lstm.filledYaml" -}}
+{{- $json := include "lstm.filled" (dict "context" .context "text" (toJson (dict "value" .value))) -}}
+{{- include "lstm.yaml" (get (fromJson $json) "value") -}}
+{{- end -}}
+
+{{- /* A text with the release's name and namespace in their places: neither needs an escape in JSON. */}}
+{{- define "lstm.filled" -}}
+{{- .text | replace "$(TRAINCHART_RELEASE)" .context.Release.Name | replace "$(TRAINCHART_NAMESPACE)" .context.Release.Namespace -}}
+{{- end -}}
+
 {{- /* A duration (1h30m, 45s, or seconds) in seconds. */}}
 {{- define "lstm.seconds" -}}
 {{- $text := include "lstm.text" . -}}
@@ -77,30 +88,52 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
-{{- /*
-Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)), where later layers of
-more win.
-*/}}
+{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)). */}}
 {{- define "lstm.resources" -}}
 {{- $cpu := include "lstm.text" .settings.cpu -}}
 {{- $memory := include "lstm.text" .settings.memory -}}
-{{- $limits := dict "cpu" (include "lstm.text" .settings.cpuLimit | default $cpu) "memory" (include "lstm.text" .settings.memoryLimit | default $memory) -}}
-{{- if .settings.gpus -}}
-{{- $_ := set $limits .gpuResource (int64 .settings.gpus | toString) -}}
+requests:
+  cpu: {{ $cpu | quote }}
+  memory: {{ $memory | quote }}
+  {{- with include "lstm.amounts" (dict "kind" "requests" "layers" .more) }}
+  {{- . | nindent 2 }}
+  {{- end }}
+limits:
+  cpu: {{ include "lstm.text" .settings.cpuLimit | default $cpu | quote }}
+  memory: {{ include "lstm.text" .settings.memoryLimit | default $memory | quote }}
+  {{- if .settings.gpus }}
+  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
+  {{- end }}
+  {{- with include "lstm.amounts" (dict "kind" "limits" "layers" .more) }}
+  {{- . | nindent 2 }}
+  {{- end }}
+{{- with include "lstm.claims" .more }}
+claims:
+  {{- . | nindent 2 }}
+{{- end }}
 {{- end -}}
-{{- $all := dict "requests" (dict "cpu" $cpu "memory" $memory) "limits" $limits -}}
-{{- range .more -}}
-{{- range $kind, $amounts := . -}}
-{{- if eq $kind "claims" -}}
-{{- $_ := set $all $kind $amounts -}}
-{{- else -}}
-{{- range $resource, $amount := $amounts -}}
-{{- $_ := set (get $all $kind) $resource (include "lstm.text" $amount) -}}
+
+{{- define "lstm.claims" -}}
+{{- $claims := list -}}
+{{- range . -}}
+{{- $claims = .claims | default $claims -}}
+{{- end -}}
+{{- with $claims -}}
+{{- include "lstm.yaml" . -}}
 {{- end -}}
 {{- end -}}
+
+{{- /* Amounts of resources as texts, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are none. */}}
+{{- define "lstm.amounts" -}}
+{{- $amounts := dict -}}
+{{- range .layers -}}
+{{- range $resource, $amount := get . $.kind | default dict -}}
+{{- $_ := set $amounts $resource (include "lstm.text" $amount) -}}
 {{- end -}}
 {{- end -}}
-{{- include "lstm.yaml" $all -}}
+{{- with $amounts -}}
+{{- include "lstm.yaml" . -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* Where the program finds a volume: (dict "volume" .Values.volumes.checkpoints). */}}

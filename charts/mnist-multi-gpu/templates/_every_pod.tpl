@@ -13,7 +13,7 @@ imagePullSecrets:
 {{- end }}
 {{- with .settings.nodeSelector | default .context.Values.nodeSelector }}
 nodeSelector:
-  {{- include "mnist-multi-gpu.annotations" (list .) | nindent 2 }}
+  {{- include "mnist-multi-gpu.annotations" (dict "context" $.context "layers" (list .)) | nindent 2 }}
 {{- end }}
 {{- $tolerations := .settings.tolerations | default .context.Values.tolerations }}
 {{- if or $tolerations .patienceSeconds }}
@@ -29,7 +29,7 @@ tolerations:
 {{- end }}
 {{- with .settings.affinity | default .context.Values.affinity }}
 affinity:
-  {{- include "mnist-multi-gpu.yaml" . | nindent 2 }}
+  {{- include "mnist-multi-gpu.filledYaml" (dict "context" $.context "value" .) | nindent 2 }}
 {{- end }}
 {{- with .settings.topologySpreadConstraints | default .context.Values.topologySpreadConstraints }}
 topologySpreadConstraints:
@@ -81,12 +81,12 @@ pod trains ("true"), or belongs to a training, so that it is looked at like the 
 {{- with .training -}}
 {{- $_ := set $own "trainchart/training" . -}}
 {{- end -}}
-{{- include "mnist-multi-gpu.yaml" (mergeOverwrite $labels $own) -}}
+{{- include "mnist-multi-gpu.filledYaml" (dict "context" .context "value" (mergeOverwrite $labels $own)) -}}
 {{- end -}}
 
 {{- define "mnist-multi-gpu.podAnnotations" -}}
 {{- $shared := include "mnist-multi-gpu.shared" (dict "component" .component "layer" .context.Values.podAnnotations) | fromJson -}}
-{{- include "mnist-multi-gpu.annotations" (list $shared .settings.podAnnotations) -}}
+{{- include "mnist-multi-gpu.annotations" (dict "context" .context "layers" (list $shared .settings.podAnnotations)) -}}
 {{- end -}}
 
 {{- /* Spread constraints; one without labelSelector counts the pods of the component. */}}

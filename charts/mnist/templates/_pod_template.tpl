@@ -21,7 +21,7 @@ spec:
   {{- end }}
   {{- with .settings.resourceClaims | default .context.Values.resourceClaims }}
   resourceClaims:
-    {{- include "mnist.yaml" . | nindent 4 }}
+    {{- include "mnist.filledYaml" (dict "context" $.context "value" .) | nindent 4 }}
   {{- end }}
   {{- $further := .settings.initContainers | default .context.Values.initContainers }}
   {{- if or .context.Values.image.injectLauncher $further }}
@@ -63,7 +63,7 @@ spec:
       {{- end }}
       {{- with .settings.envFrom | default .context.Values.envFrom }}
       envFrom:
-        {{- include "mnist.yaml" . | nindent 8 }}
+        {{- include "mnist.filledYaml" (dict "context" $.context "value" .) | nindent 8 }}
       {{- end }}
       {{- with .settings.workingDir | default .context.Values.workingDir }}
       workingDir:
@@ -98,6 +98,6 @@ spec:
     {{- include "mnist.launcherVolume" .context | nindent 4 }}
     {{- end }}
     {{- with .settings.extraVolumes | default .context.Values.extraVolumes }}
-    {{- include "mnist.yaml" . | nindent 4 }}
+    {{- include "mnist.filledYaml" (dict "context" $.context "value" .) | nindent 4 }}
     {{- end }}
 {{- end -}}

@@ -24,7 +24,7 @@ version is for objects only: in a pod template it would restart trainings.
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- include "wide-and-deep.yaml" $own -}}
+{{- include "wide-and-deep.filledYaml" (dict "context" .context "value" $own) -}}
 {{- end -}}
 
 {{- /*
@@ -45,19 +45,19 @@ What makes pods wait for a queue or for each other is for the training alone.
 {{- /* Annotations of an object: (dict "context" $ "component" "training"), perhaps with "own". */}}
 {{- define "wide-and-deep.objectAnnotations" -}}
 {{- $shared := include "wide-and-deep.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson -}}
-{{- include "wide-and-deep.annotations" (list $shared .own) -}}
+{{- include "wide-and-deep.annotations" (dict "context" .context "layers" (list $shared .own)) -}}
 {{- end -}}
 
-{{- /* Annotations as texts: (list common own), later ones win; nothing when there are none. */}}
+{{- /* Annotations as texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when there are none. */}}
 {{- define "wide-and-deep.annotations" -}}
 {{- $annotations := dict -}}
-{{- range $layer := . -}}
+{{- range $layer := .layers -}}
 {{- range $key, $value := $layer -}}
 {{- $_ := set $annotations $key (include "wide-and-deep.text" $value) -}}
 {{- end -}}
 {{- end -}}
 {{- with $annotations -}}
-{{- include "wide-and-deep.yaml" . -}}
+{{- include "wide-and-deep.filledYaml" (dict "context" $.context "value" .) -}}
 {{- end -}}
 {{- end -}}
 

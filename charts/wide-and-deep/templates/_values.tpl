@@ -20,6 +20,17 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- $yaml -}}
 {{- end -}}
 
+{{- /* YAML of any value whose texts may name the release: (dict "context" $ "value" …). */}}
+{{- define "wide-and-deep.filledYaml" -}}
+{{- $json := include "wide-and-deep.filled" (dict "context" .context "text" (toJson (dict "value" .value))) -}}
+{{- include "wide-and-deep.yaml" (get (fromJson $json) "value") -}}
+{{- end -}}
+
+{{- /* A text with the release's name and namespace in their places: neither needs an escape in JSON. */}}
+{{- define "wide-and-deep.filled" -}}
+{{- .text | replace "$(TRAINCHART_RELEASE)" .context.Release.Name | replace "$(TRAINCHART_NAMESPACE)" .context.Release.Namespace -}}
+{{- end -}}
+
 {{- /* A duration (1h30m, 45s, or seconds) in seconds. */}}
 {{- define "wide-and-deep.seconds" -}}
 {{- $text := include "wide-and-deep.text" . -}}
@@ -77,30 +88,52 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
-{{- /*
-Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)), where later layers of
-more win.
-*/}}
+{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)). */}}
 {{- define "wide-and-deep.resources" -}}
 {{- $cpu := include "wide-and-deep.text" .settings.cpu -}}
 {{- $memory := include "wide-and-deep.text" .settings.memory -}}
-{{- $limits := dict "cpu" (include "wide-and-deep.text" .settings.cpuLimit | default $cpu) "memory" (include "wide-and-deep.text" .settings.memoryLimit | default $memory) -}}
-{{- if .settings.gpus -}}
-{{- $_ := set $limits .gpuResource (int64 .settings.gpus | toString) -}}
+requests:
+  cpu: {{ $cpu | quote }}
+  memory: {{ $memory | quote }}
+  {{- with include "wide-and-deep.amounts" (dict "kind" "requests" "layers" .more) }}
+  {{- . | nindent 2 }}
+  {{- end }}
+limits:
+  cpu: {{ include "wide-and-deep.text" .settings.cpuLimit | default $cpu | quote }}
+  memory: {{ include "wide-and-deep.text" .settings.memoryLimit | default $memory | quote }}
+  {{- if .settings.gpus }}
+  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
+  {{- end }}
+  {{- with include "wide-and-deep.amounts" (dict "kind" "limits" "layers" .more) }}
+  {{- . | nindent 2 }}
+  {{- end }}
+{{- with include "wide-and-deep.claims" .more }}
+claims:
+  {{- . | nindent 2 }}
+{{- end }}
 {{- end -}}
-{{- $all := dict "requests" (dict "cpu" $cpu "memory" $memory) "limits" $limits -}}
-{{- range .more -}}
-{{- range $kind, $amounts := . -}}
-{{- if eq $kind "claims" -}}
-{{- $_ := set $all $kind $amounts -}}
-{{- else -}}
-{{- range $resource, $amount := $amounts -}}
-{{- $_ := set (get $all $kind) $resource (include "wide-and-deep.text" $amount) -}}
+
+{{- define "wide-and-deep.claims" -}}
+{{- $claims := list -}}
+{{- range . -}}
+{{- $claims = .claims | default $claims -}}
+{{- end -}}
+{{- with $claims -}}
+{{- include "wide-and-deep.yaml" . -}}
 {{- end -}}
 {{- end -}}
+
+{{- /* Amounts of resources as texts, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are none. */}}
+{{- define "wide-and-deep.amounts" -}}
+{{- $amounts := dict -}}
+{{- range .layers -}}
+{{- range $resource, $amount := get . $.kind | default dict -}}
+{{- $_ := set $amounts $resource (include "wide-and-deep.text" $amount) -}}
 {{- end -}}
 {{- end -}}
-{{- include "wide-and-deep.yaml" $all -}}
+{{- with $amounts -}}
+{{- include "wide-and-deep.yaml" . -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* Where the program finds a volume: (dict "volume" .Values.volumes.checkpoints). */}}

@@ -84,12 +84,8 @@ request that equals it.
 {{- $text := include "word2vec.text" .value -}}
 {{- $number := regexFind "^[0-9.]+(e[+-]?[0-9]+)?" $text -}}
 {{- $unit := trimPrefix $number $text -}}
-{{- $binary := index (dict "Ki" 1.0 "Mi" 2.0 "Gi" 3.0 "Ti" 4.0 "Pi" 5.0 "Ei" 6.0) $unit -}}
-{{- $size := float64 $number -}}
-{{- range $step := until (int ($binary | default 0)) -}}
-{{- $size = mulf $size 1024.0 -}}
-{{- end -}}
-{{- $size = mulf $size (index (dict "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18) $unit | default 1.0) -}}
+{{- $factors := dict "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 "Ei" 1152921504606846976.0 -}}
+{{- $size := mulf (float64 $number) (get $factors $unit | default 1.0) -}}
 {{- if le $size 0.0 -}}
 {{- fail (printf "%s: %s is not a positive quantity, for example 500m, 2, 512Mi or 4Gi" .key $text) -}}
 {{- end -}}

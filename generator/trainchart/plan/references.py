@@ -8,15 +8,31 @@ from __future__ import annotations
 
 import difflib
 import graphlib
+import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from trainchart.plan.impossible import Impossibility
 from trainchart.spec.document import Path
 from trainchart.spec.model import Hyperparameter, ModelSpec
-from trainchart.spec.settings import RoleSettings
+from trainchart.spec.section import PLACEHOLDER_PATTERN, PLACEHOLDERS
+from trainchart.spec.settings import EveryPodSettings, RoleSettings
 from trainchart.variables import Reference, find_references
 from trainchart_runtime import contract
+
+_FILLED = {
+    "affinity",
+    "common_annotations",
+    "common_labels",
+    "env_from",
+    "extra_manifests",
+    "extra_volumes",
+    "labels",
+    "pod_annotations",
+    "pod_labels",
+    "resource_claims",
+}
 
 
 def find_unfilled(spec: ModelSpec) -> Iterator[Impossibility]:
@@ -30,6 +46,22 @@ def find_unfilled(spec: ModelSpec) -> Iterator[Impossibility]:
         ):
             found.setdefault((item.path, item.message), item)
     yield from found.values()
+    sections: dict[Path, EveryPodSettings] = {("roles", role): settings for role, settings in spec.roles.items()}
+    for path, section in {
+        (): spec,
+        ("run", "controller"): spec.run.controller,
+        ("tensorboard",): spec.tensorboard,
+        **sections,
+    }.items():
+        yield from _placeholders(path, section)
+
+
+def _placeholders(path: Path, section: EveryPodSettings) -> Iterator[Impossibility]:
+    """Check texts that the templates fill in themselves: they know the release and its namespace only."""
+    for key, value in section.model_dump(by_alias=True, include=_FILLED).items():
+        for name in sorted(set(re.findall(PLACEHOLDER_PATTERN, json.dumps(value, default=str)))):
+            if name not in PLACEHOLDERS:
+                yield Impossibility((*path, key), f"{name} is not known here", f"use {' or '.join(PLACEHOLDERS)}")
 
 
 def _environment(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[Impossibility]:

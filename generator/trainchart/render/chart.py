@@ -22,7 +22,7 @@ from trainchart.render.misfits import find_misfits
 from trainchart.render.readme import describe_hyperparameters, list_value_rows
 from trainchart.render.schema import NUMBER_PATTERN, render_values_schema
 from trainchart.render.values_yaml import render_values_yaml
-from trainchart.spec.section import QUEUE_KEY_PATTERN, RESERVED_ENV_PATTERN, PassThrough
+from trainchart.spec.section import LABEL_VALUE_PATTERN, QUEUE_KEY_PATTERN, RESERVED_ENV_PATTERN, PassThrough
 from trainchart.spec.settings import EveryPodSettings, PodSettings
 from trainchart_runtime import contract
 
@@ -48,6 +48,8 @@ class PodField:
     merge: bool
     is_everywhere: bool
     """Whether every pod of the chart has it, or the training pods only."""
+    fills: bool
+    """Whether its texts may name the release."""
 
 
 def render_chart(
@@ -96,7 +98,7 @@ def _environment(family: tuple[tuple[str, str], ...]) -> jinja2.Environment:
 def list_pod_fields(place: str) -> tuple[PodField, ...]:
     """Return the pass-through fields of a place (pod, container or append) in the order of the model."""
     return tuple(
-        PodField(field.alias or name, mark.key, mark.merge, name in EveryPodSettings.model_fields)
+        PodField(field.alias or name, mark.key, mark.merge, name in EveryPodSettings.model_fields, mark.fills)
         for name, field in PodSettings.model_fields.items()
         for mark in field.metadata
         if isinstance(mark, PassThrough) and mark.place == place
@@ -138,5 +140,6 @@ def _variables(plan: ChartPlan) -> dict[str, Any]:
         "number_pattern": NUMBER_PATTERN.replace("\\", "\\\\"),
         "kube_version": KUBE_VERSION,
         "reserved_env_pattern": RESERVED_ENV_PATTERN,
+        "label_value_pattern": LABEL_VALUE_PATTERN,
         "queue_key_pattern": QUEUE_KEY_PATTERN.replace("\\", "\\\\"),
     }

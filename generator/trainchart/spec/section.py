@@ -28,6 +28,10 @@ LARGEST_INTEGER = 2**53 - 1
 """Helm carries numbers as 64-bit floats, which hold every integer up to here apart from its neighbours."""
 OBJECT_NAME_PATTERN = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$"
 LABEL_VALUE_PATTERN = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
+PLACEHOLDERS = ("$(TRAINCHART_RELEASE)", "$(TRAINCHART_NAMESPACE)")
+"""What stands for the release's name and namespace in labels, annotations, extra manifests and fields that fill in."""
+PLACEHOLDER_PATTERN = r"\$\(TRAINCHART_[A-Z_]*\)"
+FILLED_LABEL_PATTERN = rf"{LABEL_VALUE_PATTERN}|^[A-Za-z0-9._-]*({PLACEHOLDER_PATTERN}[A-Za-z0-9._-]*)+$"
 LABEL_KEY_PATTERN = r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 
 
@@ -61,12 +65,13 @@ class PassThrough(JsonSchema):
 
     `key` is the field's name in Kubernetes; `place` is where it goes: into the pod spec, into the training
     container, or appended to the list of that name which the chart writes itself. `merge` keeps the chart-wide
-    keys that a role's mapping does not name.
+    keys that a role's mapping does not name. `fills` lets its texts name the release by PLACEHOLDERS.
     """
 
     key: str
     place: Literal["pod", "container", "append"]
     merge: bool = False
+    fills: bool = False
 
 
 KUBERNETES_DEFINITION = "kubernetesDefinition"
@@ -92,7 +97,7 @@ LABEL_MAP: dict[str, Any] = {
     "type": "object",
     "propertyNames": {"pattern": LABEL_KEY_PATTERN},
     # A number becomes a text, and "-5" is no label.
-    "additionalProperties": {"type": ["string", "integer"], "pattern": LABEL_VALUE_PATTERN, **EXACT, "minimum": 0},
+    "additionalProperties": {"type": ["string", "integer"], "pattern": FILLED_LABEL_PATTERN, **EXACT, "minimum": 0},
 }
 ANNOTATION_MAP: dict[str, Any] = {
     "type": "object",

@@ -50,10 +50,10 @@ class EveryPodSettings(Section):
 
     pod_labels: Labels = Field(default_factory=_empty_map)
     """Labels added to the pods; at the top level to every pod of the chart, those of queues (see commonLabels) to the
-    training pods only."""
+    training pods only. Values may name the release (see extraManifests)."""
     pod_annotations: Annotations = Field(default_factory=_empty_map)
     """Annotations added to the pods; at the top level to every pod of the chart, those of queues (see commonLabels) to
-    the training pods only."""
+    the training pods only. Values may name the release (see extraManifests)."""
     container_security_context: Annotated[
         AnyMap, PassThrough(kubernetes("SecurityContext"), "securityContext", "container", merge=True)
     ] = Field(default_factory=_empty_map)
@@ -64,7 +64,7 @@ class EveryPodSettings(Section):
         default_factory=_empty_list
     )
     """Node taints that the pods tolerate."""
-    affinity: Annotated[AnyMap, PassThrough(kubernetes("Affinity"), "affinity", "pod")] = Field(
+    affinity: Annotated[AnyMap, PassThrough(kubernetes("Affinity"), "affinity", "pod", fills=True)] = Field(
         default_factory=_empty_map
     )
     """Affinity to nodes and to other pods."""
@@ -101,7 +101,7 @@ class PodSettings(EveryPodSettings):
     env: Env = Field(default_factory=_empty_map)
     """Environment of the training container: name to value, or to {valueFrom: …} for Secrets and ConfigMaps. A value
     may hold $(NAME) of any other variable here or of the chart, such as $(TRAINCHART_CHECKPOINTS_DIR); $$ is $."""
-    env_from: Annotated[AnyList, PassThrough(list_of("EnvFromSource"), "envFrom", "container")] = Field(
+    env_from: Annotated[AnyList, PassThrough(list_of("EnvFromSource"), "envFrom", "container", fills=True)] = Field(
         default_factory=_empty_list
     )
     """Whole Secrets or ConfigMaps as environment."""
@@ -125,9 +125,9 @@ class PodSettings(EveryPodSettings):
     host_network: Annotated[bool, PassThrough({"type": "boolean"}, "hostNetwork", "pod")] = False
     """Use the network of the nodes, as RDMA needs: each training pod then needs a node of its own, since it takes the
     node's ports, and no NetworkPolicy holds for it."""
-    resource_claims: Annotated[AnyList, PassThrough(list_of("PodResourceClaim"), "resourceClaims", "pod")] = Field(
-        default_factory=_empty_list
-    )
+    resource_claims: Annotated[
+        AnyList, PassThrough(list_of("PodResourceClaim"), "resourceClaims", "pod", fills=True)
+    ] = Field(default_factory=_empty_list)
     """Claims of dynamic resource allocation."""
     init_containers: Annotated[AnyList, PassThrough(list_of("Container"), "initContainers", "pod")] = Field(
         default_factory=_empty_list
@@ -137,7 +137,7 @@ class PodSettings(EveryPodSettings):
         default_factory=_empty_list
     )
     """Further containers of the pods."""
-    extra_volumes: Annotated[AnyList, PassThrough(list_of("Volume"), "volumes", "append")] = Field(
+    extra_volumes: Annotated[AnyList, PassThrough(list_of("Volume"), "volumes", "append", fills=True)] = Field(
         default_factory=_empty_list
     )
     """Further volumes of the pods."""

@@ -249,7 +249,8 @@ class SharedValues(PodSettings):
             }
         ),
     ]
-    """Further Kubernetes objects to install with the release, taken as they are."""
+    """Further Kubernetes objects to install, taken as they are but for $(TRAINCHART_RELEASE) and
+    $(TRAINCHART_NAMESPACE), which stand for the release here, in labels, annotations, affinity and extraVolumes."""
 
 
 class Values(SharedValues):

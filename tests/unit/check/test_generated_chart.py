@@ -268,8 +268,8 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         "nvidia.com/gpu: 1.5 is not a whole number",
     ),
     ("quantities", objects("nvidia.com/gpu: '1'", "gpu: '1'"), "gpu is no resource of Kubernetes"),
-    ("quantities", objects("memory: 2Gi", "memory: 2GB"), "resources.limits.memory: '2GB' is not a quantity"),
-    ("quantities", objects("memory: 2Gi", "memory: 1Gi"), "requests 2Gi of memory, above its limit 1Gi"),
+    ("quantities", objects("memory: 2Gi", "memory: 2GB"), "resources.requests.memory: '2GB' is not a quantity"),
+    ("quantities", objects("memory: 2Gi", "memory: 3Gi"), "requests 3Gi of memory, above its limit 2Gi"),
     ("quantities", objects("storage: 20Gi", "storage: '0'"), "storage '0' is not a size"),
     (
         "resources-set",

@@ -20,6 +20,17 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- $yaml -}}
 {{- end -}}
 
+{{- /* YAML of any value whose texts may name the release: (dict "context" $ "value" …). */}}
+{{- define "bg-async.filledYaml" -}}
+{{- $json := include "bg-async.filled" (dict "context" .context "text" (toJson (dict "value" .value))) -}}
+{{- include "bg-async.yaml" (get (fromJson $json) "value") -}}
+{{- end -}}
+
+{{- /* A text with the release's name and namespace in their places: neither needs an escape in JSON. */}}
+{{- define "bg-async.filled" -}}
+{{- .text | replace "$(TRAINCHART_RELEASE)" .context.Release.Name | replace "$(TRAINCHART_NAMESPACE)" .context.Release.Namespace -}}
+{{- end -}}
+
 {{- /* A duration (1h30m, 45s, or seconds) in seconds. */}}
 {{- define "bg-async.seconds" -}}
 {{- $text := include "bg-async.text" . -}}
@@ -77,30 +88,52 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
-{{- /*
-Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)), where later layers of
-more win.
-*/}}
+{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)). */}}
 {{- define "bg-async.resources" -}}
 {{- $cpu := include "bg-async.text" .settings.cpu -}}
 {{- $memory := include "bg-async.text" .settings.memory -}}
-{{- $limits := dict "cpu" (include "bg-async.text" .settings.cpuLimit | default $cpu) "memory" (include "bg-async.text" .settings.memoryLimit | default $memory) -}}
-{{- if .settings.gpus -}}
-{{- $_ := set $limits .gpuResource (int64 .settings.gpus | toString) -}}
+requests:
+  cpu: {{ $cpu | quote }}
+  memory: {{ $memory | quote }}
+  {{- with include "bg-async.amounts" (dict "kind" "requests" "layers" .more) }}
+  {{- . | nindent 2 }}
+  {{- end }}
+limits:
+  cpu: {{ include "bg-async.text" .settings.cpuLimit | default $cpu | quote }}
+  memory: {{ include "bg-async.text" .settings.memoryLimit | default $memory | quote }}
+  {{- if .settings.gpus }}
+  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
+  {{- end }}
+  {{- with include "bg-async.amounts" (dict "kind" "limits" "layers" .more) }}
+  {{- . | nindent 2 }}
+  {{- end }}
+{{- with include "bg-async.claims" .more }}
+claims:
+  {{- . | nindent 2 }}
+{{- end }}
 {{- end -}}
-{{- $all := dict "requests" (dict "cpu" $cpu "memory" $memory) "limits" $limits -}}
-{{- range .more -}}
-{{- range $kind, $amounts := . -}}
-{{- if eq $kind "claims" -}}
-{{- $_ := set $all $kind $amounts -}}
-{{- else -}}
-{{- range $resource, $amount := $amounts -}}
-{{- $_ := set (get $all $kind) $resource (include "bg-async.text" $amount) -}}
+
+{{- define "bg-async.claims" -}}
+{{- $claims := list -}}
+{{- range . -}}
+{{- $claims = .claims | default $claims -}}
+{{- end -}}
+{{- with $claims -}}
+{{- include "bg-async.yaml" . -}}
 {{- end -}}
 {{- end -}}
+
+{{- /* Amounts of resources as texts, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are none. */}}
+{{- define "bg-async.amounts" -}}
+{{- $amounts := dict -}}
+{{- range .layers -}}
+{{- range $resource, $amount := get . $.kind | default dict -}}
+{{- $_ := set $amounts $resource (include "bg-async.text" $amount) -}}
 {{- end -}}
 {{- end -}}
-{{- include "bg-async.yaml" $all -}}
+{{- with $amounts -}}
+{{- include "bg-async.yaml" . -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* Where the program finds a volume: (dict "volume" .Values.volumes.checkpoints). */}}

@@ -13,7 +13,7 @@ imagePullSecrets:
 {{- end }}
 {{- with .settings.nodeSelector | default .context.Values.nodeSelector }}
 nodeSelector:
-  {{- include "multi-worker-mirrored.annotations" (list .) | nindent 2 }}
+  {{- include "multi-worker-mirrored.annotations" (dict "context" $.context "layers" (list .)) | nindent 2 }}
 {{- end }}
 {{- $tolerations := .settings.tolerations | default .context.Values.tolerations }}
 {{- if or $tolerations .patienceSeconds }}
@@ -29,7 +29,7 @@ tolerations:
 {{- end }}
 {{- with .settings.affinity | default .context.Values.affinity }}
 affinity:
-  {{- include "multi-worker-mirrored.yaml" . | nindent 2 }}
+  {{- include "multi-worker-mirrored.filledYaml" (dict "context" $.context "value" .) | nindent 2 }}
 {{- end }}
 {{- with .settings.topologySpreadConstraints | default .context.Values.topologySpreadConstraints }}
 topologySpreadConstraints:
@@ -81,12 +81,12 @@ pod trains ("true"), or belongs to a training, so that it is looked at like the 
 {{- with .training -}}
 {{- $_ := set $own "trainchart/training" . -}}
 {{- end -}}
-{{- include "multi-worker-mirrored.yaml" (mergeOverwrite $labels $own) -}}
+{{- include "multi-worker-mirrored.filledYaml" (dict "context" .context "value" (mergeOverwrite $labels $own)) -}}
 {{- end -}}
 
 {{- define "multi-worker-mirrored.podAnnotations" -}}
 {{- $shared := include "multi-worker-mirrored.shared" (dict "component" .component "layer" .context.Values.podAnnotations) | fromJson -}}
-{{- include "multi-worker-mirrored.annotations" (list $shared .settings.podAnnotations) -}}
+{{- include "multi-worker-mirrored.annotations" (dict "context" .context "layers" (list $shared .settings.podAnnotations)) -}}
 {{- end -}}
 
 {{- /* Spread constraints; one without labelSelector counts the pods of the component. */}}

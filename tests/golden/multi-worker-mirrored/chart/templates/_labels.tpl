@@ -24,7 +24,7 @@ version is for objects only: in a pod template it would restart trainings.
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- include "multi-worker-mirrored.yaml" $own -}}
+{{- include "multi-worker-mirrored.filledYaml" (dict "context" .context "value" $own) -}}
 {{- end -}}
 
 {{- /*
@@ -45,19 +45,19 @@ What makes pods wait for a queue or for each other is for the training alone.
 {{- /* Annotations of an object: (dict "context" $ "component" "training"), perhaps with "own". */}}
 {{- define "multi-worker-mirrored.objectAnnotations" -}}
 {{- $shared := include "multi-worker-mirrored.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson -}}
-{{- include "multi-worker-mirrored.annotations" (list $shared .own) -}}
+{{- include "multi-worker-mirrored.annotations" (dict "context" .context "layers" (list $shared .own)) -}}
 {{- end -}}
 
-{{- /* Annotations as texts: (list common own), later ones win; nothing when there are none. */}}
+{{- /* Annotations as texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when there are none. */}}
 {{- define "multi-worker-mirrored.annotations" -}}
 {{- $annotations := dict -}}
-{{- range $layer := . -}}
+{{- range $layer := .layers -}}
 {{- range $key, $value := $layer -}}
 {{- $_ := set $annotations $key (include "multi-worker-mirrored.text" $value) -}}
 {{- end -}}
 {{- end -}}
 {{- with $annotations -}}
-{{- include "multi-worker-mirrored.yaml" . -}}
+{{- include "multi-worker-mirrored.filledYaml" (dict "context" $.context "value" .) -}}
 {{- end -}}
 {{- end -}}
 

@@ -21,7 +21,7 @@ spec:
   {{- end }}
   {{- with .settings.resourceClaims | default .context.Values.resourceClaims }}
   resourceClaims:
-    {{- include "multi-worker-mirrored.yaml" . | nindent 4 }}
+    {{- include "multi-worker-mirrored.filledYaml" (dict "context" $.context "value" .) | nindent 4 }}
   {{- end }}
   {{- $further := .settings.initContainers | default .context.Values.initContainers }}
   {{- if or .context.Values.image.injectLauncher $further }}
@@ -63,7 +63,7 @@ spec:
       {{- end }}
       {{- with .settings.envFrom | default .context.Values.envFrom }}
       envFrom:
-        {{- include "multi-worker-mirrored.yaml" . | nindent 8 }}
+        {{- include "multi-worker-mirrored.filledYaml" (dict "context" $.context "value" .) | nindent 8 }}
       {{- end }}
       {{- with .settings.workingDir | default .context.Values.workingDir }}
       workingDir:
@@ -98,6 +98,6 @@ spec:
     {{- include "multi-worker-mirrored.launcherVolume" .context | nindent 4 }}
     {{- end }}
     {{- with .settings.extraVolumes | default .context.Values.extraVolumes }}
-    {{- include "multi-worker-mirrored.yaml" . | nindent 4 }}
+    {{- include "multi-worker-mirrored.filledYaml" (dict "context" $.context "value" .) | nindent 4 }}
     {{- end }}
 {{- end -}}

@@ -3,6 +3,11 @@ Settings of pods that the API server would refuse, or under which peers do not f
 its place in the values. Included by the refusals.
 */}}
 {{- define "multi-worker-mirrored.refusePods" -}}
+{{- $shared := dict "commonLabels" .Values.commonLabels "commonAnnotations" .Values.commonAnnotations "podLabels" .Values.podLabels "podAnnotations" .Values.podAnnotations -}}
+{{- $shared = merge $shared (dict "affinity" .Values.affinity "envFrom" .Values.envFrom "extraVolumes" .Values.extraVolumes "resourceClaims" .Values.resourceClaims "extraManifests" .Values.extraManifests) -}}
+{{- include "multi-worker-mirrored.refuseTexts" (dict "context" . "where" "" "settings" $shared) -}}
+{{- include "multi-worker-mirrored.refuseTexts" (dict "context" . "where" "run.controller." "settings" .Values.run.controller) -}}
+{{- include "multi-worker-mirrored.refuseTexts" (dict "context" . "where" "tensorboard." "settings" (.Values.tensorboard | default dict)) -}}
 {{- include "multi-worker-mirrored.refuseTolerations" (dict "where" "" "tolerations" .Values.tolerations) -}}
 {{- include "multi-worker-mirrored.refuseTolerations" (dict "where" "run.controller." "tolerations" .Values.run.controller.tolerations) -}}
 {{- include "multi-worker-mirrored.refuseTolerations" (dict "where" "tensorboard." "tolerations" (.Values.tensorboard).tolerations) -}}
@@ -12,6 +17,7 @@ its place in the values. Included by the refusals.
 {{- include "multi-worker-mirrored.refuseNoNameservers" (dict "where" (printf "%s." $where) "policy" $settings.dnsPolicy "config" $config) -}}
 {{- end -}}
 {{- range $role, $settings := .Values.roles -}}
+{{- include "multi-worker-mirrored.refuseTexts" (dict "context" $ "where" (printf "roles.%s." $role) "settings" $settings) -}}
 {{- include "multi-worker-mirrored.refuseTolerations" (dict "where" (printf "roles.%s." $role) "tolerations" $settings.tolerations) -}}
 {{- $where := ternary (printf "roles.%s.dnsPolicy" $role) "dnsPolicy" (ne $settings.dnsPolicy "") -}}
 {{- $policy := $settings.dnsPolicy | default $.Values.dnsPolicy -}}
@@ -24,6 +30,27 @@ its place in the values. Included by the refusals.
 {{- end -}}
 {{- if and (eq $policy "None") (not (and $config.nameservers $config.searches)) -}}
 {{- fail (printf "%s: None needs the cluster's nameservers and searches in dnsConfig, or the pods cannot resolve the names of their peers" $where) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Texts that may name the release, and nothing else; as labels they must be such. */}}
+{{- define "multi-worker-mirrored.refuseTexts" -}}
+{{- $arguments := . -}}
+{{- range $key := list "commonLabels" "commonAnnotations" "labels" "podLabels" "podAnnotations" "affinity" "envFrom" "extraVolumes" "resourceClaims" "extraManifests" -}}
+{{- $value := get $arguments.settings $key -}}
+{{- range $name := regexFindAll "\\$\\(TRAINCHART_[^)\" ]*\\)?" (toJson $value) -1 -}}
+{{- if not (has $name (list "$(TRAINCHART_RELEASE)" "$(TRAINCHART_NAMESPACE)")) -}}
+{{- fail (printf "%s%s: %s is not known here: use $(TRAINCHART_RELEASE) or $(TRAINCHART_NAMESPACE)" $arguments.where $key $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if hasSuffix "abels" $key -}}
+{{- range $label, $text := $value | default dict -}}
+{{- $filled := include "multi-worker-mirrored.filled" (dict "context" $arguments.context "text" (include "multi-worker-mirrored.text" $text)) -}}
+{{- if not (regexMatch "^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$" $filled) -}}
+{{- fail (printf "%s%s.%s: %q is not a value of a label: at most 63 letters, digits, dots, dashes and underscores, a letter or digit at both ends" $arguments.where $key $label $filled) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

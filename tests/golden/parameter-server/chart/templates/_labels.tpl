@@ -24,7 +24,7 @@ version is for objects only: in a pod template it would restart trainings.
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- include "parameter-server.yaml" $own -}}
+{{- include "parameter-server.filledYaml" (dict "context" .context "value" $own) -}}
 {{- end -}}
 
 {{- /*
@@ -45,19 +45,19 @@ What makes pods wait for a queue or for each other is for the training alone.
 {{- /* Annotations of an object: (dict "context" $ "component" "training"), perhaps with "own". */}}
 {{- define "parameter-server.objectAnnotations" -}}
 {{- $shared := include "parameter-server.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson -}}
-{{- include "parameter-server.annotations" (list $shared .own) -}}
+{{- include "parameter-server.annotations" (dict "context" .context "layers" (list $shared .own)) -}}
 {{- end -}}
 
-{{- /* Annotations as texts: (list common own), later ones win; nothing when there are none. */}}
+{{- /* Annotations as texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when there are none. */}}
 {{- define "parameter-server.annotations" -}}
 {{- $annotations := dict -}}
-{{- range $layer := . -}}
+{{- range $layer := .layers -}}
 {{- range $key, $value := $layer -}}
 {{- $_ := set $annotations $key (include "parameter-server.text" $value) -}}
 {{- end -}}
 {{- end -}}
 {{- with $annotations -}}
-{{- include "parameter-server.yaml" . -}}
+{{- include "parameter-server.filledYaml" (dict "context" $.context "value" .) -}}
 {{- end -}}
 {{- end -}}
 
