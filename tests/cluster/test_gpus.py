@@ -39,7 +39,13 @@ def release(admin: Access, module_namespace: str, gpus: Mapping[str, int]) -> Re
         "tensorboard": {"enabled": False},
         "roles": {
             **{
-                role: {"cpu": "10m", "memory": "32Mi", "stopGraceSeconds": 1, "preStopSleepSeconds": 0}
+                role: {
+                    "cpu": "10m",
+                    "memory": "32Mi",
+                    "shmSize": "16Mi",
+                    "stopGraceSeconds": 1,
+                    "preStopSleepSeconds": 0,
+                }
                 for role in ROLES
             },
             "evaluator": {"replicas": 0},

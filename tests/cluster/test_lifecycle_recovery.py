@@ -18,7 +18,7 @@ from testcluster.faults.fault import Change, Fault, Kubectl
 from testcluster.faults.processes import Container, Victim, kill_process
 from testcluster.pods import dump_objects
 from testcluster.releases import Release, merge_values
-from testcluster.runs import read_state, training_pods, wait_for_job, wait_for_phase
+from testcluster.runs import TINY, read_state, training_pods, wait_for_job, wait_for_phase
 from testcluster.scheduled_pods import ScheduledPod
 from testcluster.traced import Line, Traces
 
@@ -118,7 +118,7 @@ def test_a_controller_that_is_killed_in_any_phase_is_followed_by_one_that_goes_o
     traces: Traces, faults: Faults
 ) -> None:
     leaves_slowly = {"roles": {"worker": {"preStopSleepSeconds": 8}}}
-    evaluated = {"roles": {"worker": {"replicas": 1}, "evaluator": {"replicas": 1, "cpu": "10m", "memory": "64Mi"}}}
+    evaluated = {"roles": {"worker": {"replicas": 1}, "evaluator": {"replicas": 1, **TINY}}}
     releases = {
         "Starting": traces.plan("starting", {"roles": {"worker": {"nodeSelector": {GATE: "open"}}}}, "digits"),
         "Running": traces.plan("running", {}, "digits"),

@@ -75,7 +75,7 @@ def scene(admin: Access, module_namespace: str, elsewhere: str) -> Scene:
         mnist_values(),
         {
             "command": ["python3", "-c", SERVE],
-            "roles": {role: {"memory": "128Mi", "replicas": 1} for role in ROLES},
+            "roles": {role: {"memory": "128Mi", "shmSize": "16Mi", "replicas": 1} for role in ROLES},
             "networkPolicy": {
                 "statusFrom": [monitors],
                 "tensorboardFrom": [{"podSelector": {"matchLabels": {"app": "browser"}}}],

@@ -81,7 +81,7 @@ def plan_stand_ins(
         "extraVolumes": [{"name": "stand-in", "configMap": {"name": _config_map_name(name)}}],
         "extraVolumeMounts": [{"name": "stand-in", "mountPath": FOLDER, "readOnly": True}],
         "tensorboard": {"enabled": False},
-        "roles": {role: {"cpu": "10m", "memory": "64Mi"} for role in ROLES[model]},
+        "roles": {role: {"cpu": "10m", "memory": "64Mi", "shmSize": "16Mi"} for role in ROLES[model]},
     }
     values = merge_values(merge_values(make_values(model, ROLES[model]), values), changes or {})
     return Release(access, namespace, name, PROJECT / "charts" / model, values)
