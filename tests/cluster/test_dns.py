@@ -16,6 +16,7 @@ from lightkube.resources.core_v1 import Node, Pod
 
 from testcluster.access import Access
 from testcluster.cluster import Cluster
+from testcluster.config import REGISTRY_HOST
 from testcluster.releases import PROJECT, Release, container_statuses, merge_values, mnist_values
 from testcluster.stand_in import Report, plan_stand_ins, read_report, wait_for_reports
 
@@ -185,7 +186,8 @@ def test_pods_on_the_network_of_the_nodes_find_each_other_by_the_same_names(
 ) -> None:
     """One pod a node, since they take the nodes' ports."""
     admin.kubectl("label", "--overwrite", "namespace", namespace, "pod-security.kubernetes.io/enforce=privileged")
-    changes = {"hostNetwork": True, "roles": {"worker": {"replicas": 1}}}
+    image = {"repository": f"{REGISTRY_HOST}/ml/mnist"}
+    changes = {"hostNetwork": True, "image": image, "roles": {"worker": {"replicas": 1}}}
     release = plan_stand_ins(admin, namespace, "host", "mnist-classic", changes)
     release.install()
 

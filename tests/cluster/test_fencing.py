@@ -36,7 +36,7 @@ def test_a_zombie_on_a_silent_node_stops_before_its_successor_writes(
     values = {
         "command": ["python3", "-c", WRITE],
         "tensorboard": {"enabled": False},
-        "roles": {"worker": {"cpu": "10m", "memory": "64Mi"}},
+        "roles": {"worker": {"cpu": "10m", "memory": "64Mi", "shmSize": "16Mi"}},
         "volumes": {"checkpoints": {"accessMode": "ReadWriteMany"}},
     }
     release = Release(admin, namespace, "exp1", PROJECT / "charts" / "digits", merge_values(digits_values(), values))

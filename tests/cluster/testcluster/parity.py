@@ -81,6 +81,10 @@ ALLOWED = (
     ),
     Allowed("*.environment.TRAINCHART_ADDRESSES", Side.HERE, "the printed map of addresses, for the launcher"),
     Allowed("*.environment.TRAINCHART_LOCAL_POD", Side.HERE, "marks the processes of a run, so that none is left over"),
+    Allowed("*.environment.TRAINCHART_LOCAL_READ_ONLY", Side.HERE, "where a pod may not write"),
+    Allowed("*.environment.TRAINCHART_LOCAL_WRITABLE", Side.HERE, "where a pod may"),
+    Allowed("*.environment.TRAINCHART_LOCAL_WRITES", Side.HERE, "notes what the program writes where a pod may not"),
+    Allowed("*.environment.PYTHONPATH", Side.HERE, "the same"),
     Allowed("launcher.environment.TRAINCHART_LOCAL_PARENT", Side.HERE, "which process the launcher must not outlive"),
     Allowed("mounts.*.read-only", Side.BOTH, "a process has no mounts of its own to protect", pod="true", here="false"),
     *(
