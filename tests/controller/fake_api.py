@@ -63,13 +63,28 @@ def make_pod(task: str, cause: Cause | None = None, *, run_id: str = "run-1", **
         terminated = {"exitCode": code, "reason": "Completed", "message": dump_termination(words).decode()}
         status = {**status, "restartCount": 1, "lastState": {"terminated": terminated}}
     return {
-        "metadata": {"name": f"exp1-mnist-{task}", "uid": f"uid-{task}"},
+        "metadata": make_metadata(task),
         "spec": {
             "nodeName": "node-1",
             "containers": [{"name": "training", "env": [{"name": "TRAINCHART_RUN_ID", "value": run_id}]}],
         },
         "status": {"phase": "Running", "containerStatuses": [status]},
     }
+
+
+def make_metadata(task: str, uid: str = "") -> dict[str, Any]:
+    """Metadata of a pod as its StatefulSet makes it."""
+    set_name = f"exp1-mnist-{task.rpartition('-')[0]}"
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set_name, "uid": set_uid(set_name)}
+    return {
+        "name": f"exp1-mnist-{task}",
+        "uid": uid or f"uid-{task}",
+        "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+    }
+
+
+def set_uid(set_name: str) -> str:
+    return f"uid-{set_name}"
 
 
 @dataclass
@@ -253,7 +268,7 @@ class FakeApi:
             number = self.replicas[name]
             status = {"observedGeneration": 1, "updateRevision": self.revisions.get(name, f"{name}-1")}
             spec = {"replicas": number} if number else {}
-            return 200, {"metadata": {"generation": 1}, "spec": spec, "status": status}
+            return 200, {"metadata": {"generation": 1, "uid": set_uid(name)}, "spec": spec, "status": status}
         return 404, {"message": f"no {where.path}"}
 
     def _list_pods(self, query: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:

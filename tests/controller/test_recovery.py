@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from fake_api import RUN_SETTINGS, make_pod
+from fake_api import RUN_SETTINGS, make_metadata, make_pod
 from trainchart_controller.launchers import fetch_logs
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role, Task
@@ -32,7 +32,7 @@ def test_a_pod_that_the_kubelet_lets_wait_is_deleted_once(api, start, run_to_pha
     run_to_phase("Running")
     api.put_pod(make_waiting("ps-0", 1))
     api.wait_for(lambda: api.deleted, "the pod deleted")
-    api.put_pod({**make_pod("ps-0"), "metadata": {"name": f"{PS}-0", "uid": "new"}})
+    api.put_pod({**make_pod("ps-0"), "metadata": make_metadata("ps-0", uid="new")})
     api.wait_for(lambda: api.state()["deaths"]["ps-0"] == {"uid": "new", "earlier": 2, "current": 0}, "counted on")
     assert api.deleted == [(f"{PS}-0", None)]
     api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
@@ -68,7 +68,7 @@ def test_a_pod_that_is_gone_as_soon_as_it_is_evicted_is_told_all_the_same(api, s
     with api.lock:
         api.put_pod(evicted)
         api.remove_pod(f"{WORKER}-1")
-        api.put_pod({**make_pod("worker-1"), "metadata": {"name": f"{WORKER}-1", "uid": "another"}})
+        api.put_pod({**make_pod("worker-1"), "metadata": make_metadata("worker-1", uid="another")})
     api.wait_for(lambda: api.state()["incidents"], "an incident")
     (incident,) = api.state()["incidents"]
     assert (incident["cause"], incident["pod"]) == ("evicted", f"{WORKER}-1")
@@ -93,7 +93,7 @@ def test_the_starts_in_a_former_pod_are_not_those_of_the_one_that_takes_its_plac
     api.wait_for(lambda: (api.state()["progress"] or {}).get("attempt") == 7, "what the launcher says")
     with api.lock:
         api.remove_pod(f"{CHIEF}-0")
-        api.put_pod({**make_pod("chief-0"), "metadata": {"name": f"{CHIEF}-0", "uid": "another"}})
+        api.put_pod({**make_pod("chief-0"), "metadata": make_metadata("chief-0", uid="another")})
     api.wait_for(lambda: api.state()["progress"]["uid"] == "another", "the other pod noticed")
     progress = api.state()["progress"]
     assert (progress["attempt"], progress["bestStep"], progress["fruitlessRestarts"]) == (1, 900, 1)

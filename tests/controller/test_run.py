@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from fake_api import RUN_SETTINGS, make_pod
+from fake_api import RUN_SETTINGS, make_metadata, make_pod
 from trainchart_runtime import causes
 
 CHIEF, WORKER, PS = "exp1-mnist-chief", "exp1-mnist-worker", "exp1-mnist-ps"
@@ -62,6 +62,37 @@ def test_the_verdict_is_recorded_even_if_nothing_can_be_scaled_yet(api, start, r
     reasons = [event["reason"] for event in api.events]
     assert reasons[-3:] == ["RunFinishing", "RunStopping", "RunSucceeded"], "told once, after the scale"
     assert controller.log.count(" 403 ") == 1, "one line for one kind of trouble"
+
+
+FOREIGN_OWNERS = {
+    "none": [],
+    "a set of that name before": [{"uid": "uid-of-an-earlier-set"}],
+    "another role's set": [{"uid": "uid-exp1-mnist-worker"}],
+    "not its controller": [{"uid": "uid-exp1-mnist-chief", "controller": False}],
+    "another kind": [{"uid": "uid-exp1-mnist-chief", "kind": "ReplicaSet"}],
+}
+
+
+@pytest.mark.parametrize("owners", FOREIGN_OWNERS.values(), ids=FOREIGN_OWNERS)
+def test_pod_that_no_set_made_decides_nothing(api, start, run_to_phase, owners):
+    controller = start()
+    run_to_phase("Running")
+    forged = make_pod("chief-0", causes.SUCCEEDED)
+    known = forged["metadata"]["ownerReferences"][0]
+    forged["metadata"] = {
+        **make_metadata("chief-0", uid="forged"),
+        "ownerReferences": [known | each for each in owners],
+    }
+    with api.lock:
+        api.remove_pod(f"{CHIEF}-0")
+        api.put_pod(forged)
+        api.remove_pod(f"{CHIEF}-0")
+        api.put_pod(forged)
+    api.wait_for(lambda: api.state()["roles"]["chief"]["running"] == 0, "the chief counted as gone")
+    api.put_pod(make_pod("worker-1", causes.SYNTAX_ERROR))
+    assert controller.wait() == 42
+    assert (api.state()["verdict"]["result"], api.deleted) == ("Failed", [])
+    assert controller.log.count(f"pod {CHIEF}-0 is ignored") == 1
 
 
 def test_pods_that_do_not_go_are_waited_for(api, start, run_to_phase):

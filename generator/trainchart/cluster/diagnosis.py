@@ -69,7 +69,10 @@ def diagnose(key: TrainingKey, seen: Sighting) -> Report:
     sets = sorted((parse_set(each, events) for each in listed(seen.sets)), key=lambda each: _rank(each.role))
     cluster = as_cluster(sets)
     found = (parse_training_pod(cluster, pod, events) for pod in listed(seen.pods) if is_training_pod(pod))
-    pods = sorted((pod for pod in found if pod), key=lambda pod: (_rank(pod.view.task.task_type), pod.view.task))
+    # Anybody may give a pod the name and the labels of a training pod; the run controller ignores such pods too.
+    owners = {(each.name, each.uid) for each in sets}
+    own = (pod for pod in found if pod and (pod.view.name.rpartition("-")[0], pod.view.owner_uid) in owners)
+    pods = sorted(own, key=lambda pod: (_rank(pod.view.task.task_type), pod.view.task))
     record = read_record(seen.records)
     controller = _find_controller(seen, record, find_controller(listed(seen.jobs), listed(seen.pods), events))
     if record.state is not None and _is_earlier(record.state, sets):

@@ -55,6 +55,7 @@ class RoleSet:
     """Name and version, such as mnist-0.1.0."""
     problem: Problem | None = None
     """Why its pods are not created."""
+    uid: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def parse_set(each: Object, events: Sequence[Event]) -> RoleSet:
         max_restarts=_whole(environment.get(MAX_RESTARTS)),
         chart=label(each, "helm.sh/chart") or label(each, CHART_LABEL),
         problem=find_set_problem(name_of(each), events),
+        uid=str(section(each, "metadata").get("uid") or ""),
     )
 
 

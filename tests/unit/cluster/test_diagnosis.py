@@ -178,6 +178,18 @@ def test_without_a_controller_a_parked_chief_has_succeeded() -> None:
     assert any("keep what they hold" in remark for remark in report.remarks)
 
 
+@pytest.mark.parametrize(("owner", "phase"), [("uid-chief", "Succeeded"), ("", "Starting"), ("uid-before", "Starting")])
+def test_pod_that_no_set_made_shows_nothing(owner: str, phase: str) -> None:
+    sets = make_sets()
+    sets[0]["metadata"]["uid"] = "uid-chief"
+    parked = make_pod("chief-0", last=make_end(causes.SUCCEEDED, 0, reason="Completed"), restarts=1)
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "exp1-mnist-chief", "uid": owner}
+    parked["metadata"]["ownerReferences"] = [{**reference, "controller": True}] if owner else []
+    report = look(sets=sets, pods=make_pods(chief_0=parked))
+    assert report.phase == phase
+    assert ("exp1-mnist-chief-0" in [pod.name for pod in report.pods]) is (phase == "Succeeded")
+
+
 def test_a_pod_without_a_node_is_explained_and_holds_nothing() -> None:
     waits = make_pod("worker-1", node="", conditions=[unschedulable()])
     report = look(pods=make_pods(worker_1=waits))

@@ -62,6 +62,25 @@ def test_a_parked_pod():
     assert view.ends[0].succeeded
 
 
+OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "exp1-w", "uid": "5e70", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("owners", "uid"),
+    [
+        ([OWNER], "5e70"),
+        ([{**OWNER, "controller": False, "uid": "0"}, OWNER], "5e70"),
+        ([{**OWNER, "kind": "ReplicaSet"}], ""),
+        ([{**OWNER, "apiVersion": "example.com/v1"}], ""),
+        ([{**OWNER, "controller": None}], ""),
+        (None, ""),
+    ],
+)
+def test_owner_is_the_stateful_set_that_controls_a_pod(owners, uid):
+    metadata = {"name": "exp1-w-11", "ownerReferences": owners}
+    assert parse_pod(CLUSTER, {**POD, "metadata": metadata}).owner_uid == uid
+
+
 def test_the_newest_end_comes_first_and_foreign_words_are_kept_as_detail():
     pod = copy.deepcopy(POD)
     training = pod["status"]["containerStatuses"][1]
@@ -109,6 +128,10 @@ def test_a_set_has_a_revision_once_kubernetes_has_looked_at_it(generation, statu
 
 def test_a_set_without_replicas_leaves_the_number_out():
     assert parse_set({"spec": {}}).replicas == 0
+
+
+def test_uid_of_a_set_is_kept():
+    assert parse_set({"metadata": {"uid": "5e70"}}).uid == "5e70"
 
 
 def test_what_the_leader_reports():

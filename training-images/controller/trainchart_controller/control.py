@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from trainchart_controller.api import Api, ApiError, Unauthorized
 from trainchart_controller.backoff import Backoff
@@ -70,6 +70,10 @@ class Controller:
         self._is_state_read = False
         self._is_job_asked = False
         self._sets: Dict[str, SetView] = {}
+        self._owners: Set[Tuple[str, str]] = set()
+        """Name and uid of the sets seen so far. What only looks like a pod of theirs says nothing about the run."""
+        self._foreign: Set[str] = set()
+        """Names of such pods, each of which the log names once."""
         self._sets_due = 0.0
         """time.monotonic() at which the sets must be read again."""
         self._sets_read_at = -QUIET_REREAD_SECONDS
@@ -134,8 +138,9 @@ class Controller:
             return None
         if self._events_due is not None and time.monotonic() >= self._events_due:
             self._read_events()
-        pods = tuple(self._pods.values())
-        departed = tuple(self._departed)
+        pods = tuple(filter(self._is_own, self._pods.values()))
+        departed = tuple(filter(self._is_own, self._departed))
+        self._name_foreign(self._pods.values())
         seen = Observation(time.time(), pods, dict(self._sets), self._events, self._report, departed)
         decision = decide(self._settings.plan, seen, self._state)
         if not decision.is_recorded:
@@ -167,9 +172,22 @@ class Controller:
 
     def _read_sets(self) -> None:
         self._sets = self._release.read_sets()
+        self._owners.update((name, view.uid) for name, view in self._sets.items())
+        self._look_at_leader()
         self._sets_read_at = time.monotonic()
         is_settled = all(view.revision for view in self._sets.values())
         self._sets_due = self._sets_read_at + (QUIET_REREAD_SECONDS if is_settled else _UNSETTLED_REREAD_SECONDS)
+
+    def _is_own(self, pod: PodView) -> bool:
+        """Say whether a set of the run made the pod: anybody may give a pod its name and labels."""
+        set_name = pod.name.rpartition("-")[0]
+        return (set_name, pod.owner_uid) in self._owners
+
+    def _name_foreign(self, pods: Iterable[PodView]) -> None:
+        for pod in pods:
+            if pod.name not in self._foreign and not self._is_own(pod):
+                self._foreign.add(pod.name)
+                print_line(f"pod {pod.name} is ignored: no StatefulSet of this run made it")
 
     def _read_events(self) -> None:
         """Read Events if that is possible: they only say why a pod does not run, so nothing waits for them."""
@@ -228,7 +246,7 @@ class Controller:
         """Where another pod has taken the leading task's place, keep of the report only what is still true."""
         cluster = self._settings.plan.cluster
         pod = (self._pods or {}).get(cluster.pod_name(deciding_tasks(cluster)[0]))
-        if pod is None or pod.uid == self._leader_uid:
+        if pod is None or pod.uid == self._leader_uid or not self._is_own(pod):
             return
         if self._leader_uid and self._report is not None:
             # The starts of the program in the former pod are none of the new one.

@@ -43,6 +43,8 @@ class PodView(NamedTuple):
     name: str
     task: Task
     uid: str = ""
+    owner_uid: str = ""
+    """Of the StatefulSet that made it; empty for a pod that something else made, or a person."""
     run_id: Optional[str] = None
     """None where the pod does not say."""
     node: str = ""
@@ -85,6 +87,7 @@ class SetView(NamedTuple):
     """What it is told to have."""
     revision: str = ""
     """Of the pods that it would create now; empty until Kubernetes has looked at its last change."""
+    uid: str = ""
 
 
 class LeaderReport(NamedTuple):
@@ -142,6 +145,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         name=name,
         task=task,
         uid=metadata.get("uid") or "",
+        owner_uid=_find_owner(metadata),
         run_id=_find_run_id(spec),
         node=spec.get("nodeName") or "",
         is_running="running" in current,
@@ -164,6 +168,7 @@ def parse_set(item: Mapping[str, Any]) -> SetView:
         # A replica number of 0 is left out of the JSON.
         replicas=int(spec.get("replicas") or 0),
         revision=(status.get("updateRevision") or "") if is_seen else "",
+        uid=metadata.get("uid") or "",
     )
 
 
@@ -186,6 +191,14 @@ def parse_report(document: Any) -> Optional[LeaderReport]:
         examples_per_second=parse_number(document.get("examplesPerSecond")),
         metrics=parse_metrics(document.get("metrics")),
     )
+
+
+def _find_owner(metadata: Mapping[str, Any]) -> str:
+    """Return the uid of the StatefulSet that controls a pod; empty where none does."""
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller") and (owner.get("apiVersion"), owner.get("kind")) == ("apps/v1", "StatefulSet"):
+            return str(owner.get("uid") or "")
+    return ""
 
 
 def _find_training(containers: Any) -> Mapping[str, Any]:
