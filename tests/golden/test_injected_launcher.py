@@ -42,13 +42,14 @@ def test_the_runtime_image_copies_the_launcher_to_where_every_role_starts_it() -
         assert training["command"][1] == mount["mountPath"] == LAUNCHER_PATH
         assert mount["subPath"] == "launcher.pyz", "the folder would hide what the image has in it"
         assert mount["readOnly"] is True
-        assert {"name": target["name"], "emptyDir": {}} in pod["volumes"]
+        assert {"name": target["name"], "emptyDir": {"sizeLimit": "64Mi"}} in pod["volumes"]
 
 
 def test_the_copying_container_is_small_restricted_and_sees_no_gpu() -> None:
     for pod in training_pods(*INJECTED):
         (copying,) = pod["initContainers"]
-        assert copying["resources"]["requests"] == copying["resources"]["limits"] == {"cpu": "100m", "memory": "64Mi"}
+        amounts = {"cpu": "100m", "memory": "64Mi", "ephemeral-storage": "64Mi"}
+        assert copying["resources"]["requests"] == copying["resources"]["limits"] == amounts
         assert copying["securityContext"] == {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

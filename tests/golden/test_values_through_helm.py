@@ -130,7 +130,7 @@ def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, me
         "resources.requests.rdma/hca=1",
         "roles.worker.resources.limits.rdma/hca=1.5",
         "resources.limits.gpu=1",
-        "resources.requests.ephemeral-storage=2Gi,roles.ps.resources.limits.ephemeral-storage=1Gi",
+        "roles.ps.ephemeralStorage=2Gi,roles.ps.ephemeralStorageLimit=1Gi",
         "resources.amounts.ephemeral-storage=2Gi",
         "hostNetwork=true,dnsPolicy=ClusterFirst",
     ],
@@ -396,8 +396,7 @@ def test_more_resources_and_the_network_of_the_nodes(engine: HelmEngine) -> None
     sets = (
         "hostNetwork=true",
         "resources.limits.rdma/hca=1",
-        "resources.requests.ephemeral-storage=1Gi",
-        "roles.worker.resources.limits.ephemeral-storage=20Gi",
+        "roles.worker.ephemeralStorageLimit=20Gi",
         "roles.worker.gpus=2",
     )
     rendering = engine.render(MNIST, release="exp", overrides=ValueOverrides(sets=sets))
@@ -408,7 +407,7 @@ def test_more_resources_and_the_network_of_the_nodes(engine: HelmEngine) -> None
         "cpu": "", "memory": "", "rdma/hca": "1", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "2"
     }  # fmt: skip
     assert resources["requests"]["ephemeral-storage"] == "1Gi"
-    assert "ephemeral-storage" not in pods["exp-mnist-ps"]["containers"][0]["resources"]["limits"]
+    assert pods["exp-mnist-ps"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] == "21504Mi"
     for pod in pods.values():
         assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     # The run controller has no part in it.

@@ -21,7 +21,7 @@ spec:
   {{- if or .context.Values.image.injectLauncher $further }}
   initContainers:
     {{- if .context.Values.image.injectLauncher }}
-    {{- include "<%= name %>.launcherContainer" .context | nindent 4 }}
+    {{- include "<%= name %>.launcherContainer" . | nindent 4 }}
     {{- end }}
     {{- with $further }}
     {{- include "<%= name %>.ownContainers" (dict "key" "<%= field.value %>" "containers" .) | nindent 4 }}
@@ -53,7 +53,7 @@ spec:
         - name: status
           containerPort: {{ int64 .context.Values.service.statusPort }}
       resources:
-        {{- include "<%= name %>.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources .settings.resources)) | nindent 8 }}
+        {{- include "<%= name %>.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources .settings.resources) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError
       {{- if .settings.preStopSleepSeconds }}

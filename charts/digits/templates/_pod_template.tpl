@@ -27,7 +27,7 @@ spec:
   {{- if or .context.Values.image.injectLauncher $further }}
   initContainers:
     {{- if .context.Values.image.injectLauncher }}
-    {{- include "digits.launcherContainer" .context | nindent 4 }}
+    {{- include "digits.launcherContainer" . | nindent 4 }}
     {{- end }}
     {{- with $further }}
     {{- include "digits.ownContainers" (dict "key" "initContainers" "containers" .) | nindent 4 }}
@@ -48,7 +48,7 @@ spec:
         - name: status
           containerPort: {{ int64 .context.Values.service.statusPort }}
       resources:
-        {{- include "digits.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources .settings.resources)) | nindent 8 }}
+        {{- include "digits.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources .settings.resources) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError
       {{- if .settings.preStopSleepSeconds }}

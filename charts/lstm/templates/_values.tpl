@@ -88,54 +88,6 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
-{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)). */}}
-{{- define "lstm.resources" -}}
-{{- $cpu := include "lstm.text" .settings.cpu -}}
-{{- $memory := include "lstm.text" .settings.memory -}}
-requests:
-  cpu: {{ $cpu | quote }}
-  memory: {{ $memory | quote }}
-  {{- with include "lstm.amounts" (dict "kind" "requests" "layers" .more) }}
-  {{- . | nindent 2 }}
-  {{- end }}
-limits:
-  cpu: {{ include "lstm.text" .settings.cpuLimit | default $cpu | quote }}
-  memory: {{ include "lstm.text" .settings.memoryLimit | default $memory | quote }}
-  {{- if .settings.gpus }}
-  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
-  {{- end }}
-  {{- with include "lstm.amounts" (dict "kind" "limits" "layers" .more) }}
-  {{- . | nindent 2 }}
-  {{- end }}
-{{- with include "lstm.claims" .more }}
-claims:
-  {{- . | nindent 2 }}
-{{- end }}
-{{- end -}}
-
-{{- define "lstm.claims" -}}
-{{- $claims := list -}}
-{{- range . -}}
-{{- $claims = .claims | default $claims -}}
-{{- end -}}
-{{- with $claims -}}
-{{- include "lstm.yaml" . -}}
-{{- end -}}
-{{- end -}}
-
-{{- /* Amounts of resources as texts, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are none. */}}
-{{- define "lstm.amounts" -}}
-{{- $amounts := dict -}}
-{{- range .layers -}}
-{{- range $resource, $amount := get . $.kind | default dict -}}
-{{- $_ := set $amounts $resource (include "lstm.text" $amount) -}}
-{{- end -}}
-{{- end -}}
-{{- with $amounts -}}
-{{- include "lstm.yaml" . -}}
-{{- end -}}
-{{- end -}}
-
 {{- /* Where the program finds a volume: (dict "volume" .Values.volumes.checkpoints). */}}
 {{- define "lstm.volumeDir" -}}
 {{- .volume.uri | default .volume.mountPath | trimSuffix "/" -}}

@@ -15,9 +15,11 @@ true
       - configMap:
           name: {{ include "mnist-multi-gpu.hyperparametersName" .context }}
 - name: state
-  emptyDir: {}
+  emptyDir:
+    sizeLimit: 64Mi
 - name: tmp
-  emptyDir: {}
+  emptyDir:
+    sizeLimit: {{ include "mnist-multi-gpu.text" .settings.tmpSize | quote }}
 - name: shm
   emptyDir:
     medium: Memory

@@ -15,9 +15,11 @@ true
       - configMap:
           name: {{ include "wide-and-deep.hyperparametersName" .context }}
 - name: state
-  emptyDir: {}
+  emptyDir:
+    sizeLimit: 64Mi
 - name: tmp
-  emptyDir: {}
+  emptyDir:
+    sizeLimit: {{ include "wide-and-deep.text" .settings.tmpSize | quote }}
 - name: shm
   emptyDir:
     medium: Memory

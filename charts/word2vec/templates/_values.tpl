@@ -88,54 +88,6 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
-{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)). */}}
-{{- define "word2vec.resources" -}}
-{{- $cpu := include "word2vec.text" .settings.cpu -}}
-{{- $memory := include "word2vec.text" .settings.memory -}}
-requests:
-  cpu: {{ $cpu | quote }}
-  memory: {{ $memory | quote }}
-  {{- with include "word2vec.amounts" (dict "kind" "requests" "layers" .more) }}
-  {{- . | nindent 2 }}
-  {{- end }}
-limits:
-  cpu: {{ include "word2vec.text" .settings.cpuLimit | default $cpu | quote }}
-  memory: {{ include "word2vec.text" .settings.memoryLimit | default $memory | quote }}
-  {{- if .settings.gpus }}
-  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
-  {{- end }}
-  {{- with include "word2vec.amounts" (dict "kind" "limits" "layers" .more) }}
-  {{- . | nindent 2 }}
-  {{- end }}
-{{- with include "word2vec.claims" .more }}
-claims:
-  {{- . | nindent 2 }}
-{{- end }}
-{{- end -}}
-
-{{- define "word2vec.claims" -}}
-{{- $claims := list -}}
-{{- range . -}}
-{{- $claims = .claims | default $claims -}}
-{{- end -}}
-{{- with $claims -}}
-{{- include "word2vec.yaml" . -}}
-{{- end -}}
-{{- end -}}
-
-{{- /* Amounts of resources as texts, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are none. */}}
-{{- define "word2vec.amounts" -}}
-{{- $amounts := dict -}}
-{{- range .layers -}}
-{{- range $resource, $amount := get . $.kind | default dict -}}
-{{- $_ := set $amounts $resource (include "word2vec.text" $amount) -}}
-{{- end -}}
-{{- end -}}
-{{- with $amounts -}}
-{{- include "word2vec.yaml" . -}}
-{{- end -}}
-{{- end -}}
-
 {{- /* Where the program finds a volume: (dict "volume" .Values.volumes.checkpoints). */}}
 {{- define "word2vec.volumeDir" -}}
 {{- .volume.uri | default .volume.mountPath | trimSuffix "/" -}}

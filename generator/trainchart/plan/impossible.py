@@ -111,7 +111,11 @@ def _amounts(path: Path, amounts: dict[str, str | int | float]) -> Iterator[Impo
             yield Impossibility(
                 (*path, key), f"{amounts[key]!r} is not a positive quantity", "for example 500m, 2, 512Mi or 4Gi"
             )
-    for request, limit in (("cpu", "cpuLimit"), ("memory", "memoryLimit")):
+    for request, limit in (
+        ("cpu", "cpuLimit"),
+        ("memory", "memoryLimit"),
+        ("ephemeralStorage", "ephemeralStorageLimit"),
+    ):
         wanted, allowed = parsed.get(request), parsed.get(limit)
         if wanted and allowed and wanted > allowed:
             yield Impossibility(
@@ -129,6 +133,9 @@ def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[I
             "memory": settings.memory,
             "cpuLimit": settings.cpu_limit,
             "memoryLimit": settings.memory_limit,
+            "ephemeralStorage": settings.ephemeral_storage,
+            "ephemeralStorageLimit": settings.ephemeral_storage_limit,
+            "tmpSize": settings.tmp_size,
             "shmSize": settings.shm_size,
         },
     )
@@ -169,6 +176,8 @@ def _more_resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Itera
     for name in {**requests, **limits}:
         if name in ("cpu", "memory"):
             yield Impossibility(path, f"{name} has keys of its own", f"set roles.{role}.{name} and {name}Limit")
+        elif name == "ephemeral-storage":
+            yield Impossibility(path, f"{name} has keys of its own", f"set roles.{role}.ephemeralStorage and its Limit")
         elif name == spec.gpu.resource_name:
             yield Impossibility(path, f"{name} has a key of its own", f"set roles.{role}.gpus")
         for problem, hint in find_amount_problems(name, requests.get(name), limits.get(name)):

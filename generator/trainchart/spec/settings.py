@@ -120,7 +120,7 @@ class PodSettings(EveryPodSettings):
     )
     """Start-up probe of the training container."""
     resources: Resources = Field(default_factory=_empty_map)
-    """Requests and limits of the training container beside those of cpu, memory and gpus, such as ephemeral-storage or
+    """Requests and limits of the training container beside those of cpu, memory, ephemeralStorage and gpus, such as
     rdma/hca, and the claims that it uses; those of a role are added to the chart's."""
     host_network: Annotated[bool, PassThrough({"type": "boolean"}, "hostNetwork", "pod")] = False
     """Use the network of the nodes, as RDMA needs: each training pod then needs a node of its own, since it takes the
@@ -162,6 +162,14 @@ class RoleSettings(PodSettings):
     """CPU limit of each pod; empty means the request."""
     memory_limit: OptionalQuantity
     """Memory limit of each pod; empty means the request."""
+    ephemeral_storage: OptionalQuantity
+    """Request for the node's disk, which holds /tmp, the log and emptyDirs; empty means neither request nor limit, for
+    nodes that do not count it."""
+    ephemeral_storage_limit: OptionalQuantity
+    """Limit of the same, at which the pod is evicted; empty means 1Gi on top of tmpSize and the sizeLimits of
+    extraVolumes, or no limit where one of their emptyDirs has no sizeLimit."""
+    tmp_size: Quantity
+    """How much /tmp may hold; a pod whose /tmp holds more is evicted."""
     gpus: Count
     """GPUs of each pod, of the resource named by gpu.resourceName."""
     shm_size: Quantity

@@ -83,6 +83,11 @@ class Controller(EveryPodSettings):
     """CPU limit of the controller; empty means the request."""
     memory_limit: OptionalQuantity
     """Memory limit of the controller; empty means the request."""
+    ephemeral_storage: OptionalQuantity
+    """Request for the node's disk, which holds the controller's log; empty means neither request nor limit here and in
+    `helm test`."""
+    ephemeral_storage_limit: OptionalQuantity
+    """Limit of the same; empty means 1Gi."""
 
 
 class Run(Section):
@@ -211,6 +216,12 @@ class TensorBoard(EveryPodSettings):
     """CPU limit of TensorBoard; empty means the request."""
     memory_limit: OptionalQuantity
     """Memory limit of TensorBoard; empty means the request."""
+    ephemeral_storage: OptionalQuantity
+    """Request for the node's disk, which holds /tmp and the log; empty means neither request nor limit."""
+    ephemeral_storage_limit: OptionalQuantity
+    """Limit of the same; empty means 1Gi on top of tmpSize."""
+    tmp_size: Quantity
+    """How much /tmp may hold."""
     port: Port
     """Port of TensorBoard's pod and Service."""
     ingress: Ingress

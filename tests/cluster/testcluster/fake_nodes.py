@@ -85,7 +85,7 @@ def plan_kwok(program: str, stages: str) -> Component:
 
 def make_node(name: str, gpus: int) -> dict[str, Any]:
     """Make a fake node, with more room than any test fills but for its GPUs."""
-    room = {"cpu": "64", "memory": "512Gi", "pods": "110", config.GPU_RESOURCE: str(gpus)}
+    room = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "110", config.GPU_RESOURCE: str(gpus)}
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -271,7 +271,8 @@ SANDBOX_ERROR = Cause(
 EVICTED = Cause(
     "evicted",
     "The pod was evicted from its node.",
-    "Look at the node's memory and disk, or who drained it; the pod is made anew.",
+    "Look at the node's memory and disk, or who drained it; the pod is made anew. If it held more than its limit, "
+    "raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit.",
     RESTART_RECREATED,
 )
 PREEMPTED = Cause(

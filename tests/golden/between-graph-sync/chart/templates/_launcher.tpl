@@ -4,8 +4,8 @@ training image needs nothing but python3.
 */}}
 {{- define "bg-sync.launcherContainer" -}}
 - name: launcher
-  image: {{ .Values.run.controller.image | quote }}
-  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  image: {{ .context.Values.run.controller.image | quote }}
+  imagePullPolicy: {{ .context.Values.image.pullPolicy }}
   # Python, because an image that has it need not have cp. The copy keeps its mode: any user may read it.
   command: [python3, -c, "import shutil; shutil.copy('/opt/trainchart/launcher.pyz', '/launcher')"]
   env:
@@ -13,10 +13,11 @@ training image needs nothing but python3.
       value: void
   # Less than a training container asks for, so a pod needs no more than without it.
   resources:
-    requests: {cpu: 100m, memory: 64Mi}
-    limits: {cpu: 100m, memory: 64Mi}
+    {{- $disk := ternary "" ", ephemeral-storage: 64Mi" (eq (toString .settings.ephemeralStorage) "") }}
+    requests: {cpu: 100m, memory: 64Mi{{ $disk }}}
+    limits: {cpu: 100m, memory: 64Mi{{ $disk }}}
   terminationMessagePolicy: FallbackToLogsOnError
-  {{- with .Values.containerSecurityContext }}
+  {{- with .context.Values.containerSecurityContext }}
   securityContext:
     {{- include "bg-sync.yaml" . | nindent 4 }}
   {{- end }}
@@ -27,7 +28,8 @@ training image needs nothing but python3.
 
 {{- define "bg-sync.launcherVolume" -}}
 - name: launcher
-  emptyDir: {}
+  emptyDir:
+    sizeLimit: 64Mi
 {{- end -}}
 
 {{- /* The file alone: what else the image has in this folder stays visible. */}}

@@ -88,54 +88,6 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
-{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)). */}}
-{{- define "in-graph.resources" -}}
-{{- $cpu := include "in-graph.text" .settings.cpu -}}
-{{- $memory := include "in-graph.text" .settings.memory -}}
-requests:
-  cpu: {{ $cpu | quote }}
-  memory: {{ $memory | quote }}
-  {{- with include "in-graph.amounts" (dict "kind" "requests" "layers" .more) }}
-  {{- . | nindent 2 }}
-  {{- end }}
-limits:
-  cpu: {{ include "in-graph.text" .settings.cpuLimit | default $cpu | quote }}
-  memory: {{ include "in-graph.text" .settings.memoryLimit | default $memory | quote }}
-  {{- if .settings.gpus }}
-  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
-  {{- end }}
-  {{- with include "in-graph.amounts" (dict "kind" "limits" "layers" .more) }}
-  {{- . | nindent 2 }}
-  {{- end }}
-{{- with include "in-graph.claims" .more }}
-claims:
-  {{- . | nindent 2 }}
-{{- end }}
-{{- end -}}
-
-{{- define "in-graph.claims" -}}
-{{- $claims := list -}}
-{{- range . -}}
-{{- $claims = .claims | default $claims -}}
-{{- end -}}
-{{- with $claims -}}
-{{- include "in-graph.yaml" . -}}
-{{- end -}}
-{{- end -}}
-
-{{- /* Amounts of resources as texts, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are none. */}}
-{{- define "in-graph.amounts" -}}
-{{- $amounts := dict -}}
-{{- range .layers -}}
-{{- range $resource, $amount := get . $.kind | default dict -}}
-{{- $_ := set $amounts $resource (include "in-graph.text" $amount) -}}
-{{- end -}}
-{{- end -}}
-{{- with $amounts -}}
-{{- include "in-graph.yaml" . -}}
-{{- end -}}
-{{- end -}}
-
 {{- /* Where the program finds a volume: (dict "volume" .Values.volumes.checkpoints). */}}
 {{- define "in-graph.volumeDir" -}}
 {{- .volume.uri | default .volume.mountPath | trimSuffix "/" -}}

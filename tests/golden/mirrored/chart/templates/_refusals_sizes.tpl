@@ -3,6 +3,7 @@
 {{- range $role, $settings := .Values.roles -}}
 {{- $where := printf "roles.%s" $role -}}
 {{- include "mirrored.refuseResources" (dict "where" $where "settings" $settings) -}}
+{{- $_ := include "mirrored.size" (dict "key" (printf "%s.tmpSize" $where) "value" $settings.tmpSize) -}}
 {{- include "mirrored.refuseMoreResources" (dict "where" $where "gpu" $.Values.gpu.resourceName "layers" (list $.Values.resources $settings.resources)) -}}
 {{- $shared := include "mirrored.size" (dict "key" (printf "%s.shmSize" $where) "value" $settings.shmSize) | float64 -}}
 {{- $memory := $settings.memoryLimit | default $settings.memory -}}
@@ -13,6 +14,7 @@
 {{- include "mirrored.refuseResources" (dict "where" "run.controller" "settings" .Values.run.controller) -}}
 {{- with .Values.tensorboard -}}
 {{- include "mirrored.refuseResources" (dict "where" "tensorboard" "settings" .) -}}
+{{- $_ := include "mirrored.size" (dict "key" "tensorboard.tmpSize" "value" .tmpSize) -}}
 {{- end -}}
 {{- range $name, $volume := .Values.volumes -}}
 {{- if ne (toString $volume.size) "" -}}
@@ -24,13 +26,15 @@
 {{- define "mirrored.refuseResources" -}}
 {{- $where := .where -}}
 {{- $settings := .settings -}}
-{{- range $request := list "cpu" "memory" -}}
+{{- range $request := list "cpu" "memory" "ephemeralStorage" -}}
+{{- if ne (toString (get $settings $request)) "" -}}
 {{- $limit := printf "%sLimit" $request -}}
 {{- $wanted := include "mirrored.size" (dict "key" (printf "%s.%s" $where $request) "value" (get $settings $request)) | float64 -}}
 {{- if ne (toString (get $settings $limit)) "" -}}
 {{- $allowed := include "mirrored.size" (dict "key" (printf "%s.%s" $where $limit) "value" (get $settings $limit)) | float64 -}}
 {{- if gt $wanted $allowed -}}
 {{- fail (printf "%s.%s: %s is less than the request %s of %s; raise it, or leave it empty to use the request" $where $limit (include "mirrored.text" (get $settings $limit)) $request (include "mirrored.text" (get $settings $request))) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -53,10 +57,11 @@ request that equals it.
 {{- range $resource, $amount := $amounts -}}
 {{- $key := printf "%s.resources.%s.%s" $where $kind $resource -}}
 {{- $size := include "mirrored.size" (dict "key" $key "value" $amount) | float64 -}}
-{{- if has $resource (list "cpu" "memory" $gpu) -}}
-{{- fail (printf "%s: set %s.%s instead" $key $where (ternary "gpus" $resource (eq $resource $gpu))) -}}
+{{- $own := dict "cpu" "cpu" "memory" "memory" "ephemeral-storage" "ephemeralStorage" $gpu "gpus" -}}
+{{- if hasKey $own $resource -}}
+{{- fail (printf "%s: set %s.%s instead" $key $where (get $own $resource)) -}}
 {{- end -}}
-{{- if not (or (contains "/" $resource) (hasPrefix "hugepages-" $resource) (eq $resource "ephemeral-storage")) -}}
+{{- if not (or (contains "/" $resource) (hasPrefix "hugepages-" $resource)) -}}
 {{- fail (printf "%s: is no resource of Kubernetes; resources of devices have a domain, such as rdma/hca" $key) -}}
 {{- end -}}
 {{- if and (contains "/" $resource) (ne $size (floor $size)) -}}
@@ -64,15 +69,11 @@ request that equals it.
 {{- end -}}
 {{- if eq $kind "requests" -}}
 {{- $limit := get $limits $resource -}}
-{{- $isShared := eq $resource "ephemeral-storage" -}}
-{{- if and (eq (toString $limit) "") (not $isShared) -}}
+{{- if eq (toString $limit) "" -}}
 {{- fail (printf "%s: needs a limit of the same amount" $key) -}}
 {{- end -}}
-{{- if ne (toString $limit) "" -}}
-{{- $allowed := include "mirrored.size" (dict "key" $key "value" $limit) | float64 -}}
-{{- if or (gt $size $allowed) (and (lt $size $allowed) (not $isShared)) -}}
-{{- fail (printf "%s: a request of %s and a limit of %s; %s" $key (include "mirrored.text" $amount) (include "mirrored.text" $limit) (ternary "raise the limit" "they must be the same" $isShared)) -}}
-{{- end -}}
+{{- if ne $size (include "mirrored.size" (dict "key" $key "value" $limit) | float64) -}}
+{{- fail (printf "%s: a request of %s and a limit of %s; they must be the same" $key (include "mirrored.text" $amount) (include "mirrored.text" $limit)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

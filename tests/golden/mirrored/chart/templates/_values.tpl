@@ -88,54 +88,6 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
-{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)). */}}
-{{- define "mirrored.resources" -}}
-{{- $cpu := include "mirrored.text" .settings.cpu -}}
-{{- $memory := include "mirrored.text" .settings.memory -}}
-requests:
-  cpu: {{ $cpu | quote }}
-  memory: {{ $memory | quote }}
-  {{- with include "mirrored.amounts" (dict "kind" "requests" "layers" .more) }}
-  {{- . | nindent 2 }}
-  {{- end }}
-limits:
-  cpu: {{ include "mirrored.text" .settings.cpuLimit | default $cpu | quote }}
-  memory: {{ include "mirrored.text" .settings.memoryLimit | default $memory | quote }}
-  {{- if .settings.gpus }}
-  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
-  {{- end }}
-  {{- with include "mirrored.amounts" (dict "kind" "limits" "layers" .more) }}
-  {{- . | nindent 2 }}
-  {{- end }}
-{{- with include "mirrored.claims" .more }}
-claims:
-  {{- . | nindent 2 }}
-{{- end }}
-{{- end -}}
-
-{{- define "mirrored.claims" -}}
-{{- $claims := list -}}
-{{- range . -}}
-{{- $claims = .claims | default $claims -}}
-{{- end -}}
-{{- with $claims -}}
-{{- include "mirrored.yaml" . -}}
-{{- end -}}
-{{- end -}}
-
-{{- /* Amounts of resources as texts, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are none. */}}
-{{- define "mirrored.amounts" -}}
-{{- $amounts := dict -}}
-{{- range .layers -}}
-{{- range $resource, $amount := get . $.kind | default dict -}}
-{{- $_ := set $amounts $resource (include "mirrored.text" $amount) -}}
-{{- end -}}
-{{- end -}}
-{{- with $amounts -}}
-{{- include "mirrored.yaml" . -}}
-{{- end -}}
-{{- end -}}
-
 {{- /* Where the program finds a volume: (dict "volume" .Values.volumes.checkpoints). */}}
 {{- define "mirrored.volumeDir" -}}
 {{- .volume.uri | default .volume.mountPath | trimSuffix "/" -}}

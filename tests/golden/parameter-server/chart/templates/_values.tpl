@@ -88,54 +88,6 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
-{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …)). */}}
-{{- define "parameter-server.resources" -}}
-{{- $cpu := include "parameter-server.text" .settings.cpu -}}
-{{- $memory := include "parameter-server.text" .settings.memory -}}
-requests:
-  cpu: {{ $cpu | quote }}
-  memory: {{ $memory | quote }}
-  {{- with include "parameter-server.amounts" (dict "kind" "requests" "layers" .more) }}
-  {{- . | nindent 2 }}
-  {{- end }}
-limits:
-  cpu: {{ include "parameter-server.text" .settings.cpuLimit | default $cpu | quote }}
-  memory: {{ include "parameter-server.text" .settings.memoryLimit | default $memory | quote }}
-  {{- if .settings.gpus }}
-  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
-  {{- end }}
-  {{- with include "parameter-server.amounts" (dict "kind" "limits" "layers" .more) }}
-  {{- . | nindent 2 }}
-  {{- end }}
-{{- with include "parameter-server.claims" .more }}
-claims:
-  {{- . | nindent 2 }}
-{{- end }}
-{{- end -}}
-
-{{- define "parameter-server.claims" -}}
-{{- $claims := list -}}
-{{- range . -}}
-{{- $claims = .claims | default $claims -}}
-{{- end -}}
-{{- with $claims -}}
-{{- include "parameter-server.yaml" . -}}
-{{- end -}}
-{{- end -}}
-
-{{- /* Amounts of resources as texts, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are none. */}}
-{{- define "parameter-server.amounts" -}}
-{{- $amounts := dict -}}
-{{- range .layers -}}
-{{- range $resource, $amount := get . $.kind | default dict -}}
-{{- $_ := set $amounts $resource (include "parameter-server.text" $amount) -}}
-{{- end -}}
-{{- end -}}
-{{- with $amounts -}}
-{{- include "parameter-server.yaml" . -}}
-{{- end -}}
-{{- end -}}
-
 {{- /* Where the program finds a volume: (dict "volume" .Values.volumes.checkpoints). */}}
 {{- define "parameter-server.volumeDir" -}}
 {{- .volume.uri | default .volume.mountPath | trimSuffix "/" -}}

@@ -15,9 +15,11 @@ true
       - configMap:
           name: {{ include "single.hyperparametersName" .context }}
 - name: state
-  emptyDir: {}
+  emptyDir:
+    sizeLimit: 64Mi
 - name: tmp
-  emptyDir: {}
+  emptyDir:
+    sizeLimit: {{ include "single.text" .settings.tmpSize | quote }}
 - name: shm
   emptyDir:
     medium: Memory

@@ -1,0 +1,82 @@
+{{- /* Requests and limits; an empty limit is the request: (dict "settings" … "gpuResource" … "more" (list …) "volumes" …). */}}
+{{- define "word2vec.resources" -}}
+{{- $cpu := include "word2vec.text" .settings.cpu -}}
+{{- $memory := include "word2vec.text" .settings.memory -}}
+requests:
+  cpu: {{ $cpu | quote }}
+  memory: {{ $memory | quote }}
+  {{- with include "word2vec.text" .settings.ephemeralStorage }}
+  ephemeral-storage: {{ . | quote }}
+  {{- end }}
+  {{- with include "word2vec.amounts" (dict "kind" "requests" "layers" .more) }}
+  {{- . | nindent 2 }}
+  {{- end }}
+limits:
+  cpu: {{ include "word2vec.text" .settings.cpuLimit | default $cpu | quote }}
+  memory: {{ include "word2vec.text" .settings.memoryLimit | default $memory | quote }}
+  {{- with include "word2vec.diskLimit" . }}
+  ephemeral-storage: {{ . | quote }}
+  {{- end }}
+  {{- if .settings.gpus }}
+  {{ .gpuResource }}: {{ int64 .settings.gpus | quote }}
+  {{- end }}
+  {{- with include "word2vec.amounts" (dict "kind" "limits" "layers" .more) }}
+  {{- . | nindent 2 }}
+  {{- end }}
+{{- with include "word2vec.claims" .more }}
+claims:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "word2vec.claims" -}}
+{{- $claims := list -}}
+{{- range . -}}
+{{- $claims = .claims | default $claims -}}
+{{- end -}}
+{{- with $claims -}}
+{{- include "word2vec.yaml" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Amounts of resources as texts, later layers win: (dict "kind" "limits" "layers" (list …)); nothing where there are none. */}}
+{{- define "word2vec.amounts" -}}
+{{- $amounts := dict -}}
+{{- range .layers -}}
+{{- range $resource, $amount := get . $.kind | default dict -}}
+{{- $_ := set $amounts $resource (include "word2vec.text" $amount) -}}
+{{- end -}}
+{{- end -}}
+{{- with $amounts -}}
+{{- include "word2vec.yaml" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- /*
+Limit of the node's disk: what is set, or else what /tmp and the emptyDirs of "volumes" may hold, and 1Gi for the log and the
+chart's own. The kubelet evicts a pod that holds more, so there is none where an emptyDir without sizeLimit may hold anything.
+*/}}
+{{- define "word2vec.diskLimit" -}}
+{{- $request := include "word2vec.text" .settings.ephemeralStorage -}}
+{{- $bytes := 1073741824.0 -}}
+{{- $isBounded := ne $request "" -}}
+{{- with .settings.tmpSize -}}
+{{- $bytes = include "word2vec.size" (dict "key" "tmpSize" "value" .) | float64 | addf $bytes -}}
+{{- end -}}
+{{- range .volumes -}}
+{{- $folder := .emptyDir | default dict -}}
+{{- if and (hasKey . "emptyDir") (not $folder.medium) -}}
+{{- if $folder.sizeLimit -}}
+{{- $bytes = include "word2vec.size" (dict "key" "extraVolumes" "value" $folder.sizeLimit) | float64 | addf $bytes -}}
+{{- else -}}
+{{- $isBounded = false -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if ne (toString .settings.ephemeralStorageLimit) "" -}}
+{{- include "word2vec.text" .settings.ephemeralStorageLimit -}}
+{{- else if $isBounded -}}
+{{- $bytes = include "word2vec.size" (dict "key" "ephemeralStorage" "value" $request) | float64 | maxf $bytes -}}
+{{- printf "%dMi" (divf $bytes 1048576.0 | ceil | int64) -}}
+{{- end -}}
+{{- end -}}
