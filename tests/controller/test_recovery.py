@@ -99,6 +99,10 @@ def test_the_starts_in_a_former_pod_are_not_those_of_the_one_that_takes_its_plac
     assert (progress["attempt"], progress["bestStep"], progress["fruitlessRestarts"]) == (1, 900, 1)
     assert controller.process.poll() is None
     assert api.state()["phase"] == "Running"
+    assert "Bearer uid-chief-0" in launchers.asked
+    api.put_pod(make_pod("worker-1", causes.SYNTAX_ERROR))
+    assert controller.wait() == 42
+    assert {f"Bearer uid-{name}" for name in ("worker-0", "worker-1")} <= set(launchers.asked)
 
 
 def test_an_upgrade_that_changes_pods_is_another_attempt(api, start, run_to_phase):
@@ -144,6 +148,8 @@ def test_why_a_pod_was_not_created_is_asked_of_the_events(api, start):
 class _Pods(Cluster):
     """A cluster all of whose pods answer at one address."""
 
+    asked: list  # Authorization of each request.
+
     def address(self, task: Task, port: int) -> str:
         return f"127.0.0.1:{port}" if task.task_type != "ps" else "127.0.0.1:1"
 
@@ -151,9 +157,11 @@ class _Pods(Cluster):
 @pytest.fixture
 def launchers(request):
     log = getattr(request, "param", b"step 1\nstep 2\n")
+    asked = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            asked.append(self.headers.get("Authorization"))
             self.send_response(200)
             self.end_headers()
             self.wfile.write(log)
@@ -164,7 +172,9 @@ def launchers(request):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     roles = {role: Role(f"exp1-{role}", number) for role, number in {"chief": 1, "worker": 2, "ps": 1}.items()}
-    yield _Pods(PARAMETER_SERVER, "exp1", 2222, server.server_address[1], roles)
+    pods = _Pods(PARAMETER_SERVER, "exp1", 2222, server.server_address[1], roles)
+    pods.asked = asked
+    yield pods
     server.shutdown()
     server.server_close()
 
@@ -174,6 +184,11 @@ def test_the_last_lines_of_each_role_are_kept_and_who_is_silent_is_left_out(laun
     assert set(logs) == {"exp1-chief-0", "exp1-worker-0", "exp1-worker-1"}
     assert logs["exp1-chief-0"]["lines"] == ["step 1", "step 2"]
     assert json.dumps(logs)
+
+
+def test_each_pod_is_shown_its_own_uid(launchers):
+    fetch_logs(launchers, uids={"exp1-chief-0": "uid-1", "exp1-worker-1": "uid-2"})
+    assert sorted(launchers.asked, key=str) == ["Bearer uid-1", None]
 
 
 @pytest.mark.parametrize("launchers", [("шаг\x1b\n" + 199 * ("ш" * 1999 + "\n") + "the error").encode()], indirect=True)

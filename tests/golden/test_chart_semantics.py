@@ -315,7 +315,7 @@ def test_a_helm_test_exists_and_the_notes_are_short_and_current(chart: Path) -> 
     assert "before-hook-creation" in annotations["helm.sh/hook-delete-policy"]
     url = hook.document["spec"]["containers"][0]["args"][0]
     leaders = {
-        f"http://{m.name}-0.{m.document['spec']['serviceName']}:2223/status" for m in of_kind(rendering, "StatefulSet")
+        f"http://{m.name}-0.{m.document['spec']['serviceName']}:2223/metrics" for m in of_kind(rendering, "StatefulSet")
     }
     assert url in leaders
     (hook,) = of_kind(render(chart), "Pod")

@@ -204,7 +204,8 @@ class Controller:
         cluster = resolve_group(self._settings.plan.cluster, decision.state.roles)
         verdict = decision.state.verdict
         task = find_task(cluster, verdict.pod) if verdict else None
-        return fetch_logs(cluster, [task] if task else [])
+        uids = {pod.name: pod.uid for pod in (self._pods or {}).values() if self._is_own(pod)}
+        return fetch_logs(cluster, [task] if task else [], uids)
 
     def _tell(self, notice: Notice) -> None:
         """Create an Event if that is possible: the record says the same, so nothing waits for it."""
@@ -251,7 +252,7 @@ class Controller:
         if self._leader_uid and self._report is not None:
             # The starts of the program in the former pod are none of the new one.
             self._report = self._report._replace(attempt=1, own_failures=0, peer_failures=0, cause="", error="")
-        self._leader_uid = pod.uid
+        self._leader_uid = self._leader.pod_uid = pod.uid
 
     def _next(self, until: float) -> Optional[Sighting]:
         try:

@@ -28,6 +28,7 @@ _ANSWER_LIMIT = 2_000_000
 _LOG_LIMIT = 40_000
 """Bytes of JSON kept of one pod's lines: a record of many roles must stay below a ConfigMap's megabyte."""
 _LOGS_KEPT = 8
+_NO_UIDS: Mapping[str, str] = {}
 
 
 class LeaderPoll:
@@ -36,6 +37,8 @@ class LeaderPoll:
     def __init__(self, cluster: Cluster, sightings: "queue.Queue[Any]") -> None:
         self._address = cluster.address(deciding_tasks(cluster)[0], cluster.status_port)
         self._sightings = sightings
+        self.pod_uid = ""
+        """Of the leading task's pod, which shows its pages to those who know it."""
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="leader-poll", daemon=True).start()
@@ -43,7 +46,7 @@ class LeaderPoll:
     def _run(self) -> None:
         last: Optional[LeaderReport] = None
         while True:
-            body = _fetch(self._address, "/status", _ANSWER_SECONDS, _STATUS_LIMIT)
+            body = _fetch(self._address, "/status", _ANSWER_SECONDS, _STATUS_LIMIT, self.pod_uid)
             report = parse_report(_parse(body)) if body else None
             if report is not None and report != last:
                 self._sightings.put(report)
@@ -51,14 +54,20 @@ class LeaderPoll:
             time.sleep(POLL_SECONDS)
 
 
-def fetch_logs(cluster: Cluster, others: Sequence[Task] = ()) -> Dict[str, Mapping[str, Any]]:
-    """Return pod name → {"at", "lines"} of the first pod of each role, and of `others`; who is silent is left out."""
+def fetch_logs(
+    cluster: Cluster, others: Sequence[Task] = (), uids: Mapping[str, str] = _NO_UIDS
+) -> Dict[str, Mapping[str, Any]]:
+    """Return pod name → {"at", "lines"} of the first pod of each role, and of `others`; who is silent is left out.
+
+    `uids` are those of the pods by name: a launcher shows its log to those who know its pod's.
+    """
     tasks: List[Task] = [cluster.tasks(role)[0] for role in cluster.roles if cluster.tasks(role)]
     tasks += [task for task in others if task not in tasks]
     found: Dict[str, Mapping[str, Any]] = {}
 
     def fetch(task: Task) -> None:
-        body = _fetch(cluster.address(task, cluster.status_port), "/log?lines=200", _LOG_SECONDS, _ANSWER_LIMIT)
+        address, uid = cluster.address(task, cluster.status_port), uids.get(cluster.pod_name(task), "")
+        body = _fetch(address, "/log?lines=200", _LOG_SECONDS, _ANSWER_LIMIT, uid)
         if body:
             lines = _keep_last(body.decode("utf-8", "replace").splitlines())
             found[cluster.pod_name(task)] = {"at": round(time.time(), 3), "lines": lines}
@@ -84,7 +93,7 @@ def _keep_last(lines: Sequence[str]) -> List[str]:
     return kept[::-1]
 
 
-def _fetch(address: str, path: str, seconds: float, limit: int) -> bytes:
+def _fetch(address: str, path: str, seconds: float, limit: int, pod_uid: str) -> bytes:
     """Return the body of an answer, cut at `limit` bytes; nothing where it is not there in time."""
     connection = http.client.HTTPConnection(address, timeout=seconds)
     # The time-out of a socket is for each read of it: an answer that comes byte by byte would take hours.
@@ -93,7 +102,7 @@ def _fetch(address: str, path: str, seconds: float, limit: int) -> bytes:
     try:
         connection.connect()
         alarm.start()
-        connection.request("GET", path)
+        connection.request("GET", path, headers={"Authorization": f"Bearer {pod_uid}"} if pod_uid else {})
         response = connection.getresponse()
         return response.read(limit) if response.status == 200 else b""
     except (OSError, http.client.HTTPException, ValueError):

@@ -14,7 +14,7 @@ from trainchart_launcher.state import read_progress
 from trainchart_launcher.status import Status, dump_status, render_log, render_metrics
 from trainchart_runtime.cluster import needed_peers
 from trainchart_runtime.metrics_text import CONTENT_TYPE
-from trainchart_runtime.pages import serve_pages
+from trainchart_runtime.pages import Guard, serve_pages
 
 if TYPE_CHECKING:
     from trainchart_launcher.fence import Fence
@@ -53,7 +53,8 @@ class Report:
             "/log": ("text/plain", lambda query: render_log(self._log.lines(), query)),
         }
         try:
-            serve_pages(host.strip("[]"), int(port), pages)
+            # The network may let in anybody. A pod's uid is known to itself and to those who may read pods.
+            serve_pages(host.strip("[]"), int(port), pages, Guard(("/status", "/log"), self._settings.pod_uid))
         except OSError as err:
             print_line(f"no status page, port {port} cannot be used: {err}")
 

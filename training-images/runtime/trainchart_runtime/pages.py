@@ -11,10 +11,21 @@ import selectors
 import socket
 import threading
 import time
-from typing import Callable, Dict, Mapping, Optional, Tuple
+from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 Page = Tuple[str, Callable[[str], Optional[str]]]
 """Content type, and what renders the body from the query; None where the query makes no sense."""
+
+
+class Guard(NamedTuple):
+    """Pages that only those who know a key may read, and whoever asks from the pod itself, as kubectl exec does."""
+
+    paths: Sequence[str] = ()
+    key: str = ""
+    """Expected as `Authorization: Bearer KEY`; without one, all pages are open."""
+
+
+OPEN = Guard()
 
 _REQUEST_SECONDS = 2.0
 _REQUEST_BYTES = 8192
@@ -23,15 +34,16 @@ _CLIENTS = 64
 _REASONS = {
     200: "OK",
     400: "Bad Request",
+    401: "Unauthorized",
     404: "Not Found",
     405: "Method Not Allowed",
     500: "Internal Server Error",
 }
 
 
-def serve_pages(host: str, port: int, pages: Mapping[str, Page]) -> None:
+def serve_pages(host: str, port: int, pages: Mapping[str, Page], guard: Guard = OPEN) -> None:
     """Serve `pages` by path in the background; "" as host means every address. Raises OSError for a taken port."""
-    server = _Server(_listen(host, port), pages)
+    server = _Server(_listen(host, port), pages, guard)
     threading.Thread(target=server.run, daemon=True, name="pages").start()
 
 
@@ -63,8 +75,9 @@ def _bind(family: int, address: Tuple[object, ...]) -> socket.socket:
 class _Client:
     """One connection: a request that comes in, then an answer that goes out."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, address: str) -> None:
         self.connection = connection
+        self.address = address
         self.deadline = time.monotonic() + _REQUEST_SECONDS
         self.request = b""
         self.answer: Optional[memoryview] = None
@@ -72,9 +85,10 @@ class _Client:
 
 
 class _Server:
-    def __init__(self, listener: socket.socket, pages: Mapping[str, Page]) -> None:
+    def __init__(self, listener: socket.socket, pages: Mapping[str, Page], guard: Guard) -> None:
         self._listener = listener
         self._pages = pages
+        self._guard = guard
         self._clients: Dict[socket.socket, _Client] = {}
         """In the order in which they came."""
         self._selector = selectors.DefaultSelector()
@@ -95,7 +109,7 @@ class _Server:
 
     def _accept(self) -> None:
         try:
-            connection, _ = self._listener.accept()
+            connection, address = self._listener.accept()
         except OSError:
             # Out of file descriptors, or the client is gone already.
             time.sleep(0.1)
@@ -103,7 +117,7 @@ class _Server:
         while len(self._clients) >= _CLIENTS:
             self._drop(next(iter(self._clients.values())))
         connection.setblocking(False)
-        self._clients[connection] = _Client(connection)
+        self._clients[connection] = _Client(connection, str(address[0]))
         self._selector.register(connection, selectors.EVENT_READ)
 
     def _go_on(self, client: _Client) -> None:
@@ -113,7 +127,7 @@ class _Server:
                 chunk = client.connection.recv(4096)
                 client.request += chunk
                 if not chunk or _is_whole(client.request):
-                    self._reply(client, _answer(client.request, self._pages))
+                    self._reply(client, _answer(client.request, self._pages, self._guard, client.address))
             else:
                 client.answer = client.answer[client.connection.send(client.answer) :]
                 if not client.answer:
@@ -146,7 +160,22 @@ def _is_whole(request: bytes) -> bool:
     return b"\r\n\r\n" in request or b"\n\n" in request or len(request) > _REQUEST_BYTES
 
 
-def _answer(request: bytes, pages: Mapping[str, Page]) -> bytes:
+def _is_allowed(request: bytes, guard: Guard, address: str) -> bool:
+    """Say whether a guarded page is shown to a request from `address`."""
+    if not guard.key or address == "::1" or address.startswith(("127.", "::ffff:127.")):
+        return True
+    given = b""
+    for line in request.split(b"\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"authorization":
+            given = value.strip()
+    expected = f"Bearer {guard.key}".encode()
+    # Every byte is compared, so that the time of the answer says nothing about the key.
+    differences = sum(one ^ other for one, other in zip(given, expected))
+    return len(given) == len(expected) and differences == 0
+
+
+def _answer(request: bytes, pages: Mapping[str, Page], guard: Guard = OPEN, address: str = "") -> bytes:
     request_line = request.split(b"\r\n", 1)[0].split(b"\n", 1)[0]
     words = request_line.decode("latin-1").split()
     if len(words) != 3 or not words[2].startswith("HTTP/") or len(request) > _REQUEST_BYTES:
@@ -157,6 +186,8 @@ def _answer(request: bytes, pages: Mapping[str, Page]) -> bytes:
     path, _, query = target.partition("?")
     if path not in pages:
         return _dump(404)
+    if path in guard.paths and not _is_allowed(request, guard, address):
+        return _dump(401)
     content_type, render = pages[path]
     try:
         body = render(query)
