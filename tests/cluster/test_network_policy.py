@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from lightkube.resources.core_v1 import Node
 
+from testcluster import config
 from testcluster.access import Access
 from testcluster.pods import dump_objects, plan_namespace
 from testcluster.reach import wait_for_reach
 from testcluster.releases import PROJECT, Release, merge_values, mnist_values
+from testcluster.runs import CONTROLLED
 from testcluster.scheduled_pods import ScheduledPod
 
 pytestmark = pytest.mark.cluster
@@ -20,6 +23,14 @@ pytestmark = pytest.mark.cluster
 ROLES = ("chief", "worker", "ps", "evaluator")
 # Stands for TensorFlow's server, which listens on the same port and takes commands from whoever reaches it.
 SERVE = "import socket, time; server = socket.create_server(('', 2222)); time.sleep(86400)"
+ASK = """
+import sys, urllib.error, urllib.request
+try:
+    print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={"Authorization": sys.argv[2]})).status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
+"""A program: prints the status of an answer to a request with a credential."""
 PORTS = {"training": 2222, "status": 2223, "tensorboard": 6006}
 EVERYTHING = set(PORTS)
 ALLOWED = {
@@ -123,3 +134,33 @@ def test_without_the_policy_everybody_reaches_everything(scene: Scene) -> None:
     off = {"networkPolicy": {"enabled": False}}
     dataclasses.replace(scene.release, values=merge_values(scene.release.values, off)).upgrade()
     scene.await_reached(dict.fromkeys(ALLOWED, EVERYTHING), "no policy at all")
+    access, namespace = scene.release.access, scene.release.namespace
+    chief = ("exp1-mnist-chief-0", "-n", namespace)
+    uid = access.kubectl("get", "pod", *chief, "-o", "jsonpath={.metadata.uid}")
+    for page in ("log", "status"):
+        url = f"http://{scene.targets['status']}/{page}"
+        for key, code in (("", "401"), ("another", "401"), (uid, "200")):
+            argv = ("exec", "stranger-near", "-n", namespace, "--", "python3", "-c", ASK, url, f"Bearer {key}")
+            assert access.kubectl(*argv).strip() == code, f"{page} with the key {key!r}"
+    url = f"http://localhost:{PORTS['status']}/log"
+    assert access.kubectl("exec", *chief, "--", "python3", "-c", ASK, url, "none").strip() == "200"
+
+
+def test_restricted_egress_leaves_peers_dns_and_the_api_server(scene: Scene) -> None:
+    release, access = scene.release, scene.release.access
+    path = "jsonpath={.endpoints[*].addresses[*]}"
+    endpoints = access.kubectl("get", "endpointslices", "-n", "default", "kubernetes", "-o", path).split()
+    listed = [{"ipBlock": {"cidr": f"{address}/32"}} for address in (*endpoints, config.API_SERVICE_ADDRESS)]
+    free: dict[str, Any] = {"run": CONTROLLED["run"]}
+    restricted = merge_values(free, {"networkPolicy": {"restrictEgress": True, "apiServer": listed}})
+    dataclasses.replace(release, values=merge_values(release.values, free)).upgrade()
+    (job,) = access.kubectl("get", "jobs", "-n", release.namespace, "-o", "name").split()
+    access.kubectl("wait", job, "-n", release.namespace, "--for=jsonpath={.status.ready}=1", "--timeout=60s")
+    component = "app.kubernetes.io/component=controller"
+    controller = access.kubectl("get", "pods", "-n", release.namespace, "-l", component, "-o", "name").strip()
+    clients = ("exp1-mnist-worker-0", controller.removeprefix("pod/"))
+    targets = {"peer": "exp1-mnist-chief-0.exp1-mnist:2222", "api": f"{config.API_SERVICE_ADDRESS}:443"}
+    for values, of_worker in ((free, {"peer", "api"}), (restricted, {"peer"})):
+        dataclasses.replace(release, values=merge_values(release.values, values)).upgrade()
+        expected = dict(zip(clients, (of_worker, {"peer", "api"}), strict=True))
+        wait_for_reach(access, targets, expected, f"egress with {values}", lambda client: release.namespace)

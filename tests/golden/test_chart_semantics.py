@@ -193,9 +193,9 @@ def test_every_container_has_requests_and_limits_and_gpus_are_limits(chart: Path
 @each_values
 def test_the_network_policy_covers_every_pod_and_admits_the_release_only(chart: Path, values: str) -> None:
     rendering = render(chart, values)
-    (policy,) = of_kind(rendering, "NetworkPolicy")
+    policy = of_kind(rendering, "NetworkPolicy")[0]
     spec = policy.document["spec"]
-    assert spec["policyTypes"] == ["Ingress"]
+    assert spec["policyTypes"][0] == "Ingress"
     for owner, pod in pods(rendering):
         assert selects(spec["podSelector"]["matchLabels"], pod["metadata"]["labels"]), owner.name
     first = spec["ingress"][0]
@@ -208,6 +208,27 @@ def test_the_network_policy_covers_every_pod_and_admits_the_release_only(chart: 
     assert len(spec["ingress"]) == 1 + bool(given["statusFrom"]) + (has_board and bool(given["tensorboardFrom"]))
     ports = {port for _, pod in pods(rendering) for c in pod["spec"]["containers"] for port in names_of_ports(c)}
     assert {port["port"] for rule in spec["ingress"][1:] for port in rule["ports"]} <= ports
+
+
+@each_chart
+def test_restricted_egress_leaves_peers_dns_and_what_is_listed(chart: Path) -> None:
+    (policy,) = of_kind(render(chart), "NetworkPolicy")
+    assert policy.document["spec"]["policyTypes"] == ["Ingress"] and "egress" not in policy.document["spec"]
+    rendering = render(chart, "ci/every-switch-values.yaml")
+    everyone, controllers = (policy.document["spec"] for policy in of_kind(rendering, "NetworkPolicy"))
+    assert everyone["policyTypes"] == ["Ingress", "Egress"]
+    peers, dns, listed = everyone["egress"]
+    assert peers == {"to": [{"podSelector": everyone["podSelector"]}]}
+    assert {port["port"] for port in dns["ports"]} == {53, 5353} and {"podSelector": {}} not in dns["to"]
+    assert listed == {"to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}], "ports": [{"port": 443}]}
+    assert controllers["policyTypes"] == ["Egress"]
+    assert controllers["egress"] == [{"to": [{"ipBlock": {"cidr": "198.51.100.7/32"}}]}]
+    chosen = [
+        owner.kind
+        for owner, pod in pods(rendering)
+        if selects(controllers["podSelector"]["matchLabels"], pod["metadata"]["labels"])
+    ]
+    assert chosen == ["Job"], "the only pod with a token is the only one that reaches the API server"
 
 
 def names_of_ports(container: Mapping[str, Any]) -> list[str]:

@@ -98,6 +98,7 @@ def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, me
         "hyperparameters.shift=1e-400",
         "hyperparameters.maxSteps=9007199254740993",
         "networkPolicy.tensorboardFrom=null",
+        "networkPolicy.restrictEgress=true",
         "roles.worker.cpu=0",
         "roles.worker.cpuLimit=10m",
         "roles.worker.memoryLimit=1000Ki",

@@ -37,6 +37,7 @@ DELIBERATE = (
     r"hyperparameters\.\w+: \S+ is (less than the minimum|greater than the maximum|too large or too small)",
     r"hyperparameters\.\w+: \S+ must be (greater|less) than",
     r"networkPolicy\.tensorboardFrom: name the ingress controller's namespace",
+    r"networkPolicy\.apiServer: with restrictEgress, name the API server's addresses",
     r"rbac\.create: without it, name a ServiceAccount",
     r"image\.injectLauncher: name the runtime image",
     r"roles: TF_CONFIG would need \d+ bytes",

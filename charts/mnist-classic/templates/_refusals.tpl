@@ -8,6 +8,11 @@
 {{- if and .Values.run.controller.enabled (not .Values.rbac.create) (not .Values.run.controller.serviceAccountName) -}}
 {{- fail "rbac.create: without it, name a ServiceAccount with the run controller's rights in run.controller.serviceAccountName" -}}
 {{- end -}}
+{{- with .Values.networkPolicy -}}
+{{- if and .enabled .restrictEgress $.Values.run.controller.enabled (not .apiServer) -}}
+{{- fail "networkPolicy.apiServer: with restrictEgress, name the API server's addresses, or the run controller cannot reach it" -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.image.injectLauncher (not .Values.run.controller.image) -}}
 {{- fail "image.injectLauncher: name the runtime image, which has the launcher, in run.controller.image" -}}
 {{- end -}}

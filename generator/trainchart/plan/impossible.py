@@ -306,6 +306,13 @@ def _ports_and_addresses(spec: ModelSpec) -> Iterator[Impossibility]:
         yield Impossibility(
             ("service", "statusPort"), f"port {spec.service.port} cannot serve TensorFlow and the status at once"
         )
+    policy = spec.network_policy
+    if policy.enabled and policy.restrict_egress and spec.run.controller.enabled and not policy.api_server:
+        yield Impossibility(
+            ("networkPolicy", "restrictEgress"),
+            "the NetworkPolicy does not let the run controller reach the API server",
+            "name the API server's addresses in networkPolicy.apiServer",
+        )
     board = spec.tensorboard
     if (
         board.enabled

@@ -27,6 +27,8 @@ from trainchart.spec.section import (
 from trainchart.spec.settings import EveryPodSettings, PodSettings, RoleSettings, VolumeSettings
 
 _PEERS: dict[str, Any] = {"type": "array", "items": kubernetes("NetworkPolicyPeer", "networking.v1")}
+_EGRESS: dict[str, Any] = {"type": "array", "items": kubernetes("NetworkPolicyEgressRule", "networking.v1")}
+EgressRules = Annotated[list[Any], JsonSchema(_EGRESS)]
 Peers = Annotated[list[Any], JsonSchema(_PEERS)]
 DigestText = Annotated[str, Field(pattern=r"^(sha256:[a-f0-9]{64})?$")]
 
@@ -150,11 +152,17 @@ class NetworkPolicy(Section):
     """Who may reach the pods; the release's own pods may always reach each other on all ports."""
 
     enabled: bool
-    """Whether ingress is restricted at all."""
+    """Whether traffic is restricted at all."""
     status_from: Peers
     """Peers that may reach the status port, for example the monitoring namespace."""
     tensorboard_from: Peers
     """Peers that may reach TensorBoard, for example the ingress controller's namespace."""
+    restrict_egress: bool
+    """Whether the pods reach nothing but each other, DNS, and what egress and apiServer list."""
+    egress: EgressRules
+    """What all pods may reach with restrictEgress, for example the object store that holds the data."""
+    api_server: Peers
+    """The API server's addresses, which the run controller must reach with restrictEgress."""
 
 
 class PodDisruptionBudget(Section):

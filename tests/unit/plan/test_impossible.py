@@ -108,6 +108,7 @@ def test_the_impossible_is_refused(resolved: Resolve, spec: str, old: str, new: 
         ("tensorboard: {memory: 2Gi, memoryLimit: 1Gi}\n", "tensorboard requests 2Gi memory"),
         ("run: {controller: {cpu: 0}}\n", "0 is not a positive quantity"),
         ("run: {controller: {memory: 2Gi, memoryLimit: 1Gi}}\n", "controller requests 2Gi memory"),
+        ("networkPolicy: {restrictEgress: true}\n", "does not let the run controller reach the API server"),
         ("tensorboard: {enabled: true, ingress: true}\n", "lets nobody through to TensorBoard"),
         ("tolerations: [{key: a, operator: Exists, value: b}]\n", "operator Exists takes no value, but has 'b'"),
         ("run: {controller: {tolerations: [{value: b}]}}\n", "tolerations[0]: operator Equal needs a key"),
