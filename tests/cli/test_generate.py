@@ -84,6 +84,8 @@ def test_a_folder_that_is_no_generated_chart_is_never_replaced(project: Path) ->
         (("strategy: single", "strategy: in-graph\nroles: {ps: {}, worker: {replicas: 0}}"), 4, "worker"),
         (("name: tiny", "name: [tiny"), 3, "not valid YAML"),
         (("path: code", "path: cod"), 3, "there is no folder"),
+        (("path: code", "path: ../code"), 4, "models/tiny.yaml:6:8: code.path: '../code' is outside the project"),
+        (("path: code", "path: /etc/security"), 4, "'/etc/security' is outside the project"),
         (("train.py", "trian.py"), 3, "there is no script trian.py"),
         (("python, train.py", "python, -m, code.train"), 0, ""),
         (('tag: "1.0"', "tag: latest"), 4, "another image tomorrow"),
@@ -180,6 +182,26 @@ def test_a_chart_folder_in_a_project_runs_that_projects_code(project: Path, tmp_
         assert trainchart(folder, "generate", XDG_DATA_HOME=str(tmp_path / "data")).returncode == 0
     done = trainchart(project, "run", "charts/tiny", XDG_DATA_HOME=str(tmp_path / "data"))
     assert "trained here" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", ["generate tiny", "run tiny", "image build tiny --builder docker --dry-run"])
+def test_code_that_a_link_brings_in_from_outside_is_refused(project: Path, tmp_path: Path, command: str) -> None:
+    (project / "inside").mkdir()
+    (project / "inside" / "train.py").write_text("print('trained')\n")
+    (project / "linked").symlink_to("inside")
+    (project / "models" / "tiny.yaml").write_text(SPEC.replace("path: code", "path: linked"))
+    done = trainchart(project, *command.split())
+    assert done.returncode == 0, done.stderr
+    (project / "linked").unlink()
+    (project / "linked").symlink_to("/etc")
+    done = trainchart(project, *command.split())
+    assert done.returncode == 3, done.stderr
+    assert "code.path: 'linked' leads to /etc, outside the project" in " ".join(done.stderr.split())
+    (project / "linked").unlink()
+    (project / "linked").symlink_to("linked")
+    done = trainchart(project, *command.split())
+    assert done.returncode == 3, done.stderr
+    assert "there is no folder" in done.stderr
 
 
 def test_a_full_disk_behind_stdout_is_a_clear_error(project: Path) -> None:

@@ -134,3 +134,27 @@ def test_a_version_never_gets_another_content(plain_chart: Path, tmp_path: Path)
     assert again.returncode == 7
     assert "with other content" in again.stderr
     assert archive.read_bytes() == before
+
+
+def test_a_chart_with_a_key_is_not_packed_unless_a_waiver_says_why(plain_chart: Path, tmp_path: Path) -> None:
+    token = "ghp_" + "a1B2" * 9
+    (plain_chart / "templates" / "secret.yaml").write_text("{{/* named as what it makes */}}\n")
+    (plain_chart / "files").mkdir()
+    (plain_chart / "files" / "Kaggle.JSON").write_text("{}")
+    values = (plain_chart / "values.yaml").read_text()
+    (plain_chart / "values.yaml").write_text(f"# a\n# {token}\n{values}")
+    done = run(plain_chart, "-d", tmp_path / "dist", "--format", "json")
+    assert done.returncode == 6, done.stderr
+    assert token not in done.stderr
+    why = "which whoever pulls the chart would have"
+    problems = {problem["where"]: problem["message"] for problem in json.loads(done.stderr)["problems"]}
+    assert problems == {
+        "files/Kaggle.JSON": f"files of this name hold a token of a machine learning service, {why}",
+        "values.yaml:2": f"holds a token of GitHub, {why}",
+    }
+    (plain_chart / ".helmignore").write_text("files\n")
+    (plain_chart / ".trainchart-check.yaml").write_text(
+        "waivers:\n  - {rule: secrets-absent, path: values.yaml, reason: the token of a test}\n"
+    )
+    done = run(plain_chart, "-d", tmp_path / "dist", "--format", "json")
+    assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,7 +98,10 @@ def load_model(spec: Path, strategy: str = "") -> LocatedModel:
     if strategy:
         document = document.with_value("strategy", strategy)
     plan = resolve(document, [read_defaults()])
-    return LocatedModel(spec, text, plan, _project_folder(spec) / plan.spec.code.path)
+    project = _project_folder(spec)
+    code = project / plan.spec.code.path
+    _require_inside(project, code, plan)
+    return LocatedModel(spec, text, plan, code)
 
 
 @functools.cache
@@ -202,6 +206,18 @@ def list_own_specs(spec: Path) -> frozenset[Path]:
     folder = spec.absolute().parent
     beside = (*folder.glob("*.yaml"), *folder.glob("*.yml")) if folder.name == MODELS else ()
     return frozenset(path.resolve() for path in (spec, *beside))
+
+
+def _require_inside(project: Path, code: Path, plan: ChartPlan) -> None:
+    """Refuse code that a link brings in from outside the project. Raises SpecError."""
+    # Path.resolve raises for links that lead round in a circle; such code is not there, which is said elsewhere.
+    target = Path(os.path.realpath(code))
+    if target.is_relative_to(project):
+        return
+    what = f"code.path: {plan.spec.code.path!r} leads to {target}, outside the project {project}"
+    hint = "all of code.path goes into the image: move the code into the project in place of the link"
+    problem = Problem(what, str(plan.origins["code", "path"]), hint)
+    raise SpecError("the training code is outside the project", problems=(problem,))
 
 
 def require_code(model: LocatedModel) -> None:

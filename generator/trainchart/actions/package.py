@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from trainchart.actions.chart_input import read_chart_files
@@ -12,6 +13,8 @@ from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.archive.provenance import build_statement
 from trainchart.archive.read import parse_packed_chart
+from trainchart.check.finding import CheckInput
+from trainchart.check.rules.archive import check_no_secrets
 from trainchart.errors import ChecksFailed, Problem, ToolError
 from trainchart.host.files import read_bytes, write_file
 from trainchart.host.git import read_commit
@@ -20,6 +23,7 @@ from trainchart.host.helm import find_engine
 
 PASSPHRASE = "TRAINCHART_PASSPHRASE"
 """Variable with the passphrase of the key to sign with, where gpg's agent is not to ask for it."""
+_SECRETS_RULE = "secrets-absent"
 SOURCE_DATE_EPOCH = "SOURCE_DATE_EPOCH"
 """See https://reproducible-builds.org/specs/source-date-epoch/."""
 
@@ -67,11 +71,12 @@ def build_archive(chart: Path, *, engine: str, allow_drift: bool, environment: M
     """Pack the chart at `chart` in memory.
 
     Raises RenderError where it does not render with its own values, and ChecksFailed where files differ from
-    trainchart.lock.yaml and `allow_drift` is off.
+    trainchart.lock.yaml and `allow_drift` is off, or hold passwords or keys.
     """
     files = read_chart_files(chart)
     if not allow_drift:
         _require_no_drift(chart, files)
+    require_no_secrets(files)
     archive = pack_chart(files, read_build_info(chart, files, environment))
     find_engine(engine).render(chart, release=archive.name[:50].rstrip("-"))
     return archive
@@ -100,6 +105,27 @@ def _require_no_drift(chart: Path, files: Mapping[str, bytes]) -> None:
             f"{chart} is not as it was generated",
             hint="change the model spec and generate the chart again, or pass --allow-drift",
             problems=tuple(Problem(f"{found.kind.value} since it was generated", where=found.path) for found in drift),
+        )
+
+
+def require_no_secrets(files: Mapping[str, bytes]) -> None:
+    """Refuse a chart that holds passwords or keys, as the rule secrets-absent finds them; waivers of it hold."""
+    found = tuple(check_no_secrets(CheckInput(files)))
+    if not found:
+        return
+    # What is in order needs no waivers, and importing what reads them takes a while.
+    from trainchart.check.waivers import WAIVER_FILE, apply_waivers, parse_waivers
+
+    named = tuple(replace(finding, rule=_SECRETS_RULE) for finding in found)
+    left, _, _ = apply_waivers(named, parse_waivers(files)[0], datetime.now(UTC).date())
+    if left:
+        raise ChecksFailed(
+            "the chart holds passwords or keys, which whoever pulls it would have",
+            hint=f"a waiver of {_SECRETS_RULE} in {WAIVER_FILE}, with its reason, says that a file is meant",
+            problems=tuple(
+                Problem(each.message, f"{each.path}:{each.line}" if each.line else each.path, each.hint)
+                for each in left
+            ),
         )
 
 

@@ -16,7 +16,7 @@ from trainchart.actions.diff import compare_files, fetch_last, nothing_published
 from trainchart.actions.generate import load_model, locate_specs, render_model
 from trainchart.actions.image_check import require_images
 from trainchart.actions.owners import put_owners, read_owners
-from trainchart.actions.package import read_build_info, read_source_date, sign_archive
+from trainchart.actions.package import read_build_info, read_source_date, require_no_secrets, sign_archive
 from trainchart.actions.publish import utc_now
 from trainchart.actions.rendered_version import require_rendering, values_sets
 from trainchart.actions.repository_access import Address, ImageAccess, open_repository
@@ -94,6 +94,7 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     with_pre_release("0.0.0", options.pre_release)  # refused also where nothing is released
     (spec,) = locate_specs((model,))
     chart = render_model(load_model(spec))
+    require_no_secrets(chart.files)
     rendering = require_rendering(chart.files, options.engine)
     build = read_build_info(spec.parent, chart.files, options.environment)
     owners = read_owners(options.owners)

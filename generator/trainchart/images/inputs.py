@@ -5,31 +5,13 @@ The same inputs have the same hash on every machine, whatever their order, age, 
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
-import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainchart.errors import PlanError, Problem
-from trainchart.images.ignore import IgnoreRules
-
-_SECRETS = (
-    *(".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
-    *(".netrc", ".pypirc", "pip.conf", ".git-credentials", ".npmrc", "kubeconfig", "*.kubeconfig", "credentials.json"),
-)
-"""Names of files that hold passwords or keys, hardly ever anything else."""
-_SECRET_FOLDERS = (".ssh", ".aws", ".gnupg", ".docker", ".kube", ".azure", ".gcloud")
-_LARGEST_KEY_FILE = 64 * 1024
-"""Bytes; larger files are data."""
-_NEWLINE = rb"(?:\r?\n|(?:\\r)?\\n)[ \t]*"
-"""The end of a line, also as it is written inside a string, and how far the next one is indented."""
-_PRIVATE_KEY = re.compile(
-    rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[ \t]*"
-    rb"%b(?:[A-Za-z-]+: [^\n\\]*%b|%b)*[A-Za-z0-9+/=]{32}" % ((_NEWLINE,) * 3)
-)
-"""A private key in PEM: code that only mentions its first line has no base64 on the next one."""
+from trainchart.images.ignore import IGNORE_FILE, IgnoreRules
+from trainchart.secret_files import find_secret
 
 
 @dataclass(frozen=True)
@@ -59,41 +41,18 @@ def require_no_secrets(code: Iterable[ContextFile], rules: IgnoreRules) -> None:
 
     A line with `!` in .dockerignore says that a file is meant. Raises PlanError with all of them.
     """
+    found = [(file.path, find_secret(file.path, file.content)) for file in code if not rules.demands(file.path)]
     problems = [
-        Problem("would be in the image" if is_secret(file.path) else "holds a private key", file.path)
-        for file in code
-        if (is_secret(file.path) or holds_key(file.content)) and not rules.demands(file.path)
+        Problem(secret.reason, f"{path}:{secret.line}" if secret.line else path)
+        for path, secret in found
+        if secret is not None
     ]
     if problems:
         raise PlanError(
             "the code folder holds files that look like passwords or keys, which whoever pulls the image would have",
-            hint="name them in .dockerignore and give them to the pods as a Secret; a line `!NAME` means that one",
+            hint=f"name them in {IGNORE_FILE} and give them to the pods as a Secret; a line `!NAME` means that one",
             problems=tuple(problems),
         )
-
-
-def is_secret(path: str) -> bool:
-    """Tell whether a path is one that holds passwords or keys."""
-    *folders, name = path.split("/")
-    return bool(set(folders) & set(_SECRET_FOLDERS)) or any(fnmatch.fnmatchcase(name, secret) for secret in _SECRETS)
-
-
-def holds_key(content: bytes) -> bool:
-    """Tell whether a file holds a private key, in PEM or as Google's for a service account, whatever its name."""
-    if len(content) > _LARGEST_KEY_FILE:
-        return False
-    return _PRIVATE_KEY.search(content) is not None or _is_service_account(content)
-
-
-def _is_service_account(content: bytes) -> bool:
-    if b'"service_account"' not in content:
-        return False
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        return False
-    is_account = isinstance(document, dict) and document.get("type") == "service_account"
-    return is_account and "PRIVATE KEY-----" in str(document.get("private_key"))
 
 
 def _hash(lines: Iterable[str]) -> str:

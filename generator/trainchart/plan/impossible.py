@@ -73,6 +73,7 @@ def find_impossibilities(spec: ModelSpec) -> Iterator[Impossibility]:
     yield from _ports_and_addresses(spec)
     yield from _durations(spec)
     yield from _image(spec)
+    yield from _code(spec)
 
 
 def _roles(spec: ModelSpec) -> Iterator[Impossibility]:
@@ -358,4 +359,14 @@ def _image(spec: ModelSpec) -> Iterator[Impossibility]:
             ("image", "injectLauncher"),
             "there is no runtime image to copy the launcher from",
             "name it in run.controller.image: it has the launcher beside the run controller",
+        )
+
+
+def _code(spec: ModelSpec) -> Iterator[Impossibility]:
+    path = PurePosixPath(posixpath.normpath(spec.code.path))
+    if path.is_absolute() or ".." in path.parts:
+        yield Impossibility(
+            ("code", "path"),
+            f"code.path: {spec.code.path!r} is outside the project, the folder that holds models/",
+            "all of code.path goes into the image: move the code into the project, or models/ into a folder above it",
         )

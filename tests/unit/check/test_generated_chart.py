@@ -137,6 +137,8 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("archive-clean", file("tests/a_test.yaml", "a: 1\n"), "is for the chart's authors, not for the archive"),
     ("archive-clean", file(".helmignore", "a**\n"), "Helm has no **"),
     ("archive-clean", file("big.txt", "x" * 2**20), "the chart holds"),
+    ("secrets-absent", file("files/KEY.PEM", "x"), "files of this name hold a private key, which whoever pulls"),
+    ("secrets-absent", file("templates/key.yaml", "# hf_" + "a1" * 17), "holds a token of Hugging Face, which whoever"),
     ("yaml-style", source("values.yaml", "args: []", "args:   []"), "too many spaces after colon (colons)"),
     ("yaml-style", file("ci/a-values.yaml", "on: yes\n"), "truthy value should be one of"),
     ("rendered-style", objects("    - Ingress\n", "    -   Ingress\n"), "too many spaces after hyphen (hyphens)"),

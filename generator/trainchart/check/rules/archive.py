@@ -9,6 +9,7 @@ from trainchart.archive.ignore import IGNORE_FILE, drop_ignored
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
 from trainchart.errors import ToolError
+from trainchart.secret_files import find_chart_secret
 
 _LEFTOVERS = re.compile(
     r"(?:.*/)?(?:\.git|\.svn|\.hg|\.idea|\.vscode|__pycache__|\.pytest_cache|node_modules)/.*"
@@ -46,6 +47,25 @@ def check_archive(given: CheckInput) -> Iterator[Finding]:
         )
 
 
+def check_no_secrets(given: CheckInput) -> Iterator[Finding]:
+    """Name the files that hold passwords, tokens or keys, of those that `helm package` would carry along."""
+    try:
+        kept = drop_ignored(given.files)
+    except ToolError:
+        return  # the rule archive-clean says so
+    for path, content in kept.items():
+        found = find_chart_secret(path, content)
+        if found is not None:
+            hint = (
+                f"name it in {IGNORE_FILE}"
+                if not found.line
+                else "let the pods take it from a Secret: env.NAME.valueFrom"
+            )
+            yield Finding(
+                f"{found.reason}, which whoever pulls the chart would have", path=path, line=found.line, hint=hint
+            )
+
+
 RULES = (
     Rule(
         "archive-clean",
@@ -53,6 +73,14 @@ RULES = (
         check_archive,
         "https://helm.sh/docs/chart_template_guide/helm_ignore_file/",
         severity=Severity.warning,
+        others=Severity.warning,
+        scope=Scope.charts,
+    ),
+    Rule(
+        "secrets-absent",
+        "Whoever can pull a chart reads all that is in it, passwords and keys too.",
+        check_no_secrets,
+        "docs/security.md",
         others=Severity.warning,
         scope=Scope.charts,
     ),

@@ -1,0 +1,252 @@
+"""Tells which files hold passwords, tokens or keys: by their names (secret_names.py), and by what they hold. Pure.
+
+What it decides keeps such files out of images and charts, which whoever pulls them can read.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES
+
+_LARGEST = 1024 * 1024
+"""Bytes; the content of larger files is not searched: they are data."""
+_NEWLINE = rb"(?:\r?\n|(?:\\r)?\\n)[ \t]*"
+"""The end of a line, also as it is written inside a string, and how far the next one is indented."""
+
+
+@dataclass(frozen=True)
+class FoundSecret:
+    """Why a file is taken for a secret."""
+
+    title: str
+    """What it holds, such as `a private key`."""
+    line: int = 0
+    """Where it stands, from 1; 0 where the name of the file says it."""
+
+    @property
+    def reason(self) -> str:
+        return f"holds {self.title}" if self.line else f"files of this name hold {self.title}"
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a kind of secret is written: one of `marks` stands in the file, and `pattern` matches."""
+
+    title: str
+    marks: tuple[bytes, ...]
+    pattern: re.Pattern[bytes]
+
+
+def _form(title: str, marks: str, pattern: str | bytes, flags: int = 0) -> _Form:
+    body = pattern if isinstance(pattern, bytes) else pattern.encode()
+    return _Form(title, tuple(marks.encode().split()), re.compile(body, flags))
+
+
+_FORMS = (
+    # Code that only mentions the first line of a key has no base64 on the next one.
+    _form(
+        "a private key",
+        "PRIVATE",
+        rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[ \t]*"
+        rb"%b(?:[A-Za-z-]+: [^\n\\]*%b|%b)*[A-Za-z0-9+/=]{32}" % ((_NEWLINE,) * 3),
+    ),
+    _form("a private key", "PuTTY-User-Key-File-", r"(?m)^PuTTY-User-Key-File-\d: "),
+    _form("a private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,}"),
+    _form("a private key", "PrivateKey", r"(?m)^PrivateKey\s*=\s*[A-Za-z0-9+/]{43}=\s*$"),
+    _form("a token of GitHub", "ghp_ gho_ ghu_ ghs_ ghr_", r"\bgh[pousr]_[A-Za-z0-9]{36}"),
+    _form("a token of GitHub", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{60,}"),
+    _form("a token of GitLab", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    _form("a token of Hugging Face", "hf_", r"\bhf_[A-Za-z0-9]{34,}\b"),
+    _form("a token of PyPI", "pypi-", r"\bpypi-AgE[A-Za-z0-9_-]{40,}"),
+    _form("a token of npm", "npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
+    _form("a token of npm", "_authToken", r"_authToken\s*=\s*[A-Za-z0-9_-]{20,}"),
+    _form("a token of Slack", "xoxb- xoxa- xoxp- xoxr- xoxs-", r"\bxox[abprs]-[0-9A-Za-z-]{20,}"),
+    _form("a key of OpenAI", "T3BlbkFJ", r"\bsk-[A-Za-z0-9_-]{0,200}T3BlbkFJ[A-Za-z0-9_-]{20,}"),
+    _form("a key of Anthropic", "sk-ant-", r"\bsk-ant-[a-z0-9]+-[A-Za-z0-9_-]{40,}"),
+    _form("a key of Google", "AIza", r"\bAIza[0-9A-Za-z_-]{35}\b"),
+    _form("a secret of Google", "GOCSPX-", r"\bGOCSPX-[A-Za-z0-9_-]{28}"),
+    _form("a token of Google", "ya29.", r"\bya29\.[A-Za-z0-9_-]{40,}"),
+    _form("a key of Stripe", "k_live_", r"\b[rs]k_live_[0-9A-Za-z]{24,}"),
+    _form("a token of Vault", "hvs. hvb.", r"\bhv[sb]\.[A-Za-z0-9_-]{24,}"),
+    _form("a token of DigitalOcean", "dop_v1_ doo_v1_", r"\bdo[op]_v1_[a-f0-9]{64}"),
+    _form("a token of Databricks", "dapi", r"\bdapi[a-f0-9]{32}\b"),
+    _form("a key of SendGrid", "SG.", r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
+    _form("a key of Azure", "AccountKey= SharedAccessKey=", r"(?:Account|SharedAccess)Key=[A-Za-z0-9+/]{42,}={1,2}"),
+    _form(
+        "a secret key of AWS or another object store",
+        "secret SECRET Secret",
+        r"(?i)secret_?(?:access_?)?key[\"']?\s*[:=]\s*[\"']?(?!\S{0,60}EXAMPLE)[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
+    ),
+    _form("a key of Weights & Biases", "WANDB_API_KEY", r"WANDB_API_KEY[\"']?\]?\s*[:=]\s*[\"']?[0-9a-zA-Z_]{40,}"),
+    _form(
+        "a login",
+        "password",
+        r"\bmachine\s{1,9}\S{1,99}\s{1,9}login\s{1,9}\S{1,99}\s{1,9}password\s{1,9}[A-Za-z0-9_-]{20,}",
+    ),
+    _form(
+        "the login of a package index",
+        "/simple",
+        r"https?://[^\s/:@\"'<>${}]{1,99}:[^\s/:@\"'<>${}]{1,199}@\S{1,199}/simple",
+    ),
+    _form("the login of a cluster", "client-key-data", r"client-key-data[\"']?\s*:\s*[\"']?[A-Za-z0-9+/]{32,}"),
+    _form(
+        "the login of a cluster",
+        "current-context",
+        r"(?s)\busers[\"']?\s*:.{0,2000}\b(?:token|password)[\"']?\s*:\s*[\"']?[^\s\"'<{]{16,}",
+    ),
+    _form(
+        "a token",
+        "eyJ",
+        r"\beyJ[A-Za-z0-9_-]{10,400}\.eyJ[A-Za-z0-9_-]{20,4000}\.(?!SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c)[A-Za-z0-9_-]{20,}",
+    ),
+)
+"""One by one, each with what makes most files pass without the pattern being tried.
+
+Whatever repeats inside a pattern has an end, so that no file makes it slow: charts of others are searched, too.
+"""
+_STORES: Mapping[bytes, str] = {
+    b"\xfe\xed\xfe\xed": "a store of keys",
+    b"\xce\xce\xce\xce": "a store of keys",
+    b"\x03\xd9\xa2\x9a": "a store of passwords",
+}
+"""How binary files begin: keystores of Java, and KeePass."""
+_JSON_MARKS = (b'"private_key"', b'"refresh_token"', b'"client_secret"', b'"kty"', b'"auths"')
+_REGISTRY_LOGINS = ("auth", "password", "identitytoken", "registrytoken")
+_KUBERNETES = "a Secret of Kubernetes"
+_KUBERNETES_SECRET = re.compile(rb"(?m)^kind:[ \t]*[\"']?Secret\b")
+_SECRET_DATA = re.compile(rb"(?m)^(?:data|stringData):[ \t]*\r?\n(?:[ \t]*#.*\n)*[ \t]+[^\s:#]+:[ \t]*[^\s{]")
+_DOCUMENT_END = re.compile(rb"(?m)^---")
+_PUBLIC_PEM = re.compile(rb"-----BEGIN (?:TRUSTED )?(?:CERTIFICATE|X509 CRL|(?:RSA )?PUBLIC KEY|(?:DH|EC) PARAMETERS)")
+_ANY_PRIVATE_PEM = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
+
+
+def find_secret(path: str, content: bytes) -> FoundSecret | None:
+    """Return why the file at the relative `path` holds a password, a token or a key; None where nothing says so."""
+    text = _as_text(content)
+    title = find_secret_name(path)
+    if title and not _is_public(text):
+        return FoundSecret(title)
+    return find_secret_content(path, text)
+
+
+def find_chart_secret(path: str, content: bytes) -> FoundSecret | None:
+    """Return why the file of a chart holds a secret, as find_secret does.
+
+    A template may be called whatever it makes, such as `secret.yaml`, and may make a Secret.
+    """
+    if "templates" in path.split("/")[:-1] or path.endswith((".yaml", ".yml")):
+        found = find_secret_content(path, _as_text(content))
+    else:
+        found = find_secret(path, content)
+    return None if found is None or found.title == _KUBERNETES else found
+
+
+def find_secret_name(path: str) -> str:
+    """Return what a file of this name holds by all experience; empty for names that do not tell."""
+    lowered = path.lower()
+    if _matches_any(HARMLESS_NAMES, lowered):
+        return ""
+    return next((title for title, patterns in SECRET_NAMES.items() if _matches_any(patterns, lowered)), "")
+
+
+def find_secret_content(path: str, content: bytes) -> FoundSecret | None:
+    """Return the first secret inside a file, whatever its name; None where there is none, or too much to search."""
+    if store := _STORES.get(content[:4]):
+        return FoundSecret(store, 1)
+    if len(content) > _LARGEST:
+        return None
+    for form in _FORMS:
+        if any(mark in content for mark in form.marks) and (found := form.pattern.search(content)):
+            return FoundSecret(form.title, content.count(b"\n", 0, found.start()) + 1)
+    if title := _find_in_json(content):
+        return FoundSecret(title, 1)
+    if _is_kubernetes_secret(content):
+        return FoundSecret(_KUBERNETES, 1)
+    if _matches_any(TOKEN_NAMES, path.lower()) and re.fullmatch(rb"\s*[!-~]{8,512}\s*", content):
+        return FoundSecret("a token", 1)
+    return None
+
+
+def dump_docker_ignore() -> str:
+    """Return the .dockerignore that leaves out what find_secret_name knows, for builds without this program."""
+    patterns = [f"**/{_any_case(pattern.rstrip('/'))}" for held in SECRET_NAMES.values() for pattern in held]
+    shared = [f"!**/{_any_case(pattern)}" for pattern in HARMLESS_NAMES]
+    head = "# Passwords and keys, by the names in generator/trainchart/secret_names.py; a test compares the two."
+    return "\n".join((head, *patterns, *shared, ""))
+
+
+def _any_case(pattern: str) -> str:
+    return "".join(f"[{char}{char.upper()}]" if char.isalpha() else char for char in pattern)
+
+
+def _as_text(content: bytes) -> bytes:
+    """Return what PowerShell's `>` writes, which is UTF-16, as UTF-8; anything else unchanged."""
+    if content[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        return content
+    return content[: 2 * _LARGEST].decode("utf-16", errors="replace").encode()
+
+
+def _is_public(content: bytes) -> bool:
+    """Tell whether a file in PEM holds certificates or public keys, and nothing private."""
+    return _PUBLIC_PEM.search(content) is not None and _ANY_PRIVATE_PEM.search(content) is None
+
+
+def _find_in_json(content: bytes) -> str:
+    """Return what a JSON file that some service hands out is: a key, or the tokens of a login."""
+    if not any(mark in content for mark in _JSON_MARKS):
+        return ""
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return ""
+    return _find_in_document(document) if isinstance(document, dict) else ""
+
+
+def _find_in_document(document: dict[str, Any]) -> str:
+    if document.get("type") == "service_account" and "PRIVATE KEY-----" in str(document.get("private_key")):
+        return "a private key"
+    if any("kty" in key and len(str(key.get("d", ""))) >= 40 for key in (document, *_mappings(document, "keys"))):
+        return "a private key"
+    if any(host.get(name) for host in _mappings(document, "auths") for name in _REGISTRY_LOGINS):
+        return "the login of a registry"
+    for client in (document, *_mappings({"": [document.get("installed"), document.get("web")]}, "")):
+        secret = str(client.get("client_secret") or client.get("refresh_token") or "")
+        if "client_id" in client and len(secret) >= 16:
+            return "the login of a cloud"
+    return ""
+
+
+def _mappings(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the mappings in the list or mapping called `name`; none where it is something else."""
+    held = document.get(name)
+    entries = held.values() if isinstance(held, dict) else held if isinstance(held, list) else ()
+    return [entry for entry in entries if isinstance(entry, dict)]
+
+
+def _is_kubernetes_secret(content: bytes) -> bool:
+    """Tell whether YAML holds a Secret with values of its own; a template takes them from elsewhere."""
+    if b"Secret" not in content or b"{{" in content:
+        return False
+    documents = _DOCUMENT_END.split(content)
+    return any(_KUBERNETES_SECRET.search(text) and _SECRET_DATA.search(text) for text in documents)
+
+
+def _matches_any(patterns: tuple[str, ...], path: str) -> bool:
+    return _compile(patterns).fullmatch(path) is not None
+
+
+@functools.cache
+def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(_translate, patterns)))
+
+
+def _translate(pattern: str) -> str:
+    """Return the regular expression of the whole paths that a pattern of secret_names.py matches."""
+    body = "".join({"*": "[^/]*", "?": "[^/]"}.get(char, re.escape(char)) for char in pattern.rstrip("/"))
+    return f"(?:.*/)?{body}" + ("/.*" if pattern.endswith("/") else "")

@@ -1,0 +1,94 @@
+"""Names of files and folders that hold passwords, tokens or keys. Data; secret_files.py reads it.
+
+Patterns are in lower case, and the case of a name does not matter. `NAME` is a file in any folder, `A/B` a file of that
+name in a folder of that name, and `NAME/` is everything below a folder. `*` and `?` stay within one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
+    "variables with passwords": (".env", ".env.*", "*.env", ".envrc", ".flaskenv"),
+    "a private key": (
+        *("*.pem", "*.key", "*.ppk", "*.p8", "*.pk8", "*.pvk", "*_rsa", "*_dsa", "*_ecdsa", "*_ed25519"),
+        *("id_rsa.*", "id_dsa.*", "id_ecdsa.*", "id_ed25519.*", "id_*_sk", "ssh_host_*_key", "secring.*", "*.ovpn"),
+        *(".ssh/", ".gnupg/", ".gpg/"),
+    ),
+    "a store of keys": (
+        *("*.p12", "*.pfx", "*.jks", "*.jceks", "*.bks", "*.keystore", "*.kdb", "*.kdbx", "*.psafe3", "*.keychain"),
+        *("*.keychain-db", "*.keytab", "krb5cc*", "*.ccache", "wallet.dat", "key3.db", "key4.db", "logins.json"),
+        *("*.agilekeychain/", "*.opvault/", ".password-store/"),
+    ),
+    "the login of a server": (
+        *(".netrc", "_netrc", ".authinfo", ".authinfo.gpg", ".git-credentials", ".wgetrc", ".curlrc", ".ftppass"),
+        *(".ftpconfig", "sftp-config.json", ".vscode/sftp.json", ".remote-sync.json", ".smbcredentials", "*.htpasswd"),
+        *("htpasswd", ".passwd", "passwd", ".hg/hgrc", "gh/hosts.yml", "glab-cli/config.yml", ".config/hub"),
+        *("filezilla.xml", "sitemanager.xml", "recentservers.xml", "ngrok.yml", "cookies.txt", "cookies.sqlite"),
+        *(".idea/datasources.local.xml", ".idea/webservers.xml", ".idea/deployment.xml", ".jupyter/", ".cloudflared/"),
+    ),
+    "the login of a database": (
+        *(".pgpass", "pgpass.conf", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".odbc.ini", ".dbt/profiles.yml"),
+        *(".snowsql/", ".snowflake/"),
+    ),
+    "the login of a package index": (
+        *(".pypirc", "pip.conf", "pip.ini", ".npmrc", ".yarnrc.yml", "pypoetry/auth.toml", "uv/credentials/"),
+        *(".cargo/credentials", ".m2/settings.xml", "settings-security.xml", ".gradle/gradle.properties"),
+        *(".gem/credentials",),
+    ),
+    "the login of a cloud": (
+        *("credentials", "credentials.json", "credentials.y*ml", "credentials.toml", "credentials.ini"),
+        *("credentials.csv", "credentials.db", "credentials.xml", "credentials.cfg", "credentials.tfrc.json"),
+        *("*accesskeys.csv", "rootkey.csv", "*_credentials.csv", "*default_credentials.json", "access_tokens.db"),
+        *("accesstokens.json", "msal_token_cache.*", "azureprofile.json", "client_secret*.json"),
+        *("service-account*.json", "service_account*.json", "*-service-account.json", "*_service_account.json"),
+        *(".s3cfg", ".s3cfg-*", ".boto", ".passwd-s3fs", "passwd-s3fs", "rclone.conf", ".rclone.conf"),
+        *(".databrickscfg", "doctl/config.y*ml", "hcloud/cli.toml"),
+        *(
+            ".aws/",
+            ".azure/",
+            ".gcloud/",
+            ".config/gcloud/",
+            "gcloud/legacy_credentials/",
+            ".oci/",
+            ".aliyun/",
+            ".bluemix/",
+            ".fly/",
+            ".mc/",
+            ".minio/",
+        ),
+    ),
+    "the login of a cluster": ("kubeconfig", "*.kubeconfig", "kubeconfig.y*ml", "kubeconfig.json", ".kube/"),
+    "the login of a registry": (
+        ".dockercfg",
+        ".dockerconfigjson",
+        "*.dockerconfigjson",
+        "containers/auth.json",
+        ".docker/",
+    ),
+    "a token of a machine learning service": (
+        *("kaggle.json", "huggingface/token", "huggingface/stored_tokens", "wandb/settings", ".comet.config"),
+        *("clearml.conf", ".kaggle/", ".huggingface/", ".config/wandb/", ".neptune/", ".lightning/", ".determined/"),
+    ),
+    "the state or the variables of Terraform": (
+        *("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", ".terraformrc", "terraform.rc"),
+    ),
+    "secrets": (
+        *("secret.y*ml", "secret.json", "secret.toml", "secret.ini", "secret.cfg", "secret.txt", "secret.properties"),
+        *("secrets.y*ml", "secrets.json", "secrets.toml", "secrets.ini", "secrets.cfg", "secrets.txt"),
+        *("secrets.properties", ".secret", ".secrets", "*.secret", "*.secrets", ".secrets/"),
+        *(".vault-token", "*vault_pass", "*vault_pass.txt", "*vault-pass*", "*vault_password*"),
+        *("password.txt", "passwords.txt", "passwords.csv"),
+    ),
+    "what was typed in a shell": (".*_history",),
+}
+"""What such a file holds, to the patterns of its names."""
+
+HARMLESS_NAMES = ("*.example", "*.sample", "*.template", "*.dist", "*.tmpl", "*.pub", "*.py", "*.pyi")
+"""Files that are meant to be shared, or code, whatever else their names say. What they hold still counts."""
+
+TOKEN_NAMES = (
+    *("token", ".token", "*.token", "*_token", "*-token", "token.txt", "*_token.txt", "*-token.txt"),
+    *("api_key*", "api-key*", "apikey*", ".api_key*", "*_api_key", "*_api_key.txt", "*password", "*password.txt"),
+)
+"""Files that hold a token where they hold a single word, and else may be anything, such as a vocabulary."""

@@ -1,0 +1,256 @@
+"""Which files hold passwords, tokens or keys, by name and by content, and which only look like it."""
+
+from __future__ import annotations
+
+import json
+import string
+from pathlib import Path
+
+import pytest
+
+from trainchart.images.ignore import parse_ignore_rules
+from trainchart.images.plan import TRAINING_DOCKERFILE
+from trainchart.secret_files import FoundSecret, dump_docker_ignore, find_secret, find_secret_content, find_secret_name
+from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES
+
+ROOT = Path(__file__).parents[2]
+LETTERS = string.ascii_letters + string.digits
+NAMES = """
+.env .ENV .env.production .env.local conf/.env .Env.Staging prod.env .envrc key.pem KEY.PEM server.key SERVER.KEY
+putty.ppk AuthKey_1.p8 id_rsa id_dsa id_ecdsa id_ed25519 id_ed25519_sk deploy_rsa id_rsa.bak .ssh/config
+.gnupg/trustdb.gpg client.ovpn cert.p12 cert.pfx CERT.PFX store.jks debug.keystore vault.kdbx passwords.kdb
+http.keytab .netrc _netrc .NETRC .git-credentials .pgpass pgpass.conf .my.cnf .htpasswd .wgetrc sftp-config.json
+.vscode/sftp.json .npmrc .pypirc pip.conf pip.ini .cargo/credentials.toml .m2/settings.xml .gradle/gradle.properties
+.aws/credentials .aws/config aws/credentials .AWS/credentials credentials.json credentials.csv rootkey.csv
+my_accessKeys.csv application_default_credentials.json .config/gcloud/access_tokens.db client_secret_42.json
+service-account.json service_account-prod.json .s3cfg .boto rclone.conf .config/rclone/rclone.conf .azure/x
+.oci/config .databrickscfg kubeconfig .kube/config prod.kubeconfig kubeconfig.yaml .docker/config.json .dockercfg
+.dockerconfigjson kaggle.json .kaggle/kaggle.json Kaggle.json .huggingface/token .cache/huggingface/token
+huggingface/stored_tokens wandb/settings .config/wandb/settings .comet.config clearml.conf terraform.tfstate
+terraform.tfstate.backup prod.tfvars .terraformrc secrets.yaml secrets.yml secret.yaml Secrets.YAML secrets.json
+secrets.toml .streamlit/secrets.toml .secrets .vault-token .vault_pass .vault_pass.txt password.txt .bash_history
+.python_history .config/gh/hosts.yml
+"""
+OTHER_NAMES = """
+train.py env.py environment.yaml keys.py data/monkey ssh/readme config.json model/config.json tokenizer.json
+tokenizer_config.json special_tokens_map.json tokens.txt vocab.txt secrets.py kubeconfig.py wandb/run.log .env.example
+.env.sample .env.template id_rsa.pub docker/config.json settings.yaml package.json requirements.txt
+huggingface/model.safetensors gcloud/deploy.sh aws/upload.sh history.csv passwords.md credentials.md model.keras
+"""
+
+
+@pytest.mark.parametrize("path", NAMES.split())
+def test_files_that_hold_secrets_are_known_by_name(path: str) -> None:
+    assert find_secret_name(path)
+    assert find_secret_name(f"a/b/{path}")
+    assert find_secret(path, b"") == FoundSecret(find_secret_name(path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    OTHER_NAMES.split(),
+)
+def test_other_names_say_nothing(path: str) -> None:
+    assert not find_secret_name(path)
+    assert find_secret(path, b"{}\n") is None
+
+
+BASE64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+PEM = f"-----BEGIN PRIVATE KEY-----\n{BASE64}\n{BASE64}\n-----END PRIVATE KEY-----\n"
+ACCOUNT = {"type": "service_account", "project_id": "x", "private_key": "-----BEGIN PRIVATE KEY-----\nMIIE\n"}
+USER = {"type": "authorized_user", "client_id": "1.apps", "client_secret": "d-" + LETTERS[:20], "refresh_token": "1//0"}
+REGISTRY = {"auths": {"a.example.com": {}, "r.example.com": {"auth": "bWU6cGFzc3dvcmQ="}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PEM,
+        PEM.replace("\n", "\r\n"),
+        PEM.replace(" PRIVATE", " OPENSSH PRIVATE"),
+        PEM.replace(" PRIVATE KEY", " PGP PRIVATE KEY BLOCK").replace("-----\n", "-----\n\n", 1),
+        f"-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n{PEM}",
+        PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\n", 1),
+        "tls:\n  key: |\n" + "".join(f"    {line}\n" for line in PEM.splitlines()),
+        f"KEY = {PEM!r}\n",
+        json.dumps({"private_key": PEM}),
+        json.dumps(ACCOUNT),
+        json.dumps({"kty": "EC", "d": LETTERS[:43]}),
+        json.dumps({"keys": [{"kty": "EC", "d": LETTERS[:43]}]}),
+        "PuTTY-User-Key-File-3: ssh-ed25519\n",
+        f"[Interface]\nPrivateKey = {LETTERS[:43]}=\n",
+    ],
+)
+def test_private_keys_are_known_by_what_they_hold(text: str) -> None:
+    for path in ("conf/ca.txt", "x.py", "ca.pem"):
+        found = find_secret(path, text.encode())
+        assert found is not None
+        assert found.title == "a private key"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PEM.replace("PRIVATE KEY", "CERTIFICATE"),
+        PEM.replace("PRIVATE KEY", "PUBLIC KEY"),
+        'MARKER = "-----BEGIN PRIVATE KEY-----"\n',
+        'if text.startswith("-----BEGIN PRIVATE KEY-----\\n"):\n    pass\n',
+        "It begins with\n-----BEGIN PRIVATE KEY-----\nand ends so.\n",
+        json.dumps({**ACCOUNT, "private_key": "fill it in"}),
+        json.dumps({**ACCOUNT, "type": "authorized_user"}),
+        json.dumps(ACCOUNT)[:-1],
+        json.dumps([ACCOUNT["type"], '"auths"']),
+        json.dumps({"kty": "EC", "x": LETTERS[:43]}),
+        json.dumps({"keys": 1, "auths": [], "installed": 2, "client_secret": ""}),
+        PEM + " " * 1024 * 1024,
+    ],
+)
+def test_certificates_and_words_about_keys_are_none(text: str) -> None:
+    assert find_secret_content("notes.txt", text.encode()) is None
+
+
+def test_certificates_may_be_named_as_keys_are() -> None:
+    certificate = PEM.replace("PRIVATE KEY", "CERTIFICATE").encode()
+    assert find_secret("ca.pem", certificate) is None
+    assert find_secret("ca.pem", certificate + PEM.encode()) == FoundSecret("a private key")
+    assert find_secret("ca.pem", b"") == FoundSecret("a private key")
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("a token of GitHub", "ghp_" + LETTERS[:36]),
+        ("a token of GitHub", "github_pat_" + LETTERS + LETTERS[:20]),
+        ("a token of GitLab", "glpat-" + LETTERS[:20]),
+        ("a token of Hugging Face", "hf_" + LETTERS[:34]),
+        ("a token of PyPI", "pypi-AgEIcHlwaS5vcmc" + LETTERS),
+        ("a token of npm", "//registry.npmjs.org/:_authToken=" + LETTERS[:36]),
+        ("a token of Slack", "xoxb-" + LETTERS[:30]),
+        ("a key of OpenAI", "sk-proj-" + LETTERS[:20] + "T3BlbkFJ" + LETTERS[:20]),
+        ("a key of Anthropic", "sk-ant-api03-" + LETTERS),
+        ("a key of Google", "AIza" + LETTERS[:35]),
+        ("a token of Vault", "hvs." + LETTERS[:24]),
+        ("a key of Azure", "AccountKey=" + (LETTERS * 2)[:86] + "=="),
+        ("a secret key of AWS or another object store", "aws_secret_access_key = " + LETTERS[:40]),
+        (
+            "a secret key of AWS or another object store",
+            "os.environ['AWS_SECRET_ACCESS_KEY']".replace("']", '": "') + LETTERS[:40],
+        ),
+        ("a secret key of AWS or another object store", "secret_key = " + LETTERS[:40]),
+        ("a key of Weights & Biases", "export WANDB_API_KEY=" + "0123456789" * 4),
+        ("a login", "machine api.wandb.ai\n  login user\n  password " + "0123456789" * 4),
+        ("the login of a package index", "index = https://me:" + "secret@pypi.example.com/simple"),
+        ("the login of a registry", json.dumps(REGISTRY)),
+        ("the login of a cluster", "users:\n- name: me\n  user:\n    client-key-data: " + LETTERS[:40]),
+        ("the login of a cluster", "current-context: a\nusers:\n- name: me\n  user: {token: " + LETTERS[:20] + "}"),
+        ("the login of a cloud", json.dumps(USER)),
+        ("the login of a cloud", json.dumps({"installed": USER})),
+        ("a Secret of Kubernetes", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringData:\n  token: abc\n"),
+        ("a token", "eyJhbGciOiJSUzI1NiJ9" + ".eyJ" + LETTERS[:40] + "." + LETTERS[:40]),
+    ],
+)
+def test_known_forms_of_secrets_are_found_in_any_file(title: str, text: str) -> None:
+    found = find_secret("conf/config.json", f"\n{text}\n".encode())
+    assert found is not None
+    assert found.title == title
+    assert find_secret("notes.txt", f"\n{text}\n".encode("utf-16")) == found
+
+
+def test_the_line_of_a_secret_is_named_and_the_secret_is_not() -> None:
+    token = "hf_" + LETTERS[:34]
+    found = find_secret("train.py", f"import os\n\nlogin({token!r})\n".encode())
+    assert found == FoundSecret("a token of Hugging Face", 3)
+    assert token not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("config.json", json.dumps({"model_type": "bert", "hidden_size": 768, "pad_token_id": 0})),
+        ("config.json", json.dumps({"auths": {"r.example.com": {}}, "credsStore": "desktop"})),
+        ("train.py", 'token = os.environ["HF_TOKEN"]; key = "AWS_SECRET_ACCESS_KEY"; x = "hf_transfer"\n'),
+        ("README.md", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "EXAMPLEKEY\n"),
+        ("README.md", "export WANDB_API_KEY=...\nmachine api.wandb.ai login user password KEY\n"),
+        ("deploy.yaml", "kind: Secret\ndata:\n  token: {{ .Values.token | b64enc }}\n"),
+        ("deploy.yaml", "kind: Secret\nmetadata: {name: x}\n---\nkind: ConfigMap\ndata:\n  mode: fast\n"),
+        ("deploy.yaml", "kind: SecretStore\ndata:\n  mode: fast\n"),
+        ("token.txt", "the tokens of this model\nare words\n"),
+        (".env.example", "HF_TOKEN=\n"),
+        (
+            "requirements.txt",
+            "--extra-index-url https://pypi.example.com/simple\nhttps://${USER}:${PASS}@x.com/simple\n",
+        ),
+    ],
+)
+def test_what_training_code_usually_holds_passes(path: str, text: str) -> None:
+    assert find_secret(path, text.encode()) is None
+
+
+@pytest.mark.parametrize("path", ["token", ".token", "hub/token.txt", "API_KEY", "wandb_api_key.txt", "db_password"])
+def test_a_single_word_in_a_file_called_token_is_one(path: str) -> None:
+    assert find_secret(path, LETTERS[:20].encode() + b"\n") == FoundSecret("a token", 1)
+
+
+@pytest.mark.parametrize("start", [b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce", b"\x03\xd9\xa2\x9a"])
+def test_stores_of_keys_are_known_by_how_they_begin(start: bytes) -> None:
+    found = find_secret("data.bin", start + b"\x00" * 9)
+    assert found is not None
+    assert found.title.startswith("a store of ")
+
+
+def test_patterns_are_in_lower_case_and_listed_once() -> None:
+    listed = [pattern for patterns in SECRET_NAMES.values() for pattern in patterns]
+    assert len(set(listed)) == len(listed)
+    for pattern in (*listed, *HARMLESS_NAMES, *TOKEN_NAMES):
+        assert pattern == pattern.lower()
+        assert not set(pattern) & set("[]!")
+
+
+def test_builds_with_docker_alone_leave_the_same_names_out() -> None:
+    """Written by: python -c "from trainchart.secret_files import *; print(dump_docker_ignore(), end='')"."""
+    text = (ROOT / f"{TRAINING_DOCKERFILE}.dockerignore").read_text()
+    assert text == dump_docker_ignore()
+    rules = parse_ignore_rules(text)
+    for folder in ("", "examples/mnist/"):
+        assert [name for name in NAMES.split() if not rules.ignores(folder + name)] == []
+        assert [name for name in OTHER_NAMES.split() if rules.ignores(folder + name)] == []
+    ours = [path.relative_to(ROOT).as_posix() for path in (ROOT / "training-images").rglob("*")]
+    assert [path for path in ours if rules.ignores(path)] == []
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *(
+            "eyJaaaaaaaaaa.",
+            "eyJ-",
+            "sk-T3BlbkFJ-",
+            "machine a ",
+            "machine ",
+            "-----BEGIN PRIVATE KEY-----\n",
+            "kind: Secret\n",
+        ),
+        *(
+            "https://a:b@c",
+            "https://a:b@c/simple/ ".replace("/simple/", "x"),
+            "current-context users: ",
+            "secret_key=",
+            "hf_",
+        ),
+        *(
+            "data:\n #\n",
+            "\n",
+            "a: ",
+            "-----BEGIN PRIVATE KEY-----\na: b\n",
+            "xoxb-",
+            "_authToken=",
+            "github_pat_",
+            "---\n",
+        ),
+    ],
+)
+def test_no_content_makes_the_search_slow(unit: str) -> None:
+    content = (unit * (1024 * 1024 // len(unit)))[: 1024 * 1024 - 99].encode()
+    marks = b" T3BlbkFJ eyJ hf_ password /simple current-context Secret PRIVATE _authToken "
+    find_secret_content("x", marks + content)
