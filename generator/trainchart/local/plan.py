@@ -17,7 +17,7 @@ from trainchart.local.environment import ContainerEnvironment, inherit_variables
 from trainchart.local.notices import Notices
 from trainchart.local.objects import PodIdentity, RenderedData, TrainingSet
 from trainchart.local.path_map import PathMap
-from trainchart.local.volumes import PlannedFile, Storage, claim_names, resolve_volumes
+from trainchart.local.volumes import PlannedFile, Storage, claim_names, leads_out, resolve_volumes
 from trainchart.plan.strategies import STRATEGIES, describe_lone_worker
 from trainchart.rendering import Manifest
 from trainchart.variables import expand_variables
@@ -257,7 +257,10 @@ class _PodPlanner:
         contents = {item.path: item.content for item in volumes.files}
         working_directory = self._working_directory(training_set, paths)
         # A container runtime makes a working directory that is not there; here only volumes are ours to make it in.
-        made = [working_directory] if any(working_directory.startswith(f"{path}/") for _, path in volumes.paths) else []
+        below = [
+            working_directory[len(path) + 1 :] for _, path in volumes.paths if working_directory.startswith(f"{path}/")
+        ]
+        made = [working_directory] if below and not leads_out(below[0]) else []
         plan = PodPlan(
             name=pod.name,
             label=pod.label,

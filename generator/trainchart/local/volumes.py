@@ -41,6 +41,11 @@ class Storage:
         return None
 
 
+def leads_out(path: str) -> bool:
+    """Tell whether a path of a volume, or of a working folder, could lead out of the folder that it starts in."""
+    return path.startswith("/") or ".." in path.split("/") or "\0" in path
+
+
 def claim_names(claim: str, prefix: str) -> tuple[str, ...]:
     """Return the names by which a user may call a claim: its own, and the short one where it has one."""
     short = claim.removeprefix(prefix)
@@ -100,6 +105,7 @@ def resolve_volumes(
             continue
         volume = planner.plan_volume(declared[name])
         sub_path = str(mount.get("subPath") or expand_variables(str(mount.get("subPathExpr") or ""), variables))
+        planner.require_inside(f"the subPath of volume {name!r}", sub_path)
         target = volume.folder / sub_path if sub_path else volume.folder
         paths.append((mount_path, str(target)))
         folders.append(str(volume.folder if volume.holds_files else target))
@@ -118,8 +124,17 @@ class _VolumePlanner:
     storage: Storage
     notices: Notices
 
+    def require_inside(self, what: str, path: str, *, is_name: bool = False) -> None:
+        """Refuse a path that leads out of its folder, and a name that is a path: a run writes into its own."""
+        if leads_out(path) or (is_name and (path in ("", ".") or "/" in path)):
+            self.notices.refuse(
+                f"{what} of {self.pod.role} is {path!r}, which leads out of its folder",
+                hint="Kubernetes would refuse this pod as well",
+            )
+
     def plan_volume(self, volume: Mapping[str, Any]) -> _Volume:
         name = str(volume["name"])
+        self.require_inside("a volume's name", name, is_name=True)
         own_folder = self.storage.pod_folder / "volumes" / name
         if "persistentVolumeClaim" in volume:
             return self._plan_claim(volume["persistentVolumeClaim"])
@@ -147,6 +162,7 @@ class _VolumePlanner:
 
     def _plan_claim(self, reference: Mapping[str, Any]) -> _Volume:
         claim = str(reference.get("claimName"))
+        self.require_inside("a claimName", claim, is_name=True)
         chosen = self.storage.find_chosen(claim)
         folder = PurePosixPath(chosen) if chosen else self.storage.claims_folder / claim
         if not chosen and claim not in self.data.claims and not reference.get("made"):
@@ -161,6 +177,7 @@ class _VolumePlanner:
             for item in source["downwardAPI"].get("items") or []:
                 path = str((item.get("fieldRef") or {}).get("fieldPath", ""))
                 value = read_pod_field(path, self.pod)
+                self.require_inside(f"items.path in volume {volume!r}", str(item.get("path")))
                 if value is not None:
                     yield str(item["path"]), value.encode(), False
                 else:
@@ -182,6 +199,7 @@ class _VolumePlanner:
         items = reference.get("items")
         keys = [(str(item["key"]), str(item["path"])) for item in items] if items else [(key, key) for key in table]
         for key, path in keys:
+            self.require_inside(f"{'items.path' if items else 'a key'} in volume {volume!r}", path, is_name=not items)
             if key in table:
                 yield path, table[key], is_secret
             elif not reference.get("optional"):

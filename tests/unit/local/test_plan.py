@@ -406,6 +406,44 @@ def test_what_cannot_be_is_refused_with_every_reason(change: Change, expected: s
     assert any(expected in problem.message for problem in caught.value.problems)
 
 
+SECRET = {"secretName": "hub", "items": [{"key": "token", "path": "../../../../x"}]}
+DOWNWARD = {"items": [{"path": "/etc/x", "fieldRef": {"fieldPath": "metadata.name"}}]}
+
+
+@pytest.mark.parametrize(
+    ("volume", "mount", "expected"),
+    [
+        ({"secret": SECRET}, {}, "items.path in volume 'v' of chief is '../../../../x'"),
+        ({"projected": {"sources": [{"secret": {**SECRET, "name": "hub"}}]}}, {}, "items.path in volume 'v'"),
+        ({"configMap": {"name": "odd"}}, {}, "a key in volume 'v' of chief is '../x'"),
+        ({"downwardAPI": DOWNWARD}, {}, "items.path in volume 'v' of chief is '/etc/x'"),
+        ({"persistentVolumeClaim": {"claimName": "../../x"}}, {}, "a claimName of chief is '../../x'"),
+        ({"persistentVolumeClaim": {"claimName": "a/b"}}, {}, "a claimName of chief is 'a/b'"),
+        ({"persistentVolumeClaim": {"claimName": ".."}}, {}, "a claimName of chief is '..'"),
+        ({"name": "../v", "emptyDir": {}}, {"name": "../v"}, "a volume's name of chief is '../v'"),
+        ({"name": "../v", "nfs": {}}, {"name": "../v"}, "a volume's name of chief is '../v'"),
+        ({"emptyDir": {}}, {"subPath": "a/../../b"}, "the subPath of volume 'v' of chief is 'a/../../b'"),
+        ({"emptyDir": {}}, {"subPath": "/etc"}, "the subPath of volume 'v' of chief is '/etc'"),
+        ({"emptyDir": {}}, {"subPathExpr": "$(OUT)"}, "the subPath of volume 'v' of chief is '../out'"),
+    ],
+)
+def test_a_run_writes_in_its_own_folder_only(volume: dict[str, Any], mount: dict[str, Any], expected: str) -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        pod["volumes"].append({"name": "v", **volume})
+        container["volumeMounts"].append({"name": "v", "mountPath": "/v", **mount})
+        container["env"].append({"name": "OUT", "value": "../out"})
+
+    secret = {"kind": "Secret", "metadata": {"name": "hub"}, "stringData": {"token": "t"}}
+    with pytest.raises(PlanError) as caught:
+        make_plan(change, secret, config_map("odd", {"../x": "1"}))
+    assert any(expected in problem.message for problem in caught.value.problems)
+
+
+def test_a_working_directory_outside_of_its_volume_is_not_made() -> None:
+    plan = make_plan(lambda pod, container: container.update(workingDir="/checkpoints/../../../../out"))
+    assert all(".." not in folder for pod in plan.pods for folder in pod.folders)
+
+
 def test_an_unknown_strategy_is_refused() -> None:
     odd = config_map("cluster", {"cluster.json": json.dumps({**CLUSTER, "strategy": "gossip"})})
     with pytest.raises(PlanError) as caught:
