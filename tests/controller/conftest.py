@@ -21,7 +21,7 @@ import os, sys
 from trainchart_controller.control import Controller
 from trainchart_controller.pod_watch import WatchTimes
 from trainchart_controller.settings import read_settings
-times = WatchTimes(silence=float(os.environ['SILENCE']), first_retry=0.02, refusal=0.5)
+times = WatchTimes(silence=float(os.environ['SILENCE']), first_retry=0.02, refusal=0.5, record=0.3)
 code = Controller(read_settings(os.environ), times).run()
 sys.stderr.flush()
 os._exit(code)
@@ -69,10 +69,18 @@ def start(api, controller_pyz: Path, tmp_path: Path):
     """Start a controller: impatient unless told otherwise, with changed variables, any number of times."""
     started = []
     roles = {role: {"name": f"exp1-mnist-{role}", "replicas": number} for role, number in ROLES.items()}
-    cluster = {"strategy": "parameter-server", "service": "exp1", "port": 2222, "statusPort": 2223, "roles": roles}
-    (tmp_path / "cluster.json").write_text(json.dumps(cluster))
+    cluster = {"strategy": "parameter-server", "service": "exp1", "port": 2222, "roles": roles}
 
-    def start(python=sys.executable, flags=(), patient=False, wrapper=(), settings=RUN_SETTINGS, **variables):
+    def start(
+        python=sys.executable,
+        flags=(),
+        patient=False,
+        wrapper=(),
+        settings=RUN_SETTINGS,
+        status_port=2223,
+        **variables,
+    ):
+        (tmp_path / "cluster.json").write_text(json.dumps({**cluster, "statusPort": status_port}))
         environ = {
             "PATH": os.environ["PATH"],
             "KUBERNETES_SERVICE_HOST": "127.0.0.1",

@@ -36,6 +36,7 @@ PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SETS_PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 JOB_NAME = "exp1-mnist-controller-0a1b2c3d"
 JOB_PATH = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{JOB_NAME}"
+SERVICE_PATH = f"/api/v1/namespaces/{NAMESPACE}/services/exp1-mnist"
 EVENTS_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
 
 RUN_SETTINGS: dict[str, Any] = {
@@ -46,6 +47,7 @@ RUN_SETTINGS: dict[str, Any] = {
     "desiredState": "running",
     "onChange": "restart-group",
     "forceDeleteLostPods": False,
+    "objects": ["Service exp1-mnist"],
     "selector": {"app.kubernetes.io/instance": "exp1", "app.kubernetes.io/name": "mnist"},
 }
 """What a chart tells its controller in TRAINCHART_RUN_SETTINGS."""
@@ -124,7 +126,12 @@ class FakeApi:
         """Pods that were deleted, and the grace that they were given."""
         self.removes_pods = True
         """A set scaled to 0 loses its pods at once."""
+        self.job_uid = "uid-job"
+        """Of the controller's Job; empty where it is gone."""
+        self.has_service = True
         self.page_size = 1000
+        self.pod_logs: dict[tuple[str, str], bytes] = {}
+        """Pod and whether of its container before ("true" or "false") → log."""
         self._version = 100
         self._oldest = 0
         self._pods: dict[str, dict[str, Any]] = {}
@@ -163,10 +170,13 @@ class FakeApi:
             self._change("DELETED", self._pods.pop(name))
 
     def state(self) -> dict[str, Any]:
-        """Return the recorded state; empty before there is one."""
+        """Return the recorded state; empty before there is one, and where it is damaged."""
         with self.lock:
             text = self._state.get("data", {}).get("state.json")
-        return json.loads(text) if text else {}
+        found: dict[str, Any] = {}
+        with contextlib.suppress(ValueError):
+            found = json.loads(text or "{}")
+        return found
 
     def put_state(self, text: str) -> None:
         """Write the record as somebody else."""
@@ -180,6 +190,11 @@ class FakeApi:
         with self.lock:
             found: dict[str, Any] = json.loads(self._state.get("data", {}).get("logs.json", "{}"))
         return found
+
+    def delete_state(self) -> None:
+        """Delete the record."""
+        with self.lock:
+            self._state = {}
 
     def put_plan(self, plan: str) -> None:
         """Give the release another plan, as an upgrade does."""
@@ -238,19 +253,39 @@ class FakeApi:
             self.lock.notify_all()
             return status, answer, {}
 
+    def answer_log(self, path: str, token: str) -> tuple[int, bytes]:
+        """Return status and text of a pod's log."""
+        status, answer, _ = self.answer("LOG", path, token, None)
+        where = urlsplit(path)
+        query = parse_qs(where.query)
+        key = where.path.removeprefix(f"{PODS_PATH}/").removesuffix("/log"), query["previous"][0]
+        if status == 401 or key not in self.pod_logs:
+            return (status if status == 401 else 400), json.dumps(answer).encode()
+        lines = self.pod_logs[key].splitlines(keepends=True)
+        return 200, b"".join(lines[-int(query["tailLines"][0]) :])
+
     def _route(self, method: str, path: str, body: Any) -> tuple[int, dict[str, Any]]:
         where = urlsplit(path)
         name = where.path.removeprefix(f"{SETS_PATH}/").removesuffix("/scale")
         if (method, where.path) == ("GET", PODS_PATH):
             return self._list_pods(parse_qs(where.query))
+        if where.path == STATE_PATH and method == "APPLY":
+            return self._apply_state(body)
+        if where.path == STATE_PATH and not self._state:
+            return 404, {"message": "no record"}
         if (method, where.path) == ("GET", STATE_PATH):
             return 200, self._state
+        if (method, where.path) == ("GET", JOB_PATH):
+            return (200, {"metadata": {"uid": self.job_uid}}) if self.job_uid else (404, {"message": "no Job"})
+        if (method, where.path) == ("GET", SERVICE_PATH):
+            return (200, {}) if self.has_service else (404, {"message": "no Service"})
         if (method, where.path) == ("PATCH", STATE_PATH):
             return self._patch_state(body)
         if (method, where.path) == ("PATCH", JOB_PATH):
             self.backoff_limits.append(body["spec"]["backoffLimit"])
             return 200, {
                 "kind": "Job",
+                "metadata": {"uid": self.job_uid},
                 "status": {"failed": self.failed_controllers} if self.failed_controllers else {},
             }
         if (method, where.path) == ("POST", EVENTS_PATH):
@@ -299,6 +334,12 @@ class FakeApi:
         self.put_state(body["data"].pop("state.json"))
         self._state["data"].update(body["data"])
         return 200, self._state
+
+    def _apply_state(self, body: Any) -> tuple[int, dict[str, Any]]:
+        self._version += 1
+        metadata = {**body["metadata"], "uid": "5a3f", "resourceVersion": str(self._version)}
+        self._state = {**self._state, "metadata": metadata}
+        return 201, self._state
 
     def _scale(self, name: str, replicas: int) -> None:
         self.replicas[name] = replicas
@@ -398,11 +439,18 @@ def _make_handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
             if "watch=1" in self.path:
                 self._stream(token)
                 return
-            status, answer, headers = api.answer(self.command, self.path, token, body)
+            if "/log?" in self.path:
+                status, text = api.answer_log(self.path, token)
+                self._send_bytes(status, text, {})
+                return
+            is_apply = self.headers.get("Content-Type") == "application/apply-patch+yaml"
+            status, answer, headers = api.answer("APPLY" if is_apply else self.command, self.path, token, body)
             self._send(status, answer, headers)
 
         def _send(self, status: int, answer: dict[str, Any], headers: dict[str, str]) -> None:
-            content = json.dumps(answer).encode()
+            self._send_bytes(status, json.dumps(answer).encode(), headers)
+
+        def _send_bytes(self, status: int, content: bytes, headers: dict[str, str]) -> None:
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name.replace("_", "-"), value)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from trainchart_controller import launchers
-from trainchart_controller.launchers import LeaderPoll
-from trainchart_runtime.cluster import Cluster, Role
+from trainchart_controller.launchers import LauncherPoll, Target
 from trainchart_runtime.progress import METRICS_KEPT
 
 Answer = Callable[[socket.socket], None]
@@ -21,13 +20,12 @@ HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LeaderPoll]]:
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LauncherPoll]]:
     """Serve one answer after the other as the leader's launcher, the last one again and again."""
     listener = socket.create_server(("127.0.0.1", 0))
     monkeypatch.setattr(launchers, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(launchers, "_ANSWER_SECONDS", 0.5)
     port = listener.getsockname()[1]
-    monkeypatch.setattr(Cluster, "address", lambda self, task, of_port: f"127.0.0.1:{port}")
 
     def serve(*answers: Answer) -> queue.Queue[Any]:
         def run() -> None:
@@ -43,8 +41,9 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LeaderPoll]
 
         threading.Thread(target=run, daemon=True).start()
         sightings: queue.Queue[Any] = queue.Queue()
-        cluster = Cluster("single", "exp1", 2222, port, {"worker": Role("exp1-worker", 1)})
-        LeaderPoll(cluster, sightings).start()
+        poll = LauncherPoll(port, sightings)
+        poll.look_at(Target("u1", "127.0.0.1"), ())
+        poll.start()
         return sightings
 
     yield serve
@@ -80,13 +79,15 @@ HOSTILE = {
 
 @pytest.mark.parametrize("answer", HOSTILE)
 def test_the_poll_goes_on_after_a_hostile_answer(serve: Callable[..., queue.Queue[Any]], answer: str) -> None:
-    report = serve(HOSTILE[answer], body(GOOD)).get(timeout=30)
+    report = serve(HOSTILE[answer], body(GOOD)).get(timeout=30).report
     assert (report.attempt, report.step) == (2, 7)
 
 
 def test_what_a_report_holds_is_bounded(serve: Callable[..., queue.Queue[Any]]) -> None:
     metrics = {f"m{number}": number for number in range(2_000)}
     texts = {"lastCause": "c" * 50_000, "lastError": ["not", "a", "text"]}
-    report = serve(body(json.dumps({"attempt": 1, "step": 10**300, "metrics": metrics, **texts}))).get(timeout=30)
+    report = (
+        serve(body(json.dumps({"attempt": 1, "step": 10**300, "metrics": metrics, **texts}))).get(timeout=30).report
+    )
     assert list(report.metrics) == [f"m{number}" for number in range(METRICS_KEPT)]
     assert (len(report.cause), report.error, report.step) == (500, "", None)

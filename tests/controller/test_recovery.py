@@ -9,9 +9,7 @@ from threading import Thread
 import pytest
 
 from fake_api import RUN_SETTINGS, make_metadata, make_pod
-from trainchart_controller.launchers import fetch_logs
 from trainchart_runtime import causes
-from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role, Task
 
 CHIEF, WORKER, PS = "exp1-mnist-chief", "exp1-mnist-worker", "exp1-mnist-ps"
 
@@ -75,34 +73,87 @@ def test_a_pod_that_is_gone_as_soon_as_it_is_evicted_is_told_all_the_same(api, s
     assert controller.process.poll() is None
 
 
-NEARBY = """
-import os, sys
+OFTEN = """
+import sys
 from trainchart_controller import launchers
-from trainchart_runtime.cluster import Cluster
 launchers.POLL_SECONDS = 0.1
-Cluster.address = lambda self, task, port: os.environ["LAUNCHER"]
 exec(sys.argv[2])
 """
-"""The controller of `start`, which finds the launchers' answers at one address."""
+"""The controller of `start`, which asks the launchers ten times a second."""
 
 
-@pytest.mark.parametrize("launchers", [json.dumps({"attempt": 7, "step": 900}).encode()], indirect=True)
-def test_the_starts_in_a_former_pod_are_not_those_of_the_one_that_takes_its_place(api, start, run_to_phase, launchers):
-    controller = start(flags=("-c", NEARBY), LAUNCHER=launchers.address(Task("chief", 0), launchers.status_port))
+@pytest.fixture
+def say():
+    """Answer for launchers at 127.0.0.2, .3, ...: by address, what each says; gives the port of all of them."""
+    answers = {}
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer = answers.get(self.connection.getsockname()[0])
+            asked.append(self.headers["Authorization"])
+            self.send_response(200 if answer else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        def log_message(self, format, *args):
+            pass
+
+    server = ThreadingHTTPServer(("0.0.0.0", 0), Handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield answers, server.server_address[1]
+    assert set(asked) <= {f"Bearer {uid}" for uid in ("uid-chief-0", "uid-ps-0", "uid-worker-0", "another")}
+    server.shutdown()
+    server.server_close()
+
+
+def at(ip, pod, uid=""):
+    """Return a pod with an address, and maybe another uid."""
+    pod["status"]["podIP"] = ip
+    pod["metadata"]["uid"] = uid or pod["metadata"]["uid"]
+    return pod
+
+
+def test_the_starts_in_a_former_pod_are_not_those_of_the_one_that_takes_its_place(api, start, run_to_phase, say):
+    answers, port = say
+    answers["127.0.0.2"] = {"attempt": 7, "step": 900}
+    api.put_pod(at("127.0.0.2", make_pod("chief-0")))
+    controller = start(flags=("-c", OFTEN), status_port=port)
     run_to_phase("Running")
     api.wait_for(lambda: (api.state()["progress"] or {}).get("attempt") == 7, "what the launcher says")
     with api.lock:
         api.remove_pod(f"{CHIEF}-0")
-        api.put_pod({**make_pod("chief-0"), "metadata": make_metadata("chief-0", uid="another")})
+        api.put_pod(at("127.0.0.3", make_pod("chief-0"), "another"))
     api.wait_for(lambda: api.state()["progress"]["uid"] == "another", "the other pod noticed")
     progress = api.state()["progress"]
     assert (progress["attempt"], progress["bestStep"], progress["fruitlessRestarts"]) == (1, 900, 1)
     assert controller.process.poll() is None
     assert api.state()["phase"] == "Running"
-    assert "Bearer uid-chief-0" in launchers.asked
-    api.put_pod(make_pod("worker-1", causes.SYNTAX_ERROR))
-    assert controller.wait() == 42
-    assert {f"Bearer uid-{name}" for name in ("worker-0", "worker-1")} <= set(launchers.asked)
+
+
+def test_programs_that_die_in_their_pods_are_incidents_of_their_own_in_the_order_of_their_deaths(
+    api, start, run_to_phase, say
+):
+    """Also of ps and workers, and though the leader, which only noticed, has told it first."""
+    answers, port = say
+    killed = {"cause": "killed", "exitCode": 137, "error": ""}
+    echo = {"cause": "peer-lost", "exitCode": 1, "error": "UnavailableError: no ps"}
+    answers["127.0.0.2"] = {"attempt": 2, "step": 9, "ended": 1, "failures": [{"number": 1, "at": 50.5, **echo}]}
+    answers["127.0.0.3"] = {
+        "attempt": 3,
+        "ended": 2,
+        "failures": [{"number": n, "at": 48.0 + n, **killed} for n in (1, 2)],
+    }
+    answers["127.0.0.4"] = {"attempt": 2, "ended": 1, "failures": [{"number": 1, "at": 50.6, **echo}]}
+    for ip, task in (("127.0.0.2", "chief-0"), ("127.0.0.3", "ps-0"), ("127.0.0.4", "worker-0")):
+        api.put_pod(at(ip, make_pod(task)))
+    start(flags=("-c", OFTEN), status_port=port)
+    run_to_phase("Running")
+    api.wait_for(lambda: api.state()["roles"]["worker"]["failures"] == 1, "the worker's end counted")
+    api.wait_for(lambda: len(api.state()["incidents"]) == 3, "every death told")
+    told = [(each["pod"], each["cause"], each["at"]) for each in api.state()["incidents"]]
+    assert told == [(f"{PS}-0", "killed", 49.0), (f"{PS}-0", "killed", 50.0), (f"{CHIEF}-0", "peer-lost", 50.5)]
+    assert {role: each["failures"] for role, each in api.state()["roles"].items()} == {"chief": 1, "ps": 2, "worker": 1}
 
 
 def test_an_upgrade_that_changes_pods_is_another_attempt(api, start, run_to_phase):
@@ -143,56 +194,3 @@ def test_why_a_pod_was_not_created_is_asked_of_the_events(api, start):
     verdict = api.state()["verdict"]
     assert (verdict["cause"], verdict["pod"]) == ("quota-exceeded", f"{WORKER}-1")
     assert "exceeded quota: gpus" in verdict["error"]
-
-
-class _Pods(Cluster):
-    """A cluster all of whose pods answer at one address."""
-
-    asked: list  # Authorization of each request.
-
-    def address(self, task: Task, port: int) -> str:
-        return f"127.0.0.1:{port}" if task.task_type != "ps" else "127.0.0.1:1"
-
-
-@pytest.fixture
-def launchers(request):
-    log = getattr(request, "param", b"step 1\nstep 2\n")
-    asked = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.headers.get("Authorization"))
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(log)
-
-        def log_message(self, format, *args):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    roles = {role: Role(f"exp1-{role}", number) for role, number in {"chief": 1, "worker": 2, "ps": 1}.items()}
-    pods = _Pods(PARAMETER_SERVER, "exp1", 2222, server.server_address[1], roles)
-    pods.asked = asked
-    yield pods
-    server.shutdown()
-    server.server_close()
-
-
-def test_the_last_lines_of_each_role_are_kept_and_who_is_silent_is_left_out(launchers):
-    logs = fetch_logs(launchers, [Task("worker", 1)])
-    assert set(logs) == {"exp1-chief-0", "exp1-worker-0", "exp1-worker-1"}
-    assert logs["exp1-chief-0"]["lines"] == ["step 1", "step 2"]
-    assert json.dumps(logs)
-
-
-def test_each_pod_is_shown_its_own_uid(launchers):
-    fetch_logs(launchers, uids={"exp1-chief-0": "uid-1", "exp1-worker-1": "uid-2"})
-    assert sorted(launchers.asked, key=str) == ["Bearer uid-1", None]
-
-
-@pytest.mark.parametrize("launchers", [("шаг\x1b\n" + 199 * ("ш" * 1999 + "\n") + "the error").encode()], indirect=True)
-def test_of_long_logs_the_end_is_kept_and_the_record_has_room_for_it(launchers):
-    lines = fetch_logs(launchers)["exp1-chief-0"]["lines"]
-    assert lines[-1] == "the error" and len(lines) > 1
-    assert len(json.dumps(lines)) <= 40_000

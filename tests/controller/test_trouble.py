@@ -10,6 +10,8 @@ from fake_api import FakeApi, make_pod
 from trainchart_launcher.bundle import build_controller
 from trainchart_runtime import causes
 
+PS = "exp1-mnist-ps"
+
 SOURCES = Path(__file__).parents[2] / "training-images"
 
 
@@ -188,3 +190,50 @@ def test_replicas_that_vanish_with_their_pods_are_put_right(api, start, run_to_p
 def test_the_zipapp_is_the_same_every_time(controller_pyz):
     again = build_controller(SOURCES / "controller", SOURCES / "runtime")
     assert again == controller_pyz.read_bytes() and again.startswith(b"#!/usr/bin/env python3\n")
+
+
+@pytest.mark.parametrize("harm", ["deleted", "damaged", "emptied"])
+def test_a_record_that_is_harmed_while_its_controller_lives_is_written_again(api, start, run_to_phase, harm):
+    controller = start()
+    run_to_phase("Running")
+    before = api.state()
+    if harm == "deleted":
+        api.delete_state()
+    else:
+        api.put_state("{" if harm == "damaged" else "")
+    api.wait_for(lambda: api.seen("APPLY", "/configmaps/"), "the record made anew")
+    api.wait_for(lambda: api.state() == before, "the record as it was")
+    api.wait_for(lambda: [event for event in api.events if event["reason"] == "RunRecordRestored"], "an Event")
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    assert controller.wait() == 0
+    assert api.state()["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize("job_uid", ["", "of-another-release"])
+def test_a_controller_whose_release_is_removed_makes_no_record(api, start, run_to_phase, job_uid):
+    controller = start()
+    run_to_phase("Running")
+    with api.lock:
+        api.job_uid = job_uid
+        api.delete_state()
+    assert controller.wait() == 0
+    assert not api.state()
+
+
+def test_objects_that_somebody_deletes_are_named_and_no_longer_when_they_are_back(api, start, run_to_phase):
+    start()
+    run_to_phase("Running")
+    with api.lock:
+        api.has_service = False
+        replicas = api.replicas.pop(PS)
+        api.remove_pod(f"{PS}-0")
+    api.wait_for(lambda: len(api.state()["problems"]) == 2, "both named")
+    named = {each["subject"]: (each["cause"], each["message"]) for each in api.state()["problems"]}
+    assert named == {
+        "Service exp1-mnist": ("object-missing", "it was deleted"),
+        f"{PS}-0": ("object-missing", f"its StatefulSet {PS} is gone"),
+    }
+    with api.lock:
+        api.has_service, api.replicas[PS] = True, replicas
+        api.put_pod(make_pod("ps-0"))
+    api.wait_for(lambda: not api.state()["problems"], "nothing missing")

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from trainchart_runtime import contract
+from trainchart_runtime import causes, contract
 
 COUNT = "print('x', file=open('attempts', 'a'))\n"
 PEER_LOST = "raise ConnectionResetError('Connection reset by peer')\n"
@@ -190,3 +190,15 @@ def test_damaged_state_is_as_none(pod, name, damage):
     code, stdout, stderr = pod.run("echo", "trained")
     assert (code, stdout) == (0, "trained\n")
     assert "Traceback" not in stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["'too much: ' + 'x' * 1_500_000", "'too much: ' + 'row\\n' * 300_000", "'too much: 1%\\r2%\\0'"],
+    ids=["one endless line", "many lines", "control characters"],
+)
+def test_the_exceptions_own_line_is_found_however_much_it_says(make_pod, words):
+    pod = make_pod(variables={contract.MAX_RESTARTS: "0"})
+    assert pod.run(f"print('before')\nraise ValueError({words})")[0] == 1
+    assert pod.message.cause == causes.PROGRAM_ERROR.name
+    assert pod.message.error.startswith("ValueError: too much: ")

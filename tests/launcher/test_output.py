@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from trainchart_launcher.pump import TAIL_BYTES, Tail
+from trainchart_launcher.pump import TAIL_BYTES, LineFeed, Tail
 
 
 def test_binary_output_without_newline_is_passed_unchanged(pod):
@@ -74,6 +74,8 @@ def test_a_stranger_with_the_pipe_open_does_not_keep_the_launcher(pod):
         (b"", []),
         (b"one\ntwo", ["one", "two"]),
         (b"one\n\ntwo\n", ["one", "", "two"]),
+        (b"\x1b]52;c;ZWNobw==\x07a\x1b[2Jb\x00\x7f\n", ["ab"]),
+        ("a\u202eb\u009b31mc\u2066\n".encode(), ["abc"]),
         (b"10%\r50%\r100%\n", ["100%"]),
         (b"100%\r", ["100%"]),
         (b"\x1b[31mred\x1b[0m\n\x1b]0;title\x07x\n", ["red", "x"]),
@@ -97,7 +99,40 @@ def test_a_tail_is_bounded_and_begins_with_a_whole_line():
     assert TAIL_BYTES - 24 <= sum(len(line) + 1 for line in lines) <= TAIL_BYTES
 
 
-def test_one_endless_line_is_cut_from_the_left():
+@pytest.mark.parametrize("pieces", [1, 1000])
+def test_an_endless_line_pushes_nothing_out_and_keeps_both_ends(pieces):
+    feed = LineFeed([tail := Tail()])
+    feed.add(b"before\n")
+    line = b"ValueError: " + b"x" * 1_500_000 + b" the end"
+    size = len(line) // pieces + 1
+    for start in range(0, len(line), size):
+        feed.add(line[start : start + size])
+    feed.end()
+    first, *_, last = tail.lines()
+    assert first == "before"
+    assert tail.lines()[1].startswith("ValueError: xxx") and last.endswith("x the end")
+    assert sum(map(len, tail.lines())) < TAIL_BYTES
+
+
+def test_of_a_line_that_overwrites_itself_without_end_the_last_words_are_kept():
+    feed = LineFeed([tail := Tail()])
+    for percent in range(100_000):
+        feed.add(b"%d%%\r" % percent)
+    feed.add(b"\n")
+    assert tail.lines() == ["99999%"]
+
+
+def test_of_a_traceback_longer_than_the_tail_the_begin_is_kept_too():
     tail = Tail()
-    tail.add(b"a" * 10 + b"b" * 5 * TAIL_BYTES)
-    assert tail.lines() == ["b" * TAIL_BYTES]
+    tail.add(b'lost\nTraceback (most recent call last):\n  File "train.py", line 1\nValueError: bad\n')
+    for number in range(10_000):
+        tail.add(b"a line of the message, %d\n" % number)
+    lines = tail.lines()
+    assert lines[0] == "Traceback (most recent call last):" and "ValueError: bad" in lines
+    assert lines[-1] == "a line of the message, 9999"
+
+
+def test_what_was_overwritten_is_searched_and_not_shown():
+    tail = Tail()
+    tail.add(b"50%\rValueError: a\rb\x00\n")
+    assert (tail.lines(), tail.pieces()) == (["b"], ["50%", "ValueError: a", "b"])

@@ -51,6 +51,8 @@ def test_status_of_a_running_program(running):
         "metrics": {"loss": 0.5},
         "lastCause": "",
         "lastError": "",
+        "ended": 0,
+        "failures": [],
     }
 
 

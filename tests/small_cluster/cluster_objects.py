@@ -123,7 +123,7 @@ def make_state(phase: str, **fields: Any) -> dict[str, Any]:
         "attempt": 1,
         "since": NOW - 120,
         "updated": NOW - 30,
-        "succeeded": [],
+        "succeeded": {},
         "verdict": None,
         "pendingVerdict": None,
         "roles": roles,

@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "<%= name %>.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "<%= name %>.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "<%= name %>.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "<%= name %>.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "<%= name %>.seconds" .Values.run.evaluatorGrace | int64)

@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "digits.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "digits.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "digits.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "digits.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "digits.seconds" .Values.run.evaluatorGrace | int64)

@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "hello.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "hello.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "hello.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "hello.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "hello.seconds" .Values.run.evaluatorGrace | int64)

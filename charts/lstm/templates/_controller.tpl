@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "lstm.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "lstm.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "lstm.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "lstm.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "lstm.seconds" .Values.run.evaluatorGrace | int64)

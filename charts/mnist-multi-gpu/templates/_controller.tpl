@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "mnist-multi-gpu.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "mnist-multi-gpu.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "mnist-multi-gpu.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "mnist-multi-gpu.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "mnist-multi-gpu.seconds" .Values.run.evaluatorGrace | int64)

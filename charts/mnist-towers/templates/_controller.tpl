@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "mnist-towers.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "mnist-towers.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "mnist-towers.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "mnist-towers.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "mnist-towers.seconds" .Values.run.evaluatorGrace | int64)

@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "mnist.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "mnist.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "mnist.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "mnist.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "mnist.seconds" .Values.run.evaluatorGrace | int64)

@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "wide-and-deep.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "wide-and-deep.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "wide-and-deep.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "wide-and-deep.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "wide-and-deep.seconds" .Values.run.evaluatorGrace | int64)

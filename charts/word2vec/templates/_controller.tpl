@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "word2vec.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "word2vec.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "word2vec.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "word2vec.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "word2vec.seconds" .Values.run.evaluatorGrace | int64)

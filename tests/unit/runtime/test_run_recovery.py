@@ -10,7 +10,7 @@ from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED
 from trainchart_runtime.pod_problems import Event, Problem
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run_judge import FRUITLESS_RESTARTS, SETTLE_SECONDS
-from trainchart_runtime.run_observation import LOST_SECONDS, ContainerEnd, LeaderReport, SetView
+from trainchart_runtime.run_observation import LOST_SECONDS, ContainerEnd, LauncherReport, SetView
 from trainchart_runtime.run_plan import Deletion, Scale
 from trainchart_runtime.run_rules import decide
 from trainchart_runtime.run_state import (
@@ -25,6 +25,7 @@ from trainchart_runtime.run_state import (
     SUSPENDED,
     Deaths,
 )
+from trainchart_runtime.termination import Failure
 
 SUSPEND = PLAN._replace(desired_state="suspended")
 STOP = PLAN._replace(desired_state="stopped")
@@ -390,8 +391,55 @@ def test_a_container_that_cannot_be_started_again_is_waited_for_as_long_as_one_t
 def test_a_worker_that_has_succeeded_is_not_waited_for():
     mwms = make_plan(MULTI_WORKER_MIRRORED, worker=2)
     done = decide(mwms, see(group(mwms, worker_1=pod("worker-1", end())), plan=mwms), running(mwms)).state
-    assert (done.phase, done.succeeded) == (RUNNING, ("worker-1",))
+    assert (done.phase, done.succeeded) == (RUNNING, {"worker-1": NOW})
+    assert (done.roles["worker"].running, done.roles["worker"].finished) == (1, 1)
     assert decide(mwms, see(group(mwms, worker_1=None), plan=mwms), done).state.missing_since is None
+
+
+def test_a_worker_without_which_the_others_go_on_is_freed_when_it_has_finished_and_leaves_no_incident():
+    first = decide(PLAN, see(group(worker_1=pod("worker-1", end()))), running())
+    assert first.scales == (Scale("exp1-mnist-worker", 1),)
+    assert [notice.reason for notice in first.notices] == ["RunTaskFinished"]
+    going = pod("worker-1", end(), gone_by=NOW + 30)
+    state = decide(PLAN, see(group(worker_1=going), wanted(worker=1), NOW + 1), first.state).state
+    alone = see(group(worker_1=None), wanted(worker=1), NOW + 2)._replace(departed=(going,))
+    last = decide(PLAN, alone, state)
+    assert (last.scales, last.wants_events, last.state.incidents) == ((), False, ())
+    assert (last.state.roles["worker"].wanted, last.state.roles["worker"].finished) == (2, 1)
+
+
+def test_a_worker_that_has_finished_keeps_its_place_while_one_after_it_works_or_the_strategy_needs_all():
+    first = decide(PLAN, see(group(worker_0=pod("worker-0", end()))), running())
+    assert (first.scales, first.state.succeeded) == ((), {"worker-0": NOW})
+    mwms = make_plan(MULTI_WORKER_MIRRORED, worker=2)
+    done = decide(mwms, see(group(mwms, worker_1=pod("worker-1", end())), plan=mwms), running(mwms))
+    assert done.scales == ()
+
+
+def test_a_pod_that_was_replaced_while_no_controller_looked_is_an_incident():
+    state = decide(PLAN, see(group()), running()).state
+    moved = see(group(chief_0=pod("chief-0", uid="new-uid-of-the-chief")), now=NOW + 60)
+    after = decide(PLAN, moved, state).state
+    (incident,) = after.incidents
+    assert (incident.cause, incident.pod, incident.at) == ("pod-deleted", "exp1-mnist-chief-0", NOW + 60)
+    assert decide(PLAN, moved, after).state.incidents == (incident,), "told once"
+
+
+def test_a_pod_that_was_seen_to_go_is_told_once():
+    state = decide(PLAN, see(group()), running()).state
+    gone = see(group(chief_0=None), now=NOW + 1)._replace(departed=(pod("chief-0"),))
+    state = decide(PLAN, gone, state).state
+    assert len(state.incidents) == 1
+    back = see(group(chief_0=pod("chief-0", uid="another")), now=NOW + 5)
+    assert len(decide(PLAN, back, state).state.incidents) == 1
+
+
+def test_the_ends_before_the_last_one_are_told_also_where_nobody_asked_the_launcher_in_time():
+    deaths = tuple(Failure(number, NOW - 10 + number, "killed", 137) for number in (1, 2, 3))
+    ended = pod("worker-1", end(causes.KILLED, 137, ended=4, failures=deaths), is_running=False)
+    state = decide(PLAN, see(group(worker_1=ended)), running()).state
+    assert [(each.pod, each.cause) for each in state.incidents] == [("exp1-mnist-worker-1", "killed")] * 3
+    assert state.roles["worker"].failures == 4
 
 
 def test_parameter_server_training_goes_on_without_a_worker_but_not_multi_worker_mirrored():
@@ -427,32 +475,38 @@ def test_a_clock_that_is_set_back_puts_no_deadline_off():
     assert decide(hasty, see(group()), running()._replace(active_since=NOW + 1e6)).wake_at == NOW + 60
 
 
-def report(attempt, step, **more):
-    return LeaderReport(attempt, step=step, **more)
+def report(attempt, step, cause="", error=""):
+    failures = (Failure(attempt - 1, NOW, cause, 1, error),) if cause else ()
+    return LauncherReport(attempt, step=step, ended=attempt - 1, failures=failures)
+
+
+def said(*words, uid="uid-chief-0", **more):
+    """What the launcher of one pod says."""
+    return {uid: report(*words, **more)}
 
 
 def test_a_leader_that_starts_again_and_again_and_comes_no_further_is_given_up():
     state = running()
     for attempt in range(1, FRUITLESS_RESTARTS + 2):
-        seen = see(group(), now=NOW + attempt)._replace(report=report(attempt, 400, cause="peer-lost"))
+        seen = see(group(), now=NOW + attempt)._replace(reports=said(attempt, 400, cause="peer-lost"))
         decision = decide(PLAN, seen, state)
         state = decision.state
         assert state.phase == RUNNING
     assert [incident.cause for incident in state.incidents] == ["peer-lost"] * FRUITLESS_RESTARTS
-    further = see(group(), now=NOW + 50)._replace(report=report(attempt + 1, 401))
+    further = see(group(), now=NOW + 50)._replace(reports=said(attempt + 1, 401))
     assert decide(PLAN, further, state).state.progress.fruitless_restarts == 0
-    seen = see(group(), now=NOW + 50)._replace(report=report(attempt + 1, 400, cause="peer-lost"))
+    seen = see(group(), now=NOW + 50)._replace(reports=said(attempt + 1, 400, cause="peer-lost"))
     verdict = decide(PLAN, seen, state).state.verdict
     assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "no-progress", "exp1-mnist-chief-0")
 
 
 def test_a_leader_that_fails_by_itself_again_and_again_is_explained_by_its_own_words():
     words = "socket.gaierror: no such name"
-    seen = see(group())._replace(report=report(3, None, cause="peer-unresolvable", error=words))
+    seen = see(group())._replace(reports=said(3, None, cause="peer-unresolvable", error=words))
     state = decide(PLAN, seen, running()).state
     assert state.progress.fruitless_restarts == 2, "those before the first look count as well"
     last = report(FRUITLESS_RESTARTS + 2, None, cause="peer-unresolvable", error=words)
-    verdict = decide(PLAN, see(group(), now=NOW + 9)._replace(report=last), state).state.verdict
+    verdict = decide(PLAN, see(group(), now=NOW + 9)._replace(reports={"uid-chief-0": last}), state).state.verdict
     assert (verdict.cause, verdict.pod, verdict.node) == ("peer-unresolvable", "exp1-mnist-chief-0", "node-1")
     assert verdict.error == f"{words} ({FRUITLESS_RESTARTS + 1} restarts without a step)"
 
@@ -464,18 +518,18 @@ def test_a_leader_that_is_evicted_again_and_again_and_comes_no_further_is_given_
         evicted = Problem("evicted", "The node was low on resource: ephemeral-storage.")
         chief = pod("chief-0", uid=f"u{number}")
         state = decide(
-            PLAN, see(group(chief_0=chief), now=NOW + 20 * number)._replace(report=report(1, 5)), state
+            PLAN, see(group(chief_0=chief), now=NOW + 20 * number)._replace(reports=said(1, 5, uid=chief.uid)), state
         ).state
         going = chief._replace(problem=evicted, is_running=False)
         state = decide(PLAN, see(group(chief_0=going), now=NOW + 20 * number + 10), state).state
-    again = see(group(chief_0=pod("chief-0", uid="last")), now=NOW + 900)._replace(report=report(1, 5))
+    again = see(group(chief_0=pod("chief-0", uid="last")), now=NOW + 900)._replace(reports=said(1, 5, uid="last"))
     verdict = decide(PLAN, again, state).state.verdict
     assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "evicted", "exp1-mnist-chief-0")
     assert verdict.error.startswith("The node was low on resource: ephemeral-storage. (6 restarts since step 5")
 
 
 def test_restarts_before_the_first_look_alone_end_no_run():
-    late = decide(PLAN, see(group())._replace(report=report(40, None, cause="peer-lost")), None).state
+    late = decide(PLAN, see(group())._replace(reports=said(40, None, cause="peer-lost")), None).state
     assert late.verdict is None
     assert 0 < late.progress.fruitless_restarts <= FRUITLESS_RESTARTS
 
@@ -483,7 +537,7 @@ def test_restarts_before_the_first_look_alone_end_no_run():
 def test_a_leader_that_tells_no_steps_and_works_for_long_between_its_restarts_is_not_given_up():
     state = running()
     for attempt in range(1, 3 * FRUITLESS_RESTARTS):
-        seen = see(group(), now=NOW + attempt * STEADY_SECONDS)._replace(report=report(attempt, None))
+        seen = see(group(), now=NOW + attempt * STEADY_SECONDS)._replace(reports=said(attempt, None))
         state = decide(PLAN, seen, state).state
     assert (state.phase, state.progress.fruitless_restarts) == (RUNNING, 1)
 
@@ -506,11 +560,11 @@ def test_a_claim_that_cannot_be_provided_is_explained_by_its_provisioner():
 
 
 def test_the_step_is_recorded_now_and_then():
-    first = decide(PLAN, see(group())._replace(report=report(1, 10)), running())
+    first = decide(PLAN, see(group())._replace(reports=said(1, 10)), running())
     state = first.state
-    soon = decide(PLAN, see(group(), now=NOW + 20)._replace(report=report(1, 20)), state)
+    soon = decide(PLAN, see(group(), now=NOW + 20)._replace(reports=said(1, 20)), state)
     assert (soon.is_recorded, soon.wake_at) == (True, NOW + 30)
-    later = decide(PLAN, see(group(), now=NOW + 30)._replace(report=report(1, 30)), state)
+    later = decide(PLAN, see(group(), now=NOW + 30)._replace(reports=said(1, 30)), state)
     assert (later.is_recorded, later.state.progress.step) == (False, 30)
 
 

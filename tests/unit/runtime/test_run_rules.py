@@ -223,7 +223,7 @@ MWMS = make_plan(MULTI_WORKER_MIRRORED, worker=2)
 
 def test_multi_worker_mirrored_needs_every_worker_even_if_its_pod_is_gone_by_then():
     first = decide(MWMS, see(group(MWMS, worker_1=pod("worker-1", end())), plan=MWMS), running(MWMS)).state
-    assert (first.phase, first.succeeded) == (RUNNING, ("worker-1",))
+    assert (first.phase, first.succeeded) == (RUNNING, {"worker-1": NOW})
     both = decide(MWMS, see([pod("worker-0", end())], plan=MWMS), first).state
     assert (both.phase, both.verdict.result) == (STOPPING, SUCCEEDED)
 

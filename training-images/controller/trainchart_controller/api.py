@@ -22,7 +22,9 @@ import ssl
 from typing import Any, Dict, Iterator, Mapping, Optional
 
 REQUEST_SECONDS = 20.0
-MERGE_PATCH = "application/merge-patch+json"
+APPLY = "APPLY"
+"""A PATCH by server-side apply, which makes an object that does not exist."""
+_BODY_TYPES = {"PATCH": "application/merge-patch+json", APPLY: "application/apply-patch+yaml"}
 _BODY_LIMIT = 300
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """A connection whose other end is gone without a word is noticed after half a minute."""
@@ -85,6 +87,16 @@ class Api:
         self._kept = self._connect(REQUEST_SECONDS)
         return self._exchange(self._kept, method, path, body)
 
+    def read_text(self, path: str, timeout_seconds: float, limit: int) -> bytes:
+        """Return at most `limit` bytes of an answer that is no JSON, over a connection of its own; raises ApiError."""
+        connection = self._connect(timeout_seconds)
+        try:
+            return self._send(connection, "GET", path, None).read(limit)
+        except (OSError, http.client.HTTPException) as err:
+            raise Unreachable(f"GET {path}: {err or type(err).__name__}") from err
+        finally:
+            connection.close()
+
     def watch(self, path: str, silence_seconds: float) -> Iterator[Dict[str, Any]]:
         """Yield watch events until the server ends the stream; raises ApiError, also after `silence_seconds`."""
         connection = self._connect(silence_seconds)
@@ -130,8 +142,10 @@ class Api:
         headers = {"Accept": "application/json", "Authorization": f"Bearer {self._read_token()}"}
         headers["User-Agent"] = "trainchart-controller"
         if body is not None:
-            headers["Content-Type"] = MERGE_PATCH if method == "PATCH" else "application/json"
-        connection.request(method, path, None if body is None else json.dumps(body).encode(), headers)
+            headers["Content-Type"] = _BODY_TYPES.get(method, "application/json")
+        connection.request(
+            "PATCH" if method == APPLY else method, path, None if body is None else json.dumps(body).encode(), headers
+        )
         response = connection.getresponse()
         if response.status >= 300:
             raise _refusal(response, f"{method} {path}")

@@ -10,25 +10,27 @@ import queue
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from trainchart_controller.api import Api, ApiError, Unauthorized
+from trainchart_controller.api import Api, ApiError, NotFound, Unauthorized
 from trainchart_controller.backoff import Backoff
 from trainchart_controller.console import TroubleLog, print_line
-from trainchart_controller.launchers import LeaderPoll, fetch_logs
+from trainchart_controller.launchers import LauncherAnswer, LauncherPoll, Target
 from trainchart_controller.metrics_page import MetricsPage
+from trainchart_controller.pod_logs import read_logs
 from trainchart_controller.pod_watch import PodList, PodWatch, Sighting, WatchTimes
 from trainchart_controller.release import Release, Superseded
 from trainchart_controller.settings import Settings
 from trainchart_runtime.cluster import deciding_tasks
 from trainchart_runtime.contract import EXIT_TOKEN_REFUSED
 from trainchart_runtime.pod_problems import Event
-from trainchart_runtime.run_observation import LeaderReport, Observation, PodView, SetView, find_task
-from trainchart_runtime.run_plan import Decision, Notice, resolve_group
+from trainchart_runtime.run_observation import LauncherReport, Observation, PodView, SetView
+from trainchart_runtime.run_plan import Decision, Notice
 from trainchart_runtime.run_rules import decide
 from trainchart_runtime.run_state import RunState, StateError
 
 REREAD_SECONDS = 5.0
 """Others may change replicas, which shows in the pods: they are read again when pods change, at most so often."""
-QUIET_REREAD_SECONDS = 300.0
+QUIET_REREAD_SECONDS = 30.0
+"""An object that somebody deletes is missed by then."""
 _UNSETTLED_REREAD_SECONDS = 1.0
 """Kubernetes has not looked at a set's last change yet."""
 _FIRST_EVENTS_SECONDS = 3.0
@@ -48,10 +50,11 @@ class Controller:
             return Api(settings.host, settings.port, settings.service_account_dir)
 
         self._settings = settings
+        self._connect = connect
         self._release = Release(connect(), settings)
         plan = settings.plan
         self._watch = PodWatch(connect(), plan.cluster, settings.namespace, settings.selector, times)
-        self._leader = LeaderPoll(plan.cluster, self._watch.sightings)
+        self._launchers = LauncherPoll(plan.cluster.status_port, self._watch.sightings)
         self._metrics = MetricsPage(settings.release, settings.metrics_address)
         self._times = times or WatchTimes()
         self._backoff = Backoff(self._times.first_retry)
@@ -68,8 +71,12 @@ class Controller:
         """Pods that have gone since the last decision."""
         self._state: Optional[RunState] = None
         self._is_state_read = False
+        self._record_due = 0.0
+        """time.monotonic() at which the record must be read again: somebody may have deleted it."""
         self._is_job_asked = False
         self._sets: Dict[str, SetView] = {}
+        self._missing: Sequence[str] = ()
+        """Other objects of the run that do not exist."""
         self._owners: Set[Tuple[str, str]] = set()
         """Name and uid of the sets seen so far. What only looks like a pod of theirs says nothing about the run."""
         self._foreign: Set[str] = set()
@@ -77,9 +84,8 @@ class Controller:
         self._sets_due = 0.0
         """time.monotonic() at which the sets must be read again."""
         self._sets_read_at = -QUIET_REREAD_SECONDS
-        self._report: Optional[LeaderReport] = None
-        self._leader_uid = ""
-        """Of the leading task's pod, which `_report` is of."""
+        self._reports: Dict[str, LauncherReport] = {}
+        """By uid of the pod."""
         self._events: Sequence[Event] = ()
         self._events_due: Optional[float] = None
         """time.monotonic() at which Events must be read; None while nobody needs them."""
@@ -87,7 +93,7 @@ class Controller:
     def run(self) -> int:
         """Return the controller's exit code once the run is over."""
         self._watch.start()
-        self._leader.start()
+        self._launchers.start()
         while True:
             try:
                 decision = self._step()
@@ -126,9 +132,10 @@ class Controller:
 
     def _step(self) -> Optional[Decision]:
         """Do what follows from what is known; None while too little is."""
-        if not self._is_state_read:
-            self._state = self._release.read_state()
+        if not self._is_state_read or time.monotonic() >= self._record_due:
+            self._state = self._read_record()
             self._is_state_read = True
+            self._record_due = time.monotonic() + self._times.record
         if not self._is_job_asked:
             self._is_job_asked = True
             self._change_job(self._release.tolerate_crashes)
@@ -141,7 +148,7 @@ class Controller:
         pods = tuple(filter(self._is_own, self._pods.values()))
         departed = tuple(filter(self._is_own, self._departed))
         self._name_foreign(self._pods.values())
-        seen = Observation(time.time(), pods, dict(self._sets), self._events, self._report, departed)
+        seen = Observation(time.time(), pods, dict(self._sets), self._missing, self._events, self._reports, departed)
         decision = decide(self._settings.plan, seen, self._state)
         if not decision.is_recorded:
             self._release.write_state(decision.state, self._fetch_logs(decision))
@@ -150,6 +157,26 @@ class Controller:
         self._metrics.show(decision.state)
         self._act(decision)
         return decision
+
+    def _read_record(self) -> Optional[RunState]:
+        """Return the recorded state; what is deleted or damaged while this controller lives is written again."""
+        try:
+            found, trouble = self._release.read_state(), "is empty"
+        except NotFound:
+            found, trouble = None, "was deleted"
+            if self._state is None:
+                raise
+        except StateError as err:
+            found, trouble = None, "is damaged"
+            if self._state is None:
+                raise err
+        if found is not None or self._state is None:
+            return found
+        self._release.restore_record(self._state)
+        message = f"the record {trouble}: the run controller has written it again as it was"
+        print_line(f"RunRecordRestored: {message}")
+        self._untold.append(Notice("RunRecordRestored", message, is_warning=True))
+        return self._state
 
     def _act(self, decision: Decision) -> None:
         for notice in decision.notices:
@@ -172,8 +199,9 @@ class Controller:
 
     def _read_sets(self) -> None:
         self._sets = self._release.read_sets()
+        self._missing = self._release.find_missing()
         self._owners.update((name, view.uid) for name, view in self._sets.items())
-        self._look_at_leader()
+        self._look_at_launchers()
         self._sets_read_at = time.monotonic()
         is_settled = all(view.revision for view in self._sets.values())
         self._sets_due = self._sets_read_at + (QUIET_REREAD_SECONDS if is_settled else _UNSETTLED_REREAD_SECONDS)
@@ -201,11 +229,14 @@ class Controller:
     def _fetch_logs(self, decision: Decision) -> Mapping[str, Any]:
         if not decision.keeps_logs:
             return {}
-        cluster = resolve_group(self._settings.plan.cluster, decision.state.roles)
         verdict = decision.state.verdict
-        task = find_task(cluster, verdict.pod) if verdict else None
-        uids = {pod.name: pod.uid for pod in (self._pods or {}).values() if self._is_own(pod)}
-        return fetch_logs(cluster, [task] if task else [], uids)
+        pods = filter(self._is_own, (self._pods or {}).values())
+        own = [pod for pod in pods if pod.run_id in (None, decision.state.run_id)]
+        # The one that decided, then one of each role.
+        first = {pod.task.task_type: pod for pod in sorted(own, key=lambda pod: pod.task, reverse=True)}
+        chosen = [pod for pod in own if verdict and pod.name == verdict.pod]
+        chosen += [pod for pod in first.values() if pod not in chosen]
+        return read_logs(self._connect, self._settings.namespace, chosen)
 
     def _tell(self, notice: Notice) -> None:
         """Create an Event if that is possible: the record says the same, so nothing waits for it."""
@@ -228,7 +259,7 @@ class Controller:
         if decision is not None and decision.scales:
             # Where a set had no pod, no pod's end will say that the next thing is due.
             return 0.0
-        wait = min(self._sets_due, self._events_due or self._sets_due) - time.monotonic()
+        wait = min(self._sets_due, self._record_due, self._events_due or self._sets_due) - time.monotonic()
         if decision is not None and decision.wake_at is not None:
             wait = min(wait, decision.wake_at - time.time())
         return max(wait, 0.0)
@@ -242,17 +273,17 @@ class Controller:
         while sighting is not None:
             self._take_in(sighting)
             sighting = self._next(until)
+        self._look_at_launchers()
 
-    def _look_at_leader(self) -> None:
-        """Where another pod has taken the leading task's place, keep of the report only what is still true."""
-        cluster = self._settings.plan.cluster
-        pod = (self._pods or {}).get(cluster.pod_name(deciding_tasks(cluster)[0]))
-        if pod is None or pod.uid == self._leader_uid or not self._is_own(pod):
-            return
-        if self._leader_uid and self._report is not None:
-            # The starts of the program in the former pod are none of the new one.
-            self._report = self._report._replace(attempt=1, own_failures=0, peer_failures=0, cause="", error="")
-        self._leader_uid = self._leader.pod_uid = pod.uid
+    def _look_at_launchers(self) -> None:
+        """Ask the launchers of the pods that there are now, and forget what those before have said."""
+        pods = self._pods or {}
+        leader = deciding_tasks(self._settings.plan.cluster)[0]
+        own = filter(self._is_own, pods.values())
+        targets = {pod.task: Target(pod.uid, pod.ip) for pod in own if pod.is_running and pod.ip}
+        self._launchers.look_at(targets.pop(leader, None), tuple(targets.values()))
+        present = {pod.uid for pod in pods.values()}
+        self._reports = {uid: report for uid, report in self._reports.items() if uid in present}
 
     def _next(self, until: float) -> Optional[Sighting]:
         try:
@@ -263,8 +294,8 @@ class Controller:
     def _take_in(self, sighting: Sighting) -> None:
         if isinstance(sighting, Exception):
             raise RuntimeError("the watch of the pods has failed") from sighting
-        if isinstance(sighting, LeaderReport):
-            self._report = sighting
+        if isinstance(sighting, LauncherAnswer):
+            self._reports[sighting.uid] = sighting.report
             return
         if isinstance(sighting, PodList):
             self._pods = {pod.name: pod for pod in sighting.pods}
@@ -273,5 +304,4 @@ class Controller:
         elif self._pods is not None:
             self._pods.pop(sighting.pod.name, None)
             self._departed.append(sighting.pod)
-        self._look_at_leader()
         self._sets_due = min(self._sets_due, self._sets_read_at + REREAD_SECONDS)

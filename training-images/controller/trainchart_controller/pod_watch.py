@@ -14,8 +14,9 @@ from urllib.parse import urlencode
 from trainchart_controller.api import Api, ApiError, Gone
 from trainchart_controller.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
 from trainchart_controller.console import TroubleLog
+from trainchart_controller.launchers import LauncherAnswer
 from trainchart_runtime.cluster import Cluster
-from trainchart_runtime.run_observation import LeaderReport, PodView, parse_pod
+from trainchart_runtime.run_observation import PodView, parse_pod
 
 _PAGE = 100
 """Pods in one answer: a thousand at once would be ten megabytes of JSON, and several times that in memory."""
@@ -34,7 +35,7 @@ class PodChange(NamedTuple):
     is_gone: bool = False
 
 
-Sighting = Union[PodList, PodChange, LeaderReport, Exception]
+Sighting = Union[PodList, PodChange, LauncherAnswer, Exception]
 """An exception is a bug of ours: the thread is at its end, and the controller must not go on blind."""
 
 
@@ -46,6 +47,8 @@ class WatchTimes(NamedTuple):
     silence: float = 100.0
     """After which a watch without a word is given up; servers send a bookmark every minute."""
     first_retry: float = FIRST_SECONDS
+    record: float = 30.0
+    """After which the record is read again, whether or not somebody has touched it."""
     refusal: float = 60.0
     """After which a token that is refused all the time will not be accepted any more."""
 

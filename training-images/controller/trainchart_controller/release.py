@@ -10,8 +10,8 @@ import time
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from urllib.parse import urlencode
 
-from trainchart_controller.api import Api, Conflict, NotFound
-from trainchart_controller.settings import Settings
+from trainchart_controller.api import APPLY, Api, Conflict, NotFound, Refused
+from trainchart_controller.settings import OBJECT_PATHS, Settings
 from trainchart_runtime.contract import LOGS_KEY, PLAN_ANNOTATION, STATE_KEY
 from trainchart_runtime.pod_problems import Event, parse_event
 from trainchart_runtime.run_observation import SetView, parse_set
@@ -41,9 +41,13 @@ class Release:
         self._record_path = f"/api/v1/namespaces/{namespace}/configmaps/{settings.state_name}"
         self._sets_path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
         self._pods_path = f"/api/v1/namespaces/{namespace}/pods"
+        self._job_path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{settings.job_name}"
         self._events_path = f"/api/v1/namespaces/{namespace}/events"
+        self._metadata: Mapping[str, Any] = {}
+        """Of the record, as it was read last."""
         self._version = ""
         self._uid = ""
+        self._job_uid = ""
 
     def read_state(self) -> Optional[RunState]:
         """Return the recorded state, None where there is none yet.
@@ -52,6 +56,7 @@ class Release:
         """
         found = self._api.request("GET", self._record_path)
         self._remember(found)
+        self._metadata = found.get("metadata") or {}
         plan = ((found.get("metadata") or {}).get("annotations") or {}).get(PLAN_ANNOTATION)
         if plan and plan != self._settings.plan_id:
             raise Superseded(f"plan {plan} has followed plan {self._settings.plan_id}")
@@ -69,6 +74,27 @@ class Release:
         body = {"metadata": {"resourceVersion": self._version}, "data": data}
         self._remember(self._api.request("PATCH", self._record_path, body))
 
+    def restore_record(self, state: RunState) -> None:
+        """Write a record that was deleted or damaged once more, as it was.
+
+        Raises Superseded where the controller's own Job is gone: then the release is being removed, or is another one.
+        """
+        if self._settings.job_name and self._is_job_gone():
+            raise Superseded("its Job is gone")
+        metadata = {key: self._metadata[key] for key in ("labels", "annotations") if self._metadata.get(key)}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self._settings.state_name, **metadata}}
+        # As Helm would make it, and in its name: else Helm 4 could not change it any more.
+        self._remember(self._api.request(APPLY, f"{self._record_path}?fieldManager=helm&force=true", body))
+        self.write_state(state, {})
+
+    def _is_job_gone(self) -> bool:
+        try:
+            job = self._api.request("GET", self._job_path)
+        except NotFound:
+            return True
+        metadata = job.get("metadata") or {}
+        return bool(metadata.get("deletionTimestamp")) or metadata.get("uid") != self._job_uid
+
     def read_sets(self) -> Dict[str, SetView]:
         """Return the sets of the run; one that does not exist is left out."""
         found = {}
@@ -78,6 +104,19 @@ class Release:
             except NotFound:
                 continue
         return found
+
+    def find_missing(self) -> Sequence[str]:
+        """Return which of the objects that the run needs beside its sets do not exist, as far as they may be read."""
+        missing = []
+        for each in self._settings.objects:
+            kind, _, name = each.partition(" ")
+            try:
+                self._api.request("GET", OBJECT_PATHS[kind].format(self._settings.namespace, name))
+            except NotFound:
+                missing.append(each)
+            except Refused:
+                continue
+        return missing
 
     def scale(self, change: Scale) -> int:
         """Give a set its replicas and return what it is told to have."""
@@ -142,8 +181,8 @@ class Release:
         self._limit_crashes(self.tolerate_crashes())
 
     def _limit_crashes(self, limit: int) -> int:
-        path = f"/apis/batch/v1/namespaces/{self._settings.namespace}/jobs/{self._settings.job_name}"
-        job = self._api.request("PATCH", path, {"spec": {"backoffLimit": limit}})
+        job = self._api.request("PATCH", self._job_path, {"spec": {"backoffLimit": limit}})
+        self._job_uid = (job.get("metadata") or {}).get("uid") or ""
         return int((job.get("status") or {}).get("failed") or 0)
 
     def _remember(self, record: Mapping[str, Any]) -> None:

@@ -10,6 +10,11 @@ from trainchart_runtime import contract
 from trainchart_runtime.cluster import ClusterDescriptionError, deciding_tasks, parse_cluster
 from trainchart_runtime.run_plan import CHANGE_POLICIES, DESIRED_STATES, RunPlan
 
+OBJECT_PATHS = {
+    "Service": "/api/v1/namespaces/{}/services/{}",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies/{}",
+}
+"""Kind → path of one such object."""
 _MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -33,6 +38,8 @@ class Settings(NamedTuple):
     host: str
     port: int
     service_account_dir: str
+    objects: Sequence[str] = ()
+    """Kind and name of what the run needs beside its sets, such as "Service exp1-mnist"."""
     metrics_address: Optional[Tuple[str, int]] = None
     """Host, "" for every address, and port of GET /metrics."""
 
@@ -69,6 +76,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         job_name=environ.get(contract.JOB_NAME, ""),
         state_name=_required(environ, contract.STATE_NAME),
         selector=_dump_selector(document),
+        objects=_parse_objects(document),
         host=_required(environ, "KUBERNETES_SERVICE_HOST"),
         port=int(_required(environ, "KUBERNETES_SERVICE_PORT")),
         service_account_dir=environ.get(contract.SERVICE_ACCOUNT_DIR) or _MOUNT,
@@ -115,6 +123,14 @@ def _word(document: Mapping[str, Any], key: str, known: Sequence[str]) -> str:
     if value not in known:
         raise ContractError(f"{contract.RUN_SETTINGS} needs {key!r} as one of {', '.join(known)}, not {value!r}")
     return str(value)
+
+
+def _parse_objects(document: Mapping[str, Any]) -> Sequence[str]:
+    objects = document.get("objects", [])
+    if not isinstance(objects, list) or not all(str(each).partition(" ")[0] in OBJECT_PATHS for each in objects):
+        kinds = ", ".join(OBJECT_PATHS)
+        raise ContractError(f"{contract.RUN_SETTINGS} needs 'objects' as a list of {kinds} and a name, not {objects!r}")
+    return tuple(objects)
 
 
 def _dump_selector(document: Mapping[str, Any]) -> str:

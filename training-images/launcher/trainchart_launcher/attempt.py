@@ -50,8 +50,8 @@ class Surroundings(NamedTuple):
 
     settings: Settings
     signals: Signals
-    logs: Sequence[Sink]
-    """Where the pod's output is kept, over all attempts."""
+    log_file: Optional[Sink]
+    """Where the pod's whole output is kept, over all attempts."""
     fence: Optional[Fence]
     """Set where another pod may take over the task."""
 
@@ -103,7 +103,7 @@ def run_attempt(
     on_start: Callable[[], None],
 ) -> AttemptEnd:
     """Run the program once. `on_start` is called when it runs: for all that must not delay its start."""
-    settings, signals, logs, fence = surroundings
+    settings, signals, log_file, fence = surroundings
     started_at, began = time.time(), time.monotonic()
     try:
         child = start_child(invocation.command, invocation.environ)
@@ -111,8 +111,9 @@ def run_attempt(
         return _describe_refused_start(invocation.command[0], err, started_at)
     signals.attach(child.pid)
     everything, stdout, stderr = Tail(), Tail(), Tail()
-    feeds = [LineFeed([*logs, everything]), LineFeed([*logs, everything])]
-    pumps = [Pump(child.stdout, 1, [feeds[0], stdout]), Pump(child.stderr, 2, [feeds[1], stderr])]
+    files: List[Sink] = [log_file] if log_file else []
+    feeds = [LineFeed([*files, everything, stdout]), LineFeed([*files, everything, stderr])]
+    pumps = [Pump(child.stdout, 1, [feeds[0]]), Pump(child.stderr, 2, [feeds[1]])]
     for pump in pumps:
         pump.start()
     on_start()
@@ -131,7 +132,7 @@ def run_attempt(
         finished_at=finished_at,
         ran_seconds=ran_seconds,
         output=everything.lines(),
-        streams=[*stdout.lines(), *stderr.lines()],
+        streams=[*stdout.pieces(), *stderr.pieces()],
         stopped=bool(signals.stop_signal) or by_signal in signals.forwarded,
         stalled=stalled_at is not None,
         superseded_by=fence.rival if fence else "",

@@ -16,7 +16,7 @@ from trainchart_launcher.settings import Settings, find_termination_file
 from trainchart_runtime import causes, contract
 from trainchart_runtime.classify import Diagnosis, Ending, classify
 from trainchart_runtime.restart import Attempts
-from trainchart_runtime.termination import Termination, dump_termination
+from trainchart_runtime.termination import FAILURES_KEPT, LINE_LIMIT, Failure, Termination, dump_termination
 
 
 def diagnose(end: AttemptEnd, command: Sequence[str], memory_kills: int) -> Diagnosis:
@@ -35,6 +35,15 @@ def diagnose(end: AttemptEnd, command: Sequence[str], memory_kills: int) -> Diag
             memory_limit_mib=read_limit_mib() if memory_kills else None,
         )
     )
+
+
+def note_failure(
+    failures: Sequence[Failure], attempts: Attempts, end: AttemptEnd, diagnosis: Diagnosis
+) -> Sequence[Failure]:
+    """Return the last failures with one more, which is counted in `attempts` already."""
+    code = _resolve_exit_code(end, 0)
+    new = Failure(attempts.ended, end.finished_at, diagnosis.cause.name, code, diagnosis.error[:LINE_LIMIT])
+    return (*failures, new)[-FAILURES_KEPT:]
 
 
 def describe(settings: Settings, attempts: Attempts, end: AttemptEnd, diagnosis: Diagnosis) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import os
-import re
 import select
 import threading
 import time
@@ -17,13 +16,16 @@ from typing import Deque, List, Protocol, Sequence
 _READ_BYTES = 1 << 18
 TAIL_BYTES = 1 << 16
 """Enough for a TensorFlow traceback, which may list a whole graph."""
-LOG_BYTES = 1 << 18
-"""Kept for those who ask for the log: 200 lines, also long ones and those that overwrite themselves."""
+_LINE_BYTES = 1 << 14
+"""Kept of one line: an endless one must not push out all others."""
+_UNENDED_BYTES = 1 << 20
+"""A line that has no end by then is passed on without one."""
+_HEAD_BYTES = 1 << 15
+_HEADING = b"Traceback (most recent call last):"
 _CHUNKS_KEPT = 1000
 _SMALL_BYTES = 4096
 _NAP_SECONDS = 0.005
 """After a small piece, so that a program that prints line by line wakes the launcher 200 times a second only."""
-_ESCAPES = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
 
 
 class Sink(Protocol):
@@ -33,23 +35,36 @@ class Sink(Protocol):
 
 
 class Tail:
-    """The last bytes of one or several streams; safe to fill from several threads."""
+    """The last bytes of one or several streams, and the begin of the last traceback; for several threads to fill.
+
+    Of a traceback longer than all that is kept, the end is rarely what says why.
+    """
 
     def __init__(self, limit_bytes: int = TAIL_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._lock = threading.Lock()
         self._chunks: Deque[bytes] = collections.deque()
         self._size = 0
-        self._is_cut = False
+        self._total = 0
+        self._head = b""
+        self._head_at = 0
+        """Where the last traceback begins, in bytes since the first."""
 
     def add(self, chunk: bytes) -> None:
         # Chunks are kept, not copied: a program that floods its log is not slowed down.
+        if len(chunk) > _LINE_BYTES:
+            chunk = b"\n".join(map(_shorten, chunk.split(b"\n")))
         with self._lock:
+            heading = chunk.rfind(_HEADING)
+            if heading >= 0:
+                self._head, self._head_at = chunk[heading : heading + _HEAD_BYTES], self._total + heading
+            elif self._head and len(self._head) < _HEAD_BYTES:
+                self._head += chunk[: _HEAD_BYTES - len(self._head)]
             self._chunks.append(chunk)
             self._size += len(chunk)
+            self._total += len(chunk)
             while self._size - len(self._chunks[0]) >= self._limit_bytes:
                 self._size -= len(self._chunks.popleft())
-                self._is_cut = True
             if len(self._chunks) > _CHUNKS_KEPT:
                 joined = b"".join(self._chunks)
                 self._chunks.clear()
@@ -57,16 +72,30 @@ class Tail:
 
     def lines(self) -> List[str]:
         """Return the last lines as text, without terminal codes and overwritten parts."""
+        from trainchart_runtime.log_text import visible_line
+
+        text = self._read()
+        return [visible_line(line) for line in text.split("\n")] if text else []
+
+    def pieces(self) -> List[str]:
+        """Return all that the last lines said, also what they have overwritten, without terminal codes."""
+        from trainchart_runtime.log_text import clean
+
+        return [clean(piece) for piece in self._read().replace("\r", "\n").split("\n")]
+
+    def _read(self) -> str:
         with self._lock:
-            written = b"".join(self._chunks)
-            is_cut = self._is_cut or len(written) > self._limit_bytes
-        text = written[-self._limit_bytes :].decode("utf-8", "replace")
-        lines = [_visible(line) for line in text.split("\n")]
-        if is_cut and len(lines) > 1:
-            del lines[0]
-        if not lines[-1]:
-            del lines[-1]
-        return lines
+            written = b"".join(self._chunks)[-self._limit_bytes :]
+            cut_at, head, head_at = self._total - len(written), self._head, self._head_at
+        if not cut_at:
+            return _decode(written)
+        # What was cut in two says little, except where there is nothing else.
+        _, newline, others = written.partition(b"\n")
+        kept = others if newline and others else written
+        if head and head_at < cut_at:
+            head = head[: cut_at - head_at]
+            kept = head[: head.rfind(b"\n") + 1] + kept
+        return _decode(kept)
 
 
 class LineFeed:
@@ -74,14 +103,16 @@ class LineFeed:
 
     def __init__(self, sinks: Sequence[Sink]) -> None:
         self._sinks = sinks
-        self._rest = b""
+        self._rest = bytearray()
 
     def add(self, chunk: bytes) -> None:
         end = chunk.rfind(b"\n") + 1
         if not end:
-            self._rest = (self._rest + chunk)[-TAIL_BYTES:]
-            return
-        lines, self._rest = self._rest + chunk[:end], chunk[end:]
+            self._rest += chunk
+            if len(self._rest) < _UNENDED_BYTES:
+                return
+            chunk, end = b"", 0
+        lines, self._rest = bytes(self._rest) + chunk[:end], bytearray(chunk[end:])
         for sink in self._sinks:
             sink.add(lines)
 
@@ -136,6 +167,14 @@ def _write_all(target: int, chunk: bytes) -> None:
             return
 
 
-def _visible(line: str) -> str:
-    shown = [part for part in line.split("\r") if part]
-    return re.sub(_ESCAPES, "", shown[-1]) if shown else ""
+def _decode(text: bytes) -> str:
+    return (text[:-1] if text.endswith(b"\n") else text).decode("utf-8", "replace")
+
+
+def _shorten(line: bytes) -> bytes:
+    """Return a line without its middle if it is very long, and before that without what it has overwritten."""
+    if len(line) > _LINE_BYTES:
+        line = line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
+    if len(line) > _LINE_BYTES:
+        line = line[: _LINE_BYTES // 2] + b" ... " + line[-_LINE_BYTES // 2 :]
+    return line

@@ -1,4 +1,4 @@
-"""What others can ask while the program lives: its present status, its missing peers, its log, as HTTP pages."""
+"""What others can ask while the program lives: its present status, and its missing peers, as HTTP pages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from trainchart_launcher.console import print_line
 from trainchart_launcher.peers import PeerWatch
-from trainchart_launcher.pump import Tail
 from trainchart_launcher.settings import Settings
 from trainchart_launcher.signals import Signals
 from trainchart_launcher.state import read_progress
-from trainchart_launcher.status import Status, dump_status, render_log, render_metrics
+from trainchart_launcher.status import Status, dump_status, render_metrics
 from trainchart_runtime.cluster import needed_peers
 from trainchart_runtime.metrics_text import CONTENT_TYPE
 from trainchart_runtime.pages import Guard, serve_pages
@@ -23,10 +22,9 @@ if TYPE_CHECKING:
 class Report:
     """The pod's status, kept by the supervisor and read by the status page's threads."""
 
-    def __init__(self, settings: Settings, signals: Signals, log: Tail, fence: Optional[Fence]) -> None:
+    def __init__(self, settings: Settings, signals: Signals, fence: Optional[Fence]) -> None:
         self._settings = settings
         self._signals = signals
-        self._log = log
         self._fence = fence
         task = settings.task
         self._status = Status(task.task_type, task.task_index, settings.run_id, since=time.time())
@@ -50,11 +48,10 @@ class Report:
         pages = {
             "/status": ("application/json", lambda query: self._render(dump_status)),
             "/metrics": (CONTENT_TYPE, lambda query: self._render(render_metrics)),
-            "/log": ("text/plain", lambda query: render_log(self._log.lines(), query)),
         }
         try:
             # The network may let in anybody. A pod's uid is known to itself and to those who may read pods.
-            serve_pages(host.strip("[]"), int(port), pages, Guard(("/status", "/log"), self._settings.pod_uid))
+            serve_pages(host.strip("[]"), int(port), pages, Guard(("/status",), self._settings.pod_uid))
         except OSError as err:
             print_line(f"no status page, port {port} cannot be used: {err}")
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_launcher.console import print_line
 from trainchart_launcher.settings import Settings
 from trainchart_runtime import contract
 from trainchart_runtime.progress import Progress, parse_progress
 from trainchart_runtime.restart import Attempts
+from trainchart_runtime.termination import Failure, dump_failures, parse_failures
 
 _ATTEMPTS_FILE = "attempts.json"
 _OUTCOME_FILE = "outcome.json"
@@ -29,6 +30,8 @@ class Memory(NamedTuple):
     attempts: Attempts
     program_was_running: bool
     """It never saw the end of its program: it was killed together with it."""
+    failures: Sequence[Failure] = ()
+    """The last ends of the program, oldest first."""
 
 
 def find_progress_file(settings: Settings) -> str:
@@ -41,11 +44,13 @@ def read_memory(settings: Settings) -> Memory:
     known = {name: document.get(name) for name in Attempts._fields}
     if not all(isinstance(known[name], type(default)) for name, default in Attempts()._asdict().items()):
         return Memory(Attempts(), False)
-    return Memory(Attempts(**known), document.get("running") is True)  # type: ignore[arg-type]
+    failures = parse_failures(document.get("failures"))
+    return Memory(Attempts(**known), document.get("running") is True, failures)  # type: ignore[arg-type]
 
 
-def write_memory(settings: Settings, attempts: Attempts, program_is_running: bool) -> None:
-    document = {**attempts._asdict(), "running": program_is_running}
+def write_memory(settings: Settings, memory: Memory) -> None:
+    failures = dump_failures(memory.failures)
+    document = {**memory.attempts._asdict(), "running": memory.program_was_running, "failures": failures}
     _write_own(settings, os.path.join(settings.state_dir, _ATTEMPTS_FILE), document)
 
 

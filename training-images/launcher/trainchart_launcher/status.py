@@ -1,4 +1,4 @@
-"""What a launcher says about its pod over HTTP: one snapshot as JSON and as Prometheus text, and the log's end.
+"""What a launcher says about its pod over HTTP: one snapshot as JSON and as Prometheus text.
 
 Pure rendering; report.py serves it.
 """
@@ -6,18 +6,15 @@ Pure rendering; report.py serves it.
 from __future__ import annotations
 
 import json
-import re
-from typing import Any, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Dict, NamedTuple, Sequence
 
-from trainchart_runtime.contract import LOG_LINES_LIMIT
 from trainchart_runtime.metrics_text import Family, dump_families
 from trainchart_runtime.progress import Progress
+from trainchart_runtime.termination import Failure, dump_failures
 
 STATES = ("starting", "running", "paused", "waiting", "stopping", "parked")
 """paused: the checkpoint storage does not answer (docs/fencing.md); waiting: the program has failed and will be started
 again; parked: it has succeeded."""
-_LOG_LINE_LIMIT = 2000
-"""Characters: one endless line must not make the answer as long as it is."""
 
 
 class WaitingPeer(NamedTuple):
@@ -42,6 +39,10 @@ class Status(NamedTuple):
     peer_failures: int = 0
     last_cause: str = ""
     last_error: str = ""
+    ended: int = 0
+    """Ends of the program in this pod that were no success."""
+    failures: Sequence[Failure] = ()
+    """The last of them, oldest first."""
 
 
 def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]) -> str:
@@ -61,6 +62,8 @@ def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]
         "metrics": dict(progress.metrics),
         "lastCause": status.last_cause,
         "lastError": status.last_error,
+        "ended": status.ended,
+        "failures": dump_failures(status.failures),
         "peersWaiting": [
             {"address": peer.address, "reason": peer.reason, "seconds": round(peer.seconds, 1)} for peer in peers
         ],
@@ -106,19 +109,3 @@ def render_metrics(status: Status, progress: Progress, peers: Sequence[WaitingPe
         numbers = [({"name": name}, number) for name, number in progress.metrics.items()]
         families.append(Family("trainchart_metric", "gauge", "The program's own numbers.", numbers))
     return dump_families(families, task)
-
-
-def render_log(lines: Sequence[str], query: str) -> Optional[str]:
-    """Return the last of `lines`, as many as "lines=N" asks for; None where N is no number from 1 on."""
-    wanted = LOG_LINES_LIMIT
-    for part in query.split("&"):
-        name, _, value = part.partition("=")
-        if name == "lines":
-            if not re.fullmatch("0*[1-9][0-9]{0,8}", value):
-                return None
-            wanted = min(int(value), LOG_LINES_LIMIT)
-    return "".join(_cut(line) + "\n" for line in lines[-wanted:])
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _LOG_LINE_LIMIT else line[: _LOG_LINE_LIMIT - 1] + "…"

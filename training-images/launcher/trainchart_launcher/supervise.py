@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence
 
 from trainchart_launcher import state
 from trainchart_launcher.attempt import AttemptEnd, Surroundings, Watchdog, run_attempt
 from trainchart_launcher.child import reap
 from trainchart_launcher.console import copy_lines, print_line
 from trainchart_launcher.environment import resolve_invocation
-from trainchart_launcher.pump import LOG_BYTES, Sink, Tail
 from trainchart_launcher.settings import ContractError, Settings, read_settings
 from trainchart_launcher.signals import Signals
 from trainchart_runtime import contract
@@ -53,8 +52,6 @@ class Supervisor:
         self._command = command
         self._environ = environ
         self._signals = signals
-        self._log = Tail(LOG_BYTES)
-        copy_lines(self._log.add)
         self._log_file = self._open_log_file()
         self._progress_file = state.find_progress_file(settings)
         self._fence: Optional[Fence] = None
@@ -62,6 +59,7 @@ class Supervisor:
         self._memory_kills: Optional[MemoryKills] = None
         memory = state.read_memory(settings)
         self._attempts = memory.attempts
+        self._failures = memory.failures
         self._was_running = memory.program_was_running
 
     def run(self) -> int:
@@ -127,14 +125,16 @@ class Supervisor:
         number = self._attempts.started + 1
         invocation = resolve_invocation(self._settings, self._command, self._environ, self._progress_file, number)
         self._attempts = self._attempts._replace(started=number)
-        state.write_memory(self._settings, self._attempts, program_is_running=True)
+        self._remember(is_running=True)
         watchdog = Watchdog(self._progress_file, self._settings.no_progress_seconds)
         try:
-            logs: List[Sink] = [self._log, *([self._log_file] if self._log_file else [])]
-            surroundings = Surroundings(self._settings, self._signals, logs, self._fence)
+            surroundings = Surroundings(self._settings, self._signals, self._log_file, self._fence)
             return run_attempt(surroundings, invocation, watchdog, self._announce_start)
         finally:
-            state.write_memory(self._settings, self._attempts, program_is_running=False)
+            self._remember(is_running=False)
+
+    def _remember(self, is_running: bool) -> None:
+        state.write_memory(self._settings, state.Memory(self._attempts, is_running, self._failures))
 
     def _announce_start(self) -> None:
         from trainchart_launcher.cgroup import MemoryKills
@@ -143,13 +143,15 @@ class Supervisor:
         self._memory_kills.begin()
         print_line(f"{self._settings.task}: attempt {self._attempts.started} of {self._command[0]}")
         report = self._reporting()
-        report.update(state="running", attempt=self._attempts.started)
+        report.update(
+            state="running", attempt=self._attempts.started, ended=self._attempts.ended, failures=self._failures
+        )
         report.watch_peers()
         report.serve()
 
-    def _conclude(self, end: AttemptEnd) -> Optional[int]:
+    def _conclude(self, end: AttemptEnd, was_seen: bool = True) -> Optional[int]:
         """Write down how an attempt ended; return the exit code, or None after the wait for the next one."""
-        from trainchart_launcher.last_words import describe, diagnose
+        from trainchart_launcher.last_words import describe, diagnose, note_failure
         from trainchart_runtime import causes, restart
         from trainchart_runtime.classify import identify_failure
 
@@ -164,8 +166,12 @@ class Supervisor:
         step = state.read_progress(self._settings).step
         failure = identify_failure(diagnosis, step, end.ran_seconds)
         self._attempts = restart.count_failure(self._attempts, diagnosis.cause, end.ran_seconds, failure)
-        state.write_memory(self._settings, self._attempts, program_is_running=False)
+        if was_seen:
+            self._attempts = self._attempts._replace(ended=self._attempts.ended + 1)
         given_up = restart.explain_giving_up(self._attempts, diagnosis.cause, self._settings.max_restarts)
+        if was_seen and not given_up:
+            self._failures = note_failure(self._failures, self._attempts, end, diagnosis)
+        self._remember(is_running=False)
         if given_up:
             return self._finish(end, diagnosis, given_up)
         wait_seconds = restart.resolve_wait(self._attempts)
@@ -177,6 +183,8 @@ class Supervisor:
             peer_failures=self._attempts.peer_failures,
             last_cause=diagnosis.cause.name,
             last_error=diagnosis.error,
+            ended=self._attempts.ended,
+            failures=self._failures,
         )
         self._reporting().serve()
         self._rest(time.monotonic() + wait_seconds)
@@ -190,6 +198,7 @@ class Supervisor:
 
         settings, attempts = self._settings, self._attempts
         message = resolve_termination(settings, attempts, end, diagnosis, self._signals.stop_signal)
+        message = message._replace(ended=attempts.ended, failures=self._failures)
         body = dump_termination(message)
         print_line(describe(settings, attempts, end, diagnosis) + (f"; giving up: {given_up}" if given_up else ""))
         if given_up:
@@ -223,7 +232,7 @@ class Supervisor:
     def _count_lost_program(self) -> Optional[int]:
         """Count the program that was killed together with the launcher before this one."""
         now = time.time()
-        return self._conclude(AttemptEnd(None, signal.SIGKILL, now, now, 0.0))
+        return self._conclude(AttemptEnd(None, signal.SIGKILL, now, now, 0.0), was_seen=False)
 
     def _rest(self, until: Optional[float]) -> None:
         """Sleep until time.monotonic() is `until` or a stop is requested, reaping what ends meanwhile."""
@@ -237,7 +246,7 @@ class Supervisor:
         if self._report is None:
             from trainchart_launcher.report import Report
 
-            self._report = Report(self._settings, self._signals, self._log, self._fence)
+            self._report = Report(self._settings, self._signals, self._fence)
         return self._report
 
 

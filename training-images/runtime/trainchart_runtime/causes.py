@@ -256,6 +256,13 @@ SIDECAR_FAILED = Cause(
     "Correct that container in the values; its output: kubectl logs POD -c CONTAINER --previous.",
     RESTART_WAITED_FOR,
 )
+OBJECT_MISSING = Cause(
+    "object-missing",
+    "An object of the release that its run needs is gone.",
+    "helm rollback RELEASE, or helm upgrade with its own chart and values (helm get values RELEASE), brings it back, "
+    "and the run goes on. Find out who deleted it.",
+    RESTART_WAITED_FOR,
+)
 POD_STUCK = Cause(
     "pod-stuck",
     "A pod that was told to go is still there, so nothing can take its place.",

@@ -135,8 +135,8 @@ LAUNCHER_CONTAINER = "launcher"
 """Name of the init container that copies the launcher into the pod, where image.injectLauncher is set."""
 TF_PORT = 2222
 STATUS_PORT = 2223
-LOG_LINES_LIMIT = 200
-"""Lines that GET /log on the status port gives at most."""
+LOG_LINES_KEPT = 200
+"""Last lines of a pod that are kept when the run is decided."""
 TERMINATION_MESSAGE_LIMIT = 4096
 """Bytes of a termination message that Kubernetes keeps for one container."""
 ENVIRONMENT_STRING_LIMIT = 131072

@@ -37,6 +37,8 @@ class Attempts(NamedTuple):
     """What happened so far to the program of one pod."""
 
     started: int = 0
+    ended: int = 0
+    """Ends of the program that a launcher saw and that were no success."""
     own_failures: int = 0
     """Over the pod's whole life: compared with the restart budget."""
     peer_failures: int = 0

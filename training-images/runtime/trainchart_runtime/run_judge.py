@@ -5,7 +5,7 @@ Pure; part of run_rules.py's decision. What a verdict says is in run_verdict.py.
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Sequence, Set
+from typing import Dict, Optional, Sequence
 
 from trainchart_runtime.cluster import EVALUATOR, Cluster, Task, deciding_tasks
 from trainchart_runtime.run_observation import PodView
@@ -39,7 +39,7 @@ def judge(
     """
     deciding = deciding_tasks(group)
     evaluators = group.tasks(EVALUATOR)
-    state = _note_successes(state, (*own, *gone), {*deciding, *evaluators})
+    state = _note_successes(state, (*own, *gone), now)
     failures = find_failures(own, plan.run_id, plan.max_restarts, state.deaths)
     if state.phase != FINISHING:
         leader = deciding[0]
@@ -87,14 +87,14 @@ def _judge_unfinished(
     return _follow_start(plan, group, own, state, now)
 
 
-def _note_successes(state: RunState, own: Sequence[PodView], awaited: Set[Task]) -> RunState:
-    known = set(state.succeeded)
-    new = {
-        str(pod.task)
-        for pod in own
-        if pod.task in awaited and any(end.succeeded and _is_of_run(end.termination, state.run_id) for end in pod.ends)
-    }
-    return state._replace(succeeded=(*state.succeeded, *sorted(new - known))) if new - known else state
+def _note_successes(state: RunState, own: Sequence[PodView], now: float) -> RunState:
+    new = {}
+    for pod in own:
+        ends = [end for end in pod.ends if end.succeeded and _is_of_run(end.termination, state.run_id)]
+        if ends and str(pod.task) not in state.succeeded:
+            words = ends[-1].termination
+            new[str(pod.task)] = (words.finished_at if words else ends[-1].finished_at) or now
+    return state._replace(succeeded={**state.succeeded, **new}) if new else state
 
 
 def _is_of_run(words: Optional[Termination], run_id: str) -> bool:

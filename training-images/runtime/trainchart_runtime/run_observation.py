@@ -11,7 +11,7 @@ from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import RUN_ID, TRAINING_CONTAINER
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_claims, find_pod_problem, parse_time
 from trainchart_runtime.progress import parse_metrics, parse_number, parse_whole
-from trainchart_runtime.termination import Termination, parse_termination
+from trainchart_runtime.termination import Failure, Termination, parse_failures, parse_termination
 
 _REVISION_LABEL = "controller-revision-hash"
 _BACKING_OFF = "CrashLoopBackOff"
@@ -48,6 +48,7 @@ class PodView(NamedTuple):
     run_id: Optional[str] = None
     """None where the pod does not say."""
     node: str = ""
+    ip: str = ""
     is_running: bool = False
     is_backing_off: bool = False
     """The kubelet waits before it starts the container again."""
@@ -90,8 +91,8 @@ class SetView(NamedTuple):
     uid: str = ""
 
 
-class LeaderReport(NamedTuple):
-    """What the leading task's launcher says over HTTP."""
+class LauncherReport(NamedTuple):
+    """What the launcher of one pod says over HTTP."""
 
     attempt: int
     own_failures: int = 0
@@ -102,6 +103,10 @@ class LeaderReport(NamedTuple):
     step: Optional[int] = None
     examples_per_second: Optional[float] = None
     metrics: Mapping[str, float] = {}
+    ended: int = 0
+    """Ends of the program in this pod that were no success."""
+    failures: Sequence[Failure] = ()
+    """The last of them, oldest first."""
 
 
 class Observation(NamedTuple):
@@ -112,9 +117,12 @@ class Observation(NamedTuple):
     pods: Sequence[PodView]
     sets: Mapping[str, SetView]
     """By name. A set that does not exist is not listed."""
+    missing: Sequence[str] = ()
+    """Other objects that the run needs and that do not exist, such as "Service exp1-mnist"."""
     events: Sequence[Event] = ()
     """Warnings about the release's pods, sets and claims, where they were asked for."""
-    report: Optional[LeaderReport] = None
+    reports: Mapping[str, LauncherReport] = {}
+    """By uid of the pod, of those whose launcher has answered."""
     departed: Sequence[PodView] = ()
     """Pods that have gone since the last look, as they were at last: an evicted one is gone as soon as it has ended."""
 
@@ -148,6 +156,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         owner_uid=_find_owner(metadata),
         run_id=_find_run_id(spec),
         node=spec.get("nodeName") or "",
+        ip=status.get("podIP") or "",
         is_running="running" in current,
         is_backing_off=waiting is not None and waiting.get("reason") == _BACKING_OFF,
         is_held=waiting is not None and waiting.get("reason") != _BACKING_OFF,
@@ -172,7 +181,7 @@ def parse_set(item: Mapping[str, Any]) -> SetView:
     )
 
 
-def parse_report(document: Any) -> Optional[LeaderReport]:
+def parse_report(document: Any) -> Optional[LauncherReport]:
     """Read a launcher's /status, parsed from JSON; None for anything else."""
     if not isinstance(document, dict):
         return None
@@ -181,7 +190,7 @@ def parse_report(document: Any) -> Optional[LeaderReport]:
         return None
     texts = {key: document.get(key) for key in ("lastCause", "lastError")}
     cause, error = (text[:MESSAGE_LIMIT] if isinstance(text, str) else "" for text in texts.values())
-    return LeaderReport(
+    return LauncherReport(
         attempt=attempt,
         own_failures=parse_whole(document.get("ownFailures")) or 0,
         peer_failures=parse_whole(document.get("peerFailures")) or 0,
@@ -190,6 +199,8 @@ def parse_report(document: Any) -> Optional[LeaderReport]:
         step=parse_whole(document.get("step")),
         examples_per_second=parse_number(document.get("examplesPerSecond")),
         metrics=parse_metrics(document.get("metrics")),
+        ended=parse_whole(document.get("ended")) or 0,
+        failures=parse_failures(document.get("failures")),
     )
 
 

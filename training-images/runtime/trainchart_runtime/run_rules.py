@@ -45,8 +45,10 @@ from trainchart_runtime.run_troubles import (
     find_missing,
     note_deaths,
     note_disruptions,
+    note_failures,
     note_problems,
-    note_report,
+    note_progress,
+    note_replacements,
 )
 from trainchart_runtime.run_verdict import (
     explain_stop,
@@ -124,9 +126,11 @@ def _note(
     """Return `state` with what has happened to the pods, and the revisions that the attempt began with."""
     if state.phase in (STARTING, RUNNING, FINISHING):
         state = note_deaths(plan, own, state, seen.now)
+        state = note_failures(group, own, seen.reports, state)
         state = note_disruptions(own, gone, state, seen.now)
+        state = note_replacements(own, state, seen.now)
         leader = deciding_tasks(group)[0]
-        state = note_report(next((pod for pod in own if pod.task == leader), None), seen.report, state, seen.now)
+        state = note_progress(next((pod for pod in own if pod.task == leader), None), seen.reports, state, seen.now)
         seen_first = {name: view.revision for name, view in seen.sets.items() if view.revision}
         state = state._replace(revisions={**seen_first, **state.revisions})
     return note_problems(group, seen, own, state)
@@ -170,6 +174,7 @@ def _leave_pods_behind(plan: RunPlan, seen: Observation, state: RunState) -> Run
             attempt=state.attempt + 1,
             roles={},
             revisions={},
+            pods={},
             missing_since=None,
             failure_seen_at=None,
         )
@@ -191,9 +196,11 @@ def _count_roles(group: Cluster, own: Sequence[PodView], state: RunState) -> Dic
     counts = {}
     for task_type, role in group.roles.items():
         pods = [pod for pod in own if pod.task.task_type == task_type]
-        running = sum(pod.is_running and not pod.is_deleting for pod in pods)
-        failures = sum(deaths.total for task, deaths in state.deaths.items() if task.rpartition("-")[0] == task_type)
-        counts[task_type] = RoleState(role.replicas, running, failures)
+        running = sum(pod.is_running and not pod.is_deleting and str(pod.task) not in state.succeeded for pod in pods)
+        dead = [*state.deaths.items(), *state.restarts.items()]
+        failures = sum(deaths.total for task, deaths in dead if task.rpartition("-")[0] == task_type)
+        finished = sum(task.rpartition("-")[0] == task_type for task in state.succeeded)
+        counts[task_type] = RoleState(role.replicas, running, failures, finished)
     return counts
 
 
@@ -202,7 +209,7 @@ def _wants_events(group: Cluster, own: Sequence[PodView], state: RunState) -> bo
     if state.phase not in (STARTING, RUNNING, FINISHING):
         return False
     explained = {pod.task for pod in own if pod.problem and pod.problem.cause != causes.VOLUME_ERROR.name}
-    return any(task not in explained for task in find_missing(group, own))
+    return any(task not in explained and str(task) not in state.succeeded for task in find_missing(group, own))
 
 
 def _resolve_recording(
@@ -213,9 +220,10 @@ def _resolve_recording(
     deadlines += _find_deadlines(plan, state)
     is_recorded = state == recorded
     if recorded is not None and not is_recorded:
-        small = recorded._replace(roles=state.roles, problems=state.problems, progress=state.progress)
+        small = recorded._replace(roles=state.roles, problems=state.problems, progress=state.progress, pods=state.pods)
         if state == small:
-            is_progress_only = (state.roles, state.problems) == (recorded.roles, recorded.problems)
+            others = (state.roles, state.problems, state.pods)
+            is_progress_only = others == (recorded.roles, recorded.problems, recorded.pods)
             until = recorded.updated + (PROGRESS_SECONDS if is_progress_only else REPORT_SECONDS)
             is_recorded = recorded.updated <= seen.now < until
             if is_recorded:
@@ -244,6 +252,11 @@ def _find_notices(state: RunState, recorded: Optional[RunState]) -> Tuple[Notice
     known = recorded if recorded and recorded.run_id == state.run_id else None
     told = set(known.incidents) if known else set()
     notices = [
+        Notice("RunTaskFinished", f"{task} has come to its good end before the run")
+        for task in state.succeeded
+        if state.phase == RUNNING and (known is None or task not in known.succeeded)
+    ]
+    notices += [
         Notice("RunIncident", f"{each.pod} on {each.node}: {each.cause}: {each.error}; {each.action}", is_warning=True)
         for each in state.incidents
         if each not in told

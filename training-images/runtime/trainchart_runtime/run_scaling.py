@@ -50,10 +50,20 @@ def resolve_scales(group: Cluster, seen: Observation, state: RunState, has_stran
         role = group.roles[task_type]
         if role.name not in seen.sets or (is_saving and task_type not in savers):
             continue
-        wanted = 0 if down else role.replicas
+        wanted = 0 if down else _count_needed(group, task_type, state)
         if seen.sets[role.name].replicas != wanted:
             scales.append(Scale(role.name, wanted))
     return tuple(scales)
+
+
+def _count_needed(group: Cluster, task_type: str, state: RunState) -> int:
+    """Return how many pods a role needs now: the last ones go when they have ended well and nobody waits for them."""
+    tasks = list(group.tasks(task_type))
+    while state.phase in (RUNNING, FINISHING) and tasks:
+        if str(tasks[-1]) not in state.succeeded or not is_dispensable(group, tasks[-1]):
+            break
+        tasks.pop()
+    return len(tasks)
 
 
 def resolve_deletions(

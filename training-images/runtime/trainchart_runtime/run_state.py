@@ -78,14 +78,16 @@ class RoleState(NamedTuple):
     """In the present attempt, whatever an upgrade asks for since."""
     running: int = 0
     failures: int = 0
-    """Ends of containers of the pods that exist now, successes left out."""
+    """Deaths of the containers and of the programs in them, over all pods of the run."""
+    finished: int = 0
+    """Tasks that have ended well."""
 
 
 class PodProblem(NamedTuple):
     """What keeps a pod from running, or a set from creating it."""
 
     subject: str
-    """Name of the pod."""
+    """Name of the pod, or kind and name of an object that is gone."""
     node: str
     cause: str
     message: str
@@ -107,7 +109,7 @@ class Incident(NamedTuple):
 
 
 class Deaths(NamedTuple):
-    """How often the container of one task has died without its launcher's last words."""
+    """How often the container of one task, or the program in it, has died."""
 
     uid: str
     """Of the pod that was seen last."""
@@ -155,8 +157,8 @@ class RunState(NamedTuple):
     updated: float
     """Unix time of the last recording."""
     attempt: int = 1
-    succeeded: Sequence[str] = ()
-    """Tasks whose success was seen, such as "chief-0": their pods may be gone before the run is over."""
+    succeeded: Mapping[str, float] = {}
+    """Task, such as "chief-0" → Unix time at which it ended well: its pod may be gone before the run is over."""
     pending_verdict: Optional[Verdict] = None
     """While FINISHING: the leading task's success, which becomes the verdict."""
     verdict: Optional[Verdict] = None
@@ -171,7 +173,11 @@ class RunState(NamedTuple):
     missing_since: Optional[float] = None
     """Since when a running training lacks a pod that it cannot do without."""
     deaths: Mapping[str, Deaths] = {}
-    """By task, such as "ps-0"; only of tasks that have died."""
+    """By task, such as "ps-0": of its container, without its launcher's last words; only of tasks that have died."""
+    restarts: Mapping[str, Deaths] = {}
+    """By task: of the program, as its launcher tells; only of tasks whose program has died."""
+    pods: Mapping[str, str] = {}
+    """Task → begin of the uid of its pod, by which one is known that came while no controller looked."""
     problems: Sequence[PodProblem] = ()
     incidents: Sequence[Incident] = ()
     taken_away: Sequence[str] = ()
@@ -206,7 +212,8 @@ def _ever_shorter(state: RunState) -> Iterator[RunState]:
         yield _cut_texts(state, limit)
     bare = _cut_texts(state, _SHORTEST)._replace(history=(), problems=(), incidents=())
     yield bare
-    yield bare._replace(taken_away=bare.taken_away[-_UIDS_KEPT:], deaths=dict(list(bare.deaths.items())[-_UIDS_KEPT:]))
+    kept = {name: dict(list(getattr(bare, name).items())[-_UIDS_KEPT:]) for name in ("deaths", "restarts", "succeeded")}
+    yield bare._replace(taken_away=bare.taken_away[-_UIDS_KEPT:], pods={}, **kept)
 
 
 def _cut_texts(value: Any, limit: int) -> Any:

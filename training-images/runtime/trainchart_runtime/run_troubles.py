@@ -5,13 +5,13 @@ Pure. None of this ends a run by itself: run_rules.py judges by it, people read 
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from trainchart_runtime import causes
-from trainchart_runtime.cluster import Cluster, Task
+from trainchart_runtime.cluster import Cluster, Task, deciding_tasks
 from trainchart_runtime.pod_problems import Problem, find_claim_problem, find_pod_event, find_set_problem
-from trainchart_runtime.restart import STEADY_SECONDS
-from trainchart_runtime.run_observation import ContainerEnd, LeaderReport, Observation, PodView
+from trainchart_runtime.restart import RESTART_IN_PLACE_PEER, STEADY_SECONDS
+from trainchart_runtime.run_observation import ContainerEnd, LauncherReport, Observation, PodView
 from trainchart_runtime.run_plan import RunPlan
 from trainchart_runtime.run_state import (
     INCIDENTS_KEPT,
@@ -22,10 +22,12 @@ from trainchart_runtime.run_state import (
     RunProgress,
     RunState,
 )
+from trainchart_runtime.termination import Termination
 
 OOM_RESTARTS = 2
 """A program that ran out of memory so often does so again."""
 _EARLIER_RESTARTS = 3
+_UID_LENGTH = 8
 _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
@@ -57,10 +59,12 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
     """Return `state` with the pods that somebody else takes away, or has taken: evicted, preempted, on a lost node."""
     known, died = set(state.taken_away), {incident.uid for incident in state.incidents}
     incidents = []
+    pods = dict(state.pods)
     # An evicted pod has ended before anybody deletes it, and then it is gone at once.
     ended = [pod for pod in own if pod.is_deleting or (is_taken_away(pod) and not pod.is_running)]
     for pod in (*gone, *ended):
-        if pod.uid in known:
+        pods[str(pod.task)] = ""
+        if pod.uid in known or str(pod.task) in state.succeeded:
             continue
         known.add(pod.uid)
         problem = pod.problem or Problem(causes.POD_DELETED.name, "")
@@ -75,14 +79,79 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
         incidents.append(Incident(now, pod.name, pod.node, problem.cause, action, error=problem.message, uid=pod.uid))
     if len(known) > len(state.taken_away):
         state = state._replace(taken_away=tuple(sorted(known.intersection(pod.uid for pod in ended))))
-    return _add_incidents(state, incidents)
+    return _add_incidents(state._replace(pods=pods), incidents)
 
 
-def note_report(leader: Optional[PodView], report: Optional[LeaderReport], state: RunState, now: float) -> RunState:
-    """Return `state` with what the leading task's launcher says: its step, and its restarts in place."""
+def note_replacements(own: Sequence[PodView], state: RunState, now: float) -> RunState:
+    """Return `state` with the pods that there are, and as incidents those that were replaced while nobody looked."""
+    died = {task: deaths.uid for task, deaths in state.deaths.items()}
+    incidents, pods = [], dict(state.pods)
+    for pod in own:
+        task, short = str(pod.task), pod.uid[:_UID_LENGTH]
+        before = pods.get(task, "")
+        if pod.is_deleting or before == short or task in state.succeeded:
+            continue
+        pods[task] = short
+        if before and not died.get(task, "").startswith(before):
+            words = "while no run controller looked; evicted, deleted or lost with its node"
+            incidents.append(
+                Incident(now, pod.name, pod.node, causes.POD_DELETED.name, _BY_SET, error=words, uid=pod.uid)
+            )
+    return _add_incidents(state._replace(pods=pods), incidents)
+
+
+def note_failures(
+    group: Cluster, own: Sequence[PodView], reports: Mapping[str, LauncherReport], state: RunState
+) -> RunState:
+    """Return `state` with the ends of programs that their launchers tell of, alive or with their last words.
+
+    Where a peer's end is the reason, it is an incident only of the leading task: one death may end a thousand programs.
+    """
+    restarts: Dict[str, Deaths] = dict(state.restarts)
+    incidents: List[Incident] = []
+    leader = deciding_tasks(group)[0]
+    for pod in own:
+        told: List[Union[LauncherReport, Termination]] = [reports[pod.uid]] if pod.uid in reports else []
+        told += [end.termination for end in pod.ends if end.termination and end.termination.run_id == state.run_id]
+        total = max((each.ended for each in told), default=0)
+        known = restarts.get(str(pod.task)) or Deaths(pod.uid, 0, 0)
+        if known.uid != pod.uid:
+            known = Deaths(pod.uid, known.total, 0)
+        if total <= known.current:
+            continue
+        restarts[str(pod.task)] = known._replace(current=total)
+        failures = {each.number: each for source in told for each in source.failures}
+        for number in sorted(failures):
+            failure = failures[number]
+            cause = causes.CAUSES.get(failure.cause)
+            is_echo = cause is not None and cause.restart == RESTART_IN_PLACE_PEER
+            if number > known.current and (pod.task == leader or not is_echo):
+                incidents.append(
+                    Incident(
+                        failure.at,
+                        pod.name,
+                        pod.node,
+                        failure.cause,
+                        _BY_LAUNCHER,
+                        failure.exit_code,
+                        failure.error,
+                        pod.uid,
+                    )
+                )
+    return _add_incidents(state._replace(restarts=restarts), incidents)
+
+
+def note_progress(
+    leader: Optional[PodView], reports: Mapping[str, LauncherReport], state: RunState, now: float
+) -> RunState:
+    """Return `state` with what the leading task's launcher says: its step, and how often its program was started."""
+    last = state.progress
+    report = reports.get(leader.uid) if leader else None
+    if report is None and leader and last and last.uid and last.uid != leader.uid:
+        # Another pod has taken its place, and starts the program once, whether it has answered yet or not.
+        report = LauncherReport(1, step=last.step, examples_per_second=last.examples_per_second, metrics=last.metrics)
     if report is None:
         return state
-    last = state.progress
     best, fruitless = (last.best_step, last.fruitless_restarts) if last else (None, _count_earlier(report))
     uid = leader.uid if leader else ""
     is_other_pod = bool(last and last.uid and uid and uid != last.uid)
@@ -98,14 +167,10 @@ def note_report(leader: Optional[PodView], report: Optional[LeaderReport], state
     )
     if last and progress == last._replace(at=now):
         return state
-    state = state._replace(progress=progress)
-    if leader and report.cause and report.attempt > (last.attempt if last else 1):
-        incident = Incident(now, leader.name, leader.node, report.cause, _BY_LAUNCHER, error=report.error)
-        state = _add_incidents(state, [incident])
-    return state
+    return state._replace(progress=progress)
 
 
-def _count_earlier(report: LeaderReport) -> int:
+def _count_earlier(report: LauncherReport) -> int:
     """Return how many restarts before the first look count as fruitless: not all, they may lie days apart."""
     return min(report.attempt - 1, _EARLIER_RESTARTS)
 
@@ -114,15 +179,20 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
     """Return `state` with what keeps pods from running now."""
     since = {(problem.subject, problem.cause): problem.since for problem in state.problems}
     found = []
-    for task, problem in find_problems(group, seen, own):
+    for task, problem in find_problems(group, seen, own, state.succeeded):
         name = group.pod_name(task)
         node = next((pod.node for pod in seen.pods if pod.task == task), "")
         begin = since.get((name, problem.cause), seen.now)
         found.append(PodProblem(name, node, problem.cause, problem.message, begin))
+    for name in seen.missing:
+        begin = since.get((name, causes.OBJECT_MISSING.name), seen.now)
+        found.insert(0, PodProblem(name, "", causes.OBJECT_MISSING.name, "it was deleted", begin))
     return state._replace(problems=tuple(found[:PROBLEMS_KEPT]))
 
 
-def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> List[Tuple[Task, Problem]]:
+def find_problems(
+    group: Cluster, seen: Observation, own: Sequence[PodView], finished: Container[str] = ()
+) -> List[Tuple[Task, Problem]]:
     """Return what keeps tasks of the group from running, as far as it is known."""
     # A pod of an earlier run that does not go keeps the place of this one's.
     pods = {pod.task: pod for pod in (*(pod for pod in seen.pods if pod.is_lost(seen.now)), *own)}
@@ -130,6 +200,8 @@ def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> 
     for task_type, role in group.roles.items():
         is_wanted = role.name in seen.sets and seen.sets[role.name].replicas > 0
         refusal = find_set_problem(role.name, seen.events)
+        if role.name not in seen.sets:
+            is_wanted, refusal = True, Problem(causes.OBJECT_MISSING.name, f"its StatefulSet {role.name} is gone")
         for task in group.tasks(task_type):
             pod = pods.get(task)
             if pod is not None:
@@ -140,7 +212,7 @@ def find_problems(group: Cluster, seen: Observation, own: Sequence[PodView]) -> 
                     told = of_claim or find_pod_event(pod.name, seen.events, pod.uid, bool(pod.node))
                     problem = (None if pod.is_running else told) or problem
             else:
-                problem = refusal if is_wanted else None
+                problem = refusal if is_wanted and str(task) not in finished else None
             if problem is None and pod is not None and pod.is_lost(seen.now):
                 problem = Problem(causes.POD_STUCK.name, "it was told to go long ago")
             if problem is not None:
@@ -214,7 +286,8 @@ def _word_death(plan: RunPlan, pod: PodView, total: int, now: float) -> Incident
 def _add_incidents(state: RunState, new: Sequence[Incident]) -> RunState:
     if not new:
         return state
-    incidents = [*state.incidents, *new]
+    # The one that was told of last may have been first.
+    incidents = sorted([*state.incidents, *new], key=lambda incident: incident.at)
     if len(incidents) > INCIDENTS_KEPT:
         incidents = [incidents[0], *incidents[1 - INCIDENTS_KEPT :]]
     return state._replace(incidents=tuple(incidents))

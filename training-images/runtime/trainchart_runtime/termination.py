@@ -7,7 +7,7 @@ Times are Unix seconds with microseconds, because Kubernetes keeps whole seconds
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
 from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
@@ -18,6 +18,23 @@ LINES_KEPT = 20
 LINE_LIMIT = 300
 """Characters kept of each of the last lines; one endless line must not push out all others."""
 _SHORT = 60
+FAILURES_KEPT = 10
+"""Earlier ends of the program in one pod that its launcher remembers."""
+_FAILURES_LEFT = 5
+_FAILURE_LIMIT = 100
+"""Characters of an earlier end's error in a termination message; its launcher tells more while it lives."""
+
+
+class Failure(NamedTuple):
+    """An end of the program that was no success, and after which its launcher started it again."""
+
+    number: int
+    """From 1, in the life of one pod."""
+    at: float
+    """Unix seconds."""
+    cause: str
+    exit_code: int
+    error: str = ""
 
 
 class Termination(NamedTuple):
@@ -41,6 +58,10 @@ class Termination(NamedTuple):
     started_at: float = 0.0
     finished_at: float = 0.0
     lines: Sequence[str] = ()
+    ended: int = 0
+    """Ends of the program in this pod that were no success, with this one if it was none."""
+    failures: Sequence[Failure] = ()
+    """Those before this one that were seen last, oldest first."""
 
     @property
     def succeeded(self) -> bool:
@@ -63,6 +84,8 @@ _KEYS = {
     "started_at": "startedAt",
     "finished_at": "finishedAt",
     "lines": "lines",
+    "ended": "ended",
+    "failures": "failures",
 }
 
 
@@ -103,7 +126,35 @@ def parse_termination(text: str) -> Optional[Termination]:
         started_at=float(parse_number(document.get("startedAt")) or 0.0),
         finished_at=float(parse_number(document.get("finishedAt")) or 0.0),
         lines=tuple(line for line in lines if isinstance(line, str)) if isinstance(lines, list) else (),
+        ended=parse_whole(document.get("ended")) or 0,
+        failures=parse_failures(document.get("failures")),
     )
+
+
+def dump_failures(failures: Sequence[Failure]) -> List[Dict[str, Any]]:
+    """Return failures as what json.dumps can write."""
+    return [
+        {
+            "number": each.number,
+            "at": round(each.at, 6),
+            "cause": each.cause,
+            "exitCode": each.exit_code,
+            "error": each.error,
+        }
+        for each in failures
+    ]
+
+
+def parse_failures(value: Any) -> Tuple[Failure, ...]:
+    """Read the last FAILURES_KEPT failures of parsed JSON; what is none is left out."""
+    found = []
+    for each in value[-FAILURES_KEPT:] if isinstance(value, list) else ():
+        document = each if isinstance(each, dict) else {}
+        number, at = parse_whole(document.get("number")), parse_number(document.get("at"))
+        if number is not None and number > 0 and at is not None and _text(document, "cause"):
+            cause, error = _text(document, "cause")[:_SHORT], _text(document, "error")[:LINE_LIMIT]
+            found.append(Failure(number, float(at), cause, parse_whole(document.get("exitCode")) or 0, error))
+    return tuple(found)
 
 
 def find_first_failure(messages: Mapping[str, Termination]) -> Optional[str]:
@@ -127,10 +178,12 @@ def follows_a_peer(message: Termination) -> bool:
 
 def _ever_shorter(message: Termination) -> Iterator[Termination]:
     lines = tuple(line[:LINE_LIMIT] for line in message.lines[-LINES_KEPT:])
+    failures = tuple(each._replace(error=each.error[:_FAILURE_LIMIT]) for each in message.failures[-_FAILURES_LEFT:])
+    message = message._replace(failures=failures)
     for start in range(len(lines)):
         yield message._replace(lines=lines[start:])
     yield message._replace(lines=())
-    bare = message._replace(lines=(), metrics={})
+    bare = message._replace(lines=(), metrics={}, failures=())
     yield bare
     yield bare._replace(
         error=bare.error[:LINE_LIMIT],
@@ -144,6 +197,7 @@ def _encode(message: Termination) -> bytes:
     document: Dict[str, Any] = {_KEYS[field]: value for field, value in message._asdict().items()}
     document["lines"] = list(message.lines)
     document["metrics"] = dict(message.metrics)
+    document["failures"] = dump_failures(message.failures)
     for field in ("startedAt", "finishedAt"):
         document[field] = round(document[field], 6)
     # Text from a program may hold lone surrogates, which UTF-8 cannot carry.

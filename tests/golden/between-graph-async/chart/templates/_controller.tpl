@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "bg-async.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "bg-async.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "bg-async.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "bg-async.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "bg-async.seconds" .Values.run.evaluatorGrace | int64)

@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "in-graph.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "in-graph.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "in-graph.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "in-graph.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "in-graph.seconds" .Values.run.evaluatorGrace | int64)

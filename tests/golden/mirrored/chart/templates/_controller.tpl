@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "mirrored.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "mirrored.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "mirrored.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "mirrored.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "mirrored.seconds" .Values.run.evaluatorGrace | int64)

@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "multi-worker-mirrored.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "multi-worker-mirrored.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "multi-worker-mirrored.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "multi-worker-mirrored.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "multi-worker-mirrored.seconds" .Values.run.evaluatorGrace | int64)

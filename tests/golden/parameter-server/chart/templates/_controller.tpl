@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "parameter-server.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "parameter-server.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "parameter-server.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "parameter-server.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "parameter-server.seconds" .Values.run.evaluatorGrace | int64)

@@ -13,7 +13,12 @@
 
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "single.runSettings" -}}
+{{- $objects := list (printf "Service %s" (include "single.serviceName" .)) -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- $objects = append $objects (printf "NetworkPolicy %s" (include "single.serviceName" .)) -}}
+{{- end -}}
 {{- toJson (dict
+  "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "single.seconds" .Values.run.startDeadline | int64)
   "evaluatorGraceSeconds" (include "single.seconds" .Values.run.evaluatorGrace | int64)

@@ -1,0 +1,28 @@
+"""Text that programs print, made fit to be shown on a terminal and to be searched.
+
+A terminal obeys what it is sent: a program's output can set its title and clipboard, clear it, or turn a line around.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]"
+)
+"""Control sequences, control strings such as the one for the clipboard, and short escapes (ECMA-48)."""
+_CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+"""All control characters but the tab, what turns the direction of writing or ends a line, and halves of characters."""
+
+
+def clean(text: str) -> str:
+    """Return one line of text without whatever a terminal would obey instead of showing it."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text)) if not text.isprintable() else text
+
+
+def visible_line(line: str) -> str:
+    """Return what is left to see of a line that overwrites itself, as progress bars do, cleaned."""
+    shown = [part for part in map(clean, line.split("\r")) if part]
+    return shown[-1] if shown else ""
