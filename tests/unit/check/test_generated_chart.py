@@ -60,6 +60,10 @@ def parse(text: str) -> Rendering:
     return Rendering("exp-7", "default", tuple(manifests), texts)
 
 
+EMPTY_DIR = "emptyDir:\n            sizeLimit: 64Mi"
+"""The first one of the golden rendering."""
+
+
 @functools.cache
 def golden_text() -> str:
     """Return the golden rendering without the run controller's Job, so that the first pod is one that trains."""
@@ -224,7 +228,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         objects("                - ALL\n", "                - CHOWN\n"),
         "container training keeps capabilities",
     ),
-    ("pod-security", objects("emptyDir: {}", "hostPath: {path: /}"), "volume state is of the type hostPath"),
+    ("pod-security", objects(EMPTY_DIR, "hostPath: {path: /}"), "volume state is of the type hostPath"),
     (
         "pod-security",
         objects("enableServiceLinks: false", "enableServiceLinks: false\n      hostNetwork: true"),
@@ -321,7 +325,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("access-modes", objects("- ReadWriteMany", "- ReadWriteOnce"), "is ReadWriteOnce, but 6 pods mount it"),
     (
         "volume-types",
-        objects("emptyDir: {}", "cephfs: {monitors: [a]}"),
+        objects(EMPTY_DIR, "cephfs: {monitors: [a]}"),
         "is of the type cephfs, gone since Kubernetes 1.31",
     ),
     (
