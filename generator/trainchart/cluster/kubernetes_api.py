@@ -21,11 +21,14 @@ from lightkube.core.generic_client import BasicRequest, GenericSyncClient
 
 from trainchart.cluster.kubeconfig import Entry
 from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
+from trainchart.json_text import parse_json
 
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 20.0
 _PAGE = 500
 """Objects asked for at once, as kubectl does."""
+PAGES_LIMIT = 1000
+"""Half a million objects; a list that goes on has no end."""
 _TEXT_LIMIT = 300
 _EXEC_VERSION = "client.authentication.k8s.io/v1"
 _EXEC_REQUEST = {"apiVersion": _EXEC_VERSION, "kind": "ExecCredential", "spec": {"interactive": False}}
@@ -64,14 +67,20 @@ class KubernetesApi:
         where = f"in namespace {namespace}" if namespace else "in all namespaces"
         found: list[dict[str, Any]] = []
         params = {"limit": str(_PAGE), "labelSelector": labels, "fieldSelector": fields}
-        while True:
-            page = self._read_json(f"{kind.api}/{place}{kind.plural}", params, f"list {kind.plural} {where}")
+        what = f"list {kind.plural} {where}"
+        for _ in range(PAGES_LIMIT):
+            page = self._read_json(f"{kind.api}/{place}{kind.plural}", params, what)
             items = page.get("items")
             found += [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-            token = (page.get("metadata") or {}).get("continue")
+            metadata = page.get("metadata")
+            token = metadata.get("continue") if isinstance(metadata, dict) else None
             if not token:
                 return tuple(found)
-            params["continue"] = token
+            params["continue"] = str(token)
+        raise ClusterError(
+            f"cannot {what}: the list of {self.server} has not ended after {PAGES_LIMIT} pages",
+            hint="a proxy that is broken may stand before it; try the same with kubectl",
+        )
 
     def read_log(
         self, pod: str, namespace: str, container: str, *, since: str = "", is_previous: bool = False, tail: int = 0
@@ -90,7 +99,7 @@ class KubernetesApi:
     def _read_json(self, path: str, params: Mapping[str, str], what: str) -> dict[str, Any]:
         body = self._read(path, params, what)
         try:
-            document = json.loads(body)
+            document = parse_json(body)
         except ValueError as error:
             raise self._nonsense(what, body) from error
         if not isinstance(document, dict):
@@ -195,7 +204,7 @@ def _refusal(status: int, body: bytes, what: str, server: str) -> ClusterError:
 def _read_message(body: bytes) -> str:
     """Return the message of a Status object, else the start of whatever came."""
     try:
-        document = json.loads(body)
+        document = parse_json(body)
     except ValueError:
         return _shorten(body)
     message = document.get("message") if isinstance(document, dict) else None

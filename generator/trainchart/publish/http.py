@@ -31,6 +31,7 @@ BODY_LIMIT = 256 * 1024 * 1024
 """Bytes of an answer; Helm itself reads indexes of this size no more."""
 _NO_TLS = "WRONG_VERSION_NUMBER"
 """What TLS says of an answer in plain HTTP."""
+_REDIRECTS = 10
 _TRIES = 4
 _LONGEST_WAIT_SECONDS = 30.0
 _TEXT_LIMIT = 300
@@ -89,8 +90,9 @@ class HttpClient:
     ) -> Answer:
         """Return the server's answer, whatever its status; `what` completes "cannot …" in errors.
 
-        Redirects of reading requests are followed, without the password to other servers.
-        Raises RepositoryUnreachable where none comes, or where the server still asks for patience in the end.
+        Redirects of reading requests are followed, without the password to other servers, and never from a server that
+        is spoken to with encryption to an address without. Raises RepositoryUnreachable where no answer comes, or where
+        the server still asks for patience in the end, and PublishError for such an address.
         """
         for attempt in range(_TRIES):
             answer = self._send_once(method, url, what, headers or {}, body, files, with_password)
@@ -110,11 +112,13 @@ class HttpClient:
         files: Mapping[str, tuple[str, bytes]] | None,
         with_password: bool,
     ) -> Answer:
-        is_reading = method in ("GET", "HEAD")
+        self._require_encryption(url, what)
         try:
             auth = self._basic_auth(url) if with_password else None
             request = self._client.build_request(method, url, headers=dict(headers), content=body, files=files)
-            response = self._client.send(request, stream=True, auth=auth, follow_redirects=is_reading)
+            response = self._client.send(request, stream=True, auth=auth)
+            if method in ("GET", "HEAD"):
+                response = self._follow(response, what)
             try:
                 content = self._read_body(response, what)
             finally:
@@ -126,6 +130,25 @@ class HttpClient:
             raise self._unreachable(what, _shorten(str(error)) or type(error).__name__) from error
         told = {key.lower(): value for key, value in response.headers.items()}
         return Answer(response.status_code, told, content, self.is_own(str(response.url)))
+
+    def _follow(self, response: httpx2.Response, what: str) -> httpx2.Response:
+        """Return the answer at the end of a response's redirects."""
+        for _ in range(_REDIRECTS):
+            if response.next_request is None:
+                return response
+            response.close()
+            self._require_encryption(str(response.next_request.url), what)
+            response = self._client.send(response.next_request, stream=True)
+        response.close()
+        raise PublishError(f"cannot {what}: {self.base} leads us round in circles", hint="tell who runs it")
+
+    def _require_encryption(self, url: str, what: str) -> None:
+        """Refuse an address without encryption that a server with encryption has given, whatever it is for."""
+        if self.base.startswith("https://") and not url.lower().startswith("https://"):
+            raise PublishError(
+                f"cannot {what}: {self.base} sends us to {_shorten(url)}, which is not encrypted",
+                hint="name an address that stays with https; --plain-http speaks without encryption from the start",
+            )
 
     def is_own(self, url: str) -> bool:
         """Tell whether an address is one of the server that this client is for. Raises nothing: what is none is not."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+import time
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote, urlencode, urljoin
 
@@ -25,6 +26,10 @@ ANY_MANIFEST = ", ".join(
     )
 )
 """What to accept: a registry answers 404 for a tag that is there, but of a type that was not asked for."""
+PAGES_LIMIT = 1000
+_LIST_BYTES = 64 * 1024 * 1024
+_LIST_SECONDS = 600.0
+"""A list that goes on for longer, in any of these, is taken for one without an end."""
 _NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
 _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 
@@ -71,13 +76,23 @@ class Registry:
         return answer.body
 
     def read_pages(self, url: str, what: str) -> Iterator[Answer]:
-        """Yield the answers that a list comes in; the last one where the registry refuses to go on."""
+        """Yield the answers that a list comes in; the last one where the registry refuses to go on.
+
+        Raises PublishError for a list that leads back to itself, or has no end.
+        """
         asked: set[str] = set()
+        size, end = 0, time.monotonic() + _LIST_SECONDS
         while url:
             if url in asked:
                 raise PublishError(f"cannot {what}: {self.base} leads us round in circles", hint="tell who runs it")
+            if len(asked) >= PAGES_LIMIT or size > _LIST_BYTES or time.monotonic() > end:
+                raise PublishError(
+                    f"cannot {what}: the list of {self.base} has not ended after {len(asked)} pages and {size} bytes",
+                    hint="tell who runs it; if so much is there, use a repository of its own for this chart",
+                )
             asked.add(url)
             answer = self.ask("GET", url, what)
+            size += len(answer.body)
             yield answer
             following = _NEXT.search(answer.headers.get("link", "")) if answer.is_done else None
             url = urljoin(url, following[1]) if following else ""

@@ -11,6 +11,7 @@ import pytest
 
 from cluster_objects import NAMESPACE, make_pods
 from small_api import SmallApi, serve_small_api
+from trainchart.cluster import kubernetes_api
 from trainchart.cluster.kubeconfig import Entry
 from trainchart.cluster.kubernetes_api import PODS, KubernetesApi, connect
 from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
@@ -72,6 +73,21 @@ def test_an_answer_that_is_none_of_an_api(api: SmallApi, body: bytes) -> None:
 def test_a_list_without_objects_is_empty(api: SmallApi, items: bytes) -> None:
     api.raw = (200, "application/json", items)
     assert open_door(api).list_objects(PODS, "") == ()
+
+
+def test_an_answer_nested_without_end_is_none_of_an_api(api: SmallApi) -> None:
+    for status in (200, 500):
+        api.raw = (status, "application/json", b"[" * 200_000)
+        with pytest.raises(ClusterError, match="cannot list pods"):
+            open_door(api).list_objects(PODS, NAMESPACE)
+
+
+def test_a_list_that_goes_on_without_end_is_given_up(api: SmallApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes_api, "PAGES_LIMIT", 20)
+    api.raw = (200, "application/json", b'{"items": [], "metadata": {"continue": ["again"]}}')
+    with pytest.raises(ClusterError, match="has not ended after 20 pages"):
+        open_door(api).list_objects(PODS, NAMESPACE)
+    assert len(api.requests) == 20
 
 
 def test_nobody_there_is_unreachable_and_chained() -> None:

@@ -1,0 +1,104 @@
+"""Where servers may send us: never off encryption, and not for ever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import count
+
+import httpx2
+import pytest
+
+from trainchart.errors import PublishError
+from trainchart.publish import registry
+from trainchart.publish.credentials import Credentials
+from trainchart.publish.http import HttpClient
+from trainchart.publish.location import parse_location
+from trainchart.publish.oci import OciRepository
+from trainchart.publish.registry import Registry
+
+Handler = Callable[[httpx2.Request], httpx2.Response]
+PLAIN = "http://mirror.example.com/v2/x"
+
+
+def client(handler: Handler, base: str = "https://r.example.com", login: Credentials | None = None) -> HttpClient:
+    made = HttpClient(base, login)
+    made._client = httpx2.Client(transport=httpx2.MockTransport(handler))
+    return made
+
+
+def reply(status: int, headers: Mapping[str, str] | None = None, body: str = "") -> httpx2.Response:
+    return httpx2.Response(status, headers=headers, content=iter([body.encode()]))  # read once, as from a server
+
+
+def redirect(*places: str) -> Handler:
+    left = iter(places)
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        place = next(left, "")
+        return reply(302, {"Location": place}) if place else reply(200, body=str(request.url))
+
+    return answer
+
+
+@pytest.mark.parametrize("places", [(PLAIN,), ("/a", PLAIN), ("https://cdn.example.com/a", PLAIN), ("HTTP://x/y",)])
+def test_a_redirect_off_encryption_is_refused(places: tuple[str, ...]) -> None:
+    with pytest.raises(PublishError, match=r"sends us to .*, which is not encrypted") as refusal:
+        client(redirect(*places)).send("GET", "https://r.example.com/index.yaml", what="read it")
+    assert "--plain-http" in refusal.value.hint
+
+
+def test_redirects_with_encryption_are_followed_and_the_password_stays() -> None:
+    seen: list[httpx2.Request] = []
+    step = redirect("/b", "https://cdn.example.com/c")
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return step(request)
+
+    login = Credentials("me", "secret")
+    told = client(answer, login=login).send("GET", "https://r.example.com/a", what="read it")
+    assert told.body == b"https://cdn.example.com/c"
+    assert not told.is_own
+    assert ["Authorization" in request.headers for request in seen] == [True, True, False]
+
+
+def test_who_speaks_without_encryption_may_be_sent_anywhere() -> None:
+    told = client(redirect(PLAIN), "http://r.example.com").send("GET", "http://r.example.com/a", what="read it")
+    assert told.body == PLAIN.encode()
+
+
+def test_redirects_end() -> None:
+    with pytest.raises(PublishError, match="round in circles"):
+        client(redirect(*["/a", "/b"] * 99)).send("GET", "https://r.example.com/a", what="read it")
+
+
+@pytest.mark.parametrize("header", ["Location", "Link"])
+def test_no_other_address_of_a_registry_leads_off_encryption(header: str) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "HEAD":
+            return reply(404)
+        value = PLAIN if header == "Location" else f'<{PLAIN}>; rel="next"'
+        return reply(202 if request.method == "POST" else 200, {header: value}, '{"tags": []}')
+
+    asked = Registry(client(answer))
+    with pytest.raises(PublishError, match="which is not encrypted"):
+        if header == "Location":
+            asked.push_blob("demo", b"x", "push a part")
+        else:
+            list(asked.read_pages("https://r.example.com/v2/demo/tags/list", "list"))
+
+
+@pytest.mark.parametrize("size", [0, 1024 * 1024])
+def test_a_list_without_an_end_is_given_up(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    number = count()
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        link = f'</v2/demo/tags/list?last={next(number)}>; rel="next"'
+        return reply(200, {"Link": link}, json.dumps({"tags": ["1.0.0"], "more": "x" * size}))
+
+    monkeypatch.setattr(registry, "PAGES_LIMIT", 100)
+    repository = OciRepository(parse_location("oci://r.example.com"), client(answer))
+    with pytest.raises(PublishError, match="has not ended after"):
+        repository.find_versions("demo")
+    assert next(number) <= 100
