@@ -11,8 +11,9 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from trainchart.errors import ToolError
@@ -21,6 +22,10 @@ READ_LIMIT = 64 * 1024 * 1024
 """Bytes; nothing that trainchart reads is larger on purpose."""
 TREE_LIMIT = 50_000
 """Files and folders below a folder that is read whole; links can make many of few."""
+LOCK_SECONDS = 30.0
+"""How long a writer waits for another one, which needs a few seconds."""
+_LOCK_PAUSE_SECONDS = 0.1
+_TEMPORARY = ".tmp"
 _STAGED = ".trainchart-new"
 _RETIRED = ".trainchart-old"
 
@@ -112,15 +117,16 @@ def write_file(path: Path, content: bytes) -> None:
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
-        temporary = Path(name)
+        prefix = f".{path.name[:100]}."
+        drop_leftovers(path.parent, prefix)
+        handle, temporary = make_temporary(path.parent, prefix)
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-        temporary = None
+            temporary.chmod(0o666 & ~read_umask())
+            temporary.replace(path)
+            temporary = None
     except IsADirectoryError as error:
         raise ToolError(f"cannot write {path}: it is a folder", hint="name a file") from error
     except OSError as error:
@@ -128,6 +134,36 @@ def write_file(path: Path, content: bytes) -> None:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def make_temporary(folder: Path, prefix: str) -> tuple[int, Path]:
+    """Return a new open file that is locked, which tells it from what a killed writer has left."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=_TEMPORARY, dir=folder)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)  # taken for a leftover before it was locked
+
+
+def drop_leftovers(folder: Path, prefix: str) -> None:
+    """Remove what writers of the same file have left that were killed: nobody holds its lock."""
+    with suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208  # a folder may hold many files, and none of them matters
+            if name.startswith(prefix) and name.endswith(_TEMPORARY):
+                _drop_unlocked(folder / name)
+
+
+def _drop_unlocked(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except OSError:
+        return
+    finally:
+        os.close(handle)
 
 
 def write_tree(target: Path, files: Mapping[str, bytes], *, is_ours: Callable[[Path], bool]) -> None:
@@ -210,17 +246,48 @@ def _require_inside(name: str) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Let one writer at a time work in `folder`; the lock is the folder itself, so no file stays behind."""
+def locked(folder: Path, *, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    """Let one writer at a time work in `folder`; the lock is the folder itself, so no file stays behind.
+
+    Raises ToolError where another program holds it for longer than `wait_seconds`.
+    """
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        end = time.monotonic() + wait_seconds
+        while not _try_lock(handle):
+            if time.monotonic() > end:
+                holders = _name_holders(handle)
+                raise ToolError(
+                    f"another program has locked {folder}{holders} for more than {wait_seconds:.0f} seconds",
+                    hint="wait for its end, or end it, then run this again",
+                )
+            time.sleep(_LOCK_PAUSE_SECONDS)
         yield
     finally:
         os.close(handle)
 
 
-def _umask() -> int:
+def _try_lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _name_holders(handle: int) -> str:
+    """Return which processes hold the lock of an open file, as Linux lists them; empty where that is not known."""
+    inode = f":{os.fstat(handle).st_ino}"
+    try:
+        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    except OSError:
+        return ""
+    found = {words[4] for words in lines if len(words) > 5 and words[1] == "FLOCK" and words[5].endswith(inode)}
+    return f" (process {', '.join(sorted(found))})" if found else ""
+
+
+def read_umask() -> int:
+    """Return which rights new files of this process do not have."""
     current = os.umask(0o022)
     os.umask(current)
     return current

@@ -53,6 +53,8 @@ class FolderStore:
                 stack.enter_context(locked(self._folder))
             except OSError as error:
                 raise _refusal(f"cannot {doing} {self._folder}", error) from error
+            except ToolError as error:
+                raise _converted(error) from error
             yield
 
 

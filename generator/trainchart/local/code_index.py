@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from trainchart.errors import ToolError
+from trainchart.json_text import parse_json
 
 
 def index_path(environment: Mapping[str, str]) -> Path:
@@ -30,15 +30,12 @@ def remember_code(repository: str, folder: Path, index: Path | None = None) -> N
     known = {**_read(path), repository: str(folder.absolute())}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".code-")
+        # One name, so that what a killed writer left is overwritten; of two at a time, either may win.
+        draft = path.with_name(f".{path.name}.new")
+        draft.write_text(json.dumps(known, indent=2, sort_keys=True))
+        draft.replace(path)
     except OSError:
         return
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(known, file, indent=2, sort_keys=True)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
 
 
 def recall_code(repository: str, index: Path | None = None) -> Path | None:
@@ -61,7 +58,7 @@ def recall_code(repository: str, index: Path | None = None) -> Path | None:
 
 def _read(path: Path) -> dict[str, str]:
     try:
-        document = json.loads(path.read_text())
+        document = parse_json(path.read_text())
     except (OSError, ValueError):
         return {}
     if not isinstance(document, dict):

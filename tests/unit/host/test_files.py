@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -229,3 +231,35 @@ def test_links_that_make_many_files_of_few_are_refused(tmp_path: Path, monkeypat
                 (tmp_path / str(number) / name).symlink_to(f"../{number - 1}")
     with pytest.raises(ToolError, match="more than 100 files"):
         read_tree(tmp_path)
+
+
+def test_what_a_killed_writer_left_is_removed_and_a_living_ones_is_not(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom trainchart.host import files\n"
+        "files.os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "files.write_file(Path(sys.argv[1]), b'new')\n"
+    )
+    target = tmp_path / "a.yaml"
+    subprocess.run([sys.executable, "-c", script, str(target)], check=False)
+    left = [path.name for path in tmp_path.iterdir()]
+    assert len(left) == 1
+    assert left[0].startswith(".a.yaml.")
+    handle, living = files.make_temporary(tmp_path, ".a.yaml.")
+    (tmp_path / ".a.yaml.mine").touch()
+    write_file(target, b"newer")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([living.name, ".a.yaml.mine", "a.yaml"])
+    os.close(handle)
+    write_file(target, b"newest")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".a.yaml.mine", "a.yaml"]
+
+
+def test_a_lock_of_another_program_is_waited_for_and_then_named(tmp_path: Path) -> None:
+    with (
+        files.locked(tmp_path),
+        pytest.raises(ToolError, match=f"another program has locked {tmp_path} .process {os.getpid()}") as refusal,
+        files.locked(tmp_path, wait_seconds=0.2),
+    ):
+        pass
+    assert "for more than 0 seconds" in refusal.value.message
+    with files.locked(tmp_path, wait_seconds=0):
+        pass
