@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "generator" / "trainchart"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SHARED_SERVER = "trainchart_runtime/pages.py"
 """Acts, but launcher and run controller share nothing else that both could hold."""
 RUNTIME = ROOT / "training-images" / "runtime" / "trainchart_runtime"
@@ -186,3 +190,27 @@ def test_templates_are_short_and_use_no_tpl() -> None:
             text = path.read_text()
             assert len(text.splitlines()) <= 150, path.name
             assert "tpl ." not in text
+
+
+def test_json_of_others_is_read_where_its_depth_is_bounded() -> None:
+    """`json.loads` raises RecursionError for what is nested deep: json_text.py makes an ordinary error of it."""
+    allowed = {"json_text.py", "render/values_yaml.py", "host/kubernetes_schemas.py", "check/rules/values.py"}
+    found = {relative(module) for module in PACKAGE.rglob("*.py") if "json.loads(" in module.read_text()}
+    assert found == allowed
+
+
+def test_every_library_is_declared() -> None:
+    declared = {re.split(r"[<>=~\[]", entry)[0] for entry in PROJECT["dependencies"]}
+    declared |= {
+        re.split(r"[<>=~\[]", entry)[0] for part in PROJECT["optional-dependencies"].values() for entry in part
+    }
+    names = {"ruamel": "ruamel.yaml", "yaml": "pyyaml", "kubernetes_validate": "kubernetes-validate"}
+    names |= {
+        "helm_python": "helm-python-sdk",
+        "pydantic_core": "pydantic",
+        "click": "typer",
+    }  # click comes with typer, and has its exceptions
+    ours = {"trainchart", "trainchart_runtime", "trainchart_launcher", "trainchart_controller", "trainchart_training"}
+    used = {name.split(".")[0] for module in PACKAGE.rglob("*.py") for name, _ in imports(module)}
+    foreign = used - ours - set(sys.stdlib_module_names)
+    assert {names.get(name, name) for name in foreign} <= declared

@@ -6,12 +6,12 @@ What it decides keeps such files out of images and charts, which whoever pulls t
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainchart.json_text import parse_json
 from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES
 
 _LARGEST = 1024 * 1024
@@ -202,8 +202,8 @@ def _find_in_json(content: bytes) -> str:
     if not any(mark in content for mark in _JSON_MARKS):
         return ""
     try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
+        document = parse_json(content)
+    except ValueError:
         return ""
     return _find_in_document(document) if isinstance(document, dict) else ""
 

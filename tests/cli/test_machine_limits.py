@@ -17,6 +17,20 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("error", "message"),
     [
+        (RecursionError("maximum recursion depth exceeded"), "is nested deeper than can be followed"),
+        (RuntimeError("Symlink loop from '/a/b'"), "symlink loop from '/a/b'"),
+    ],
+)
+def test_what_no_input_should_be_is_no_bug_of_ours(error: Exception, message: str) -> None:
+    described = describe_exhaustion(error)
+    assert described is not None
+    assert message in described.message
+    assert described.hint
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
         (MemoryError(), "this machine has no memory left"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "this machine has no memory left"),
         (OSError(errno.EMFILE, "Too many open files"), "too many files are open"),

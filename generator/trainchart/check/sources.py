@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.finding import CheckInput
 from trainchart.check.objects import mapping_at
+from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import KeyPlace, YamlError, find_keys, parse_mapping
 
 KUBERNETES_DEFINITIONS = "#/$defs/io.k8s."
@@ -116,8 +116,8 @@ def _keys(content: bytes) -> tuple[KeyPlace, ...]:
 @functools.lru_cache(maxsize=16)
 def _schema(content: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(content or b"{}")
-    except (ValueError, RecursionError):
+        found = parse_json(content or b"{}")
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -83,9 +83,18 @@ for _section, _modules in COMMANDS.items():
     app.registered_groups += _part.registered_groups
 
 
+_OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG)
+_UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, errno.EIO, errno.ESTALE)
+"""What is wrong with a path, which such an error names, and not with this program."""
+
+
 def describe_exhaustion(error: Exception) -> ToolError | None:
     """Return the error to print where this machine has run out of something, None for any other error."""
     number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, RecursionError):
+        return ToolError("a file or an answer is nested deeper than can be followed", hint="make it flatter")
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
+        return ToolError(f"{str(error)[0].lower()}{str(error)[1:]}", hint="remove the link that leads back to itself")
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return ToolError("this machine has no memory left", hint="end other programs, or raise the limit: ulimit -v")
     if number in (errno.EMFILE, errno.ENFILE):
@@ -123,7 +132,9 @@ def main() -> None:
         if exhausted is not None:
             print_error(exhausted)
             sys.exit(exhausted.exit_code)
-        if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG):
+        if not isinstance(error, OSError) or error.errno not in (*_OUTPUT_FULL, *_UNUSABLE):
+            raise
+        if error.errno in _UNUSABLE and error.filename is None:
             raise
         print_error(ToolError(f"{error.filename or 'the output'}: {(error.strerror or '').lower()}"))
         # What could not be written is still in the buffer: Python would try again at its end, and exit with 120.

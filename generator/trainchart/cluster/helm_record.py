@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.cluster.sighting import Object, label, name_of, section
+from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.rendering import merge_maps
 
@@ -66,7 +66,7 @@ def parse_release(record: Object) -> HelmRelease:
     :raises HelmRecordError: where it is something else.
     """
     try:
-        document = json.loads(_unpack(record))
+        document = parse_json(_unpack(record))
         chart = document["chart"]
         metadata = chart["metadata"]
         files = {

@@ -5,6 +5,7 @@ Gives plain data; what a client makes of it is kubernetes_api.py's.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,7 @@ def read_entry(context: str, environment: Mapping[str, str]) -> Entry:
     :raises ClusterError: where there is none, or it cannot be used.
     """
     named = [part for part in environment.get("KUBECONFIG", "").split(":") if part]
-    files = [Path(name).expanduser() for name in named or [DEFAULT_FILE]]
+    files = [_expand(name) for name in named or [DEFAULT_FILE]]
     present = [file for file in files if file.is_file()]
     if not present:
         if not named and not context and (POD_ACCOUNT / "token").is_file():
@@ -54,8 +55,13 @@ def read_entry(context: str, environment: Mapping[str, str]) -> Entry:
 def is_configured(environment: Mapping[str, str]) -> bool:
     """Return whether anything says how to reach a cluster."""
     named = [part for part in environment.get("KUBECONFIG", "").split(":") if part]
-    files = [Path(name).expanduser() for name in named or [DEFAULT_FILE]]
+    files = [_expand(name) for name in named or [DEFAULT_FILE]]
     return any(file.is_file() for file in files) or (POD_ACCOUNT / "token").is_file()
+
+
+def _expand(name: str) -> Path:
+    """Return the path that `name` means; one that begins with an unknown user's home stays as it is."""
+    return Path(os.path.expanduser(name))  # noqa: PTH111  # Path's own raises where there is no such user
 
 
 def _read_pod_account(environment: Mapping[str, str]) -> Entry:
@@ -83,7 +89,10 @@ def _read(file: Path) -> Mapping[str, Any]:
 
 
 def _named_sections(document: Mapping[str, Any], kind: str, file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for item in document.get(f"{kind}s") or ():
+    items = document.get(f"{kind}s") or ()
+    if not isinstance(items, list | tuple):
+        raise ClusterError(f"the kubeconfig {file} is damaged: {kind}s is not a list", hint=_HINT)
+    for item in items:
         if not isinstance(item, Mapping) or not isinstance(item.get(kind) or {}, Mapping):
             raise ClusterError(f"the kubeconfig {file} is damaged: one of its {kind}s is not a mapping", hint=_HINT)
         section = dict(item.get(kind) or {})
@@ -114,7 +123,7 @@ def _select(config: Mapping[str, Any], wanted: str, files: list[Path]) -> Entry:
     context = config["context"][name]
     found: dict[str, Mapping[str, Any]] = {}
     for kind in ("cluster", "user"):
-        reference = context.get(kind)
+        reference = str(context.get(kind) or "")
         if reference and reference not in config[kind]:
             raise ClusterError(f"the context {name!r} names the {kind} {reference!r}, which {where} does not hold")
         found[kind] = config[kind].get(reference, {})

@@ -5,12 +5,12 @@ A record that people have damaged is told, never guessed over: diagnosis.py then
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainchart.cluster.sighting import Object, Objects, Unseen, name_of, section
+from trainchart.json_text import parse_json
 from trainchart_runtime.contract import LOGS_KEY, STATE_KEY
 from trainchart_runtime.progress import parse_number
 from trainchart_runtime.run_state import VERSION, RunState, StateError, parse_state
@@ -70,8 +70,8 @@ def _parse(config_map: Object) -> Record:
 
 def _version(text: str) -> float:
     try:
-        version = json.loads(text).get("version")
-    except (ValueError, AttributeError, RecursionError):
+        version = parse_json(text).get("version")
+    except (ValueError, AttributeError):
         return 0
     return version if isinstance(version, (int, float)) else 0
 
@@ -80,8 +80,8 @@ def _parse_logs(text: Any) -> tuple[tuple[KeptLog, ...], str]:
     if not text:
         return (), ""
     try:
-        document = json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
+        document = parse_json(text)
+    except (TypeError, ValueError) as error:
         return (), f"the kept logs are damaged: {error}"
     if not isinstance(document, Mapping):
         return (), "the kept logs are damaged: not a JSON object"

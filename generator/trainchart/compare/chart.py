@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from trainchart.compare.defaults import DefaultChange, find_changed_defaults
 from trainchart.compare.effect import Effect, ObjectChange, find_changes, removed_names
 from trainchart.compare.schema import KeyChange, Turn, compare_schemas
 from trainchart.compare.version import Bump
+from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.rendering import Rendering
 
@@ -106,7 +106,7 @@ def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges
 def _schema(files: Mapping[str, bytes]) -> Mapping[str, Any]:
     """Return the schema of the values; one that takes anything where there is none."""
     try:
-        schema = json.loads(files.get(SCHEMA_FILE, b"{}"))
+        schema = parse_json(files.get(SCHEMA_FILE, b"{}"))
     except ValueError:
         return {}
     return schema if isinstance(schema, dict) else {}

@@ -5,7 +5,6 @@ Checked here once, so that both engines refuse the same input with the same word
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path, PurePosixPath
 
@@ -13,6 +12,7 @@ from trainchart.archive.read import parse_archive
 from trainchart.errors import RenderError, ToolError, TrainchartError
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.schema_refusals import Asked
+from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import YamlError, parse_documents, parse_mapping
 from trainchart.rendering import ValueOverrides
 
@@ -78,7 +78,7 @@ def describe_request(chart: Path, overrides: ValueOverrides) -> Asked:
         files = read_tree(chart) if chart.is_dir() else parse_archive(read_bytes(chart)).files
         name = str(parse_mapping(files["Chart.yaml"].decode()).get("name", ""))
         schemas = {
-            PurePosixPath(path).parent.name or name: json.loads(content)
+            PurePosixPath(path).parent.name or name: parse_json(content)
             for path, content in files.items()
             if PurePosixPath(path).name == "values.schema.json"
         }

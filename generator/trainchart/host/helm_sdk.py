@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import gzip
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ from trainchart.host.helm_input import (
 )
 from trainchart.host.helm_manifests import parse_manifests
 from trainchart.host.helm_values import SetParser, merge_set
+from trainchart.json_text import parse_json
 from trainchart.rendering import LintMessage, Rendering, ValueOverrides, merge_maps
 
 try:
@@ -159,7 +159,7 @@ def merge_overrides(overrides: ValueOverrides) -> dict[str, Any]:
         except helm_python.HelmError as error:
             raise RenderError(f"cannot read the values in {name}", problems=_problems(error)) from error
     for expression in overrides.set_jsons:
-        values = _apply(values, "--set-json", expression, _parse_json)
+        values = _apply(values, "--set-json", expression, _parse_set_json)
     for expression in overrides.sets:
         values = _apply(values, "--set", expression, helm_python.parse_set_string)
     for expression in overrides.set_strings:
@@ -170,13 +170,13 @@ def merge_overrides(overrides: ValueOverrides) -> dict[str, Any]:
 def _apply(values: dict[str, Any], option: str, expression: str, parse: SetParser) -> dict[str, Any]:
     try:
         if option == "--set-json" and expression.lstrip().startswith("{"):
-            return merge_maps(values, json.loads(expression))
+            return merge_maps(values, parse_json(expression))
         return merge_set(values, expression, parse, is_json=option == "--set-json")
     except (helm_python.HelmError, ValueError) as error:
         raise RenderError(f"cannot read {option} {expression!r}", problems=_problems(error)) from error
 
 
-def _parse_json(expression: str) -> dict[str, Any]:
+def _parse_set_json(expression: str) -> dict[str, Any]:
     return helm_python.parse_set_json(expression)
 
 

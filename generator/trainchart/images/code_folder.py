@@ -134,7 +134,10 @@ def _find_fault(path: Path, root: Path, rules: IgnoreRules) -> str:
     """Return why a link cannot be followed; empty where it can, and for what is no link."""
     if not path.is_symlink():
         return ""
-    target = path.resolve()
+    try:
+        target = path.resolve()
+    except RuntimeError:  # until Python 3.13
+        return f"leads to {path.readlink()}, and so round in a circle"
     if not target.is_relative_to(root):
         return f"leads to {path.readlink()}, outside the code folder"
     if not target.exists():

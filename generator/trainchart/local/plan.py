@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.errors import PlanError
+from trainchart.json_text import parse_json
 from trainchart.local import objects
 from trainchart.local.environment import ContainerEnvironment, inherit_variables, resolve_environment
 from trainchart.local.notices import Notices
@@ -380,7 +381,7 @@ class _PodPlanner:
 
 def _parse_hyperparameters(content: bytes) -> Mapping[str, Any]:
     try:
-        values = json.loads(content)
+        values = parse_json(content)
     except ValueError:
         return {}
     return values if isinstance(values, dict) else {}

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.errors import PlanError, ToolError
+from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.local.plan import LocalPlan
 from trainchart.local.release_lock import hold_lock
@@ -131,7 +132,7 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
 def read_record(path: Path) -> Mapping[str, Any]:
     """Return the record, empty where there is none or it is broken."""
     try:
-        record = json.loads(path.read_text())
+        record = parse_json(path.read_text())
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}

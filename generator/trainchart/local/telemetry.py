@@ -5,11 +5,11 @@ Reads only; serves the snapshots that observers get and the numbers of the final
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from trainchart.json_text import parse_json
 from trainchart.local.observer import PodSnapshot
 from trainchart.local.pod_runner import LIVING, PodRunner
 from trainchart.local.process_table import Usage, sample_usage
@@ -73,7 +73,7 @@ def _find_loss(metrics: Mapping[str, float]) -> float | None:
 def read_attempt(runner: PodRunner) -> int:
     """Return how often the pod's program has been started, as the launcher counts in its state folder."""
     try:
-        started = json.loads(_read(runner, "attempts.json")).get("started")
+        started = parse_json(_read(runner, "attempts.json")).get("started")
     except (ValueError, AttributeError):
         started = None
     if isinstance(started, int):

@@ -52,6 +52,10 @@ def test_of_several_files_the_first_to_say_something_wins(tmp_path: Path) -> Non
         ({"clusters": []}, "", "names the cluster 'a', which"),
         ({"clusters": [{"name": "a", "cluster": {}}]}, "", "names no cluster with a server"),
         ({"clusters": [None]}, "", "is damaged"),
+        ({"clusters": 5}, "", "is damaged: clusters is not a list"),
+        ({"users": {"a": 1}}, "", "is damaged: users is not a list"),
+        ({"contexts": "a"}, "", "is damaged: contexts is not a list"),
+        ({"contexts": [{"name": "a", "context": {"cluster": ["a"]}}]}, "", "names the cluster"),
         ({"contexts": [{"name": "a", "context": {"cluster": "a", "user": "b"}}]}, "", "names the user 'b', which"),
         ({"users": [{"name": "a", "user": {"as": "boss"}}]}, "", "sets 'as', which trainchart cannot do"),
     ],
@@ -67,6 +71,12 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)
     with pytest.raises(ClusterError, match="config cannot be read"):
         read_entry("", {"KUBECONFIG": str(tmp_path / "config")})
+
+
+def test_a_home_that_nobody_has_is_not_there() -> None:
+    with pytest.raises(ClusterError, match="~nobody-of-that-name/config is not there"):
+        read_entry("", {"KUBECONFIG": "~nobody-of-that-name/config"})
+    assert not is_configured({"KUBECONFIG": "~nobody-of-that-name/config"})
 
 
 def test_a_pod_uses_its_own_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,6 +170,14 @@ def test_a_name_that_is_not_text_is_refused(code: Path) -> None:
         names(code)
 
 
+def test_links_that_lead_to_themselves_are_refused_with_the_others(code: Path) -> None:
+    for name, target in (("self", "self"), ("one", "two"), ("two", "one")):
+        (code / name).symlink_to(target)
+    with pytest.raises(ToolError) as refusal:
+        names(code)
+    assert {problem.where.removeprefix(f"{code}/") for problem in refusal.value.problems} == {"self", "one", "two"}
+
+
 def test_a_folder_that_leads_into_itself_ends(code: Path) -> None:
     (code / "one").mkdir()
     (code / "two").mkdir()

@@ -173,7 +173,7 @@ class Api:
 def _parse(content: bytes) -> Dict[str, Any]:
     try:
         document = json.loads(content)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise Unreachable(f"the answer is not JSON: {content[:_BODY_LIMIT]!r}") from err
     if not isinstance(document, dict):
         raise Unreachable(f"the answer is not a JSON object: {content[:_BODY_LIMIT]!r}")
@@ -184,7 +184,7 @@ def _refusal(response: http.client.HTTPResponse, asked: str) -> Refused:
     body = response.read()
     try:
         words = str(json.loads(body)["message"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         words = body.decode("utf-8", "replace")
     retry_after = response.getheader("Retry-After", "")
     kind = _BY_STATUS.get(response.status, Refused)

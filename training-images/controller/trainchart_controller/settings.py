@@ -104,7 +104,7 @@ def _read_address(environ: Mapping[str, str], name: str) -> Optional[Tuple[str, 
 def _parse_run_settings(text: str) -> Mapping[str, Any]:
     try:
         document = json.loads(text)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise ContractError(f"{contract.RUN_SETTINGS} is not JSON: {err}") from err
     if not isinstance(document, dict):
         raise ContractError(f"{contract.RUN_SETTINGS} must be a JSON object")

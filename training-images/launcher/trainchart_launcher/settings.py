@@ -125,7 +125,7 @@ def _read_hyperparameters(path: str) -> Mapping[str, Any]:
         return {}
     try:
         document = json.loads(_read_text(path))
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise ContractError(f"the hyperparameters in {path} are not JSON: {err}") from err
     if not isinstance(document, dict):
         raise ContractError(f"the hyperparameters in {path} must be a JSON object")

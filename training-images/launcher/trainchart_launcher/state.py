@@ -141,7 +141,7 @@ def _read_own(settings: Settings, path: str) -> Optional[Mapping[str, Any]]:
             document = json.load(file)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as err:
+    except (OSError, ValueError, RecursionError) as err:
         print_line(f"cannot read {path}, going on without: {err}")
         return None
     if not isinstance(document, dict) or document.get("runId") != settings.run_id:

@@ -93,7 +93,7 @@ def parse_cluster(text: str) -> Cluster:
     """Parse the cluster description; raises ClusterDescriptionError naming the first thing that is wrong."""
     try:
         document = json.loads(text)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise ClusterDescriptionError(f"the cluster description is not JSON: {err}") from err
     if not isinstance(document, dict):
         raise ClusterDescriptionError("the cluster description must be a JSON object")
@@ -115,7 +115,7 @@ def parse_addresses(text: str) -> Dict[str, str]:
     """Parse the map from cluster addresses to the addresses used by a local run."""
     try:
         document = json.loads(text)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise ClusterDescriptionError(f"the address map is not JSON: {err}") from err
     if not isinstance(document, dict) or not all(isinstance(value, str) for value in document.values()):
         raise ClusterDescriptionError("the address map must be a JSON object of strings")

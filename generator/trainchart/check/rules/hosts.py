@@ -6,7 +6,6 @@ objects shows only as a training that waits for a peer which never comes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from trainchart.check.finding import Finding
 from trainchart.check.objects import mapping_at, mappings_at, pods_of, wanted_replicas
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release
+from trainchart.json_text import parse_json
 from trainchart.rendering import Manifest, Rendering
 
 CLUSTER_KEY = "cluster.json"
@@ -28,7 +28,7 @@ def check_hosts(rendering: Rendering) -> Iterator[Finding]:
         if text is None:
             continue
         try:
-            cluster = json.loads(text)
+            cluster = parse_json(text)
         except (TypeError, ValueError) as error:
             yield Finding(f"{CLUSTER_KEY} is not JSON: {error}", path=manifest.source, line=manifest.line)
             continue

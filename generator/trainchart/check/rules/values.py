@@ -33,7 +33,7 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
     if given.values_fit:
         return  # Helm compiles the schema with the metaschema, at a tenth of the time that it takes here.
     try:
-        schema = json.loads(given.files[SCHEMA_FILE])
+        schema = json.loads(given.files[SCHEMA_FILE])  # whose errors have lines
         if not isinstance(schema, (dict, bool)):
             yield Finding("is not a JSON schema: expected an object at the top", path=SCHEMA_FILE)
             return
