@@ -78,7 +78,7 @@ def test_what_the_role_does_not_give_is_forbidden(release: Release) -> None:
         ("get", "secrets"),
         ("get", "configmaps"),
         ("get", "pod", "exp1-mnist-chief-0"),
-        ("logs", "exp1-mnist-chief-0"),
+        ("logs", "another"),
         ("delete", "pod", "another"),
         ("patch", "statefulset", "exp1-mnist-chief", "--type=merge", "-p", '{"metadata": {"labels": {"a": "b"}}}'),
         ("patch", "statefulset", "another", "--subresource=scale", "--type=merge", "-p", '{"spec": {"replicas": 1}}'),

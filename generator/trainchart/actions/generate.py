@@ -67,6 +67,8 @@ class GeneratedChart:
     changed: tuple[str, ...]
     notes: tuple[Problem, ...]
     """What the author should know of, such as a role that the strategy does not have."""
+    gives_image_the_token: bool = False
+    """Whether the run controller, the only pod with a token, runs the training image."""
 
 
 def locate_specs(models: tuple[str, ...]) -> tuple[Path, ...]:
@@ -152,7 +154,9 @@ def _write_chart(model: LocatedModel, rendered: RenderedChart, charts: Path) -> 
     if changed:
         write_tree(folder, {**_read_waivers(folder), **rendered.files}, is_ours=_is_generated)
     remember_code(model.plan.spec.image.repository, model.code)
-    return GeneratedChart(rendered.name, rendered.version, folder, model.code, changed, model.plan.notes)
+    controller = model.plan.values.run.controller
+    is_exposed = controller.enabled and not controller.image
+    return GeneratedChart(rendered.name, rendered.version, folder, model.code, changed, model.plan.notes, is_exposed)
 
 
 def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedChart:

@@ -12,6 +12,7 @@ from trainchart.actions.owners import put_owners, read_owners
 from trainchart.actions.package import build_archive, sign_archive
 from trainchart.actions.rendered_version import require_rendering
 from trainchart.actions.repository_access import Address, ImageAccess, open_repository
+from trainchart.actions.token_image import list_token_images
 from trainchart.archive.provenance import read_clear_text, stated_digest
 from trainchart.archive.read import parse_packed_chart
 from trainchart.errors import ToolError
@@ -35,6 +36,8 @@ class PublishedChart:
     version: str
     identity: str
     publication: Publication
+    warnings: tuple[str, ...] = ()
+    """What users of the version should know; nothing where it was published before."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
     with open_repository(to, environment) as repository:
         put_owners(repository, upload.archive.name, owners)
         publication = find_publication(repository, upload)
+        warnings: tuple[str, ...] = ()
         if publication is None:
             files = parse_packed_chart(upload.archive.data).files
             # An archive of somebody else's too: an entry that helm cannot read spoils a whole index.
@@ -78,7 +82,9 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
             if options.images is not None:
                 require_images(files, rendering, options.images)
             publication = add_upload(repository, upload)
-    return PublishedChart(upload.archive.name, upload.archive.version, upload.archive.identity, publication)
+            warnings = list_token_images(rendering)
+    name, version, identity = upload.archive.name, upload.archive.version, upload.archive.identity
+    return PublishedChart(name, version, identity, publication, warnings)
 
 
 def utc_now() -> str:

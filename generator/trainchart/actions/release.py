@@ -20,6 +20,7 @@ from trainchart.actions.package import read_build_info, read_source_date, requir
 from trainchart.actions.publish import utc_now
 from trainchart.actions.rendered_version import require_rendering, values_sets
 from trainchart.actions.repository_access import Address, ImageAccess, open_repository
+from trainchart.actions.token_image import list_token_images
 from trainchart.archive.chart_file import (
     BUILD_ANNOTATIONS,
     CHART_FILE,
@@ -69,6 +70,8 @@ class Released:
     publication: Publication | None = None
     changes: ChartChanges | None = None
     """What differs from the last version; None where there is none."""
+    warnings: tuple[str, ...] = ()
+    """What users of the version should know."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
             released = Released(chart.name, "", version, build_entry(version, None, _date(build)))
             build = _with_images(build, chart.files, rendering, options)
             decided = _Decided(released, chart.files, "", list_changes(None), build)
-            return _publish(repository, decided, options)
+            return replace(_publish(repository, decided, options), warnings=list_token_images(rendering))
         changes = compare_files(last[1], chart.files, values_sets(last[1]), engine=options.engine)
         # What was tried as a pre-release is released as it is, once it is the time for that.
         is_due = is_pre_release(last[0]) and not options.pre_release
@@ -119,7 +122,7 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
         released = Released(chart.name, last[0], version, build_entry(version, said, _date(build)), changes=changes)
         build = _with_images(build, chart.files, rendering, options)
         decided = _Decided(released, chart.files, _changelog(last[1]), list_changes(said), build)
-        return _publish(repository, decided, options)
+        return replace(_publish(repository, decided, options), warnings=list_token_images(rendering))
 
 
 def deprecate_chart(name: str, reason: str, to: Address, options: ReleaseOptions) -> Released:

@@ -61,6 +61,12 @@ def generate(
     charts = generate_charts(specs, output, overwrite=overwrite)
     for note in (note for chart in charts for note in chart.notes):
         print_note(f"note: {note}")
+    exposed = [chart.name for chart in charts if chart.gives_image_the_token]
+    if exposed:
+        print_note(
+            f"note: run.controller.image is empty for {', '.join(exposed)}, so the only pod with a token runs the "
+            "training image: name the runtime image (docs/security.md)"
+        )
     if format_ is Format.json:
         print_json(
             [{"name": c.name, "version": c.version, "path": str(c.chart), "changed": list(c.changed)} for c in charts]

@@ -85,6 +85,7 @@ def publish(
     done = publish_chart(chart, address, options)
     publication = done.publication
     warn_of_refusal(publication.refused)
+    print_warnings(done.warnings)
     if format_ is Format.json:
         print_json(
             {
@@ -122,6 +123,12 @@ def warn_of_refusal(refused: str) -> None:
     """Say where a registry has taken the chart, but not what says where it comes from."""
     if refused:
         print_note(f"warning: the chart is published without its provenance: {refused}")
+
+
+def print_warnings(warnings: tuple[str, ...]) -> None:
+    """Say what users of a published version should know."""
+    for warning in warnings:
+        print_note(f"warning: {warning}")
 
 
 def describe_publication(is_new: bool) -> str:

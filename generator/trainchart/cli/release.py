@@ -20,6 +20,7 @@ from trainchart.cli.publish import (
     choose_image_access,
     describe_image_check,
     describe_publication,
+    print_warnings,
     warn_of_refusal,
 )
 
@@ -129,6 +130,7 @@ def deprecate(
 
 def _print(released: Released, format_: Format, image_check: str) -> None:
     publication = released.publication
+    print_warnings(released.warnings)
     if publication is not None:
         warn_of_refusal(publication.refused)
     if format_ is Format.json:

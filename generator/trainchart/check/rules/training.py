@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from trainchart.check.finding import CheckInput, Finding, Probe
+from trainchart.check.finding import CheckInput, Finding, Probe, Severity
 from trainchart.check.objects import Pods, find_pods, mapping_at, mappings_at
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
@@ -103,6 +104,36 @@ def check_kept_claims(given: CheckInput) -> Iterator[Finding]:
             )
 
 
+def check_token_image(given: CheckInput) -> Iterator[Finding]:
+    """Find a run controller, the only pod with a token, whose image others can replace."""
+    # Of the chart's own values: what others install it with is theirs.
+    for label, rendering in given.renderings():
+        for pods, message, hint in () if label else find_token_images(rendering):
+            yield replace(_finding(pods, message, hint), severity=Severity.info)
+
+
+def find_token_images(rendering: Rendering) -> Iterator[tuple[Pods, str, str]]:
+    """Yield run controllers whose image is the training's or is named by tag, with what that means and a hint."""
+    training = {
+        container.document.get("image")
+        for pods in _training_pods(rendering)
+        for container in pods.containers
+        if container.document.get("name") == contract.TRAINING_CONTAINER
+    }
+    for pods in find_pods(rendering):
+        if pods.manifest.kind != "Job" or pods.labels.get("app.kubernetes.io/component") != "controller":
+            continue
+        image = str(pods.containers[0].document.get("image")) if pods.containers else ""
+        if image in training:
+            message = (
+                "the run controller, the only pod with a token, runs the training image: its builders get the token"
+            )
+            yield pods, message, "name the runtime image by digest in run.controller.image (docs/security.md)"
+        elif image and "@sha256:" not in image:
+            message = f"the run controller, the only pod with a token, runs {image}, a tag that its registry can move"
+            yield pods, message, "name it by digest in run.controller.image"
+
+
 def _training_pods(rendering: Rendering) -> Iterator[Pods]:
     return (
         pods
@@ -138,6 +169,14 @@ def _has_keep(manifest: Manifest) -> bool:
 
 
 RULES = (
+    Rule(
+        "token-image",
+        "The run controller has the only token of a release: whoever can replace its image has it too.",
+        check_token_image,
+        "docs/security.md",
+        severity=Severity.info,
+        scope=Scope.trainings,
+    ),
     Rule(
         "cluster-size",
         "TF_CONFIG is one environment string, and Linux refuses one beyond 128 KiB.",
