@@ -41,6 +41,7 @@ from trainchart.reports.report import (
     TrainingKey,
     Trouble,
 )
+from trainchart_runtime.causes import OBJECT_MISSING
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
 from trainchart_runtime.pod_problems import parse_event
 from trainchart_runtime.run_judge import list_names
@@ -113,8 +114,9 @@ def _find_controller(seen: Sighting, record: Record, controller: Controller) -> 
 def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
     verdict, told = state.verdict or state.pending_verdict, state.progress
     progress = Progress(told.step, told.examples_per_second, told.metrics, told.at) if told else Progress()
-    if progress.step is None and verdict is not None:
-        progress = Progress(verdict.step, None, verdict.metrics, verdict.at)
+    # The launcher's last words are newer than what it was asked before.
+    if verdict is not None and (progress.step is None or verdict.step is not None):
+        progress = Progress(verdict.step, progress.examples_per_second, verdict.metrics or progress.metrics, verdict.at)
     return Report(
         key=key,
         now=now,
@@ -126,12 +128,13 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
         progress=progress,
         outcome=state.verdict,
         roles=tuple(
-            RoleReport(role, numbers.wanted, numbers.running, numbers.failures)
+            RoleReport(role, numbers.wanted, numbers.running, numbers.failures, finished=numbers.finished)
             for role, numbers in sorted(state.roles.items(), key=lambda item: _rank(item[0]))
         ),
         troubles=tuple(
             Trouble(each.subject, each.cause, each.message, each.node, each.since) for each in state.problems
         ),
+        finished=dict(state.succeeded),
         incidents=tuple(state.incidents),
         history=tuple(state.history),
     )
@@ -201,7 +204,8 @@ def _complete(
         report = replace(report, pods=tuple(map(_as_report, pods)), incidents=report.incidents or _find_incidents(pods))
         if sets:
             roles = tuple(_count(each, pods, report.roles) for each in sets if each.wanted or each.told)
-            troubles = () if report.phase in ENDED_PHASES else _find_troubles(sets, pods)
+            kept = [each for each in report.troubles if each.cause == OBJECT_MISSING.name]
+            troubles = () if report.phase in ENDED_PHASES else (*kept, *_find_troubles(sets, pods))
             report = replace(report, roles=roles, troubles=troubles)
     elif not report.roles:
         report = replace(report, roles=tuple(RoleReport(each.role, each.wanted, None, 0, each.name) for each in sets))
@@ -210,11 +214,14 @@ def _complete(
 
 def _count(role: RoleSet, pods: Sequence[PodSight], known: Sequence[RoleReport]) -> RoleReport:
     own = [pod.view for pod in pods if pod.view.task.task_type == role.role]
-    running = sum(view.is_running and not view.is_deleting for view in own)
+    parked = [view for view in own if view.ends and view.ends[0].succeeded]
+    running = sum(view.is_running and not view.is_deleting and view not in parked for view in own)
+    finished = max((each.finished for each in known if each.role == role.role), default=0)
     # A pod made anew has forgotten its failures; the record has not.
     recorded = max((each.failures for each in known if each.role == role.role), default=0)
     failures = sum(max(0, view.deaths - sum(end.succeeded for end in view.ends)) for view in own)
-    return RoleReport(role.role, role.wanted, running, max(recorded, failures), role.name)
+    numbers = max(recorded, failures), role.name, max(finished, len(parked))
+    return RoleReport(role.role, role.wanted, running, *numbers)
 
 
 def _find_troubles(sets: Sequence[RoleSet], pods: Sequence[PodSight]) -> tuple[Trouble, ...]:
@@ -295,9 +302,15 @@ def _remark(
 ) -> list[str]:
     """Return what does not fit together, worst first."""
     remarks = [record.trouble] if record.trouble else []
+    place = f"-n {report.key.namespace}"
     has_job = controller.state not in ("", "missing", NO_CONTROLLER)
     if has_job and not record.name and not record.trouble and not isinstance(seen.records, Unseen):
-        remarks.append("its record is gone: somebody deleted it; the next helm upgrade brings an empty one")
+        back = (
+            "its run controller writes it again within a minute"
+            if controller.state == "running"
+            else f"helm rollback {report.key.release} {place} brings an empty one"
+        )
+        remarks.append(f"its record is gone: somebody deleted it; {back}")
     if record.state is not None and _is_earlier(record.state, sets):
         remarks.append(
             f"the record is still of the run before, {record.state.run_id!r} ({record.state.phase}): "
@@ -315,8 +328,14 @@ def _remark(
         and not isinstance(seen.records, Unseen)
     ):
         remarks.append(f"its run controller has given up, and nobody ends this run: {controller.problem}")
-    elif controller.state == "starting" and controller.problem:
-        remarks.append(f"its run controller does not run: {controller.problem}")
+    elif controller.state == "held" and report.phase not in ENDED_PHASES:
+        remarks.append(
+            f"its run controller is held back: {controller.problem}; nobody starts, restarts or ends this run, and its "
+            f"pods keep what they hold. Let it go on (kubectl edit job {controller.job} {place}, or the queue that holds "
+            f"it), or end the run: helm uninstall {report.key.release} {place}"
+        )
+    elif controller.state == "starting" and controller.problem and report.phase not in ENDED_PHASES:
+        remarks.append(f"its run controller does not run, so nobody acts: {controller.problem}")
     elif controller.state == "running" and report.source == FROM_RECORD and report.phase in (STARTING, RUNNING):
         remarks += _find_unheard(report, sets, pods)
     if report.phase in VERDICTS and controller.state == NO_CONTROLLER:

@@ -82,7 +82,7 @@ class PodSight:
         if self.view.is_deleting:
             return "Terminating"
         if self.view.is_running:
-            return "Running"
+            return "Finished" if self.view.ends and self.view.ends[0].succeeded else "Running"
         if self.view.ends:
             return "Ended"
         return "Starting" if self.view.node else "Pending"
@@ -93,8 +93,10 @@ class Controller:
     """The run controller as its Job and pods show it."""
 
     state: str
-    """running, starting, finished, failed, or missing."""
+    """running, starting, held, finished, failed, or missing."""
     problem: str = ""
+    job: str = ""
+    """Name of its Job."""
 
 
 def parse_set(each: Object, events: Sequence[Event]) -> RoleSet:
@@ -156,6 +158,9 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
         return Controller("finished")
     if "Failed" in conditions:
         return Controller("failed", str(conditions["Failed"].get("message") or ""))
+    held = _find_hold(jobs[-1])
+    if held:
+        return Controller("held", held, name_of(jobs[-1]))
     if _whole(section(jobs[-1], "status").get("ready")):
         return Controller("running")
     own = [pod for pod in pods if is_controllers(pod)]
@@ -163,7 +168,22 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
     refusal = None if own else find_job_problem(name_of(jobs[-1]), events)
     problems += [refusal] if refusal else []
     words = f"{problems[0].cause}: {problems[0].message}" if problems else ""
-    return Controller("starting", words)
+    if not own and not problems:
+        words = "Kubernetes has made no pod of its Job yet, and no event says why"
+    return Controller("starting", words, name_of(jobs[-1]))
+
+
+def _find_hold(job: Object) -> str:
+    """Return why Kubernetes makes no pod of a Job; "" where it does."""
+    spec = section(job, "spec")
+    if spec.get("suspend") is True:
+        return "its Job is suspended (spec.suspend)"
+    if spec.get("parallelism") == 0:
+        return "its Job may have no pod (spec.parallelism is 0)"
+    keeper = spec.get("managedBy") or ""
+    if keeper and keeper != "kubernetes.io/job-controller":
+        return f"its Job is managed by {keeper}, and not by Kubernetes (spec.managedBy)"
+    return ""
 
 
 def _started(status: Object) -> float:

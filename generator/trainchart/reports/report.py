@@ -91,6 +91,8 @@ class RoleReport:
     failures: int = 0
     set_name: str = ""
     """Of its StatefulSet, which starts the names of its pods; empty where it is not known."""
+    finished: int = 0
+    """Tasks that have ended well."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +144,10 @@ class Report:
     troubles: tuple[Trouble, ...] = ()
     incidents: tuple[Incident, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
+    finished: Mapping[str, float] = field(default_factory=dict)
+    """Task → Unix time at which it ended well, as far as the record says."""
     controller: str = ""
-    """running, starting, finished, failed, missing; none: the release has no controller; empty: not known."""
+    """running, starting, held, finished, failed, missing; none: the release has no controller; empty: not known."""
     remarks: tuple[str, ...] = ()
     """What does not fit together, and what that means."""
     gaps: tuple[str, ...] = ()
@@ -214,11 +218,18 @@ def describe_report(report: Report) -> dict[str, Any]:
         "gpusSince": report.gpus_since or None,
         "outcome": None if report.outcome is None else dump_record(report.outcome),
         "roles": [
-            {"role": role.role, "wanted": role.wanted, "running": role.running, "failures": role.failures}
+            {
+                "role": role.role,
+                "wanted": role.wanted,
+                "running": role.running,
+                "finished": role.finished,
+                "failures": role.failures,
+            }
             for role in report.roles
         ],
         "pods": None if report.pods is None else [_describe_pod(pod) for pod in report.pods],
         "problems": [_describe_trouble(trouble) for trouble in report.troubles],
+        "finished": dict(report.finished),
         "incidents": [dump_record(incident) for incident in report.incidents],
         "history": [dump_record(entry) for entry in report.history],
         "remarks": list(report.remarks),

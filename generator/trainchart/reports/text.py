@@ -103,8 +103,11 @@ def status_lines(report: Report) -> list[str]:
     """Return the page of one training: what it does, its roles and pods, and what is wrong."""
     lines = [*_summary(report), ""]
     if report.roles:
-        rows = [(each.role, _known(each.running), str(each.wanted), str(each.failures)) for each in report.roles]
-        lines += [*make_table(("ROLE", "RUNNING", "WANTED", "FAILURES"), rows), ""]
+        rows = [
+            (each.role, _known(each.running), str(each.finished), str(each.wanted), str(each.failures))
+            for each in report.roles
+        ]
+        lines += [*make_table(("ROLE", "RUNNING", "FINISHED", "WANTED", "FAILURES"), rows), ""]
     if report.pods:
         lines += [*_pod_lines(report.pods, report.now), ""]
     lines += trouble_lines(report.troubles)

@@ -39,6 +39,7 @@ def why_lines(report: Report) -> list[str]:
         lines += trouble_lines(report.troubles)
     else:
         lines.append(_explain_phase(report))
+        lines += _finished(report)
     if outcome is None or outcome.result != FAILED:
         lines += _deaths(report)
     lines += _history(report)
@@ -60,6 +61,15 @@ def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
     yield f"  when       {describe_time(outcome.at)}, {describe_seconds(report.now - outcome.at)} ago{step}"
     if any(each.pod != outcome.pod or each.error != outcome.error for each in report.incidents):
         yield from _deaths(report)
+
+
+def _finished(report: Report) -> Iterator[str]:
+    if report.outcome is None and report.finished:
+        yield "Finished already, before the run:"
+        for task, at in list(report.finished.items())[:_INCIDENTS_SHOWN]:
+            yield f"  {describe_time(at)}  {task}"
+        if len(report.finished) > _INCIDENTS_SHOWN:
+            yield f"  and {len(report.finished) - _INCIDENTS_SHOWN} more"
 
 
 def _deaths(report: Report) -> Iterator[str]:
@@ -138,7 +148,9 @@ def _explain_phase(report: Report) -> str:
     if report.phase == STATE_LOST:
         return "Its StatefulSets were scaled to zero, but the record of the run is gone: nobody knows how it ended."
     if report.phase == SUSPENDED:
-        return "Its values say run.desiredState=suspended: it holds nothing and waits."
+        held = f"{len(report.pods)} of its pods still save and go" if report.pods else "it holds nothing"
+        held = "what it holds is not known" if report.pods is None else held
+        return f"Its values say run.desiredState=suspended: {held}, and it waits."
     outcome = report.outcome
     if outcome is not None:
         step = f" at step {outcome.step}" if outcome.step is not None else ""
@@ -147,8 +159,10 @@ def _explain_phase(report: Report) -> str:
         return f"{subject}{step}{numbers}"
     if report.phase == RESTARTING:
         return "Its pods save and go; the next attempt starts when the last one is gone."
-    if any(role.running is not None and role.running < role.wanted for role in report.roles):
+    if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):
         return "Not every pod runs yet."
+    if report.remarks:
+        return "No task has failed, but not everything is right: see the notes below."
     if report.incidents:
         return "It goes on; what failed so far was dealt with."
     return "Nothing has failed."

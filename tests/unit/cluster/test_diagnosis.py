@@ -263,13 +263,13 @@ def test_a_controller_whose_image_is_missing_is_named() -> None:
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
     seen = {**CONTROLLED, "jobs": [make_job(ready=0)], "pods": [*make_pods(), make_controller_pod(waiting)]}
     report = look(**seen)
-    assert report.remarks == ("its run controller does not run: image-pull: no such image",)
+    assert report.remarks == ("its run controller does not run, so nobody acts: image-pull: no such image",)
 
 
 def test_a_controller_that_may_not_be_made_is_explained() -> None:
     event = make_event("Job", "exp1-mnist-controller-1", "FailedCreate", "pods is forbidden: exceeded quota: tests")
     report = look(**{**CONTROLLED, "jobs": [make_job(ready=0)], "events": [event]})
-    told = "its run controller does not run: quota-exceeded: pods is forbidden: exceeded quota: tests"
+    told = "its run controller does not run, so nobody acts: quota-exceeded: pods is forbidden: exceeded quota: tests"
     assert report.remarks == (told,)
 
 
@@ -349,3 +349,60 @@ def test_reports_are_values() -> None:
     report = look()
     assert dataclasses.replace(report, phase="Failed").phase == "Failed"
     assert report == look()
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"suspend": True}, "its Job is suspended (spec.suspend)"),
+        ({"parallelism": 0}, "its Job may have no pod (spec.parallelism is 0)"),
+        ({"managedBy": "kueue.x-k8s.io/multikueue"}, "its Job is managed by kueue.x-k8s.io/multikueue"),
+    ],
+)
+def test_a_controller_that_something_holds_back_is_told_with_what_to_do(spec: dict[str, Any], why: str) -> None:
+    job = {**make_job(ready=0), "spec": spec}
+    report = look(records=[make_record(make_state("Running"))], jobs=[job])
+    assert report.controller == "held"
+    (remark,) = report.remarks
+    assert why in remark
+    assert "kubectl edit job exp1-mnist-controller-1 -n" in remark
+    assert any("not everything is right" in line for line in why_lines(report))
+
+
+def test_a_controller_without_pod_or_event_is_told() -> None:
+    report = look(records=[make_record(make_state("Running"))], jobs=[make_job(ready=0)])
+    (remark,) = report.remarks
+    assert "Kubernetes has made no pod of its Job yet" in remark
+
+
+def test_a_suspended_run_says_what_it_still_holds() -> None:
+    held = look(records=[make_record(make_state("Suspended"))], jobs=[make_job()])
+    assert any("4 of its pods still save and go" in line for line in why_lines(held))
+    free = look(sets=make_sets(0), pods=[], records=[make_record(make_state("Suspended"))], jobs=[make_job()])
+    assert any("it holds nothing, and it waits" in line for line in why_lines(free))
+
+
+def test_the_step_of_a_run_that_has_ended_is_that_of_its_verdict() -> None:
+    progress = {"at": NOW - 20, "attempt": 1, "step": 2, "metrics": {"loss": 0.5}}
+    verdict = make_verdict("Succeeded") | {"step": 100, "metrics": {"loss": 0.1}}
+    state = make_state("Succeeded", verdict=verdict, progress=progress)
+    report = look(sets=make_sets(0), pods=[], records=[make_record(state)], jobs=[make_job("Complete")])
+    assert (report.progress.step, report.progress.metrics) == (100, {"loss": 0.1})
+
+
+def test_a_task_that_has_finished_before_the_run_is_shown_as_finished() -> None:
+    state = make_state("Running", succeeded={"worker-1": NOW - 60})
+    state["roles"]["worker"] |= {"running": 1, "finished": 1}
+    report = look(records=[make_record(state)], pods=[pod for pod in make_pods() if "worker-1" not in str(pod)])
+    (workers,) = [role for role in report.roles if role.role == "worker"]
+    assert (workers.running, workers.finished) == (1, 1)
+    assert any(line.endswith("worker-1") for line in why_lines(report))
+    assert "Not every pod runs yet." not in why_lines(report)
+
+
+def test_an_object_that_is_gone_is_a_problem_though_no_pod_shows_it() -> None:
+    gone = {"subject": "Service exp1-mnist", "node": "", "cause": "object-missing", "message": "it was deleted"}
+    state = make_state("Running", problems=[gone | {"since": NOW - 9}])
+    report = look(records=[make_record(state)], jobs=[make_job()])
+    assert [(each.subject, each.cause) for each in report.troubles] == [("Service exp1-mnist", "object-missing")]
+    assert any("helm rollback RELEASE" in line for line in why_lines(report))
