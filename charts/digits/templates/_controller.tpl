@@ -11,6 +11,16 @@
 {{- include "digits.partName" (dict "context" . "part" "state") -}}
 {{- end -}}
 
+{{- /* Whether the run has ended, by its record on the cluster; empty also where the cluster cannot be asked. */}}
+{{- define "digits.isOver" -}}
+{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "digits.stateName" .) -}}
+{{- $state := get (get $record "data" | default dict) "state.json" | default "{}" | fromJson -}}
+{{- $isSame := eq (toString (get $state "runId")) (include "digits.text" .Values.run.id) -}}
+{{- if and $isSame (has (get $state "phase") (list "Succeeded" "Failed" "Stopped")) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "digits.runSettings" -}}
 {{- $objects := list (printf "Service %s" (include "digits.serviceName" .)) -}}

@@ -11,6 +11,16 @@
 {{- include "mnist-classic.partName" (dict "context" . "part" "state") -}}
 {{- end -}}
 
+{{- /* Whether the run has ended, by its record on the cluster; empty also where the cluster cannot be asked. */}}
+{{- define "mnist-classic.isOver" -}}
+{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "mnist-classic.stateName" .) -}}
+{{- $state := get (get $record "data" | default dict) "state.json" | default "{}" | fromJson -}}
+{{- $isSame := eq (toString (get $state "runId")) (include "mnist-classic.text" .Values.run.id) -}}
+{{- if and $isSame (has (get $state "phase") (list "Succeeded" "Failed" "Stopped")) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "mnist-classic.runSettings" -}}
 {{- $objects := list (printf "Service %s" (include "mnist-classic.serviceName" .)) -}}

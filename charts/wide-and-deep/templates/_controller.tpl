@@ -11,6 +11,16 @@
 {{- include "wide-and-deep.partName" (dict "context" . "part" "state") -}}
 {{- end -}}
 
+{{- /* Whether the run has ended, by its record on the cluster; empty also where the cluster cannot be asked. */}}
+{{- define "wide-and-deep.isOver" -}}
+{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "wide-and-deep.stateName" .) -}}
+{{- $state := get (get $record "data" | default dict) "state.json" | default "{}" | fromJson -}}
+{{- $isSame := eq (toString (get $state "runId")) (include "wide-and-deep.text" .Values.run.id) -}}
+{{- if and $isSame (has (get $state "phase") (list "Succeeded" "Failed" "Stopped")) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "wide-and-deep.runSettings" -}}
 {{- $objects := list (printf "Service %s" (include "wide-and-deep.serviceName" .)) -}}

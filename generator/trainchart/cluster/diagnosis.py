@@ -331,8 +331,8 @@ def _remark(
     elif controller.state == "held" and report.phase not in ENDED_PHASES:
         remarks.append(
             f"its run controller is held back: {controller.problem}; nobody starts, restarts or ends this run, and its "
-            f"pods keep what they hold. Let it go on (kubectl edit job {controller.job} {place}, or the queue that holds "
-            f"it), or end the run: helm uninstall {report.key.release} {place}"
+            f"pods keep what they hold. Let it go on (kubectl edit job {controller.job} {place}, or the queue that "
+            f"holds it), or end the run: helm uninstall {report.key.release} {place}"
         )
     elif controller.state == "starting" and controller.problem and report.phase not in ENDED_PHASES:
         remarks.append(f"its run controller does not run, so nobody acts: {controller.problem}")

@@ -11,6 +11,16 @@
 {{- include "multi-worker-mirrored.partName" (dict "context" . "part" "state") -}}
 {{- end -}}
 
+{{- /* Whether the run has ended, by its record on the cluster; empty also where the cluster cannot be asked. */}}
+{{- define "multi-worker-mirrored.isOver" -}}
+{{- $record := lookup "v1" "ConfigMap" .Release.Namespace (include "multi-worker-mirrored.stateName" .) -}}
+{{- $state := get (get $record "data" | default dict) "state.json" | default "{}" | fromJson -}}
+{{- $isSame := eq (toString (get $state "runId")) (include "multi-worker-mirrored.text" .Values.run.id) -}}
+{{- if and $isSame (has (get $state "phase") (list "Succeeded" "Failed" "Stopped")) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{- /* What the controller decides by; the cluster itself is in its ConfigMap. */}}
 {{- define "multi-worker-mirrored.runSettings" -}}
 {{- $objects := list (printf "Service %s" (include "multi-worker-mirrored.serviceName" .)) -}}
