@@ -17,7 +17,7 @@ from typer import _click as click
 from typer.core import TyperCommand, TyperGroup
 
 from trainchart import __version__
-from trainchart.cli.output import print_error, print_note
+from trainchart.cli.output import print_error, print_line, print_note
 from trainchart.errors import ToolError, TrainchartError
 
 COMMANDS = {
@@ -58,7 +58,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(__version__)
+        print_line(__version__)
         raise typer.Exit
 
 

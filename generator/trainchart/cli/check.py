@@ -11,7 +11,7 @@ import typer
 
 from trainchart import __version__
 from trainchart.cli import complete
-from trainchart.cli.output import Format, choose_format, print_error, print_json, print_note
+from trainchart.cli.output import Format, choose_format, print_error, print_json, print_line, print_note
 from trainchart.errors import ChecksFailed, TrainchartError
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _print(checked: list[CheckedChart], rules: tuple[Rule, ...], format_: CheckF
         for found in checked:
             for finding in found.findings:
                 if info or finding.severity is not Severity.info:
-                    print(_as_text(found, finding))
+                    print_line(_as_text(found, finding))
 
 
 def _path(chart: Path) -> str:

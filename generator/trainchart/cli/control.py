@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.output import Format, FormatOption, print_json, print_line
 from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, ReleaseArgument, RunsOption
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ def _control(verb: str, address: RunAddress, output: Format) -> None:
         print_json(body)
     elif change.sets:
         said = ", ".join(f"{name}={value}" for name, value in change.sets.items())
-        print(f"{report.key.release}: set {said}; see: trainchart status {report.address}")
+        print_line(f"{report.key.release}: set {said}; see: trainchart status {report.address}")
     elif controlled.is_changed:
-        print(f"{report.key.release}: {change.done}; see: trainchart status {report.address}")
+        print_line(f"{report.key.release}: {change.done}; see: trainchart status {report.address}")
     else:
-        print(f"{report.key.release}: {change.done}; nothing was changed")
+        print_line(f"{report.key.release}: {change.done}; nothing was changed")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json, spell_out
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, spell_out
 from trainchart.cli.place import ContextOption, NamespaceOption
 from trainchart.cli.publish import PlainHttpOption
 
@@ -105,7 +105,7 @@ def _print(found: Difference) -> None:
     from rich.text import Text
 
     if os.environ.get("NO_COLOR"):  # rich would still write in bold
-        print("\n".join(spell_out(line) for line, _ in _lines(found)))
+        print_line("\n".join(spell_out(line) for line, _ in _lines(found)))
         return
     console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
     for line, style in _lines(found):

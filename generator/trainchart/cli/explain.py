@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.output import Format, FormatOption, print_json, print_line
 
 
 def register(app: typer.Typer) -> None:
@@ -42,4 +42,4 @@ def explain(
         return
     for explanation in found:
         where = f"{explanation.origin} ({explanation.origin.layer})" if explanation.origin else "empty by default"
-        print(f"{explanation.key} = {json.dumps(explanation.value, ensure_ascii=False)}  # {where}")
+        print_line(f"{explanation.key} = {json.dumps(explanation.value, ensure_ascii=False)}  # {where}")

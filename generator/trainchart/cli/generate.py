@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.cli.place import start_from_project
 
 ModelsArgument = Annotated[
@@ -74,4 +74,4 @@ def generate(
         return
     for chart in charts:
         change = f"{len(chart.changed)} files changed" if chart.changed else "up to date"
-        print(f"{chart.chart}  {chart.version}  {change}")
+        print_line(f"{chart.chart}  {chart.version}  {change}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json, print_note, spell_out
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note, spell_out
 from trainchart.images.choices import BuilderName, Flavour, TagChoice
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def build(
     if format_ is Format.json:
         print_json({"reference": image.plan.reference, "builder": chosen.program})
         return
-    print(image.plan.reference)
-    print(f"  built by {chosen.program}")
+    print_line(image.plan.reference)
+    print_line(f"  built by {chosen.program}")
     print_note(f"next: {_push_command(request, builder, pip_config, ca_bundle)}")
 
 
@@ -149,11 +149,11 @@ def push(
         told = {"reference": done.reference, "digest": done.digest, "isNew": done.is_new, "isInSpec": done.is_in_spec}
         print_json(told)
         return
-    print(done.reference)
-    print(f"  {'pushed' if done.is_new else 'is in the registry already, made of the same; nothing was pushed'}")
-    print(f"  digest {done.digest}")
+    print_line(done.reference)
+    print_line(f"  {'pushed' if done.is_new else 'is in the registry already, made of the same; nothing was pushed'}")
+    print_line(f"  digest {done.digest}")
     if done.is_in_spec:
-        print(f"  {image.spec} names it now; next: trainchart generate {model}")
+        print_line(f"  {image.spec} names it now; next: trainchart generate {model}")
 
 
 @group.command("inspect")
@@ -180,7 +180,7 @@ def inspect(
     request = ImageRequest(model, "", TagChoice.spec, flavour, base_image, platform, plain_http)
     planned = plan_image(request, os.environ)
     if sbom:
-        print(read_sbom(planned, os.environ), end="")
+        print_line(read_sbom(planned, os.environ), end="")
         return
     found = inspect_image(planned, os.environ)
     image = found.image
@@ -196,18 +196,20 @@ def inspect(
             }
         )
         return
-    print(found.reference)
-    print(f"  digest    {image.digest}")
-    print(f"  size      {image.size / 1e6:.1f} MB to pull")
-    print(spell_out(f"  platforms {', '.join(image.platforms)}"))
+    print_line(found.reference)
+    print_line(f"  digest    {image.digest}")
+    print_line(f"  size      {image.size / 1e6:.1f} MB to pull")
+    print_line(spell_out(f"  platforms {', '.join(image.platforms)}"))
     for name, value in sorted(image.labels.items()):
-        print(spell_out(f"  label     {name}={value}"))
+        print_line(spell_out(f"  label     {name}={value}"))
     if found.changed is None:
-        print("  inputs    unknown: trainchart image did not build it")
+        print_line("  inputs    unknown: trainchart image did not build it")
     elif found.changed:
-        print(f"  inputs    changed since: {', '.join(found.changed)}; trainchart image push {model} builds it anew")
+        print_line(
+            f"  inputs    changed since: {', '.join(found.changed)}; trainchart image push {model} builds it anew"
+        )
     else:
-        print("  inputs    the same as here")
+        print_line("  inputs    the same as here")
 
 
 def _end_in_order() -> None:
@@ -293,7 +295,7 @@ def _print_steps(
         )
         return
     _print_notes(image)
-    print(plan.reference)
-    print(f"  {CONTEXT}: {len(plan.files)} files, {sum(len(file.content) for file in plan.files)} bytes")
+    print_line(plan.reference)
+    print_line(f"  {CONTEXT}: {len(plan.files)} files, {sum(len(file.content) for file in plan.files)} bytes")
     for step in steps:
-        print(shlex.join(step.argv))
+        print_line(shlex.join(step.argv))

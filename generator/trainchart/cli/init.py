@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 
 _EXAMPLES = """
 Examples:
@@ -55,5 +55,5 @@ def init(
         print_json({"name": made.name, "strategy": made.strategy, "files": [str(file) for file in made.files]})
         return
     for file in made.files:
-        print(file)
+        print_line(str(file))
     print_note(f"next: trainchart run {made.name}")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunsOption
 
 _EXAMPLES = """
@@ -47,4 +47,4 @@ def _list(
     elif not reports:
         print_note("no runs" if everywhere else f"no runs in {runs_folder} or in this namespace; -A looks everywhere")
     else:
-        print("\n".join(list_lines(reports)))
+        print_line("\n".join(list_lines(reports)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_note
+from trainchart.cli.output import Format, FormatOption, dump_json, print_line, print_note
 from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ def _logs(
     since_failure: Annotated[
         bool, typer.Option("--since-failure", help="Start two seconds before the first failure.")
     ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print the lines as the programs wrote them, with what steers a terminal.")
+    ] = False,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     namespace: NamespaceOption = "",
     context: ContextOption = "",
@@ -60,19 +63,20 @@ def _logs(
     A local run comes first; --namespace or --context always means a release on the cluster. When the pods of a
     release are gone, the lines that the run controller kept are shown.
     """
-    import json
-
     from trainchart.actions.cluster_access import Place
     from trainchart.actions.logs import LogsFilter
     from trainchart.actions.run_lookup import RunAddress
+    from trainchart_runtime.log_text import clean
 
     address = RunAddress(release, Place(context, namespace), runs_folder)
     wanted = LogsFilter(role, pod, tail, follow, since_failure)
     for line in _read(address, wanted):
         if output is Format.json:
-            print(json.dumps({"at": line.at or None, "pod": line.label, "text": line.text}, ensure_ascii=False))
-        else:
+            print_line(dump_json({"at": line.at or None, "pod": line.label, "text": line.text}, indent=None))
+        elif raw:
             print(f"[{line.label}] {line.text}", flush=follow)
+        else:
+            print_line(f"[{line.label}] {clean(line.text)}", flush=follow)
 
 
 def _read(address: RunAddress, wanted: LogsFilter) -> Iterator[LogLine] | Iterator[ReleaseLine]:

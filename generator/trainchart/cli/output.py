@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 import sys
+import unicodedata
 from typing import Annotated, Any
 
 import typer
@@ -44,18 +45,37 @@ def refuse_empty(context: typer.Context, option: typer.CallbackParam, value: str
 
 
 def spell_out(text: str) -> str:
-    """Return a text with its control characters spelled out: what others have published must not steer a terminal."""
-    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
+    """Return a text with its control characters spelled out: what others have written must not steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if _is_harmless(char) else ascii(char)[1:-1] for char in text)
+
+
+def _is_harmless(char: str) -> bool:
+    return char.isprintable() or char in "\n\t" or unicodedata.category(char) == "Zs"
+
+
+def print_line(text: str, *, end: str = "\n", flush: bool = False) -> None:
+    """Print a result to stdout, with control characters spelled out."""
+    print(spell_out(text), end=end, flush=flush)
+
+
+def dump_json(value: Any, indent: int | None = 2) -> str:
+    """Return `value` as JSON, keys in the order given, in which no character steers a terminal."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(char if _is_harmless(char) else json.dumps(char)[1:-1] for char in text)
 
 
 def print_json(value: Any) -> None:
     """Print `value` to stdout as JSON, keys in the order given."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(dump_json(value))
 
 
 def print_note(text: str) -> None:
     """Print what is not the result (progress, advice) to stderr."""
-    print(text, file=sys.stderr, flush=True)
+    print(spell_out(text), file=sys.stderr, flush=True)
 
 
 def print_error(error: TrainchartError) -> None:
@@ -68,7 +88,7 @@ def print_error(error: TrainchartError) -> None:
             "hint": error.hint,
             "problems": [{"message": p.message, "where": p.where, "hint": p.hint} for p in error.problems],
         }
-        print(json.dumps(body, indent=2, ensure_ascii=False), file=sys.stderr)
+        print(dump_json(body), file=sys.stderr)
         return
     lines = [f"error: {error.message}"]
     lines += [f"  {line}" for problem in error.problems for line in str(problem).splitlines()]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json, refuse_empty
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, refuse_empty
 
 SignOption = Annotated[
     str,
@@ -62,8 +62,8 @@ def package(
             }
         )
         return
-    print(packaged.path)
-    print(f"  identity  sha256:{archive.identity}")
-    print(f"  size      {len(archive.data)} bytes, {len(archive.paths)} files")
+    print_line(str(packaged.path))
+    print_line(f"  identity  sha256:{archive.identity}")
+    print_line(f"  size      {len(archive.data)} bytes, {len(archive.paths)} files")
     if packaged.signature:
-        print(f"  signed    {packaged.signature}")
+        print_line(f"  signed    {packaged.signature}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 
 
 def register(app: typer.Typer) -> None:
@@ -35,4 +35,4 @@ def plan(
     if format_ is Format.json:
         print_json(resolved)
     else:
-        print(dump_mapping(resolved), end="")
+        print_line(dump_mapping(resolved), end="")

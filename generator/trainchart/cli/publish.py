@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.cli.package import SignOption
 
 if TYPE_CHECKING:
@@ -101,12 +101,12 @@ def publish(
             }
         )
         return
-    print(publication.reference)
-    print(f"  {describe_publication(publication.is_new)}")
-    print(f"  identity  sha256:{done.identity}")
-    print(f"  digest    {publication.digest}")
-    print(f"  signature {'there' if publication.is_signed else 'none'}")
-    print(f"  images    {describe_image_check(skip_image_check, publication.is_new)}")
+    print_line(publication.reference)
+    print_line(f"  {describe_publication(publication.is_new)}")
+    print_line(f"  identity  sha256:{done.identity}")
+    print_line(f"  digest    {publication.digest}")
+    print_line(f"  signature {'there' if publication.is_signed else 'none'}")
+    print_line(f"  images    {describe_image_check(skip_image_check, publication.is_new)}")
 
 
 def choose_image_access(to: Address, is_skipped: bool, insecure_registries: list[str] | None) -> ImageAccess | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json, print_note, refuse_empty
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note, refuse_empty
 from trainchart.cli.package import SignOption
 from trainchart.cli.publish import (
     InsecureRegistryOption,
@@ -152,9 +152,9 @@ def _print(released: Released, format_: Format, image_check: str) -> None:
     elif released.archive is None:
         print_note(f"{released.name}: nothing has changed since {released.last}")
     elif publication is None:
-        print(f"{released.name} {released.version} would be published\n\n{released.entry}", end="")
+        print_line(f"{released.name} {released.version} would be published\n\n{released.entry}", end="")
     else:
-        print(publication.reference)
-        print(f"  {describe_publication(publication.is_new)}")
-        print(f"  identity  sha256:{released.archive.identity}\n  digest    {publication.digest}")
-        print(f"  images    {image_check}\n\n{released.entry}", end="")
+        print_line(publication.reference)
+        print_line(f"  {describe_publication(publication.is_new)}")
+        print_line(f"  identity  sha256:{released.archive.identity}\n  digest    {publication.digest}")
+        print_line(f"  images    {image_check}\n\n{released.entry}", end="")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import print_json
+from trainchart.cli.output import print_json, print_line
 
 
 class RulesFormat(enum.StrEnum):
@@ -43,7 +43,7 @@ def rules(
 
     found = list_rules(rule)
     if format_ is RulesFormat.markdown:
-        print(dump_rules_page(found), end="")
+        print_line(dump_rules_page(found), end="")
     elif format_ is RulesFormat.json:
         print_json(
             [
@@ -61,10 +61,10 @@ def rules(
     elif rule is None:
         width = max(len(entry.id) for entry in found)
         for entry in found:
-            print(f"{entry.id:{width}}  {entry.severity.value:7}  {entry.why}")
+            print_line(f"{entry.id:{width}}  {entry.severity.value:7}  {entry.why}")
     else:
         for entry in found:
-            print(f"{entry.id}: {entry.why}")
-            print(f"  severity  {entry.severity.value}; in charts of others at most {entry.others.value}")
-            print(f"  looks at  {entry.scope.value}")
-            print(f"  source    {entry.source}")
+            print_line(f"{entry.id}: {entry.why}")
+            print_line(f"  severity  {entry.severity.value}; in charts of others at most {entry.others.value}")
+            print_line(f"  looks at  {entry.scope.value}")
+            print_line(f"  source    {entry.source}")

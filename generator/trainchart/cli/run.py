@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.cli.place import DEFAULT_RUNS_FOLDER, RunsOption
 from trainchart.errors import Problem, TrainingFailed
 
@@ -181,7 +181,7 @@ def _run(
         preview = preview_run(request)
         for warning in preview.warnings:
             print_note(f"note: {warning}")
-        print_json(describe_plan(preview)) if output is Format.json else print(summarize_plan(preview))
+        print_json(describe_plan(preview)) if output is Format.json else print_line(summarize_plan(preview))
         return
     options = DisplayOptions(quiet or output is Format.json, table, verbose, tuple(only or ()))
     with choose_display(options) as display:
@@ -192,7 +192,7 @@ def _run(
     if output is Format.json:
         print_json({**describe_result(plan, result), "record": done.record})
     elif result.failure is None:
-        print(summarize_result(plan, result, done.record, str(runs_folder / plan.release), done.install))
+        print_line(summarize_result(plan, result, done.record, str(runs_folder / plan.release), done.install))
     _leave(plan, result, lines_were_shown=not options.quiet)
 
 

@@ -19,6 +19,7 @@ from trainchart.local.observer import Observer, PodSnapshot, RunSnapshot
 from trainchart.local.pace import Pace
 from trainchart.local.report import introduce_plan
 from trainchart.reports.text import describe_seconds
+from trainchart_runtime.log_text import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from trainchart.local.plan import LocalPlan
 
 _SUMMARY_SECONDS = 10.0
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-ln-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f]")
-"""Terminal sequences but colours, and control characters: a program's line must not move the cursor or ring."""
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 FOLDED = "… lines of TensorFlow itself are folded: --verbose shows them, and the logs hold them"
 _POD_COLOURS = ("cyan", "green", "magenta", "blue", "yellow", "bright_cyan", "bright_magenta", "bright_blue")
 
@@ -134,7 +134,7 @@ class Lines:
 
     def show_lines(self, label: str, lines: Sequence[str]) -> None:
         for line in self._choice.choose(label, lines):
-            print_note(f"[{label}] {line}")
+            print_note(f"[{label}] {clean(line)}")
 
     def show_event(self, text: str) -> None:
         print_note(f"* {text}")
@@ -227,4 +227,5 @@ def read_line(line: str) -> Text:
     """Return a program's line as a terminal may show it: with its colours, without what else steers a terminal."""
     from rich.text import Text
 
-    return Text.from_ansi(_CONTROL.sub("", line))
+    parts = _COLOUR.split(line)
+    return Text.from_ansi("".join(part if number % 2 else clean(part) for number, part in enumerate(parts)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.output import Format, FormatOption, dump_json, print_json, print_line
 from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def _status(
     elif output is Format.json:
         print_json(describe_report(look()))
     else:
-        print("\n".join(status_lines(look())))
+        print_line("\n".join(status_lines(look())))
 
 
 def _show(reports: Iterator[Report], output: Format) -> None:
@@ -66,12 +65,12 @@ def _show(reports: Iterator[Report], output: Format) -> None:
 
     if output is Format.json:
         for report in reports:
-            print(json.dumps(describe_report(report), ensure_ascii=False), flush=True)
+            print_line(dump_json(describe_report(report), indent=None), flush=True)
     elif sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         _redraw(reports)
     else:
         for report in reports:
-            print("\n".join([*status_lines(report), "---"]), flush=True)
+            print_line("\n".join([*status_lines(report), "---"]), flush=True)
 
 
 def _redraw(reports: Iterator[Report]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.output import Format, FormatOption, print_json, print_line
 from trainchart.cli.publish import InsecureRegistryOption, PlainHttpOption
 
 
@@ -64,10 +64,10 @@ def verify(
             }
         )
         return
-    print(f"{found.name} {found.version} is what {found.spec} gives")
-    print(f"  identity  sha256:{found.identity}")
-    print(f"  signature {'holds' if found.is_signed else 'none'}")
+    print_line(f"{found.name} {found.version} is what {found.spec} gives")
+    print_line(f"  identity  sha256:{found.identity}")
+    print_line(f"  signature {'holds' if found.is_signed else 'none'}")
     if chart.startswith("oci://"):
-        print(f"  origin    {'holds' if found.has_provenance else 'none'}")
+        print_line(f"  origin    {'holds' if found.has_provenance else 'none'}")
     for image in found.images:
-        print(f"  image     {image.image} is there: {image.digest}")
+        print_line(f"  image     {image.image} is there: {image.digest}")

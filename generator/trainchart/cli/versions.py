@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.output import Format, FormatOption, print_json, spell_out
+from trainchart.cli.output import Format, FormatOption, print_json, print_line
 from trainchart.cli.publish import PlainHttpOption
 
 FromOption = Annotated[
@@ -58,4 +58,4 @@ def versions(
     for version in found:
         note = "  deprecated" if version.is_deprecated else ""
         line = f"{version.version:{width}}  {version.created[:10] or '?':10}  {version.digest or '?'}{note}"
-        print(spell_out(line))
+        print_line(line)

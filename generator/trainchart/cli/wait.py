@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json, print_note
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 from trainchart.errors import TrainingFailed
 
@@ -52,7 +52,7 @@ def _wait(
     if output is Format.json:
         print_json(describe_report(report))
     else:
-        print(headline(report))
+        print_line(headline(report))
     if report.phase != SUCCEEDED:
         outcome = report.outcome
         cause = ", ".join(filter(None, (outcome.cause, outcome.pod))) if outcome else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from trainchart.cli.output import Format, FormatOption, print_json
+from trainchart.cli.output import Format, FormatOption, print_json, print_line
 from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 
 
@@ -36,4 +36,4 @@ def _why(
     if output is Format.json:
         print_json(describe_report(report))
     else:
-        print("\n".join(why_lines(report)))
+        print_line("\n".join(why_lines(report)))

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from trainchart.reports.report import FROM_PODS, LOCAL, NOTHING_DONE, RUN_KILLED, PodReport, Report, Trouble
+from trainchart_runtime.log_text import clean
 
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
 _NAMES_SHOWN = 4
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]")
-"""Terminal sequences and control characters, which a program's error line may hold."""
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -48,7 +47,7 @@ def describe_time(at: float) -> str:
 
 def clean_lines(lines: Iterable[str]) -> list[str]:
     """Return lines that a terminal can show as they are."""
-    return [_CONTROL.sub(" ", line) for line in lines]
+    return [clean(line) for line in lines]
 
 
 def make_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
