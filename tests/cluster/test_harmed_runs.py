@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ def traces(admin: Access, module_namespace: str) -> Traces:
 
 def ask(release: Release, *command: str) -> dict[str, Any]:
     """Return what the CLI says about a release, as JSON."""
-    place = ("-n", release.namespace, "--context", release.access.context, "--format", "json")
-    found: dict[str, Any] = json.loads(release.access.run(["trainchart", *command, release.name, *place]).stdout)
+    place = ("-n", release.namespace, "--format", "json")
+    found: dict[str, Any] = json.loads(release.access.run([sys.executable, "-m", "trainchart", *command, release.name, *place]).stdout)
     return found
 
 
@@ -112,6 +113,7 @@ def test_nothing_starts_after_the_end_where_an_upgrade_brings_a_set_back(
     helm: Path = request.getfixturevalue(f"helm{major}")
     release = dataclasses.replace(traces.plan(f"over{major}", {}, "digits"), helm=helm)
     release.install()
+    wait_for_phase(release, "Running")
     traces.end(release)
     wait_for_phase(release, "Succeeded")
     wait_for_job(release, "Complete")
@@ -148,7 +150,6 @@ def test_the_last_lines_of_the_pod_that_decides_are_kept(traces: Traces, name: s
     assert steps[-1] == "step 499"
     assert len(steps) > 150
     assert not end or "ValueError: no data" in lines
-    place = ("-n", release.namespace, "--context", release.access.context)
-    shown = release.access.run(["trainchart", "logs", name, *place]).stdout
+    shown = release.access.run([sys.executable, "-m", "trainchart", "logs", name, "-n", release.namespace]).stdout
     assert "[worker-0] step 499" in shown
     assert not client.get(Job, next(iter(find_jobs(release, client))), namespace=release.namespace).spec.suspend

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 
 import pytest
 
@@ -111,10 +112,16 @@ def test_having_given_up_outlives_the_container(pod):
     assert pod.run(program)[0] == 9
     first = pod.message
     (pod.folder / "termination").unlink()
-    code, _, stderr = pod.run(program)
-    assert (code, pod.attempts()) == (9, 1)
+    process = pod.start(program)
+    # It stays for a while, so that the log of the one before it can be read, but not for those who want it to end.
+    pod.wait_for_file("termination")
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=10)
+    assert (process.returncode, pod.attempts()) == (9, 1)
     assert pod.message == first
-    assert "gave up on this run before (program-exit)" in stderr
+    assert "gave up on this run before (program-exit)" in stderr.decode()
 
 
 def test_another_run_starts_with_a_fresh_budget(pod):

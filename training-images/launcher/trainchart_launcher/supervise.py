@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from trainchart_launcher.report import Report
     from trainchart_runtime.classify import Diagnosis
 
+_LINGER_SECONDS = 10.0
+"""How long the log of a program that is given up stays within reach."""
 _LAST_LINES_SECONDS = 2.0
 """How long a slow volume may keep the launcher from its end."""
 
@@ -221,6 +223,8 @@ class Supervisor:
         outcome = parse_termination(message)
         if outcome is not None and not outcome.succeeded:
             print_line(f"{self._settings.task}: gave up on this run before ({outcome.cause}); not starting again")
+            # Kubernetes keeps the log of one container before the present one: the run controller reads it meanwhile.
+            self._rest(time.monotonic() + _LINGER_SECONDS)
             return outcome.exit_code
         print_line(f"{self._settings.task}: has finished this run; nothing left to do")
         report = self._reporting()
