@@ -34,7 +34,8 @@ def traces(admin: Access, module_namespace: str) -> Traces:
 def ask(release: Release, *command: str) -> dict[str, Any]:
     """Return what the CLI says about a release, as JSON."""
     place = ("-n", release.namespace, "--format", "json")
-    found: dict[str, Any] = json.loads(release.access.run([sys.executable, "-m", "trainchart", *command, release.name, *place]).stdout)
+    command_line = [sys.executable, "-m", "trainchart", *command, release.name, *place]
+    found: dict[str, Any] = json.loads(release.access.run(command_line).stdout)
     return found
 
 

@@ -205,8 +205,8 @@ CASES = {
         exit_code=137,
     ),
     "probe": Case(
-        "killed",
-        "look at its probes",
+        "probe-failed",
+        "has told the container to stop",
         "time.sleep(600)",
         values=merge_values(
             {"run": {"maxRestarts": 0}},

@@ -291,8 +291,12 @@ def test_a_container_that_is_told_to_stop_again_and_again_has_a_budget_like_any_
         for now in (NOW, NOW + SETTLE_SECONDS):
             assert state.phase == RUNNING
             state = decide(PLAN, see(group(worker_0=waiting), now=now), state).state
-    assert (state.verdict.cause, state.verdict.pod, state.verdict.exit_code) == ("killed", "exp1-mnist-worker-0", 143)
-    assert "probes" in state.verdict.error
+    assert (state.verdict.cause, state.verdict.pod, state.verdict.exit_code) == (
+        "probe-failed",
+        "exp1-mnist-worker-0",
+        143,
+    )
+    assert "not its pod" in state.verdict.error
     assert [incident.action for incident in state.incidents][-2:] == ["the container is started again", "given up"]
 
 
@@ -435,10 +439,10 @@ def test_a_pod_that_was_seen_to_go_is_told_once():
 
 
 def test_the_ends_before_the_last_one_are_told_also_where_nobody_asked_the_launcher_in_time():
-    deaths = tuple(Failure(number, NOW - 10 + number, "killed", 137) for number in (1, 2, 3))
+    deaths = tuple(Failure(number, NOW - 10 + number, "probe-failed", 137) for number in (1, 2, 3))
     ended = pod("worker-1", end(causes.KILLED, 137, ended=4, failures=deaths), is_running=False)
     state = decide(PLAN, see(group(worker_1=ended)), running()).state
-    assert [(each.pod, each.cause) for each in state.incidents] == [("exp1-mnist-worker-1", "killed")] * 3
+    assert [(each.pod, each.cause) for each in state.incidents] == [("exp1-mnist-worker-1", "probe-failed")] * 3
     assert state.roles["worker"].failures == 4
 
 
@@ -577,3 +581,19 @@ def test_logs_are_kept_when_the_verdict_is_made_and_only_then():
 def test_a_set_that_is_gone_is_left_alone():
     assert decide(PLAN, see(group(), {"exp1-mnist-chief": 1}), running()).scales == ()
     assert SetView(0).revision == ""
+
+
+@pytest.mark.parametrize(
+    ("last", "cause"),
+    [
+        (end(causes.TERMINATED, 143), "probe-failed"),
+        (ContainerEnd(137, "Error"), "killed"),
+        (ContainerEnd(137, "OOMKilled"), "out-of-memory"),
+        (ContainerEnd(128, "StartError", "exec: no such file or directory"), "program-missing"),
+        (ContainerEnd(255, "Error", "exec /usr/bin/python3: exec format error"), "wrong-architecture"),
+        (ContainerEnd(128, "StartError", 'exec "/app/train": exec format error'), "wrong-architecture"),
+    ],
+)
+def test_a_death_is_named_by_its_evidence(last, cause):
+    state = decide(PLAN, see(group(ps_0=pod("ps-0", last, restarts=1))), running()).state
+    assert [incident.cause for incident in state.incidents] == [cause]

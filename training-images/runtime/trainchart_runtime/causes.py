@@ -62,7 +62,15 @@ OUT_OF_MEMORY = Cause(
 KILLED = Cause(
     "killed",
     "The program was killed from outside.",
-    "SIGKILL usually means that the pod reached its memory limit: compare its memory use with the limit.",
+    "SIGKILL often means that the pod reached its memory limit: compare its memory use with the limit. Else somebody, "
+    "or a process beside it, killed it.",
+    RESTART_IN_PLACE,
+)
+PROBE_FAILED = Cause(
+    "probe-failed",
+    "The kubelet stopped the container, but not its pod, as it does after a failed liveness or startup probe.",
+    "See the pod's events (kubectl describe pod); give livenessProbe more time, or leave it out: run.noProgressTimeout "
+    "notices a program that hangs.",
     RESTART_IN_PLACE,
 )
 CRASHED = Cause(
@@ -82,6 +90,13 @@ PROGRAM_MISSING = Cause(
     "program-missing",
     "The program to run does not exist in this image, or cannot be executed.",
     "Check the command of the model spec and that the image contains the code.",
+    RESTART_NEVER,
+)
+WRONG_ARCHITECTURE = Cause(
+    "wrong-architecture",
+    "The program or the image is built for another kind of processor than the node has.",
+    "Build the image for the node's platform (trainchart image build --platform), or choose nodes by nodeSelector "
+    "kubernetes.io/arch.",
     RESTART_NEVER,
 )
 MODULE_MISSING = Cause(
@@ -133,6 +148,13 @@ PERMISSION_DENIED = Cause(
     "permission-denied",
     "The program may not read or write a file that it needs.",
     "Write to the checkpoint volume or /tmp only, and check the volume's owner and fsGroup.",
+    RESTART_NEVER,
+)
+READ_ONLY = Cause(
+    "read-only",
+    "The program writes where its file system is read-only.",
+    "Write to the checkpoint volume or /tmp; a volume that is mounted with readOnly, or whose storage has turned "
+    "read-only after an error, takes nothing.",
     RESTART_NEVER,
 )
 NO_PROGRESS = Cause(
@@ -291,8 +313,9 @@ PREEMPTED = Cause(
 NODE_LOST = Cause(
     "node-lost",
     "The pod's node does not answer any more.",
-    "If the node is gone for good: kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, "
-    "or set run.forceDeleteLostPods=true. If it comes back, the pod is replaced by itself.",
+    "Wait some minutes: after a pause of the node, its network or the API server, the pod goes on or is replaced by "
+    "itself. Only if the node is gone for good: kubectl taint nodes NODE "
+    "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or set run.forceDeleteLostPods=true.",
     RESTART_RECREATED,
 )
 POD_DELETED = Cause(

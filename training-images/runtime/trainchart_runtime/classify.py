@@ -252,7 +252,8 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         causes.MACHINE_LIMIT,
     ),
     (_matching(r"^(SyntaxError|IndentationError|TabError)\b"), causes.SYNTAX_ERROR),
-    (_matching(r"^PermissionError\b|Permission denied|Read-only file system"), causes.PERMISSION_DENIED),
+    (_matching(r"Read-only file system|\bEROFS\b"), causes.READ_ONLY),
+    (_matching(r"^PermissionError\b|Permission denied"), causes.PERMISSION_DENIED),
     (_matching(r"^(ModuleNotFoundError|ImportError)\b.*No module named"), causes.MODULE_MISSING),
 )
 
@@ -269,6 +270,7 @@ _NOT_STARTED = (
     re.compile(r"can't open file '"),
     re.compile(r"^\S*python[\d.]*: (No module named|Error while finding module specification for) "),
 )
+_WRONG_ARCHITECTURE = re.compile(r"[Ee]xec format error|cannot execute binary file")
 _USAGE = re.compile(r"^usage: ", re.IGNORECASE)
 _REFUSED = re.compile(r"\berror: |^FATAL Flags parsing error", re.IGNORECASE)
 _COMPLAINT = re.compile(r"error|fatal|exception|failed|cannot", re.IGNORECASE)
@@ -295,6 +297,8 @@ def _by_exit(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
     for line in reversed(ending.lines):
         if any(pattern.search(line) for pattern in _NOT_STARTED):
             return causes.PROGRAM_MISSING, line
+    if any(_WRONG_ARCHITECTURE.search(line) for line in ending.lines[-_LAST_WORDS:]) and not errors:
+        return causes.WRONG_ARCHITECTURE, _last_complaint(ending.lines)
     if ending.exit_code in (126, 127):
         return causes.PROGRAM_MISSING, _last_complaint(ending.lines)
     if ending.exit_code == EXIT_PEER_LOST:

@@ -187,6 +187,8 @@ def _find_waiting(status: Mapping[str, Any]) -> Optional[Problem]:
         for container in status.get(key) or ():
             waiting = (container.get("state") or {}).get("waiting") or {}
             cause = _WAITING_REASONS.get(waiting.get("reason") or "")
+            if cause and "exec format error" in (waiting.get("message") or ""):
+                cause = causes.WRONG_ARCHITECTURE
             if cause:
                 return _problem(cause, waiting.get("message") or waiting["reason"])
     return None

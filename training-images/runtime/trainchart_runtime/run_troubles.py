@@ -230,6 +230,10 @@ def name_death(end: ContainerEnd) -> causes.Cause:
     """Return the cause of a container's end about which no launcher left a word."""
     if end.reason == "OOMKilled":
         return causes.OUT_OF_MEMORY
+    if end.termination and end.termination.cause == causes.TERMINATED.name:
+        return causes.PROBE_FAILED
+    if "exec format error" in end.detail:
+        return causes.WRONG_ARCHITECTURE
     if end.reason in _NOT_STARTABLE:
         return causes.PROGRAM_MISSING
     return causes.KILLED if end.exit_code > 128 else causes.CONTAINER_DIED
@@ -259,7 +263,7 @@ def count_deaths(pod: PodView) -> int:
 def word_death(end: ContainerEnd) -> str:
     """Return what is known about a container's death."""
     if end.termination:
-        return "Kubernetes has told the container to stop, but not its pod: look at its probes"
+        return "Kubernetes has told the container to stop, but not its pod"
     return end.detail or end.reason
 
 
