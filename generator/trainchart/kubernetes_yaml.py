@@ -114,14 +114,38 @@ def _require_shallow(text: str) -> None:
     """Refuse collections within collections without end. Raises yaml.YAMLError."""
     if text.count("[") + text.count("{") < _DEPTH_LIMIT and not _INDENTED.search(text):
         return
+    if _find_deep(text, _DEPTH_LIMIT):
+        raise yaml.YAMLError("it is nested too deep")
+
+
+def find_nested_deep(text: str, limit: int) -> int:
+    """Return the first line of YAML where more than `limit` collections are open; 0 without one.
+
+    Where it is not YAML, brackets are counted, whatever they stand in.
+    """
+    if text.count("[") + text.count("{") < limit and not re.search(rf"(?m)^[ \t?:-]{{{limit}}}", text):
+        return 0
+    try:
+        return _find_deep(text, limit)
+    except yaml.YAMLError:
+        depth = 0
+        for found in re.finditer(r"[\[\]{}]", text):
+            depth = depth + 1 if found[0] in "[{" else max(0, depth - 1)
+            if depth > limit:
+                return text.count("\n", 0, found.start()) + 1
+        return 0
+
+
+def _find_deep(text: str, limit: int) -> int:
     depth = 0
     for event in yaml.parse(text, Loader=_FastLoader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > _DEPTH_LIMIT:
-            raise yaml.YAMLError("it is nested too deep")
+        if depth > limit:
+            return event.start_mark.line + 1 if event.start_mark else 1
+    return 0
 
 
 def parse_documents(text: str) -> tuple[Any, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -26,6 +27,7 @@ from trainchart.host.files import read_text
 from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.host.helm_input import RELEASE_NAME_LIMIT
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
+from trainchart.host.time_limit import TookTooLong, time_limit
 from trainchart.kubernetes_yaml import find_unprintable
 from trainchart.rendering import LintMessage, ValueOverrides
 
@@ -35,6 +37,12 @@ _RELEASE = "check"
 _LONG_RELEASES = ("r" * (RELEASE_NAME_LIMIT - 1) + "a", "r" * (RELEASE_NAME_LIMIT - 1) + "b")
 _VERSION = re.compile(r"v?(\d+\.\d+)(?:\.\d+)?(?:[-+].*)?")
 _THREADS = 2
+
+
+RULE_SECONDS = 30.0
+CHART_SECONDS = 120.0
+"""Processor time; the charts of this project take a second."""
+_LEAST_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,27 @@ class _Setting:
     overrides: ValueOverrides
     is_validated: bool = False
     """An earlier rendering compared these values with the schema."""
+
+
+@dataclass
+class _Budget:
+    """The processor time that one chart has, of which no rule may take all: charts of others hold anything."""
+
+    left_seconds: float = CHART_SECONDS
+
+    def ask(self, rule: Rule, given: CheckInput) -> Iterator[Finding]:
+        """Yield what a rule finds, or that it has given up."""
+        start = time.process_time()
+        limit = max(min(RULE_SECONDS, self.left_seconds), _LEAST_SECONDS)
+        try:
+            with time_limit(limit):
+                found = tuple(rule.check(given))
+        except TookTooLong:
+            hint = "look for what is very large, nested deep, or a pattern such as ^(a+)+$"
+            what = f"the rule {rule.id} has not come to an end within {limit:.0f} s"
+            found = (Finding(what, hint=hint, is_own_fault=True),)
+        self.left_seconds -= time.process_time() - start
+        yield from found
 
 
 def choose_rules(select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()) -> tuple[Rule, ...]:
@@ -92,7 +121,8 @@ def check_chart(
     else:
         given = _render_chart(chart, values, find_engine(engine), max(kinds, key=_age).version)
     given = replace(given, kubernetes=kubernetes, kinds=kinds, today=day)
-    result = run_checks(given, rules)
+    budget = _Budget()
+    result = run_checks(given, tuple(replace(rule, check=functools.partial(budget.ask, rule)) for rule in rules))
     return CheckedChart(chart, result.findings, result.waived, find_unknown_kinds(given))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from yamllint import linter, parser
 from yamllint.config import YamlLintConfig
 
-from trainchart.kubernetes_yaml import find_unprintable
+from trainchart.kubernetes_yaml import find_nested_deep, find_unprintable
 
 _COMMON = {
     "braces": {"max-spaces-inside": 1},
@@ -35,6 +35,8 @@ _PLAIN = r"(?<![\w$])(?!(?:y|n|yes|no|on|off|true|false)\b)[A-Za-z1-9_][\w./@-]*
 _WORD = re.compile(_PLAIN, re.IGNORECASE)
 # A row of words is one word; two spaces in a row are a matter of style, so they stay.
 _WORDS = re.compile(rf"{_PLAIN}(?: {_PLAIN})*", re.IGNORECASE)
+_DEPTH_LIMIT = 100
+"""Collections in each other. For each word, yamllint looks at all that are open, so deep ones take it hours."""
 _ANCHOR = re.compile(r"(?:^|[\s\[{,])[&*]\w")
 
 
@@ -62,6 +64,9 @@ def _find(text: str, *, rendered: bool) -> tuple[StyleProblem, ...]:
     if unprintable:
         # yamllint raises where it meets one.
         return (StyleProblem(unprintable, "a character that YAML forbids", "characters"),)
+    deep = find_nested_deep(text, _DEPTH_LIMIT)
+    if deep:
+        return (StyleProblem(deep, f"more than {_DEPTH_LIMIT} collections in each other", "nesting"),)
     problems = linter.run(text, _config(rendered))
     return tuple(StyleProblem(found.line, found.desc, found.rule) for found in problems if found.rule)
 
@@ -74,7 +79,7 @@ def _config(rendered: bool) -> YamlLintConfig:
 
 def find_comment_lines(text: str) -> frozenset[int]:
     """Return the lines of YAML that hold a comment, counted from 1; up to the first fault, if there is one."""
-    if find_unprintable(text):
+    if find_unprintable(text) or find_nested_deep(text, _DEPTH_LIMIT):
         return frozenset()
     found = parser.token_or_comment_generator(text)
     return frozenset(item.line_no for item in found if isinstance(item, parser.Comment))

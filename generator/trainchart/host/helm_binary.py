@@ -22,6 +22,7 @@ from trainchart.host.helm_input import (
     chart_label,
     describe_request,
     require_chart,
+    require_own_schemas,
     require_release_name,
     require_single_documents,
 )
@@ -58,6 +59,7 @@ class BinaryEngine:
         validate: bool = True,
     ) -> Rendering:
         require_chart(chart)
+        require_own_schemas(chart)
         require_release_name(release)
         require_single_documents(overrides)
         with _value_options(overrides) as (options, names):
@@ -85,6 +87,7 @@ class BinaryEngine:
         validate: bool = True,
     ) -> tuple[LintMessage, ...]:
         require_chart(chart)
+        require_own_schemas(chart)
         require_single_documents(overrides)
         with _value_options(overrides) as (options, names):
             version = kube_version or DEFAULT_KUBE_VERSION

@@ -6,10 +6,12 @@ Checked here once, so that both engines refuse the same input with the same word
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from trainchart.archive.read import parse_archive
-from trainchart.errors import RenderError, ToolError, TrainchartError
+from trainchart.errors import Problem, RenderError, ToolError, TrainchartError
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.schema_refusals import Asked
 from trainchart.json_text import parse_json
@@ -21,6 +23,14 @@ RELEASE_NAME_LIMIT = 53
 DEFAULT_KUBE_VERSION = "1.36.0"
 """What .Capabilities.KubeVersion says where nobody asks for a version; the SDK has it built in."""
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+SCHEMA_FILE = "values.schema.json"
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef", "$schema")
+_DIALECT = re.compile(
+    r"https?://json-schema\.org/(?:schema|draft-0[4-7]/schema|draft/20(?:19-09|20-12)/(?:schema|meta/.*))"
+)
+"""What every reader of schemas has built in."""
+_NESTED_LIMIT = 5
+"""Archives within each other that are looked into."""
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -67,6 +77,73 @@ def require_single_documents(overrides: ValueOverrides) -> None:
             )
 
 
+def require_own_schemas(chart: Path) -> None:
+    """Raise RenderError for a schema that leads to another one elsewhere: Helm would fetch it, or read it here."""
+    found = [
+        Problem(f"{key} leads to {_shorten(address)}", path)
+        for path, content in _find_schemas(chart)
+        for key, address in _find_remote(content)
+    ]
+    if found:
+        raise RenderError(
+            f"the schema of {chart_label(chart)} is not whole: Helm would fetch parts of it from elsewhere",
+            hint="copy what the address holds into $defs of the schema, and refer to it by #/$defs/NAME",
+            problems=tuple(found),
+        )
+
+
+def _find_schemas(chart: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the schemas of a chart and of those below it, packed ones too; what cannot be read, the engine names."""
+    try:
+        if not chart.is_dir():
+            yield from _find_packed_schemas("", parse_archive(read_bytes(chart)).files, _NESTED_LIMIT)
+            return
+        for path in (chart / SCHEMA_FILE, *chart.glob(f"charts/**/{SCHEMA_FILE}")):
+            if path.is_file():
+                yield path.relative_to(chart).as_posix(), read_bytes(path)
+        for path in chart.glob("charts/**/*.tgz"):
+            files = {path.relative_to(chart).as_posix(): read_bytes(path)}
+            yield from _find_packed_schemas("", files, _NESTED_LIMIT)
+    except ToolError:
+        return
+
+
+def _find_packed_schemas(above: str, files: Mapping[str, bytes], depth: int) -> Iterator[tuple[str, bytes]]:
+    for path, content in files.items():
+        if path.rpartition("/")[2] == SCHEMA_FILE:
+            yield above + path, content
+        elif depth and path.endswith(".tgz") and content.startswith(_GZIP_MAGIC):
+            with suppress(ToolError):
+                yield from _find_packed_schemas(f"{above}{path}/", parse_archive(content).files, depth - 1)
+
+
+def _find_remote(content: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the references of a schema that no part of it answers, each with its keyword."""
+    try:
+        document = parse_json(content)
+    except ValueError:
+        return
+    found: list[tuple[str, str]] = []
+    own: set[str] = set()
+    pending = [document]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            own |= {str(part[key]).rstrip("#") for key in ("$id", "id") if isinstance(part.get(key), str)}
+            found += [(key, part[key]) for key in _REFERENCES if isinstance(part.get(key), str)]
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+    for key, address in found:
+        resource = address.partition("#")[0]
+        if resource and resource not in own and not _DIALECT.fullmatch(resource):
+            yield key, address
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
 def chart_label(chart: Path) -> str:
     """Return the short name of `chart` for messages."""
     return chart.name or str(chart.resolve().name)
@@ -80,7 +157,7 @@ def describe_request(chart: Path, overrides: ValueOverrides) -> Asked:
         schemas = {
             PurePosixPath(path).parent.name or name: parse_json(content)
             for path, content in files.items()
-            if PurePosixPath(path).name == "values.schema.json"
+            if PurePosixPath(path).name == SCHEMA_FILE
         }
     except (TrainchartError, YamlError, KeyError, ValueError):
         return Asked(overrides=overrides)

@@ -25,6 +25,7 @@ from trainchart.host.helm_input import (
     chart_label,
     describe_request,
     require_chart,
+    require_own_schemas,
     require_release_name,
     require_single_documents,
 )
@@ -81,6 +82,7 @@ class SdkEngine:
                 validate=validate,
             )
         require_chart(chart)
+        require_own_schemas(chart)
         require_release_name(release)
         require_single_documents(overrides)
         label = chart_label(chart)
@@ -118,6 +120,7 @@ class SdkEngine:
         validate: bool = True,
     ) -> tuple[LintMessage, ...]:
         require_chart(chart)
+        require_own_schemas(chart)
         require_single_documents(overrides)
         try:
             report = helm_python.lint(

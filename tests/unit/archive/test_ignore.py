@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 from pathlib import Path
 
 import helm_python
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from trainchart.archive.ignore import drop_ignored
+from trainchart.archive.ignore import IGNORE_FILE, _translate, drop_ignored
 from trainchart.errors import ToolError
 
 FILES = (
@@ -80,3 +83,17 @@ def test_the_same_files_as_helm_packs(tmp_path: Path, rules: str) -> None:
 def test_rules_that_helm_refuses_are_refused_with_their_line(rule: str) -> None:
     with pytest.raises(ToolError, match=r"\.helmignore:2"):
         drop_ignored({".helmignore": f"# first\n{rule}\n".encode()})
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("pattern", ["*a" * 12 + "b", "a*" * 40 + "b", "*?" * 30 + "[b]", "/".join(["*a*a*"] * 9)])
+def test_a_pattern_of_many_stars_takes_no_time(pattern: str) -> None:
+    files = {IGNORE_FILE: f"{pattern}\n".encode(), "a" * 250: b"", "/".join(["a" * 99] * 9): b""}
+    assert drop_ignored(files)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("ab*?/", min_size=1, max_size=8), st.text("ab/", min_size=1, max_size=9))
+def test_stars_match_as_if_every_way_was_tried(pattern: str, path: str) -> None:
+    body = "".join({"*": "[^/]*", "?": "[^/]"}.get(char, char) for char in pattern)
+    assert bool(re.fullmatch(_translate(pattern), path)) is bool(re.fullmatch(body, path))
