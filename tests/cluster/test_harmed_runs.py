@@ -131,9 +131,10 @@ def test_nothing_starts_after_the_end_where_an_upgrade_brings_a_set_back(
     )
     assert read_replicas(release, client) == {name: 0}
     assert not training_pods(release, client)
-    # A new run is another matter.
-    dataclasses.replace(release, values=merge_values(release.values, {"run": {"id": "again"}})).upgrade()
-    wait_for_phase(release, "Succeeded", runId="again")
+    # A new run is another matter; on one volume each has its own id.
+    again = f"again-{major}"
+    dataclasses.replace(release, values=merge_values(release.values, {"run": {"id": again}})).upgrade()
+    wait_for_phase(release, "Succeeded", runId=again)
     assert [line for line in traces.read(release) if line.what == "started"] > started
 
 

@@ -597,3 +597,11 @@ def test_a_set_that_is_gone_is_left_alone():
 def test_a_death_is_named_by_its_evidence(last, cause):
     state = decide(PLAN, see(group(ps_0=pod("ps-0", last, restarts=1))), running()).state
     assert [incident.cause for incident in state.incidents] == [cause]
+
+
+def test_a_success_that_nobody_saw_is_taken_from_the_launcher_of_the_next_pod():
+    """The pod was lost with its node in the moment of its success; the one after it finds the shared marker."""
+    parked = {"uid-chief-0": LauncherReport(0, is_parked=True)}
+    decision = decide(PLAN, see(group())._replace(reports=parked), running())
+    assert decision.state.verdict is not None
+    assert (decision.state.phase, decision.state.verdict.result) == (STOPPING, SUCCEEDED)

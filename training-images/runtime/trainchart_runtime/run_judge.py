@@ -97,6 +97,12 @@ def _note_successes(state: RunState, own: Sequence[PodView], now: float) -> RunS
     return state._replace(succeeded={**state.succeeded, **new}) if new else state
 
 
+def note_parked(state: RunState, parked: Sequence[PodView], now: float) -> RunState:
+    """Return `state` with the successes of tasks whose pods are gone, as the launchers in the pods after them found."""
+    new = {str(pod.task): now for pod in parked if str(pod.task) not in state.succeeded}
+    return state._replace(succeeded={**state.succeeded, **new}) if new else state
+
+
 def _is_of_run(words: Optional[Termination], run_id: str) -> bool:
     return words is None or words.run_id == run_id
 

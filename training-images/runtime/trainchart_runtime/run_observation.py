@@ -107,6 +107,8 @@ class LauncherReport(NamedTuple):
     """Ends of the program in this pod that were no success."""
     failures: Sequence[Failure] = ()
     """The last of them, oldest first."""
+    is_parked: bool = False
+    """The task has ended well, maybe in a pod before this one, and has nothing left to do."""
 
 
 class Observation(NamedTuple):
@@ -201,6 +203,7 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
         metrics=parse_metrics(document.get("metrics")),
         ended=parse_whole(document.get("ended")) or 0,
         failures=parse_failures(document.get("failures")),
+        is_parked=document.get("state") == "parked",
     )
 
 
