@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from fake_api import RUN_SETTINGS, make_metadata, make_pod
+from trainchart_controller.settings import read_settings
 from trainchart_runtime import causes
 
 CHIEF, WORKER, PS = "exp1-mnist-chief", "exp1-mnist-worker", "exp1-mnist-ps"
@@ -248,3 +249,28 @@ def test_a_chart_that_does_not_fit_is_explained(start, api, variable, value, pro
     controller = start(patient=True, **{variable: value})
     assert controller.wait() == 78
     assert problem in controller.log and api.requests == []
+
+
+def test_releases_that_wait_for_each_other_give_up_one_after_the_other(tmp_path):
+    roles = {"chief": {"name": "exp1-mnist-chief", "replicas": 1}}
+    cluster = {"strategy": "parameter-server", "service": "exp1", "port": 2222, "statusPort": 2223, "roles": roles}
+    (tmp_path / "cluster.json").write_text(json.dumps(cluster))
+
+    def read(release):
+        environ = {
+            "TRAINCHART_CLUSTER_FILE": str(tmp_path / "cluster.json"),
+            "TRAINCHART_RUN_SETTINGS": json.dumps(RUN_SETTINGS),
+            "TRAINCHART_PLAN_ID": "p1",
+            "TRAINCHART_RELEASE": release,
+            "TRAINCHART_NAMESPACE": "team-a",
+            "TRAINCHART_POD_NAME": "c",
+            "TRAINCHART_STATE_NAME": "s",
+            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+            "KUBERNETES_SERVICE_PORT": "1",
+        }
+        return read_settings(environ).plan.start_deadline_seconds
+
+    deadlines = [read(f"exp-{number}") for number in range(20)]
+    assert len(set(deadlines)) == 20
+    assert all(1800 <= each <= 1.25 * 1800 for each in deadlines)
+    assert read("exp-1") == deadlines[1]

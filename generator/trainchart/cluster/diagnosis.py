@@ -41,7 +41,7 @@ from trainchart.reports.report import (
     TrainingKey,
     Trouble,
 )
-from trainchart_runtime.causes import OBJECT_MISSING
+from trainchart_runtime.causes import OBJECT_MISSING, QUOTA_EXCEEDED, UNSCHEDULABLE
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
 from trainchart_runtime.pod_problems import parse_event
 from trainchart_runtime.run_judge import list_names
@@ -342,6 +342,14 @@ def _remark(
         remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
+    waiting = [each.subject for each in report.troubles if each.cause in (UNSCHEDULABLE.name, QUOTA_EXCEEDED.name)]
+    running = sum(pod.view.is_running for pod in pods)
+    if waiting and running and report.phase == STARTING:
+        remarks.append(
+            f"{running} of its pods hold their place while {len(waiting)} wait for room, and it trains with all of "
+            "them only: where several releases do so, each waits for the others until one gives up; a queue that starts "
+            "all pods of a release or none prevents that (docs/operations.md, Queues and gangs)"
+        )
     # A run controller tells the same as a problem.
     told = {trouble.subject for trouble in report.troubles}
     stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.view.name not in told]

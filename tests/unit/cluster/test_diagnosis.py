@@ -157,7 +157,7 @@ def test_what_a_program_printed_cannot_write_on_the_terminal() -> None:
     state = make_state("Failed", verdict=make_verdict(error="\x1b[2JValueError: \x07no", lines=["a\rb\x9b1m"]))
     report = look(sets=make_sets(0), pods=[], records=[make_record(state)], jobs=[make_job("Failed")])
     text = "\n".join([*why_lines(report), *status_lines(report), *list_lines([report])])
-    assert "ValueError:  no" in text
+    assert "ValueError: no" in text
     assert not set(text) & {"\x1b", "\x07", "\r", "\x9b"}
 
 
@@ -406,3 +406,11 @@ def test_an_object_that_is_gone_is_a_problem_though_no_pod_shows_it() -> None:
     report = look(records=[make_record(state)], jobs=[make_job()])
     assert [(each.subject, each.cause) for each in report.troubles] == [("Service exp1-mnist", "object-missing")]
     assert any("helm rollback RELEASE" in line for line in why_lines(report))
+
+
+def test_a_release_that_holds_a_part_of_what_it_needs_is_told_about_all_or_nothing() -> None:
+    lacking = make_pod("worker-1", conditions=[unschedulable()], node="")
+    lacking["status"]["containerStatuses"] = []
+    report = look(records=[make_record(make_state("Starting"))], jobs=[make_job()], pods=make_pods(worker_1=lacking))
+    (remark,) = report.remarks
+    assert remark.startswith("3 of its pods hold their place while 1 wait for room")
