@@ -347,8 +347,8 @@ def _remark(
     if waiting and running and report.phase == STARTING:
         remarks.append(
             f"{running} of its pods hold their place while {len(waiting)} wait for room, and it trains with all of "
-            "them only: where several releases do so, each waits for the others until one gives up; a queue that starts "
-            "all pods of a release or none prevents that (docs/operations.md, Queues and gangs)"
+            "them only: where several releases do so, each waits for the others until one gives up; a queue that "
+            "starts all pods of a release or none prevents that (docs/operations.md, Queues and gangs)"
         )
     # A run controller tells the same as a problem.
     told = {trouble.subject for trouble in report.troubles}
