@@ -95,6 +95,29 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("data-damaged", 1, "12:00:00 error: chief 0: the training data is damaged: /a: inflate() failed", "12:00:00"),
         ("program-error", 1, HEAD + "a.DataLossError: Checksum does not match: stored 1 vs. 2", "a.DataLoss"),
         ("permission-denied", 1, HEAD + "PermissionError: [Errno 13] Permission denied: '/data/x'", "Permission"),
+        (
+            "peer-lost",
+            1,
+            HEAD + "tensorflow.python.framework.errors_impl.InvalidArgumentError: /job:ps/task:0 unknown device. It is "
+            "possible that some remote workers have been restarted.",
+            "tensorflow",
+        ),
+        (
+            "peer-lost",
+            1,
+            HEAD
+            + "tensorflow.python.framework.errors_impl.InvalidArgumentError: Unable to find a context_id "
+            "matching the specified one (42). Perhaps the worker was restarted, or the context was GC'd?",
+            "tensorflow",
+        ),
+        (
+            "peer-lost",
+            1,
+            HEAD + "tensorflow.python.framework.errors_impl.FailedPreconditionError: Device /job:worker/task:1 current "
+            "incarnation doesn't match with the one used in the group.",
+            "tensorflow",
+        ),
+        ("peer-lost", 1, HEAD + "AbortedError: Session handle is not found: 5d0e.", "AbortedError"),
         ("read-only", 1, HEAD + "OSError: [Errno 30] Read-only file system: '/data/x'", "OSError"),
         ("read-only", 1, "mkdir: cannot create directory '/data/x': Read-only file system", "mkdir: "),
         ("wrong-architecture", 126, "cannot start '/app/train': Exec format error", "cannot start"),

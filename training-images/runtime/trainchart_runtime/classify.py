@@ -213,6 +213,9 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
             r"UnavailableError|Collective ops is aborted(?! by: Shape mismatch)|Connection reset by peer|Socket closed"
             r"|failed to connect to all addresses|[Cc]oordination ?[Ss]ervice|missing heartbeats"
             r"|heartbeat timeout"
+            # What is left of a peer that has been started again in the meantime.
+            r"|workers? (was|were|has|have)( been)? restarted|find a context_id matching|\bincarnation\b"
+            r"|Session handle is not found"
         ),
         causes.PEER_LOST,
     ),
