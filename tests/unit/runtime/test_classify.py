@@ -105,8 +105,7 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         (
             "peer-lost",
             1,
-            HEAD
-            + "tensorflow.python.framework.errors_impl.InvalidArgumentError: Unable to find a context_id "
+            HEAD + "tensorflow.python.framework.errors_impl.InvalidArgumentError: Unable to find a context_id "
             "matching the specified one (42). Perhaps the worker was restarted, or the context was GC'd?",
             "tensorflow",
         ),
