@@ -87,6 +87,11 @@ def objects(old: str, new: str) -> Callable[[], CheckInput]:
     return change
 
 
+def with_controller() -> CheckInput:
+    """Return the chart with its run controller's Job, which runs the training image."""
+    return given(parse((GOLDEN / "manifests.yaml").read_text()))
+
+
 def source(path: str, old: str, new: str) -> Callable[[], CheckInput]:
     """Return the chart with a change in one of its files, at the first place only."""
 
@@ -374,6 +379,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("training-sets", objects("type: OnDelete", "type: RollingUpdate"), "an upgrade restarts its pods"),
     ("training-sets", objects("shareProcessNamespace: true", "shareProcessNamespace: false"), "is process 1"),
     ("training-sets", objects("name: NVIDIA_VISIBLE_DEVICES", "name: X"), "asks for no GPU but sees the node's"),
+    ("token-image", with_controller, "runs the training image"),
     (
         "claims-kept",
         objects("helm.sh/resource-policy: keep", "x: y"),

@@ -175,6 +175,7 @@ RULES = (
         check_token_image,
         "docs/security.md",
         severity=Severity.info,
+        others=Severity.info,
         scope=Scope.trainings,
     ),
     Rule(
