@@ -35,6 +35,10 @@ SYNTAX = "  File \"/app/train.py\", line 12\n    f(\n     ^\nSyntaxError: '(' wa
 THREADS = (
     "F0000 00:00:1795.8 29 env.cc:98] Check failed: ret == 0 (11 vs. 0)Thread tf_ creation via pthread_create() failed."
 )
+BUSY = "BlockingIOError: [Errno 11] Resource temporarily unavailable"
+HDF5 = "unable to lock file, errno = 11, error message = 'Resource temporarily unavailable')"
+FORK = '  File "/lib/python3.11/subprocess.py", line 1885, in _execute_child\n    self.pid = _fork_exec(\n'
+FLOCK = '  File "/app/save.py", line 9, in save\n    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n'
 ALL = "ModuleNotFoundError: No module named "
 
 
@@ -85,6 +89,18 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("out-of-memory", 1, HEAD + "tf.errors_impl.ResourceExhaustedError: OOM when allocating tensor", "tf.err"),
         ("machine-limit", 1, HEAD + "RuntimeError: can't start new thread", "RuntimeError"),
         ("machine-limit", 1, HEAD + "BlockingIOError: [Errno 11] Resource temporarily unavailable", "BlockingIO"),
+        ("machine-limit", 1, HEAD + FORK + BUSY, "BlockingIO"),
+        ("file-locked", 1, HEAD + FLOCK + BUSY, "BlockingIO"),
+        ("file-locked", 1, HEAD + FLOCK + "    ~~~~~^^^^^\n" + BUSY, "BlockingIO"),
+        ("file-locked", 1, HEAD + "BlockingIOError: [Errno 11] Unable to synchronously create file (" + HDF5, "Block"),
+        ("file-locked", 1, HEAD + "OSError: Unable to open file (" + HDF5.replace("11", "35"), "OSError"),
+        (
+            "file-locked",
+            1,
+            HEAD + "OSError: Unable to create file (unable to truncate a file which is already open)",
+            "OS",
+        ),
+        ("file-locked", 1, HEAD + "sqlite3.OperationalError: database is locked", "sqlite3"),
         ("machine-limit", 1, HEAD + "OSError: [Errno 24] Too many open files: '/data/x'", "OSError"),
         ("machine-limit", 1, "libgomp: Thread creation failed: Resource temporarily unavailable", "libgomp"),
         ("out-of-memory", 1, HEAD + "OSError: [Errno 12] Cannot allocate memory", "OSError"),

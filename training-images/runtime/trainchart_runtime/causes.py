@@ -86,6 +86,13 @@ MACHINE_LIMIT = Cause(
     " threads: TF_NUM_INTRAOP_THREADS, num_parallel_calls, workers of a data loader.",
     RESTART_IN_PLACE,
 )
+FILE_LOCKED = Cause(
+    "file-locked",
+    "Another process has a file open that the program needs to open or lock.",
+    "Let only the chief, or worker 0, save the file, or give each task a file of its own; close it in notebooks and "
+    "other runs. Where the storage knows no locks: HDF5_USE_FILE_LOCKING=FALSE in `env`.",
+    RESTART_IN_PLACE,
+)
 PROGRAM_MISSING = Cause(
     "program-missing",
     "The program to run does not exist in this image, or cannot be executed.",

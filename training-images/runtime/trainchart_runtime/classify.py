@@ -180,10 +180,7 @@ def _complete(error: str, below: Sequence[str]) -> str:
     return error[: -len(_VAGUE)] + (reason or _VAGUE)
 
 
-def _matching(pattern: str) -> "re.Pattern[str]":
-    return re.compile(pattern)
-
-
+_matching = re.compile
 # The order decides: a full disk and a name that does not resolve arrive as ResourceExhausted and Unavailable.
 _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     (_matching(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
@@ -246,6 +243,11 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         causes.KERAS_2,
     ),
     (_matching(r"module 'keras[\w.]*' has no attribute 'experimental'|\bDatasetCreator\b"), causes.KERAS_FIT),
+    (
+        # HDF5 and SQLite pass the system's words on, which for a lock are those for too many processes.
+        _matching(r"unable to lock file|unable to truncate a file which is already open|database is locked"),
+        causes.FILE_LOCKED,
+    ),
     (
         _matching(
             r"[Tt]hread creation (via pthread_create\(\) )?failed|pthread_create(\(\))? failed|can't start new thread"
@@ -326,6 +328,8 @@ def _is_keras_fit(error: str, lines: Sequence[str]) -> bool:
 def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
     for error in errors:
         found = _by_words([error])
+        if found and found[0] is causes.MACHINE_LIMIT and _is_lock(error, ending.lines):
+            return causes.FILE_LOCKED, error
         if found and found[0] is causes.MODULE_MISSING and _is_own_module(error, ending.command):
             return causes.PROGRAM_MISSING, error
         if found:
@@ -333,6 +337,13 @@ def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
         if _is_keras_fit(error, ending.lines):
             return causes.KERAS_FIT, error
     return causes.PROGRAM_ERROR, errors[0]
+
+
+def _is_lock(error: str, lines: Sequence[str]) -> bool:
+    """Say whether the traceback that ends in `error` ends in a call that locks a file."""
+    above = lines[: list(lines).index(error)] if error in lines else ()
+    calls = [line for line in above if line.startswith("    ") and line.strip(" ^~")]
+    return bool(calls and re.search(r"\b(flock|lockf)\(", calls[-1]))
 
 
 def _own_words(lines: Sequence[str]) -> str:
