@@ -144,6 +144,20 @@ def test_a_resumed_run_forgets_its_values_when_told_to(kept_run: Path) -> None:
     assert resume(kept_run, "--reset-values") == (["chief-0", "worker-0", "worker-1", "ps-0"], "run-1")
 
 
+def test_a_run_is_not_resumed_as_another_model(kept_run: Path) -> None:
+    file = kept_run / ".trainchart/runs/exp-7/run.json"
+    before = json.dumps({**json.loads(file.read_text()), "chartName": "digits", "target": "digits"})
+    file.write_text(before)
+    # Not even with values that the other model does not know: they are not what is wrong.
+    for arguments in (RESUME[:-3], (*RESUME[:-3], "--set", "hyperparameters.nothing=1"), RESUME):
+        done = run(kept_run, *arguments)
+        assert done.returncode == 4
+        assert "exp-7 is a run of digits, not of trainer" in done.stderr
+        assert "trainchart run digits --resume --release exp-7" in done.stderr
+    assert file.read_text() == before
+    assert [path.name for path in file.parent.iterdir()] == ["run.json"]
+
+
 def test_errors_are_json_where_asked(tmp_path: Path) -> None:
     done = run(tmp_path, str(_CHART), "--kill", "x", "--format", "json")
     assert json.loads(done.stderr)["exitCode"] == 4

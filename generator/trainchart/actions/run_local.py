@@ -19,7 +19,7 @@ from typing import Any
 
 from trainchart.actions.chart_input import read_chart_files
 from trainchart.actions.project import find_project, find_spec, suggest_model
-from trainchart.actions.run_record import add_overrides, make_record, merge_values
+from trainchart.actions.run_record import add_overrides, make_record, merge_values, require_run_of
 from trainchart.archive.lock import LOCK_FILE, parse_lock
 from trainchart.errors import PlanError, Problem, ToolError, TrainchartError
 from trainchart.host.files import read_text, read_tree
@@ -113,6 +113,8 @@ def preview_run(request: RunRequest) -> LocalPlan:
     """Return the plan of the run that this request would start, without leaving anything behind."""
     request = _take_over(request)
     with _open_target(request.target, request.strategy) as target:
+        if request.existing is Existing.RESUME:
+            require_run_of(target.chart_name, request.runs_folder / request.release)
         release = request.release or release_folder.choose_release(request.runs_folder, target.chart_name)
         folder = request.runs_folder.resolve() / release
         prepared = _prepare(request, target, release, folder)
@@ -128,6 +130,8 @@ def run_local(request: RunRequest, observer: Observer) -> FinishedRun:
     """
     request = _take_over(request)
     with _open_target(request.target, request.strategy) as target:
+        if request.existing is Existing.RESUME:
+            require_run_of(target.chart_name, request.runs_folder / request.release)
         if request.release:
             require_release_name(request.release)
         release = request.release or release_folder.claim_release(request.runs_folder, target.chart_name)
@@ -225,6 +229,7 @@ def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -
             claims=claims,
         ),
         values=merge_values(engine, overrides),
+        chart_name=target.chart_name,
         python=python,
     )
     reservation = reserve_ports(needed_addresses(rendering.manifests))

@@ -15,11 +15,13 @@ from typing import Any
 from trainchart.actions.chart_input import read_chart_files
 from trainchart.archive.identity import compute_identity
 from trainchart.archive.lock import hash_tree
-from trainchart.errors import ToolError
+from trainchart.errors import PlanError, ToolError
 from trainchart.host.git import read_commit
 from trainchart.host.helm import HelmEngine
 from trainchart.kubernetes_yaml import dump_mapping, parse_mapping
+from trainchart.local.release_folder import RUN_FILE, read_record
 from trainchart.local.run_record import CodeVersion, RunRecord
+from trainchart.local.summary import resume_command
 from trainchart.rendering import ValueOverrides
 
 _FILES_READ = 5000
@@ -31,6 +33,20 @@ _VALUES_CHART = {
     "templates/values.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\n"
     "data: {values: {{ .Values | toJson | quote }}}\n",
 }
+
+
+def require_run_of(chart_name: str, folder: Path) -> None:
+    """Refuse to go on with the run in `folder` as another model or chart than it was started with.
+
+    :raises PlanError: since the values and the checkpoints of one model mean nothing to another.
+    """
+    record = read_record(folder / RUN_FILE)
+    started = record.get("chartName") or chart_name
+    if started != chart_name:
+        raise PlanError(
+            f"{folder.name} is a run of {started}, not of {chart_name}",
+            hint=f"go on with it: {resume_command(record, str(folder))}; or choose another name with --release",
+        )
 
 
 def merge_values(engine: HelmEngine, overrides: ValueOverrides) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class RunRecord:
     options: RunOptions
     values: Mapping[str, Any]
     """What the user set, of every start so far; not the chart's defaults."""
+    chart_name: str = ""
+    """Of the chart that was started; `chart` in its JSON is what the pods' label says, which may be a subchart's."""
     python: str = ""
     code: CodeVersion = UNKNOWN_CODE
     chart_identity: str = ""
@@ -64,6 +66,7 @@ def describe_record(record: RunRecord, plan: LocalPlan) -> dict[str, Any]:
     return {
         "release": plan.release,
         "chart": plan.chart,
+        "chartName": record.chart_name,
         "chartIdentity": record.chart_identity,
         "command": record.command,
         "target": record.target,
