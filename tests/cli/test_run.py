@@ -70,6 +70,16 @@ def test_a_model_can_be_tried_with_another_strategy(tmp_path: Path) -> None:
     assert (wrong.returncode, "did you mean multi-worker-mirrored?" in wrong.stderr) == (4, True)
 
 
+def test_a_script_that_no_strategy_distributes_is_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "digits.yaml").write_text(MODEL.replace("roles: {worker: {cpu: 1}, ps: {cpu: 1}}\n", ""))
+    (tmp_path / "train.py").write_text("import tensorflow as tf\ntf.Module()\n")
+    done = run(tmp_path, "digits", "--strategy", "multi-worker-mirrored", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "models/digits.yaml:6:17: train.py shows nothing of multi-worker-mirrored: each pod trains" in done.stderr
+    assert "shows nothing" not in run(tmp_path, "digits", "--dry-run").stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [

@@ -6,10 +6,12 @@ import functools
 import os
 import posixpath
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
+from trainchart.actions.own_script import OwnCode
 from trainchart.actions.project import MODELS, find_spec, list_specs, suggest_model
 from trainchart.archive.lock import (
     LOCK_FILE,
@@ -35,6 +37,7 @@ from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_builtin_defaults, read_family
 from trainchart.spec.document import Document, parse_document
 
+_COPIES_HINT = "train it as single, write it for the strategy (docs/strategies.md), or for all (docs/training.md)"
 _EDITS = {DriftKind.changed: "was changed by hand since it was generated", DriftKind.added: "was added by hand"}
 
 
@@ -156,7 +159,7 @@ def _write_chart(model: LocatedModel, rendered: RenderedChart, charts: Path) -> 
     remember_code(model.plan.spec.image.repository, model.code)
     controller = model.plan.values.run.controller
     is_exposed = controller.enabled and not controller.image
-    return GeneratedChart(rendered.name, rendered.version, folder, model.code, changed, model.plan.notes, is_exposed)
+    return GeneratedChart(rendered.name, rendered.version, folder, model.code, changed, _notes(model), is_exposed)
 
 
 def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedChart:
@@ -165,7 +168,29 @@ def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedCh
     rendered = render_model(model)
     folder = charts / rendered.name
     write_tree(folder, rendered.files, is_ours=_is_generated)
-    return GeneratedChart(rendered.name, rendered.version, folder, model.code, tuple(rendered.files), model.plan.notes)
+    return GeneratedChart(rendered.name, rendered.version, folder, model.code, tuple(rendered.files), _notes(model))
+
+
+def _notes(model: LocatedModel) -> tuple[Problem, ...]:
+    """Return what the author of a model should know of: of the plan, and of code that does not fit the strategy."""
+    program, spec = find_program(model), model.plan.spec
+    file = next((file for file in program.files if (model.code / file).is_file()), "") if program else ""
+    if not file:
+        return model.plan.notes
+    script = _name_from_here(model.code / file)
+    command = model.plan.values.command
+    code = OwnCode(script, model.code, spec.code.path, tuple(command[: 3 if command[1] == "-m" else 2]))
+    with suppress(ToolError):  # a script that is not Python says so itself when it starts
+        what = code.describe_copies(spec.strategy, model.text)
+        if what:
+            where = str(model.plan.origins["code", "command"])
+            return (*model.plan.notes, Problem(what, where, _COPIES_HINT))
+    return model.plan.notes
+
+
+def _name_from_here(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:

@@ -11,6 +11,7 @@ from trainchart.actions.check_input import refuse_pipe
 from trainchart.actions.project import find_project
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes
+from trainchart.scaffold.copies import describe_copies
 from trainchart.scaffold.modules import imported_names, parse_module
 from trainchart.scaffold.script import CodeFolder, ScriptFacts, read_script
 
@@ -30,9 +31,17 @@ class OwnCode:
 
     def read(self, strategy: str) -> ScriptFacts:
         """Read the script and what it imports from its folder; `strategy` overrides what they show."""
-        module = self.program[-1] if "-m" in self.program else self.script.stem
         folder = CodeFolder(self._load, self._has_path, self._find_below)
-        return read_script(read_bytes(self.script), str(self.script), module, folder, strategy)
+        return read_script(read_bytes(self.script), str(self.script), self._module, folder, strategy)
+
+    def describe_copies(self, strategy: str, started: str) -> str:
+        """Return why the script does not fit `strategy`, as `describe_copies` does of scaffold/copies.py."""
+        content = read_bytes(self.script)
+        return describe_copies(self._module, str(self.script), content, self._load, started, strategy)
+
+    @property
+    def _module(self) -> str:
+        return self.program[-1] if "-m" in self.program else self.script.stem
 
     def _load(self, name: str) -> tuple[str, bytes] | None:
         base = self.folder.joinpath(self._find_below(name), *name.split("."))
