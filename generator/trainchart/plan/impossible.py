@@ -104,14 +104,24 @@ def _replicas_reason(strategy: str, role: str, replicas: int) -> tuple[str, str]
     return f"{replicas} evaluators: they would evaluate the same checkpoints", "use one evaluator"
 
 
+def _dotted(*path: str | int) -> str:
+    return ".".join(map(str, path))
+
+
+def _guess_quantity(value: str | int | float) -> str:
+    """Return what a size in the units of shops, such as 2 GB, is as a quantity."""
+    found = re.fullmatch(r"(\d+(\.\d+)?) ?([kKMGT])i?[bB]?", str(value).strip())
+    return f"; did you mean {found[1]}{found[3].upper()}i?" if found else ""
+
+
 def _amounts(path: Path, amounts: dict[str, str | int | float]) -> Iterator[Impossibility]:
     """Check quantities, and that no request is above its limit."""
     parsed = {key: parse_quantity(value) for key, value in amounts.items() if value != ""}
     for key, quantity in parsed.items():
         if quantity is None or quantity <= 0:
-            yield Impossibility(
-                (*path, key), f"{amounts[key]!r} is not a positive quantity", "for example 500m, 2, 512Mi or 4Gi"
-            )
+            example = "500m or 2" if key.startswith("cpu") else "512Mi or 4Gi"
+            what = f"{_dotted(*path, key)}: {amounts[key]!r} is not a positive quantity"
+            yield Impossibility((*path, key), what, f"for example {example}{_guess_quantity(amounts[key])}")
     for request, limit in (
         ("cpu", "cpuLimit"),
         ("memory", "memoryLimit"),
@@ -238,11 +248,15 @@ def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impo
     if name in RESERVED_VOLUMES:
         yield Impossibility(path, f"a volume may not be called {name}", "TRAINCHART_*_DIR of that name is taken")
     if ".." in PurePosixPath(volume.sub_path).parts or volume.sub_path.startswith("/"):
-        yield Impossibility((*path, "subPath"), f"{volume.sub_path!r} is not a folder inside the volume")
+        yield Impossibility(
+            (*path, "subPath"), f"{_dotted(*path, 'subPath')}: {volume.sub_path!r} is not a folder inside the volume"
+        )
     if volume.size != "" and not parse_quantity(volume.size):
-        yield Impossibility((*path, "size"), f"{volume.size!r} is not a positive quantity", "for example 20Gi")
+        what = f"{_dotted(*path, 'size')}: {volume.size!r} is not a positive quantity"
+        yield Impossibility((*path, "size"), what, f"for example 20Gi{_guess_quantity(volume.size)}")
     if not volume.uri and not volume.mount_path.startswith("/"):
-        what = f"{volume.mount_path!r} is not an absolute path" if volume.mount_path else f"{name} has no mountPath"
+        given = f"{_dotted(*path, 'mountPath')}: {volume.mount_path!r}"
+        what = f"{given} is not an absolute path" if volume.mount_path else f"{name} has no mountPath"
         yield Impossibility((*path, "mountPath"), what, f"for example mountPath: /{name}")
     for role in volume.roles:
         if role not in spec.roles:
@@ -336,7 +350,9 @@ def _durations(spec: ModelSpec) -> Iterator[Impossibility]:
     }
     for key, value in given.items():
         if not re.fullmatch(DURATION_PATTERN, str(value)):
-            yield Impossibility(("run", key), f"{value!r} is not a duration", "for example 30m, 1h30m, 45s or seconds")
+            yield Impossibility(
+                ("run", key), f"run.{key}: {value!r} is not a duration", "for example 30m, 1h30m, 45s or seconds"
+            )
     controller = spec.run.controller
     if controller.enabled and not spec.rbac.create and not controller.service_account_name:
         yield Impossibility(
@@ -349,7 +365,7 @@ def _durations(spec: ModelSpec) -> Iterator[Impossibility]:
 def _image(spec: ModelSpec) -> Iterator[Impossibility]:
     tag = str(spec.image.tag)
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", tag):
-        yield Impossibility(("image", "tag"), f"{tag!r} is not an image tag", 'for example tag: "1.4.0"')
+        yield Impossibility(("image", "tag"), f"image.tag: {tag!r} is not an image tag", 'for example tag: "1.4.0"')
     elif tag == "latest" and not spec.image.digest:
         yield Impossibility(
             ("image", "tag"), "the tag latest names another image tomorrow", "use a fixed tag or image.digest"

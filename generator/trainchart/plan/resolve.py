@@ -21,6 +21,7 @@ from trainchart.plan.layers import BUILTIN_LAYER, Merged, merge_layers
 from trainchart.plan.references import find_unfilled
 from trainchart.plan.spelling import find_misread, section_of
 from trainchart.plan.strategies import ROLES
+from trainchart.plan.wording import expect, expect_member
 from trainchart.spec.document import Document, Origin, Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import Section
@@ -88,10 +89,7 @@ def _problem(detail: ErrorDetails, merged: Merged) -> Problem:
     key = ".".join(str(part) for part in path)
     given = detail["input"]
     if member_of_union:
-        hint = "the value should be a text or a whole number"
-        if spelling:
-            hint += f'; if it is a text, quote it: "{spelling}"'
-        return Problem(f"{key}: {_shorten(given)} is not accepted", where, hint)
+        return Problem(f"{key}: {_shorten(given)} is not accepted", where, expect_member(key, given, spelling))
     match detail["type"]:
         case "model_type" | "dict_type":
             return Problem(f"{key}: {_shorten(given)} is not accepted", where, "expected a mapping of keys to values")
@@ -109,7 +107,7 @@ def _problem(detail: ErrorDetails, merged: Merged) -> Problem:
             return Problem(f"{key}: {detail['ctx']['error']}", where)
         case _:
             shown = f"{key}: {_shorten(given)} is not accepted"
-            return Problem(shown, where, detail["msg"].replace("Input should", "the value should"))
+            return Problem(shown, where, expect(detail["type"], key, given, detail.get("ctx") or {}, detail["msg"]))
 
 
 def _path(detail: ErrorDetails) -> Path:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.constructor import RoundTripConstructor
+from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
+from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.reader import ReaderError
 
 from trainchart.errors import Problem, SpecError
 
@@ -64,6 +65,8 @@ class _Spelled:
     def __str__(self) -> str:
         return self.spelling
 
+    __repr__ = __str__
+
 
 class _Constructor(RoundTripConstructor):
     """Keeps the spelling of what is not text: 0712345 and 712345 are one number, but not one text."""
@@ -71,10 +74,22 @@ class _Constructor(RoundTripConstructor):
     def construct_spelled(self, node: Any) -> _Spelled:
         read = {"int": self.construct_yaml_int, "float": self.construct_yaml_float, "bool": self.construct_yaml_bool}
         kind = str(node.tag).rpartition(":")[2]
-        return _Spelled(read[kind](node) if kind in read else None, node.value)
+        try:
+            return _Spelled(read[kind](node) if kind in read else None, node.value)
+        except (ValueError, KeyError) as error:  # only a tag makes such a text a number
+            raise ConstructorError(None, None, f"{node.value!r} is not of type {kind}", node.start_mark) from error
 
     def construct_text(self, node: Any) -> str:
         return str(node.value)
+
+    def check_mapping_key(self, node: Any, key_node: Any, mapping: Any, key: Any, value: Any) -> bool:
+        if key in mapping:
+            lines = [str(each.start_mark.line + 1) for each, _ in node.value if each.value == key_node.value]
+            lines = list(dict.fromkeys(lines))
+            where = f"lines {', '.join(lines[:-1])} and {lines[-1]}" if len(lines) > 1 else f"line {lines[0]}"
+            often = "twice" if len(lines) <= 2 else f"{len(lines)} times"
+            raise ConstructorError(None, None, f"{key} is there {often}: {where}", key_node.start_mark)
+        return True
 
 
 for _kind in ("int", "float", "bool", "null"):
@@ -97,9 +112,11 @@ def parse_document(text: str, *, file: str, layer: str) -> Document:
         mark = error.problem_mark or error.context_mark
         where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
         what = " ".join((error.problem or error.context or "cannot be parsed").split())
-        raise SpecError(
-            "not valid YAML", problems=(Problem(what, where, "check indentation, quotes and repeated keys"),)
-        ) from error
+        raise SpecError("not valid YAML", problems=(Problem(what, where, _hint(error)),)) from error
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        what = f"the control character U+{ord(text[error.position]):04X} is not allowed"
+        raise SpecError("not valid YAML", problems=(Problem(what, f"{file}:{line}", "leave it out"),)) from error
     except (YAMLError, ValueError, RecursionError, AttributeError, TypeError, KeyError) as error:
         raise SpecError("not valid YAML", problems=(Problem(" ".join(str(error).split()), file),)) from error
     if not isinstance(loaded, CommentedMap):
@@ -113,6 +130,10 @@ def parse_document(text: str, *, file: str, layer: str) -> Document:
     tree = _plain(loaded, (), origins, layer, file)
     _require_characters(tree, (), origins)
     return Document(tree, origins)
+
+
+def _hint(error: MarkedYAMLError) -> str:
+    return "" if isinstance(error, ConstructorError) else "check indentation and quotes"
 
 
 def _require_characters(node: Any, path: Path, origins: Mapping[Path, Origin]) -> None:
@@ -143,6 +164,9 @@ def _plain(node: Any, path: Path, origins: dict[Path, Origin], layer: str, file:
         for key, value in node.items():
             if isinstance(key, _Spelled) and key.value is None:
                 raise SpecError("not valid YAML", problems=(Problem("a key is empty", str(origins[path])),))
+            if not isinstance(key, (str, _Spelled, TaggedScalar)):
+                problem = Problem("a key is a list or a mapping", str(origins[path]), "write keys as NAME: value")
+                raise SpecError("not valid YAML", problems=(problem,))
             below = (*path, str(key))
             origins[below] = Origin(layer, file, *_position(node, key), _spelling(value))
             plain_map[str(key)] = _plain(value, below, origins, layer, file)
@@ -154,6 +178,9 @@ def _plain(node: Any, path: Path, origins: dict[Path, Origin], layer: str, file:
             origins[below] = Origin(layer, file, *_position(node, index), _spelling(value))
             plain_list.append(_plain(value, below, origins, layer, file))
         return plain_list
+    if not isinstance(node, (str, _Spelled, TaggedScalar)) and node is not None:
+        problem = Problem("a value is neither a text, number, list nor mapping", str(origins[path]), "take the tag out")
+        raise SpecError("not valid YAML", problems=(problem,))
     return _scalar(node)
 
 

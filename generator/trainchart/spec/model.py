@@ -5,6 +5,7 @@ The text form is read by document.py; what a spec leaves out comes from the laye
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -95,8 +96,7 @@ def _disagreements(parameter: Hyperparameter) -> list[str]:
         isinstance(default, bool) and parameter.type != "boolean"
     )
     if default is not None and not is_of_type:
-        is_whole = parameter.type == "integer" and isinstance(default, float) and default.is_integer()
-        found.append(f"default {default!r} is not of type {parameter.type}" + (f": write {default:.0f}" * is_whole))
+        found.append(_describe_other_type(default, parameter.type))
     bounds: dict[str, Any] = {
         "minimum": parameter.minimum,
         "exclusiveMinimum": parameter.exclusive_minimum,
@@ -122,6 +122,26 @@ def _disagreements(parameter: Hyperparameter) -> list[str]:
     elif parameter.enum is not None and default is not None and default not in parameter.enum:
         found.append(f"default {default!r} is not one of {', '.join(parameter.enum)}")
     return found
+
+
+_EXPECTED = {"number": "a number", "integer": "a whole number", "string": "a text", "boolean": "true or false"}
+_UNQUOTED = {"number": r"-?\d+(\.\d+)?([eE][-+]?\d+)?", "integer": r"-?\d+", "boolean": "true|false"}
+
+
+def _describe_other_type(default: float | str | bool, wanted: str) -> str:
+    """Return what a default is instead of what it has to be, and how to write it where that can be told."""
+    if isinstance(default, str):
+        is_quoted = wanted in _UNQUOTED and re.fullmatch(_UNQUOTED[wanted], default)
+        kind, better = "a text", default if is_quoted else ""
+    elif isinstance(default, bool):
+        kind, better = "a truth value", '"true"' if default else '"false"'
+    else:
+        is_whole = wanted == "integer" and float(default).is_integer()
+        kind, better = "a number", f"{default:.0f}" if is_whole else f'"{default}"'
+    shown = str(default).lower() if isinstance(default, bool) else repr(default)
+    if not isinstance(default, str) and wanted != "string" and better.startswith('"'):
+        better = ""
+    return f"default: {shown} is {kind}, expected {_EXPECTED[wanted]}" + (f"; write {better}" if better else "")
 
 
 def _holds(name: str, value: float | int, bound: float | int) -> bool:

@@ -31,7 +31,13 @@ def test_anchors_and_merges_are_followed() -> None:
     ("text", "says", "where"),
     [
         ("name: [unclosed\n", "expected ',' or ']'", "m.yaml:2:1"),
-        ("a: 1\na: 2\n", "duplicate key", "m.yaml:2:1"),
+        ("roles: {a: 1}\nb: 2\nroles: {a: 1}\n", "roles is there twice: lines 1 and 3", "m.yaml:3:1"),
+        ("a: {1: 1, 1: 2}\n", "1 is there twice: line 1", "m.yaml:1:11"),
+        ("a: 1\na: 2\na: 3\n", "a is there 3 times: lines 1, 2 and 3", "m.yaml:2:1"),
+        ("? [1, 2]\n: 3\n", "a key is a list or a mapping", "m.yaml:1:1"),
+        ("b: 1\na: !!set {b, c}\n", "neither a text, number, list nor mapping", "m.yaml:2:1"),
+        ("a: !!int x\n", "'x' is not of type int", "m.yaml:1:4"),
+        ("b: 1\na: \x01\n", "the control character U+0001 is not allowed", "m.yaml:2"),
         ("- 1\n- 2\n", "expected a mapping", "m.yaml:1:1"),
         ("", "found nothing", "m.yaml:1:1"),
         ("just text", "expected a mapping", "m.yaml:1:1"),
@@ -55,6 +61,7 @@ def test_what_is_no_spec_is_refused_with_its_place(text: str, says: str, where: 
     except SpecError as error:
         (problem,) = error.problems
         assert says in problem.message
+        assert "_Spelled" not in str(problem)
         assert problem.where.startswith(where)
     else:
         assert text.startswith("a: !!python"), "an unknown tag is harmless: it is read as text"
