@@ -105,6 +105,24 @@ def test_an_own_classic_script_gets_its_flags(tmp_path: Path) -> None:
     assert "varied True [5] 3" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ('"--size", type=int, default=1', "next: trainchart run net\n"),
+        ('"--data-size", type=int, required=True', "next: trainchart run net --set hyperparameters.dataSize=VALUE\n"),
+        ('"source"', "next: complete code.command in models/net.yaml, then: trainchart run net\n"),
+    ],
+)
+def test_the_next_command_gives_what_the_script_needs(tmp_path: Path, arguments: str, command: str) -> None:
+    (tmp_path / "net").mkdir()
+    text = (
+        f"import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument({arguments})\nparser.parse_args()\n"
+    )
+    (tmp_path / "net" / "train.py").write_text(text)
+    done = trainchart(tmp_path, "init", "net", "--from-script", "net/train.py")
+    assert done.stderr.endswith(command), done.stderr
+
+
 def test_a_module_of_a_package_runs_as_one(tmp_path: Path) -> None:
     (tmp_path / "src" / "net").mkdir(parents=True)
     (tmp_path / "src" / "net" / "__init__.py").write_text("")

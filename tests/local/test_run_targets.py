@@ -75,7 +75,20 @@ def test_code_that_is_not_there_is_explained(tmp_path: Path) -> None:
     done = run(tmp_path, str(_CHART))
     assert done.returncode == 10
     assert "program-missing" in done.stderr
-    assert f"the code was looked for in {tmp_path}: name its folder with --code" in done.stderr
+    assert f"The code was looked for in {tmp_path}: name its folder with --code" in done.stderr
+
+
+def test_why_gives_the_advice_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "trainer.py").write_text("import no_such_module\n")
+    single = ("--set", "roles.worker.replicas=0,roles.ps.replicas=0")
+    done = run(tmp_path, str(_CHART), "--release", "x1", *single)
+    advice = "-m pip install no_such_module`, or choose another Python with --python."
+    assert advice in done.stderr
+    why = subprocess.run(
+        [sys.executable, "-m", "trainchart", "why", "x1"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    ).stdout
+    assert advice in why
+    assert "image" not in why.partition("What to do next")[2].partition("\n")[0]
 
 
 def test_quiet_prints_the_last_lines_of_a_failed_program(tmp_path: Path) -> None:

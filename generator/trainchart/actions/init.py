@@ -48,6 +48,8 @@ class NewFiles:
     strategy: str
     files: tuple[Path, ...]
     notes: tuple[str, ...]
+    next: str
+    """The command that trains it."""
 
 
 def init_model(request: InitRequest) -> NewFiles:
@@ -93,7 +95,10 @@ def init_model(request: InitRequest) -> NewFiles:
     # The spec comes last: what names the model is there only when all of it is.
     files[spec] = spec_text.encode()
     write_new_files(files)
-    return NewFiles(request.name, strategy, tuple(files), tuple(notes))
+    run = f"trainchart run {request.name}" + "".join(f" --set hyperparameters.{name}=VALUE" for name in facts.required)
+    if facts.lacks_arguments:
+        run = f"complete code.command in {spec}, then: {run}"
+    return NewFiles(request.name, strategy, tuple(files), tuple(notes), run)
 
 
 def _require_name(name: str, models: Path) -> None:

@@ -56,4 +56,4 @@ def init(
         return
     for file in made.files:
         print_line(str(file))
-    print_note(f"next: trainchart run {made.name}")
+    print_note(f"next: {made.next}")

@@ -46,6 +46,7 @@ def describe_plan(plan: LocalPlan) -> dict[str, Any]:
 
 def describe_result(plan: LocalPlan, result: RunResult) -> dict[str, Any]:
     """Return the result as a JSON document."""
+    failure = result.failure
     return {
         "verdict": str(result.verdict),
         "release": result.release,
@@ -57,7 +58,7 @@ def describe_result(plan: LocalPlan, result: RunResult) -> dict[str, Any]:
         "examplesPerSecond": result.examples_per_second,
         "metrics": {label: dict(metrics) for label, metrics in result.metrics.items()},
         "warnings": list(result.warnings),
-        "failure": None if result.failure is None else asdict(result.failure),
+        "failure": None if failure is None else {**asdict(failure), "hint": hint_here(failure, plan)},
         "pods": [_describe_pod(pod) for pod in result.pods],
         "folders": {
             "release": result.release_folder,
@@ -124,20 +125,22 @@ def introduce_plan(plan: LocalPlan) -> list[str]:
 
 
 def explain_hint(failure: Failure, plan: LocalPlan) -> str:
-    """Return the next action after a failure, and the command for it.
-
-    A missing module means something else here than in an image.
-    """
-    pod = next(pod for pod in plan.pods if pod.label == failure.pod)
+    """Return the next action after a failure, and where to read on."""
     folder = plan.release_folder.removesuffix(f"/{plan.release}")
     runs_dir = "" if folder.endswith("/.trainchart/runs") else f" --runs-dir {shlex.quote(folder)}"
     log = f"all of its log: {failure.log_file}\nnext: trainchart logs {plan.release} --pod {failure.pod}{runs_dir}"
+    return f"{hint_here(failure, plan)}\n{log}".strip()
+
+
+def hint_here(failure: Failure, plan: LocalPlan) -> str:
+    """Return the next action after a failure on this machine: a missing module means something else in an image."""
+    pod = next(pod for pod in plan.pods if pod.label == failure.pod)
     module = re.search(r"No module named '?(\w+)(\.\w+)?", failure.error)
     if failure.cause == causes.MODULE_MISSING.name and module and module[2]:
-        return f"the {module[1]} that is installed does not have it: the program needs another version of it.\n{log}"
+        return f"The {module[1]} that is installed does not have it: the program needs another version of it."
     if failure.cause == causes.MODULE_MISSING.name and module:
         install = shlex.join([pod.argv[0], "-m", "pip", "install", module[1]])
-        return f"install the module, often `{install}`, or choose another Python with --python.\n{log}"
+        return f"Install the module, often `{install}`, or choose another Python with --python."
     if failure.cause == causes.PROGRAM_MISSING.name:
-        return f"the code was looked for in {pod.working_directory}: name its folder with --code.\n{log}"
-    return f"{failure.hint}\n{log}".strip()
+        return f"The code was looked for in {pod.working_directory}: name its folder with --code."
+    return failure.hint

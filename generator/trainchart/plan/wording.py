@@ -47,8 +47,8 @@ _FIELDS: Mapping[str, str] = {
 def expect(kind: str, key: str, given: Any, context: Mapping[str, Any], message: str) -> str:
     """Return the hint on what `key` is expected to be: `kind`, `context` and `message` are pydantic's."""
     if kind == "list_type":
-        words = given.split() if isinstance(given, str) else []
-        return "expected a list" + (f": [{', '.join(words)}]" if words else "")
+        parts = given.split() if isinstance(given, str) else []
+        return "expected a list" + (f": [{', '.join(parts)}]" if parts else "")
     if kind == "string_pattern_mismatch":
         fields = (words for name, words in _FIELDS.items() if f".{key}".endswith(f".{name}"))
         words = _PATTERNS.get(str(context.get("pattern"))) or next(fields, "")

@@ -12,6 +12,7 @@ from trainchart.reports.report import (
     UNKNOWN,
     Report,
 )
+from trainchart.reports.settings import suggest_settings
 from trainchart.reports.text import clean_lines, describe_seconds, describe_time, headline, trouble_lines
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.run_state import (
@@ -119,7 +120,12 @@ def _advise(report: Report) -> str:
     if outcome.result == STOPPED:
         return again
     hint = outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
-    return f"{hint} Then: {again}".strip()
+    settings = suggest_settings(outcome.cause, outcome.error, report.record.get("hyperparameters") or {})
+    if report.origin == LOCAL:
+        again += "".join(f" --set {setting}" for setting in settings)
+    elif settings:
+        hint += f" Set another value: helm upgrade with --set {' --set '.join(settings)}."
+    return f"{hint} Then: {again}" if hint else again
 
 
 def _again(report: Report) -> str:

@@ -60,6 +60,10 @@ class ScriptFacts:
     strategy: str
     notes: tuple[str, ...]
     """What the user should know: flags left at their defaults and why, and what was assumed."""
+    required: tuple[str, ...] = ()
+    """Hyperparameters without which the script does not start, and that have no value yet."""
+    lacks_arguments: bool = False
+    """Whether the script needs arguments beside those, which only the author can give."""
 
     @property
     def reads_data(self) -> bool:
@@ -96,6 +100,7 @@ def read_script(
     flags: dict[str, Flag] = {}
     references: dict[str, str] = {}
     notes: list[str] = []
+    required: list[str] = []
     for (module, declaration), kind in zip(found, kinds, strict=True):
         option, name = declaration.option, to_camel_case(declaration.option)
         where = f"{module.file}:{declaration.line}: {option}"
@@ -125,6 +130,7 @@ def read_script(
                 continue
             flags[name] = flag
             if flag.hyperparameter.default is None and declaration.is_required:
+                required.append(name)
                 notes.append(f"{where} is required: give hyperparameters.{name} a default in the spec, or set it")
             elif is_path(flag.hyperparameter.default) and not is_shipped and declaration.kind == "string":
                 notes.append(f"{where} is {flag.hyperparameter.default!r} by default: {_PATH}")
@@ -133,7 +139,9 @@ def read_script(
         notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {shown}; --strategy says otherwise")
     notes += _find_misplaced(modules, folder)
     notes += find_cautions(modules, strategy or shown, bool(found))
-    return ScriptFacts(tuple(flags.values()), references, strategy or shown, tuple(notes))
+    lacks_arguments = any(note.endswith(_REQUIRED) for note in notes)
+    shown = strategy or shown
+    return ScriptFacts(tuple(flags.values()), references, shown, tuple(notes), tuple(required), lacks_arguments)
 
 
 def _find_misplaced(modules: tuple[Module, ...], folder: CodeFolder) -> Iterator[str]:

@@ -173,7 +173,7 @@ NO_PROGRESS = Cause(
 BAD_ARGUMENTS = Cause(
     "bad-arguments",
     "The program refused its command line or its hyperparameters.",
-    "Compare both in the model spec, and what was set at install, with what the program accepts.",
+    "Compare both in the model spec, and the values that were set, with what the program accepts.",
     RESTART_NEVER,
 )
 PROGRAM_ERROR = Cause(

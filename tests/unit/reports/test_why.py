@@ -1,0 +1,61 @@
+"""What `why` says to do next: never a command that fails the same way again."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster_objects import NOW
+from trainchart.reports.report import LOCAL, RUN_KILLED, Report, TrainingKey
+from trainchart.reports.settings import suggest_settings
+from trainchart.reports.why import why_lines
+from trainchart_runtime.run_state import FAILED, Verdict
+
+RESUME = "trainchart run first --resume --release k9"
+
+
+def next_of(cause: str, error: str = "", origin: str = LOCAL) -> str:
+    record = {"hyperparameters": {"learningRate": 1e30, "maxSteps": 300}}
+    outcome = Verdict(FAILED, NOW, cause, "It failed.", pod="worker-0", error=error)
+    key = TrainingKey("" if origin == LOCAL else "team-a", "k9", "first")
+    report = Report(key, NOW, FAILED, "record", origin, resume_command=RESUME, record=record, outcome=outcome)
+    (line,) = (line for line in why_lines(report) if line.startswith("What to do next: "))
+    return line.removeprefix("What to do next: ")
+
+
+def test_a_killed_run_goes_on_without_advice() -> None:
+    assert next_of(RUN_KILLED) == RESUME
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "error: chief 0: the loss is nan at step 3: lower the learning rate",
+        "error: weight:0 is not finite at step 7: lower the learning rate",
+        "InvalidArgumentError: Tensor had NaN values",
+    ],
+)
+def test_a_training_that_diverged_needs_another_learning_rate(error: str) -> None:
+    assert next_of("program-error", error).endswith(f"Then: {RESUME} --set hyperparameters.learningRate=VALUE")
+
+
+@pytest.mark.parametrize(
+    ("error", "settings"),
+    [
+        ("train.py: error: the following arguments are required: --data-size, --lr", ["dataSize", "lr"]),
+        ("train.py: error: argument --steps: invalid int value: 'x'", ["steps"]),
+        ("train.py: error: argument -b/--batch_size: invalid int value: 'x'", ["batchSize"]),
+        ("Error: Missing option '--lr'.", ["lr"]),
+        ("FATAL Flags parsing error: flag --lr=None: Flag --lr must have a value other than None.", ["lr"]),
+        ("train.py: error: the following arguments are required: data", []),
+        ("ValueError: nothing of the command line", []),
+    ],
+)
+def test_a_refused_flag_needs_a_value(error: str, settings: list[str]) -> None:
+    assert suggest_settings("bad-arguments", error, {}) == tuple(f"hyperparameters.{name}=VALUE" for name in settings)
+    words = "".join(f" --set hyperparameters.{name}=VALUE" for name in settings)
+    assert next_of("bad-arguments", error).endswith(f"Then: {RESUME}{words}")
+    assert "install" not in next_of("bad-arguments", error)
+
+
+def test_what_needs_no_value_gets_none() -> None:
+    assert next_of("program-error", "ValueError: information is missing").endswith(f"Then: {RESUME}")
