@@ -1,6 +1,7 @@
 """All errors that trainchart raises on purpose, with their exit codes.
 
 * TrainchartError (1)
+  * UsageError (2): the command cannot be meant so: an option, name or command that does not fit what it is used on
   * SpecError (3): the model spec, a pack or a values file is wrong
   * PlanError (4): the spec is well-formed but asks for something impossible
   * RenderError (5): templates or values do not render
@@ -23,7 +24,7 @@
   * TrainingFailed (10): the training itself failed, or was stopped
   * NotInTime (11): what was waited for did not come in the time given
 
-Usage errors exit with 2. Anything else that escapes is a bug of ours: 1 with a traceback.
+What the command line itself refuses exits with 2, too. Anything else that escapes is a bug of ours: 1 with a traceback.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ class TrainchartError(Exception):
         self.message = message
         self.hint = hint
         self.problems = problems
+
+
+class UsageError(TrainchartError):
+    exit_code = 2
 
 
 class SpecError(TrainchartError):

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from trainchart.cli.app import app
-from trainchart.errors import ToolError, TrainingFailed
+from trainchart.errors import ToolError, TrainingFailed, UsageError
 from trainchart.local.release_lock import hold_lock
 from trainchart_runtime.run_state import STOPPED, STOPPING, SUCCEEDED
 
@@ -97,7 +97,7 @@ def test_the_last_run_is_the_default(command: str) -> None:
 def test_wait_fails_for_a_run_that_was_stopped() -> None:
     error = call("wait", "exp-10").exception
     assert isinstance(error, TrainingFailed)
-    assert error.message == "exp-10: Stopped: stopped: The run was stopped on request"
+    assert error.message == "exp-10: Stopped: The run was stopped on request"
     assert error.hint == "see: trainchart why exp-10"
 
 
@@ -125,7 +125,8 @@ def test_stop_of_a_run_that_is_over_changes_nothing() -> None:
 
 def test_what_only_releases_can_do_names_the_local_way() -> None:
     error = call("resume", "exp-10").exception
-    assert isinstance(error, ToolError)
+    assert isinstance(error, UsageError)
+    assert error.exit_code == 2
     assert error.hint.startswith("trainchart run mnist --resume --release exp-10;")
 
 

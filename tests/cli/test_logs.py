@@ -82,7 +82,9 @@ def test_lines_are_json_where_asked(runs: Path) -> None:
         (["x" * 300], 7, "there is no local run"),
         (["exp-9"], 7, "did you mean exp-"),
         (["exp-1", "--pod", "ps-0"], 7, "its pods: chief-0, worker-0"),
-        (["exp-2", "--since-failure"], 1, "no failure is recorded for exp-2"),
+        (["exp-1", "--role", "chef"], 7, "exp-1 has no role 'chef'\nhint: its roles: chief, worker"),
+        (["exp-1", "--role", "chief", "--pod", "worker-0"], 7, "its pods of the role chief: chief-0"),
+        (["exp-2", "--since-failure"], 7, "no failure is recorded for exp-2"),
         (["--runs-dir", "elsewhere"], 7, "there are no local runs in elsewhere"),
     ],
 )

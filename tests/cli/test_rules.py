@@ -31,7 +31,7 @@ def test_one_rule_is_told_in_full() -> None:
 
 def test_an_unknown_rule_is_refused_with_a_suggestion() -> None:
     done = run("names-fits")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("error: there is no rule 'names-fits'; did you mean names-fit")
 
 

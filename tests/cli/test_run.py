@@ -70,6 +70,17 @@ def test_a_model_can_be_tried_with_another_strategy(tmp_path: Path) -> None:
     assert (wrong.returncode, "did you mean multi-worker-mirrored?" in wrong.stderr) == (4, True)
 
 
+def test_a_folder_of_a_models_name_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    done = run(tmp_path, "net")
+    assert done.returncode == 7
+    assert "there is no model net, and the folder net is not a chart" in done.stderr
+    assert "trainchart init net --from-script net/SCRIPT.py" in done.stderr
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "digits.yaml").write_text(MODEL)
+    assert "models here: digits; make one: " in run(tmp_path, "net").stderr
+
+
 def test_a_script_that_no_strategy_distributes_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "digits.yaml").write_text(MODEL.replace("roles: {worker: {cpu: 1}, ps: {cpu: 1}}\n", ""))
@@ -92,6 +103,7 @@ def test_a_script_that_no_strategy_distributes_is_warned_of(tmp_path: Path) -> N
         ([str(_CHART), "--code", "gone"], 7, "there is no folder gone"),
         ([str(_CHART), "--kill", "worker-9@1s"], 4, "there is no pod 'worker-9'"),
         ([str(_CHART), "--kill", "worker-1"], 4, "not POD@TIME"),
+        ([str(_CHART), "--set", "layers=4,4"], 5, "write \\,4 for one in a text, or --set-json for a list"),
         ([str(_CHART), "--set", "strategy=gossip"], 4, "unknown strategy 'gossip'"),
         ([str(_CHART), "--set-json", "roles=null"], 4, "no training pods"),
         ([str(_CHART), "--resume", "--fresh"], 2, "exclude each other"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainchart.errors import ToolError, TrainchartError
+from trainchart.errors import ToolError
 from trainchart.local.logs import LogLine, follow_lines, read_lines, stamp_of
 from trainchart.local.release_folder import RESULT_FILE, RUN_FILE, read_record
 from trainchart.local.release_lock import is_running
@@ -53,14 +53,17 @@ def _find_logs(folder: Path, wanted: LogsFilter) -> dict[str, Path]:
         if wanted.role in ("", pod["role"]) and wanted.pod in ("", pod["label"], pod["name"])
     ]
     if not chosen:
-        known = ", ".join(pod["label"] for pod in pods)
-        asked = wanted.pod or wanted.role
-        raise ToolError(f"{folder.name} has no pod {asked!r}", hint=f"its pods: {known}")
+        roles = list(dict.fromkeys(pod["role"] for pod in pods))
+        if wanted.role and wanted.role not in roles:
+            raise ToolError(f"{folder.name} has no role {wanted.role!r}", hint=f"its roles: {', '.join(roles)}")
+        known = ", ".join(pod["label"] for pod in pods if wanted.role in ("", pod["role"]))
+        of = f" of the role {wanted.role}" if wanted.role else ""
+        raise ToolError(f"{folder.name} has no pod {wanted.pod!r}{of}", hint=f"its pods{of}: {known}")
     return {label: folder / "logs" / f"{label}.log" for label in chosen}
 
 
 def _find_failure_stamp(folder: Path) -> str:
     failure = read_record(folder / RESULT_FILE).get("failure")
     if not failure:
-        raise TrainchartError(f"no failure is recorded for {folder.name}", hint="leave --since-failure out")
+        raise ToolError(f"no failure is recorded for {folder.name}", hint="leave --since-failure out")
     return stamp_of(failure["at"] - FAILURE_LEAD_SECONDS)

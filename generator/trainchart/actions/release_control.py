@@ -13,7 +13,7 @@ from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_record, parse_release
 from trainchart.cluster.kubernetes_api import KubernetesApi
 from trainchart.cluster.releases import read_training
-from trainchart.errors import ClusterError, Conflict, NotFound, ToolError
+from trainchart.errors import ClusterError, Conflict, NotFound, UsageError
 from trainchart.host.helm_upgrade import HelmUpgrade, run_upgrade
 from trainchart.local.release_lock import ask_to_stop
 from trainchart.local.run_report import read_report
@@ -36,7 +36,8 @@ def control_run(address: RunAddress, verb: Verb) -> Controlled:
 
     :raises Conflict: where the run's state, the chart or another helm command forbids it; nothing is changed then.
     :raises NotFound: where Helm does not know the release.
-    :raises ToolError: where a local run cannot be stopped, or is asked for what only a release can do.
+    :raises ToolError: where a local run cannot be stopped.
+    :raises UsageError: where a local run is asked for what only a release can do.
     """
     folder = find_local_run(address)
     if folder is not None:
@@ -65,7 +66,7 @@ def _control_local(folder: Path, verb: Verb) -> Controlled:
     if verb is not Verb.stop:
         later = report.resume_command if report.is_over else f"trainchart stop {report.address}"
         then = "" if report.is_over else f", then {report.resume_command}"
-        raise ToolError(
+        raise UsageError(
             f"{report.key.release} is a local run, and `{verb}` is for releases on a cluster",
             hint=f"{later}{then}; a release of that name is found with --namespace",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainchart.check.registry import RULES, find_rules
 from trainchart.check.rule import Rule, Scope
-from trainchart.errors import TrainchartError
+from trainchart.errors import UsageError
 
 _PAGE = """# Checks
 
@@ -44,13 +44,13 @@ a `.trainchart-check.yaml` that cannot be read.
 
 
 def list_rules(rule_id: str | None = None) -> tuple[Rule, ...]:
-    """Return all rules, or the one asked for. Raises TrainchartError for an id that there is not."""
+    """Return all rules, or the one asked for. Raises UsageError for an id that there is not."""
     if rule_id is None:
         return RULES
     try:
         return find_rules((rule_id,))
     except KeyError as error:
-        raise TrainchartError(str(error.args[0]), hint="trainchart rules lists them all") from error
+        raise UsageError(str(error.args[0]), hint="trainchart rules lists them all") from error
 
 
 def dump_rules_page(rules: tuple[Rule, ...] = RULES) -> str:

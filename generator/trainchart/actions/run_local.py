@@ -25,6 +25,7 @@ from trainchart.errors import PlanError, Problem, ToolError, TrainchartError
 from trainchart.host.files import read_text, read_tree
 from trainchart.host.helm import find_engine
 from trainchart.host.helm_input import require_chart, require_release_name
+from trainchart.host.machine import has_gpu
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.local import release_folder
 from trainchart.local.code_index import recall_code
@@ -45,6 +46,7 @@ from trainchart.local.supervise import run_plan
 from trainchart.local.writes import WATCH_FOLDER, describe_writes, read_code_times
 from trainchart.plan.strategies import find_strategy
 from trainchart.rendering import Rendering, ValueOverrides
+from trainchart.scaffold.model_name import is_model_name
 
 _ARCHIVES = (".tgz", ".tar.gz")
 DEFAULT_NAMESPACE = "default"
@@ -245,6 +247,7 @@ def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -
             claims=claims,
             ports=reservation.ports,
             write_watch=WATCH_FOLDER,
+            has_gpu=has_gpu(),
             # Whoever tries a program wants to see its error once; a cluster's restarts hide it.
             max_restarts=None if request.kills or _sets_restarts(overrides) else 0,
         )
@@ -306,21 +309,30 @@ def _open_target(target: str, strategy: str) -> Iterator[_Target]:
         return
     spec = find_spec(target)
     if not spec.is_file():
-        raise ToolError(
-            f"there is no model, chart or archive {target!r}",
-            hint=suggest_model(target)
-            or f"expected a chart folder, a .tgz, a model spec, or a model's name with the spec in {spec}",
-        )
+        raise _no_model(target, spec)
     if strategy:
         find_strategy(strategy)
     with tempfile.TemporaryDirectory(prefix="trainchart-") as scratch:
         yield _render_model(spec, Path(scratch), strategy)
 
 
+def _no_model(target: str, spec: Path) -> ToolError:
+    """Return the error about a target that is neither a chart nor a model; it may be a folder of that name."""
+    known = suggest_model(target)
+    if not Path(target).is_dir():
+        usual = f"expected a chart folder, a .tgz, a model spec, or a model's name with the spec in {spec}"
+        return ToolError(f"there is no model, chart or archive {target!r}", hint=known or usual)
+    make = f"make one: trainchart init {target}, or trainchart init {target} --from-script {target}/SCRIPT.py"
+    return ToolError(
+        f"there is no model {target}, and the folder {target} is not a chart",
+        hint=f"{known}; {make}" if known else make,
+    )
+
+
 def _is_chart(target: Path) -> bool:
     """Say whether `target` means a chart. A model's code may lie in a folder of the model's name, which is none."""
     if target.is_dir():
-        return (target / "Chart.yaml").is_file() or not find_spec(str(target)).is_file()
+        return (target / "Chart.yaml").is_file() or not is_model_name(str(target))
     return target.name.endswith(_ARCHIVES)
 
 

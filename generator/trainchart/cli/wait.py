@@ -55,8 +55,9 @@ def _wait(
         print_line(headline(report))
     if report.phase != SUCCEEDED:
         outcome = report.outcome
-        cause = ", ".join(filter(None, (outcome.cause, outcome.pod))) if outcome else ""
-        words = f": {cause}: {outcome.error or outcome.sentence}" if outcome else ""
+        cause = outcome.cause if outcome and outcome.cause != report.phase.lower() else ""
+        parts = (", ".join(filter(None, (cause, outcome.pod))), outcome.error or outcome.sentence) if outcome else ()
         raise TrainingFailed(
-            f"{report.key.release}: {report.phase}{words}", hint=f"see: trainchart why {report.address}"
+            ": ".join(filter(None, (report.key.release, report.phase, *parts))),
+            hint=f"see: trainchart why {report.address}",
         )

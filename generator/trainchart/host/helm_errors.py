@@ -19,6 +19,7 @@ _NOISE = re.compile(
     r"^(?:Error: |INSTALLATION FAILED: |failed to load values: |error converting YAML to JSON: |yaml: |"
     r"error unmarshaling JSON: |while decoding JSON: |json: )+"
 )
+_AFTER_COMMA = re.compile(r"key \"(?P<part>.*)\" has no value")
 _ADVICE = re.compile(r"\n*Use --debug flag to render out invalid YAML\s*$")
 
 
@@ -32,11 +33,18 @@ def render_error(raw: str, chart: str, asked: Asked | None = None) -> RenderErro
         return RenderError(f"the values do not fit the schema of chart {chart}", problems=problems)
     places = next((found for pattern in _PLACES if (found := list(pattern.finditer(text)))), None)
     if places is None:
-        return RenderError(f"chart {chart} does not render: {_one_line(text)}")
+        return RenderError(f"chart {chart} does not render: {_one_line(text)}", hint=explain_comma(text))
     message, hint = _template_message(text[places[-1].end() :], text)
     return RenderError(
         f"chart {chart} does not render", problems=(Problem(message, where=places[-1]["place"], hint=hint),)
     )
+
+
+def explain_comma(message: str) -> str:
+    """Return the hint on a set expression in which a comma of the value was taken for the end of it; "" for others."""
+    if not (found := _AFTER_COMMA.search(message)):
+        return ""
+    return f"a comma begins the next KEY=VALUE: write \\,{found['part']} for one in a text, or --set-json for a list"
 
 
 def clean_lint_message(text: str, asked: Asked | None = None) -> str:

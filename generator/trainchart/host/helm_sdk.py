@@ -20,7 +20,7 @@ from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, RenderError, ToolError
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.helm import INSTALL_HINT, HelmEngine
-from trainchart.host.helm_errors import clean_lint_message, render_error
+from trainchart.host.helm_errors import clean_lint_message, explain_comma, render_error
 from trainchart.host.helm_input import (
     chart_label,
     describe_request,
@@ -176,7 +176,8 @@ def _apply(values: dict[str, Any], option: str, expression: str, parse: SetParse
             return merge_maps(values, parse_json(expression))
         return merge_set(values, expression, parse, is_json=option == "--set-json")
     except (helm_python.HelmError, ValueError) as error:
-        raise RenderError(f"cannot read {option} {expression!r}", problems=_problems(error)) from error
+        hint = explain_comma(str(error)) if "," in expression else ""
+        raise RenderError(f"cannot read {option} {expression!r}", hint=hint, problems=_problems(error)) from error
 
 
 def _parse_set_json(expression: str) -> dict[str, Any]:

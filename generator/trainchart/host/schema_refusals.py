@@ -45,7 +45,10 @@ _BOUNDS = {
     "exclusiveMaximum": "must be less than",
 }
 _EXAMPLES = {QUANTITY_PATTERN: "500m, 2, 512Mi or 4Gi", DURATION_PATTERN: "30m, 1h30m, 45s or seconds"}
-_FALLBACK = "helm show values CHART lists the keys that a chart takes"
+_FALLBACK = "values.yaml of the chart lists the keys that it takes"
+_HYPERPARAMETERS = "hyperparameters"
+_GENERIC = ("name", "path", "host", "port", "create", "enabled", "image", "annotations", "id", "size", "digest", "tag")
+"""Keys of many sections: with none, they say nothing of which is meant."""
 
 
 @dataclass(frozen=True)
@@ -184,13 +187,23 @@ class _Teller:
         return node
 
     def _suggest(self, path: Path, name: str) -> str:
-        """Name the closest key beside an unknown one, else the closest anywhere, else all that are known there."""
+        """Name the closest key beside an unknown one, for one at the top also below, else all that are known there."""
         known = list(self._schema(path).get("properties", {}))
         close = _near(name, known)
         if close:
             return f"did you mean {close}?"
+        if path[-1:] == (_HYPERPARAMETERS,) and not known:
+            chart = self.chart or self.asked.chart or "the chart"
+            return (
+                f"{chart} declares no hyperparameters: add {name} below `hyperparameters` in its model spec "
+                f"(models/{chart}.yaml), and read it in the program"
+            )
+        if not path and name == "strategy":
+            return (
+                "a chart has one strategy: try another with trainchart run MODEL --strategy, or change the model spec"
+            )
         elsewhere = {key[-1]: key for key in reversed(list(self._keys((), 0))) if len(key) > 1}
-        far = _near(name, list(elsewhere))
+        far = "" if path or name in _GENERIC else _near(name, list(elsewhere), _ELSEWHERE)
         if far:
             return f"did you mean {self._called(elsewhere[far])}?"
         return f"known here: {', '.join(sorted(known))}" if known else _FALLBACK
@@ -270,12 +283,16 @@ def _rewrite(given: Any, wanted: list[str]) -> str:
 
 def _closest(word: str, choices: list[str]) -> str:
     close = _near(word, choices)
-    return f"did you mean {close}?" if close else f"known here: {', '.join(choices)}"
+    return f"{f'did you mean {close}? ' if close else ''}known here: {', '.join(choices)}"
 
 
-def _near(word: str, known: list[str]) -> str:
+_BESIDE, _ELSEWHERE = 0.75, 0.85
+"""How alike two words have to be, of 1, for one to be a slip of the other."""
+
+
+def _near(word: str, known: list[str], cutoff: float = _BESIDE) -> str:
     lowered = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.7)
+    close = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=cutoff)
     return lowered[close[0]] if close else ""
 
 

@@ -56,6 +56,7 @@ class LocalSettings:
     """Folder of the sitecustomize that notes what a pod may not write; empty: nothing is noted."""
     max_restarts: int | None = None
     """How often a program may fail and be started again; None where the chart decides."""
+    has_gpu: bool = True
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
     """
     notices = Notices()
     sets = objects.find_training_sets(manifests, notices)
-    _check_sets(sets, notices)
+    _check_sets(sets, notices, has_gpu=settings.has_gpu)
     data = objects.find_rendered_data(manifests)
     addresses = {address: f"127.0.0.1:{settings.ports[address]}" for address in needed_addresses(manifests)}
     planner = _PodPlanner(settings, data, addresses, notices)
@@ -169,7 +170,7 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
     )
 
 
-def _check_sets(sets: Sequence[TrainingSet], notices: Notices) -> None:
+def _check_sets(sets: Sequence[TrainingSet], notices: Notices, *, has_gpu: bool) -> None:
     if not sets and not notices.problems:
         raise PlanError(
             "this chart renders no training pods",
@@ -188,7 +189,8 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices) -> None:
         limits = (training_set.container.get("resources") or {}).get("limits") or {}
         devices = sorted(name for name in limits if "/" in name)
         if devices:
-            notices.warn(f"{training_set.role} asks for {', '.join(devices)}: here all share what this machine has")
+            here = "here all share what this machine has" if has_gpu else "this machine has no GPU: the CPU is used"
+            notices.warn(f"{training_set.role} asks for {', '.join(devices)}: {here}")
         strategy = str(training_set.annotations.get(objects.STRATEGY_ANNOTATION, ""))
         if training_set.role == cluster.WORKER and strategy in STRATEGIES:
             gpus = sum(int(limits[name]) for name in devices)

@@ -102,7 +102,9 @@ def _problem(detail: ErrorDetails, merged: Merged) -> Problem:
         case "literal_error":
             expected = detail["ctx"]["expected"].replace("'", "")
             options = [option.strip() for option in expected.replace(" or ", ", ").split(",")]
-            return Problem(f"{key}: {given!r} is not known", where, _suggest(str(given), options))
+            known, close = f"known here: {', '.join(sorted(options))}", _suggest(str(given), options)
+            hint = close if close == known else f"{close} {known}"
+            return Problem(f"{key}: {given!r} is not known", where, hint)
         case "value_error":
             return Problem(f"{key}: {detail['ctx']['error']}", where)
         case _:

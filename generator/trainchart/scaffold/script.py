@@ -14,6 +14,7 @@ from trainchart.scaffold.absl_flags import find_absl
 from trainchart.scaffold.argparse_flags import find_argparse
 from trainchart.scaffold.cautions import find_cautions, refuse_other_frameworks
 from trainchart.scaffold.click_flags import find_click
+from trainchart.scaffold.environment_reads import find_environment_reads
 from trainchart.scaffold.fire_flags import find_fire
 from trainchart.scaffold.flag import Declaration, Flag, NotReadableError, to_camel_case
 from trainchart.scaffold.folder_flags import (
@@ -163,6 +164,7 @@ def _find_declarations(module: Module) -> Iterator[Declaration]:
         *find_click(module.tree, module.constants),
         *find_fire(module.tree, module.constants),
         *find_settings(module.tree, module.constants),
+        *find_environment_reads(module.tree, module.constants),
     ]
     yield from sorted(found, key=lambda declaration: declaration.line)
 

@@ -7,7 +7,7 @@ import pytest
 from trainchart.host.helm_errors import clean_lint_message, render_error
 from trainchart.host.schema_refusals import Asked
 
-FALLBACK = "helm show values CHART lists the keys that a chart takes"
+FALLBACK = "values.yaml of the chart lists the keys that it takes"
 HEADER = "values don't meet the specifications of the schema(s) in the following chart(s):\n"
 
 

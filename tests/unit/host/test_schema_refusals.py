@@ -50,6 +50,30 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "known here: gpus, memory, replicas",
         ),
         (
+            "- at '/hyperparameters': additional properties 'replicas' not allowed",
+            "hyperparameters.replicas=3",
+            "unknown key hyperparameters.replicas",
+            "known here: epochs, maxSteps",
+        ),
+        (
+            "- at '': additional properties 'mode' not allowed",
+            "mode=3",
+            "unknown key mode",
+            "known here: env, hyperparameters, image, roles, tolerations",
+        ),
+        (
+            "- at '': additional properties 'tag' not allowed",
+            "tag=x",
+            "unknown key tag",
+            "known here: env, hyperparameters, image, roles, tolerations",
+        ),
+        (
+            "- at '': additional properties 'strategy' not allowed",
+            "strategy=mirrored",
+            "unknown key strategy",
+            "a chart has one strategy: try another with trainchart run MODEL --strategy, or change the model spec",
+        ),
+        (
             "- at '/tolerations/0': additional properties 'efect' not allowed",
             "tolerations[0].efect=x",
             "unknown key tolerations.0.efect",
@@ -107,7 +131,7 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "- at '/image/pullPolicy': value must be one of 'IfNotPresent', 'Always', 'Never'",
             "image.pullPolicy=allways",
             "image.pullPolicy: 'allways' is not known",
-            "did you mean Always?",
+            "did you mean Always? known here: IfNotPresent, Always, Never",
         ),
         (
             "- at '/roles/worker/replicas': minimum: got 0, want 1",
@@ -145,7 +169,7 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "  - at '/env/A/valueFrom': additional properties 'x' not allowed",
             "env.A.valueFrom.x=1",
             "unknown key env.A.valueFrom.x",
-            "helm show values CHART lists the keys that a chart takes",
+            "values.yaml of the chart lists the keys that it takes",
         ),
         ("- at '/roles': something new", "roles=1", "roles: something new", ""),
     ],
@@ -185,3 +209,11 @@ def test_values_of_a_subchart_have_its_key() -> None:
 def test_without_the_schema_the_place_and_the_reason_stay() -> None:
     found = find_refusals(f"{HEADER}- (root): Additional property foo is not allowed\n", Asked())
     assert [problem.message for problem in found] == ["unknown key mnist.foo"]
+
+
+def test_a_chart_without_hyperparameters_says_where_they_are_declared() -> None:
+    schema = {"properties": {"hyperparameters": {"additionalProperties": False}, "run": {"properties": {"steps": {}}}}}
+    line = "- at '/hyperparameters': additional properties 'steps' not allowed"
+    (problem,) = find_refusals(HEADER + line, Asked({"mnist": schema}, "mnist"))
+    assert problem.hint.startswith("mnist declares no hyperparameters: add steps below `hyperparameters`")
+    assert "models/mnist.yaml" in problem.hint

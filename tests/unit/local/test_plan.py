@@ -348,6 +348,15 @@ def test_hidden_gpus_are_hidden_from_cuda() -> None:
     assert "CUDA_VISIBLE_DEVICES" not in environment_with()
 
 
+def test_a_machine_without_a_gpu_says_that_the_cpu_is_used() -> None:
+    def ask(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        container.update(resources={"limits": {"nvidia.com/gpu": 1}})
+
+    (warning, *_) = make_plan(ask, has_gpu=False).warnings
+    assert "asks for nvidia.com/gpu: this machine has no GPU: the CPU is used" in warning
+    assert "no GPU" not in make_plan(ask).warnings[0]
+
+
 def test_a_launcher_that_a_pod_would_get_is_the_one_of_this_machine() -> None:
     def inject(pod: dict[str, Any], container: dict[str, Any]) -> None:
         pod["initContainers"] = [{"name": "launcher"}]

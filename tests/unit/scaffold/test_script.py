@@ -565,6 +565,29 @@ def test_torch_beside_tensorflow_or_only_tried_is_no_reason_to_refuse() -> None:
     assert read("try:\n    import torch\nexcept ImportError:\n    pass").notes == ()
 
 
+def test_hyperparameters_from_the_environment_need_no_flag() -> None:
+    facts = read(
+        "import os\n"
+        'steps = int(os.environ["TRAINCHART_HP_STEPS"])\n'
+        'rate = float(os.environ.get("TRAINCHART_HP_LEARNING_RATE", "0.1"))\n'
+        'size = os.getenv("TRAINCHART_HP_SIZE", 32)\n'
+        'name = os.environ.get("TRAINCHART_HP_NAME")\n'
+        'again = os.environ["TRAINCHART_HP_STEPS"], os.environ["TRAINCHART_CHECKPOINTS_DIR"]\n'
+    )
+    found = {f.name: (f.hyperparameter.type, f.hyperparameter.default) for f in facts.flags}
+    assert found == {
+        "steps": ("integer", None),
+        "learningRate": ("number", 0.1),
+        "size": ("integer", 32),
+        "name": ("string", None),
+    }
+    assert words(facts) == []
+    assert facts.required == ("steps",)
+    assert facts.notes == (
+        "train.py:2: steps is required: give hyperparameters.steps a default in the spec, or set it",
+    )
+
+
 V1 = "import tensorflow as tf\n"
 SPEC = "tf.train.ClusterSpec"
 CAUTIONS = [
