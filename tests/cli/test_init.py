@@ -148,7 +148,7 @@ def test_modules_from_a_folder_that_python_does_not_search_are_read_and_named(tm
     ("module", "hint"),
     [
         ("there_is_no_such_module", "-m pip install there_is_no_such_module`, or choose another Python"),
-        ("json.gone", "the json that is installed does not have it: the program needs another version of it"),
+        ("json.gone", "The json that is installed does not have it: the program needs another version of it"),
     ],
 )
 def test_missing_module_of_a_script_has_a_way_out(tmp_path: Path, module: str, hint: str) -> None:

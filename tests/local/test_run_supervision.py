@@ -362,5 +362,5 @@ def test_resumed_success_is_parked_and_said_to_have_done_nothing(runs: Runs) -> 
     code, out, err = finish(runs.start("exp-1", {}, "--resume"))
     assert code == 0
     assert "has finished this run" in err
-    assert out.startswith("Nothing was kept: exp-1 ended without an error")
+    assert out.startswith("Nothing was left to do: exp-1 ended without an error")
     assert (runs.claim("exp-1") / "step").read_text() == "10"

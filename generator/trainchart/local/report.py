@@ -54,7 +54,8 @@ def describe_result(plan: LocalPlan, result: RunResult) -> dict[str, Any]:
         "seconds": round(result.seconds, 1),
         "finishedAt": result.finished_at,
         "nothingDone": result.nothing_done or None,
-        "step": result.step,
+        # A start that had nothing left to do leaves the run where it was.
+        "step": result.step if result.step is not None else (result.before or {}).get("step"),
         "examplesPerSecond": result.examples_per_second,
         "metrics": {label: dict(metrics) for label, metrics in result.metrics.items()},
         "warnings": list(result.warnings),

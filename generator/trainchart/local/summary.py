@@ -42,6 +42,8 @@ def resume_command(record: Mapping[str, Any], folder: str) -> str:
 
 
 def _headline(result: RunResult) -> str:
+    if result.nothing_done and result.before is not None:
+        return f"Nothing was left to do: {result.release} ended without an error"
     if result.nothing_done:
         return f"Nothing was kept: {result.release} ended without an error"
     return f"{result.verdict}: {result.release}"

@@ -140,7 +140,9 @@ def test_only_files_of_this_start_count_as_its_work(tmp_path: Path) -> None:
 def test_a_success_without_any_work_is_not_called_one(tmp_path: Path, result: RunResult, words: str) -> None:
     plan = make_plan(tmp_path)
     said = summarize(result, plan)
-    assert said.startswith("Nothing was kept: exp-7 ended without an error")
+    what = "kept" if result.before is None else "left to do"
+    assert said.startswith(f"Nothing was {what}: exp-7 ended without an error")
+    assert describe_result(plan, result)["step"] == (result.step or (result.before or {}).get("step"))
     assert words in said
     assert "examples/s" not in said
     assert "helm install" not in said
