@@ -20,7 +20,10 @@ description: A tiny model.
 image: {{repository: registry.example.com/tiny, tag: "1.0"}}
 code: {{path: code, command: [python, train.py, "$(TRAINCHART_HP_RATE)"]}}
 strategy: single
-hyperparameters: {{rate: {{type: number, default: 0.1}}}}
+hyperparameters:
+  rate: {{type: number, default: 0.1}}
+  opt: {{type: string, default: sgd, enum: [adam, sgd]}}
+  on: {{type: boolean, default: true}}
 """
 
 
@@ -34,7 +37,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "models" / f"{name}.yaml").write_text(SPEC.format(name=name))
     run = tmp_path / ".trainchart" / "runs" / "digits-1"
     run.mkdir(parents=True)
-    (run / "run.json").write_text('{"release": "digits-1", "chart": {}, "pods": []}')
+    (run / "run.json").write_text(
+        '{"release": "digits-1", "chart": {}, "pods": [{"label": "worker-0", "name": "d-worker-0", "role": "worker"}]}'
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
@@ -60,11 +65,15 @@ def offered(typed: str) -> list[str]:
         ("trainchart stop d", ["digits-1"]),
         ("trainchart logs digits-1 --role w", ["worker"]),
         ("trainchart init new --strategy ", list(STRATEGIES)),
+        ("trainchart logs digits-1 --pod ", ["worker-0"]),
+        ("trainchart logs --pod w", ["worker-0"]),
+        ("trainchart run digits --set hyperparameters.opt=", ["hyperparameters.opt=adam", "hyperparameters.opt=sgd"]),
+        ("trainchart run digits --set hyperparameters.on=t", ["hyperparameters.on=true"]),
         ("trainchart rules image-", []),
         ("trainchart check charts/digits --select images-", ["images-pinned"]),
         ("trainchart explain digits hyperparameters.rate.def", ["hyperparameters.rate.default"]),
-        ("trainchart run digits --set hyper", ["hyperparameters.rate="]),
-        ("trainchart run --engine sdk digits --set hyper", ["hyperparameters.rate="]),
+        ("trainchart run digits --set hyperparameters.r", ["hyperparameters.rate="]),
+        ("trainchart run --engine sdk digits --set hyperparameters.r", ["hyperparameters.rate="]),
         # What cannot be read has no words, and no error.
         ("trainchart run no-such-model --set hyper", []),
         ("trainchart explain no-such-model ", []),

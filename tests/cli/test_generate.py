@@ -206,6 +206,16 @@ def test_code_that_a_link_brings_in_from_outside_is_refused(project: Path, tmp_p
     assert "there is no folder" in done.stderr
 
 
+def test_a_run_of_a_hand_edited_chart_says_so(project: Path) -> None:
+    assert trainchart(project, "generate").returncode == 0
+    assert "not as generated" not in trainchart(project, "run", "charts/tiny", "--dry-run").stderr
+    with (project / "charts/tiny/values.yaml").open("a") as file:
+        file.write("# mine\n")
+    done = trainchart(project, "run", "charts/tiny", "--dry-run")
+    assert done.returncode == 0
+    assert "note: charts/tiny: values.yaml is not as generated, which check, package and verify refuse" in done.stderr
+
+
 def test_a_full_disk_behind_stdout_is_a_clear_error(project: Path) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "trainchart", "plan", "tiny"]

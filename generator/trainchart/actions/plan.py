@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import pathlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -52,8 +53,8 @@ def explain_key(model: str, key: str) -> tuple[Explanation, ...]:
     )
 
 
-def list_values(target: str) -> tuple[str, ...]:
-    """Return the dotted keys of all values of a chart (folder or archive) or of a model's chart.
+def list_values(target: str) -> dict[str, tuple[str, ...]]:
+    """Return the dotted keys of all values of a chart (folder or archive) or of a model's chart, each with its choices.
 
     Raises:
         TrainchartError: there is neither, or it cannot be read.
@@ -62,7 +63,20 @@ def list_values(target: str) -> tuple[str, ...]:
     is_chart = path.suffix == ".tgz" or (path / "Chart.yaml").is_file()
     files = read_chart_files(path) if is_chart else render_model(load_model(locate_specs((target,))[0])).files
     values = parse_mapping(files["values.yaml"].decode())
-    return tuple(".".join(str(part) for part in leaf) for leaf, _ in _leaves(values, ()))
+    schema = json.loads(files.get("values.schema.json", b"{}"))
+    return {".".join(map(str, leaf)): _choices(leaf, schema) for leaf, _ in _leaves(values, ())}
+
+
+def _choices(path: Path, schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the words that a schema allows at `path`; none where it allows others."""
+    node: Mapping[str, Any] = schema
+    for part in (*path, ""):
+        name = str(node.get("$ref", "")).rpartition("/")[2]
+        node = schema.get("$defs", {}).get(name, {}) if name else node
+        if part != "":
+            node = node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
+            node = node if isinstance(node, Mapping) else {}
+    return ("true", "false") if node.get("type") == "boolean" else tuple(map(str, node.get("enum", ())))
 
 
 def _leaves(node: Any, path: Path) -> Iterator[tuple[Path, Any]]:

@@ -75,9 +75,13 @@ def _control_local(folder: Path, verb: Verb) -> Controlled:
         return Controlled(report, Change(done=done), is_changed=False)
     if report.phase == STOPPING:
         # Asked twice, it would kill its programs before they have saved.
-        return Controlled(report, Change(done="its programs save and end already"), is_changed=False)
+        return Controlled(report, Change(done="its programs were asked to end already"), is_changed=False)
     ask_to_stop(folder.parent, folder.name)
-    return Controlled(report, Change(done="its programs save and end"), is_changed=True)
+    return Controlled(
+        report,
+        Change(done="its programs were asked to end (SIGTERM); those that then save go on from there"),
+        is_changed=True,
+    )
 
 
 def read_installed(api: KubernetesApi, name: str, namespace: str) -> HelmRelease:

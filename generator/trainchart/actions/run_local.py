@@ -20,7 +20,8 @@ from typing import Any
 from trainchart.actions.chart_input import read_chart_files
 from trainchart.actions.project import find_project, find_spec, suggest_model
 from trainchart.actions.run_record import add_overrides, make_record, merge_values, require_run_of
-from trainchart.archive.lock import LOCK_FILE, parse_lock
+from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
+from trainchart.check.waivers import WAIVER_FILE
 from trainchart.errors import PlanError, Problem, ToolError, TrainchartError
 from trainchart.host.files import read_text, read_tree
 from trainchart.host.helm import find_engine
@@ -305,7 +306,7 @@ def _open_target(target: str, strategy: str) -> Iterator[_Target]:
                 f"the strategy of the chart {target} is fixed", hint="--strategy takes a model, or its spec file"
             )
         require_chart(path)
-        yield _Target(path, _read_chart_name(path), _find_project_code(path))
+        yield _Target(path, _read_chart_name(path), _find_project_code(path), _find_edits(path))
         return
     spec = find_spec(target)
     if not spec.is_file():
@@ -334,6 +335,21 @@ def _is_chart(target: Path) -> bool:
     if target.is_dir():
         return (target / "Chart.yaml").is_file() or not is_model_name(str(target))
     return target.name.endswith(_ARCHIVES)
+
+
+def _find_edits(chart: Path) -> tuple[Problem, ...]:
+    """Return the note on a generated chart folder whose files were edited or added by hand since."""
+    lock = chart / LOCK_FILE
+    if not lock.is_file():
+        return ()
+    with suppress(TrainchartError):  # a lock that cannot be read is for `check` to refuse
+        drift = [found.path for found in find_drift(parse_lock(read_text(lock)), read_tree(chart))]
+        edited = [path for path in drift if path != WAIVER_FILE]
+        if edited:
+            others = f" and {len(edited) - 1} more" if len(edited) > 1 else ""
+            what = f"{edited[0]}{others} is not as generated, which check, package and verify refuse"
+            return (Problem(what, str(chart), "move the change into the model spec, and run trainchart generate"),)
+    return ()
 
 
 def _find_project_code(chart: Path) -> Path | None:

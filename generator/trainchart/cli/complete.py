@@ -67,6 +67,16 @@ def roles(ctx: typer.Context) -> Iterable[str]:
 
 
 @_offer
+def pods(ctx: typer.Context) -> Iterable[str]:
+    from trainchart.local.release_folder import RUN_FILE, read_record
+    from trainchart.local.run_report import find_runs
+
+    name, runs_folder = ctx.params.get("release") or (ctx.args[0] if ctx.args else ""), ctx.params["runs_folder"]
+    found = [folder for folder in find_runs(runs_folder) if name in ("", folder.name)]
+    return [pod["label"] for pod in read_record(found[-1] / RUN_FILE).get("pods", ())] if found else []
+
+
+@_offer
 def rules(ctx: typer.Context) -> Iterable[str]:
     from trainchart.actions.rules import list_rules
 
@@ -81,10 +91,15 @@ def spec_keys(ctx: typer.Context) -> Iterable[str]:
     return [explanation.key for explanation in explain_key(ctx.params.get("model") or "", "")]
 
 
-@_offer
-def settings(ctx: typer.Context) -> Iterable[str]:
+def settings(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Offer the keys of values, and behind a whole key the words that it may have."""
     from trainchart.actions.plan import list_values
 
     # Before an option that still lacks its value, the arguments are not told apart.
     target = ctx.params.get("target") or (ctx.args[0] if ctx.args else "")
-    return [f"{key}=" for key in list_values(target)]
+    key, has_sign, _ = incomplete.partition("=")
+    words: list[str] = []
+    with suppress(TrainchartError, OSError):
+        values = list_values(target)
+        words += [f"{key}={word}" for word in values.get(key, ())] if has_sign else [f"{each}=" for each in values]
+    return [word for word in words if word.startswith(incomplete)]

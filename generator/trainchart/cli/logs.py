@@ -44,7 +44,7 @@ def _logs(
             autocompletion=complete.roles,
         ),
     ] = "",
-    pod: Annotated[str, typer.Option(help="Only this pod, for example worker-1.")] = "",
+    pod: Annotated[str, typer.Option(help="Only this pod, for example worker-1.", autocompletion=complete.pods)] = "",
     tail: Annotated[int | None, typer.Option(min=0, help="Only the last lines, so many of them.")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on until the run ends.")] = False,
     since_failure: Annotated[
