@@ -12,6 +12,13 @@ _HEAD = re.compile(
     r"\.(?:cc|cu|cuh|h):\d+\] (?P<text>.*)"
 )
 """A line of C++ code: `2024-03-01 10:00:00.1: I tensorflow/core/x.cc:1] …`, or `I0000 00:00:1795.8 4575 x.cc:1] …`."""
+_PYTHON = re.compile(
+    r"^I\d{4} [\d:.]+\s+\d+ (?:functional_saver|cross_device_ops|cross_device_utils|device_compatibility_check"
+    r"|(?:collective_all_reduce|mirrored|parameter_server|one_device)_strategy(?:_v2)?|multi_worker_util"
+    r"|cluster_coordinator|server_lib|session_manager|monitored_session|basic_session_run_hooks|builder_impl"
+    r"|signature_serialization|checkpoint_management|def_function|fingerprinting_utils)\.py:\d+\] "
+)
+"""A line of level INFO of TensorFlow's Python code, in the form of absl, which programs log in as well."""
 _ASKED_FOR = re.compile(r"\b(?:placer|execute)\.cc:")
 """Where an operation runs: TensorFlow reports it only to those who ask for it."""
 _WARNINGS = re.compile(
@@ -43,7 +50,9 @@ class NoiseFilter:
 
     def is_noise(self, line: str) -> bool:
         head = _HEAD.match(line)
-        if head is None:
+        if _PYTHON.match(line):
+            self._was_noise = True
+        elif head is None:
             self._was_noise = bool(_PLAIN.match(line)) or (self._was_noise and bool(_MORE.match(line)))
         elif (head["old"] or head["new"]) == "I":
             self._was_noise = not _ASKED_FOR.search(line)

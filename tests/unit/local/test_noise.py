@@ -35,6 +35,19 @@ Additional GRPC error information from remote target /job:ps/replica:0/task:0 wh
 This could happen if the remote target has been disconnected from the client."""
 
 
+@pytest.mark.parametrize(
+    ("line", "is_noise"),
+    [
+        ("I1125 16:09:52.123456 140234 functional_saver.py:440] Sharding callback duration: 25 microseconds", True),
+        ("I1125 16:09:52.123456 140234 cross_device_ops.py:616] Reduce to /job:worker/replica:0/task:0", True),
+        ("W1125 16:09:52.123456 140234 functional_saver.py:440] what is worth a warning", False),
+        ("I1125 16:09:52.123456 140234 checkpoint.py:44] a program's own file may be called so", False),
+    ],
+)
+def test_lines_of_tensorflows_python_code_are_told_by_their_file(line: str, is_noise: bool) -> None:
+    assert NoiseFilter().is_noise(line) is is_noise
+
+
 @pytest.mark.parametrize("line", START.splitlines())
 def test_tensorflow_lines_are_noise_in_their_order(line: str) -> None:
     lines = START.splitlines()
