@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import pathlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 from trainchart.actions.chart_input import read_chart_files
 from trainchart.actions.generate import load_model, locate_specs, render_model
 from trainchart.errors import PlanError, Problem
+from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import parse_mapping
 from trainchart.plan.chart_plan import dump_plan
 from trainchart.spec.document import Origin, Path
@@ -63,7 +63,7 @@ def list_values(target: str) -> dict[str, tuple[str, ...]]:
     is_chart = path.suffix == ".tgz" or (path / "Chart.yaml").is_file()
     files = read_chart_files(path) if is_chart else render_model(load_model(locate_specs((target,))[0])).files
     values = parse_mapping(files["values.yaml"].decode())
-    schema = json.loads(files.get("values.schema.json", b"{}"))
+    schema = parse_json(files.get("values.schema.json", b"{}"))
     return {".".join(map(str, leaf)): _choices(leaf, schema) for leaf, _ in _leaves(values, ())}
 
 

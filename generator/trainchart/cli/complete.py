@@ -99,7 +99,7 @@ def settings(ctx: typer.Context, incomplete: str) -> list[str]:
     target = ctx.params.get("target") or (ctx.args[0] if ctx.args else "")
     key, has_sign, _ = incomplete.partition("=")
     words: list[str] = []
-    with suppress(TrainchartError, OSError):
+    with suppress(TrainchartError, OSError, ValueError):
         values = list_values(target)
         words += [f"{key}={word}" for word in values.get(key, ())] if has_sign else [f"{each}=" for each in values]
     return [word for word in words if word.startswith(incomplete)]
