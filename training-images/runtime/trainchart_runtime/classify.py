@@ -243,11 +243,8 @@ _BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         causes.KERAS_2,
     ),
     (_matching(r"module 'keras[\w.]*' has no attribute 'experimental'|\bDatasetCreator\b"), causes.KERAS_FIT),
-    (
-        # HDF5 and SQLite pass the system's words on, which for a lock are those for too many processes.
-        _matching(r"unable to lock file|unable to truncate a file which is already open|database is locked"),
-        causes.FILE_LOCKED,
-    ),
+    # Before the limits: HDF5 and SQLite pass on the system's words, which for a lock are those for too many processes.
+    (_matching(r"unable to (lock file|truncate a file which is already)|database is locked"), causes.FILE_LOCKED),
     (
         _matching(
             r"[Tt]hread creation (via pthread_create\(\) )?failed|pthread_create(\(\))? failed|can't start new thread"
