@@ -81,15 +81,22 @@ def test_the_role_names_exactly_the_sets_and_the_state(chart: Path) -> None:
         for m in of_kind(rendering, "StatefulSet")
     }
     state = [environment(rendering)["TRAINCHART_STATE_NAME"]]
+    pods = [f"{name}-{ordinal}" for name, replicas in sets.items() for ordinal in range(replicas)]
+    headless = {m.document["spec"]["serviceName"] for m in of_kind(rendering, "StatefulSet")}
 
     assert rules == {
         ("pods", "list"): None,
         ("pods", "watch"): None,
-        ("pods", "delete"): [f"{name}-{ordinal}" for name, replicas in sets.items() for ordinal in range(replicas)],
+        ("pods", "delete"): pods,
+        ("pods/log", "get"): pods,
         ("statefulsets", "get"): list(sets),
         ("statefulsets/scale", "patch"): list(sets),
         ("configmaps", "get"): state,
         ("configmaps", "patch"): state,
+        ("configmaps", "create"): state,
+        ("services", "get"): list(headless),
+        ("networkpolicies", "get"): [m.name for m in of_kind(rendering, "NetworkPolicy")],
+        ("jobs", "get"): [job(rendering).name],
         ("jobs", "patch"): [job(rendering).name],
         ("events", "create"): None,
         ("events", "list"): None,

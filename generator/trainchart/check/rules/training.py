@@ -115,7 +115,7 @@ def check_token_image(given: CheckInput) -> Iterator[Finding]:
 def find_token_images(rendering: Rendering) -> Iterator[tuple[Pods, str, str]]:
     """Yield run controllers whose image is the training's or is named by tag, with what that means and a hint."""
     training = {
-        container.document.get("image")
+        str(container.document.get("image"))
         for pods in _training_pods(rendering)
         for container in pods.containers
         if container.document.get("name") == contract.TRAINING_CONTAINER
