@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from trainchart.actions.run_lookup import RunAddress
 
 _HELP = {
-    "suspend": """Suspend a run: its programs save and end, and everything they hold becomes free until it is resumed.
+    "suspend": """Suspend a run: its programs are told to end, and everything they hold becomes free until it is resumed.
+
+    Programs of the training library save first; another loses its steps since the last checkpoint, unless it catches
+    SIGTERM.
 
     Sets run.desiredState=suspended, by helm upgrade with the chart and the values that are installed.
 
@@ -25,7 +28,10 @@ _HELP = {
 
     Example: trainchart resume exp-7 -n team-a
     """,
-    "stop": """Stop a run, here or on a cluster: its programs save and end, and the record says Stopped.
+    "stop": """Stop a run, here or on a cluster: its programs are told to end, and the record says Stopped.
+
+    Programs of the training library save first; another loses its steps since the last checkpoint, unless it catches
+    SIGTERM.
 
     A local run comes first; --namespace or --context always means a release on the cluster.
 
