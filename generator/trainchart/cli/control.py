@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trainchart.actions.run_lookup import RunAddress
 
 _HELP = {
-    "suspend": """Suspend a run: its programs are told to end, and everything they hold becomes free until it is resumed.
+    "suspend": """Suspend a run: its programs are told to end, and all they hold becomes free until it is resumed.
 
     Programs of the training library save first; another loses its steps since the last checkpoint, unless it catches
     SIGTERM.
