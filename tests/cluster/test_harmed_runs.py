@@ -21,7 +21,7 @@ from testcluster.traced import Traces
 
 pytestmark = pytest.mark.cluster
 
-TALKS = "for step in range(500): print('step', step)\n"
+TALKS = "for step in range(500): print('step', step, flush=True)\n"
 
 
 @pytest.fixture(scope="module")

@@ -77,6 +77,14 @@ chart's own. The kubelet evicts a pod that holds more, so there is none where an
 {{- include "<%= name %>.text" .settings.ephemeralStorageLimit -}}
 {{- else if $isBounded -}}
 {{- $bytes = include "<%= name %>.size" (dict "key" "ephemeralStorage" "value" $request) | float64 | maxf $bytes -}}
-{{- printf "%dMi" (divf $bytes 1048576.0 | ceil | int64) -}}
+{{- /* As Kubernetes writes it, or every kubectl apply would find a difference. */}}
+{{- $mebi := divf $bytes 1048576.0 | ceil | int64 -}}
+{{- if eq (mod $mebi 1048576) 0 -}}
+{{- printf "%dTi" (div $mebi 1048576) -}}
+{{- else if eq (mod $mebi 1024) 0 -}}
+{{- printf "%dGi" (div $mebi 1024) -}}
+{{- else -}}
+{{- printf "%dMi" $mebi -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

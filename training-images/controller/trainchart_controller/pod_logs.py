@@ -34,16 +34,19 @@ def read_logs(connect: Callable[[], Api], namespace: str, pods: Sequence[PodView
     found: Dict[str, Mapping[str, Any]] = {}
 
     def read(pod: PodView) -> None:
-        lines: List[str] = []
-        # The container before a restart says how the run was decided; the one after it often has nothing to do.
-        for is_previous in (True, False) if pod.restarts else (False,):
+        texts: List[bytes] = []
+        # The container before a restart says how the run was decided; the one after it often has nothing to do. It may
+        # take its place between the two questions.
+        for is_previous in (False, True):
             query = f"container={TRAINING_CONTAINER}&tailLines={LOG_LINES_KEPT}&previous={str(is_previous).lower()}"
             path = f"/api/v1/namespaces/{namespace}/pods/{pod.name}/log?{query}"
             try:
                 text = connect().read_text(path, _SECONDS, _ANSWER_LIMIT)
             except ApiError:
                 continue
-            lines += map(visible_line, text.decode("utf-8", "replace").splitlines())
+            if text not in texts:
+                texts.insert(0, text)
+        lines = [visible_line(line) for text in texts for line in text.decode("utf-8", "replace").splitlines()]
         if lines:
             found[pod.name] = {"at": round(time.time(), 3), "lines": _keep_last(lines)}
 
