@@ -408,7 +408,7 @@ def test_more_resources_and_the_network_of_the_nodes(engine: HelmEngine) -> None
         "cpu": "", "memory": "", "rdma/hca": "1", "ephemeral-storage": "20Gi", "nvidia.com/gpu": "2"
     }  # fmt: skip
     assert resources["requests"]["ephemeral-storage"] == "1Gi"
-    assert pods["exp-mnist-ps"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] == "21504Mi"
+    assert pods["exp-mnist-ps"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] == "21Gi"
     for pod in pods.values():
         assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     # The run controller has no part in it.
