@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -62,8 +63,8 @@ def plan_training(
 ) -> Release:
     """Plan a release of the mnist program under `strategy`; its chart is made in `folder`."""
     spec = yaml.safe_load((PROJECT / "models" / "mnist.yaml").read_text())
-    code = {**spec["code"], "path": str(PROJECT / spec["code"]["path"])}
-    folder.mkdir()
+    shutil.copytree(PROJECT / spec["code"]["path"], folder / "code")
+    code = {**spec["code"], "path": "code"}
     file = folder / "mnist.yaml"
     file.write_text(yaml.safe_dump({**spec, "strategy": strategy, "roles": roles, "code": code}))
     chart = render_model_to(file, folder).chart
