@@ -65,11 +65,11 @@ def test_every_container_and_empty_dir_is_bounded(chart: Path, values: Mapping[s
     [
         ({"emptyDir": {}}, None),
         ({"emptyDir": None}, None),
-        ({"emptyDir": {"sizeLimit": "100Gi"}}, f"{121 * 1024}Mi"),
-        ({"emptyDir": {"sizeLimit": "1.5Gi"}}, f"{int(22.5 * 1024)}Mi"),
-        ({"emptyDir": {"medium": "Memory"}}, f"{21 * 1024}Mi"),
-        ({"hostPath": {"path": "/scratch"}}, f"{21 * 1024}Mi"),
-        ({"persistentVolumeClaim": {"claimName": "data"}}, f"{21 * 1024}Mi"),
+        ({"emptyDir": {"sizeLimit": "100Gi"}}, "121Gi"),
+        ({"emptyDir": {"sizeLimit": "1.5Gi"}}, "23040Mi"),
+        ({"emptyDir": {"medium": "Memory"}}, "21Gi"),
+        ({"hostPath": {"path": "/scratch"}}, "21Gi"),
+        ({"persistentVolumeClaim": {"claimName": "data"}}, "21Gi"),
     ],
     ids=["unbounded", "null", "bounded", "fraction", "memory", "host path", "claim"],
 )
@@ -81,9 +81,9 @@ def test_limit_leaves_room_for_own_volumes(volume: Mapping[str, Any], limit: str
 
 
 def test_sizes_are_values() -> None:
-    assert worker_limit(tmpSize="300Gi") == f"{301 * 1024}Mi"
+    assert worker_limit(tmpSize="300Gi") == "301Gi"
     assert worker_limit(ephemeralStorageLimit="50Gi") == "50Gi"
-    assert worker_limit(ephemeralStorage="40Gi") == f"{40 * 1024}Mi", "never below the request"
+    assert worker_limit(ephemeralStorage="40Gi") == "40Gi", "never below the request"
     pods = render_pods(MNIST, {"roles": {"worker": {"tmpSize": "300Gi"}}})
     sizes = {volume["name"]: volume.get("emptyDir") for volume in pods["exp-mnist-worker"]["volumes"]}
     assert sizes["tmp"] == {"sizeLimit": "300Gi"}
