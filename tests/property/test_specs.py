@@ -27,7 +27,7 @@ from trainchart.resources import read_family
 from trainchart.spec.document import parse_document
 
 FILE = "models/random.yaml"
-PLACE = re.compile(rf"{FILE}(:\d+:\d+)?")
+PLACE = re.compile(rf"{FILE}(:\d+(:\d+)?)?")
 
 
 def plan_of(text: str) -> ChartPlan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ kind: Model
 name: digits
 description: Handwritten digits under any strategy.
 image: {{repository: registry.example.com/ml/digits, tag: "1"}}
-code: {{path: {programs}, command: [python, digits.py]}}
+code: {{path: code, command: [python, digits.py]}}
 strategy: {strategy}
 roles: {roles}
 env: {{PYTHONPATH: {library}, TF_CPP_MIN_LOG_LEVEL: "2", KILL: "{kill}", CPU_DEVICES: "{devices}"}}
@@ -48,6 +49,7 @@ class StrategyRun:
     ) -> None:
         models = self._folder / "models"
         models.mkdir(exist_ok=True)
+        shutil.copytree(PROGRAMS, models.parent / "code", dirs_exist_ok=True)
         spec = SPEC.format(
             strategy=strategy,
             roles=roles,
@@ -55,7 +57,6 @@ class StrategyRun:
             devices=devices,
             backups=backups,
             library=LIBRARY,
-            programs=PROGRAMS,
             steps=STEPS,
         )
         (models / "digits.yaml").write_text(spec)
