@@ -11,6 +11,7 @@ import signal as signals
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
+from trainchart_runtime.cause_words import CAUSES_BY_WORDS
 from trainchart_runtime.causes import Cause
 from trainchart_runtime.contract import EXIT_PEER_LOST
 from trainchart_runtime.restart import STEADY_SECONDS
@@ -180,85 +181,6 @@ def _complete(error: str, below: Sequence[str]) -> str:
     return error[: -len(_VAGUE)] + (reason or _VAGUE)
 
 
-_matching = re.compile
-# The order decides: a full disk and a name that does not resolve arrive as ResourceExhausted and Unavailable.
-_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
-    (_matching(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
-    (_matching(r"(corrupted|truncated) record at \d|the training data is damaged"), causes.DATA_DAMAGED),
-    (
-        _matching(
-            r"URL fetch failure on|\burllib\.error\.(URL|HTTP|ContentTooShort)Error\b|Max retries exceeded with url"
-            r"|^requests\.exceptions\.|\blibcurl code \d|\bDownloadError\b|LocalEntryNotFoundError"
-        ),
-        causes.DOWNLOAD_FAILED,
-    ),
-    (
-        _matching(
-            r"errors resolving|getaddrinfo|gaierror|DNS resolution failed|[Nn]ame resolution"
-            r"|Name or service not known|nodename nor servname"
-        ),
-        causes.PEER_UNRESOLVABLE,
-    ),
-    (
-        # TensorFlow's server says no more than that it cannot start; the address stands in the line before.
-        _matching(r"[Aa]ddress already in use|\bEADDRINUSE\b|Could not start gRPC server"),
-        causes.PORT_IN_USE,
-    ),
-    (
-        _matching(
-            # Workers whose models differ are not lost.
-            r"UnavailableError|Collective ops is aborted(?! by: Shape mismatch)|Connection reset by peer|Socket closed"
-            r"|failed to connect to all addresses|[Cc]oordination ?[Ss]ervice|missing heartbeats"
-            r"|heartbeat timeout"
-            # What is left of a peer that has been started again in the meantime.
-            r"|workers? (was|were|has|have)( been)? restarted|find a context_id matching|\bincarnation\b"
-            r"|Session handle is not found"
-        ),
-        causes.PEER_LOST,
-    ),
-    (
-        _matching(
-            r"\bMemoryError\b|ResourceExhaustedError|RESOURCE_EXHAUSTED|std::bad_alloc|out of memory"
-            r"|Cannot allocate memory"
-        ),
-        causes.OUT_OF_MEMORY,
-    ),
-    (
-        _matching(
-            r"^ModuleNotFoundError: No module named 'tensorflow(\.(contrib|examples|estimator)|_estimator)"
-            r"|module 'tensorflow[\w.]*' has no attribute"
-            r"|has no attribute 'make_(one_shot|initializable)_iterator'"
-            r"|(when|not (compatible|supported) with) eager execution|The Session graph is empty"
-        ),
-        causes.TENSORFLOW_1,
-    ),
-    (
-        _matching(
-            r"Invalid filepath extension for saving|must end in `\.(keras|weights\.h5)`|Keras 3 only supports V3"
-            r"|(is not available with|is not supported in) Keras 3|Argument\(s\) not recognized: \{'(lr|decay)'"
-            r"|KerasTensor cannot be used as input to a TensorFlow function"
-            r"|has no attribute '(reset_states|(fit|evaluate|predict)_generator)'"
-            r"|No module named '(tensorflow\.)?keras\.|cannot import name '\w+' from '(tensorflow\.python\.)?keras\."
-        ),
-        causes.KERAS_2,
-    ),
-    (_matching(r"module 'keras[\w.]*' has no attribute 'experimental'|\bDatasetCreator\b"), causes.KERAS_FIT),
-    # Before the limits: HDF5 and SQLite pass on the system's words, which for a lock are those for too many processes.
-    (_matching(r"unable to (lock file|truncate a file which is already)|database is locked"), causes.FILE_LOCKED),
-    (
-        _matching(
-            r"[Tt]hread creation (via pthread_create\(\) )?failed|pthread_create(\(\))? failed|can't start new thread"
-            r"|unable to create (new )?(native )?thread|Resource temporarily unavailable|Too many open files"
-            r"|unable to allocate necessary resources for OMP thread"
-        ),
-        causes.MACHINE_LIMIT,
-    ),
-    (_matching(r"^(SyntaxError|IndentationError|TabError)\b"), causes.SYNTAX_ERROR),
-    (_matching(r"Read-only file system|\bEROFS\b"), causes.READ_ONLY),
-    (_matching(r"^PermissionError\b|Permission denied"), causes.PERMISSION_DENIED),
-    (_matching(r"^(ModuleNotFoundError|ImportError)\b.*No module named"), causes.MODULE_MISSING),
-)
-
 _KERAS_FIT = re.compile(
     r"Attempt to convert a value \(PerReplica|Unrecognized data type: x=<tensorflow\.python\.distribute"
     r"|need to pass this dataset to ClusterCoordinator\.create_per_worker_dataset"
@@ -360,7 +282,7 @@ def _is_own_module(error: str, command: Sequence[str]) -> bool:
 
 def _by_words(lines: Sequence[str]) -> Optional[Tuple[Cause, str]]:
     for line in reversed([line for line in lines if not _INFORMATION.match(line)]):
-        for pattern, cause in _BY_WORDS:
+        for pattern, cause in CAUSES_BY_WORDS:
             if pattern.search(line):
                 return cause, line
     return None

@@ -31,15 +31,22 @@ FRUITLESS_RESTARTS = 5
 
 
 def judge(
-    plan: RunPlan, group: Cluster, own: Sequence[PodView], gone: Sequence[PodView], state: RunState, now: float
+    plan: RunPlan,
+    group: Cluster,
+    own: Sequence[PodView],
+    gone: Sequence[PodView],
+    parked: Sequence[PodView],
+    state: RunState,
+    now: float,
 ) -> RunState:
     """Return `state` after the successes, failures and deadlines that are due.
 
-    A pod that is `gone` has succeeded all the same; a failure of it is no failure of the one that follows it.
+    A pod that is `gone` has succeeded all the same; a failure of it is no failure of the one that follows it. The
+    launcher of a `parked` pod found that its task had succeeded before, in a pod whose end nobody saw.
     """
     deciding = deciding_tasks(group)
     evaluators = group.tasks(EVALUATOR)
-    state = _note_successes(state, (*own, *gone), now)
+    state = _note_successes(state, (*own, *gone), parked, now)
     failures = find_failures(own, plan.run_id, plan.max_restarts, state.deaths)
     if state.phase != FINISHING:
         leader = deciding[0]
@@ -87,20 +94,14 @@ def _judge_unfinished(
     return _follow_start(plan, group, own, state, now)
 
 
-def _note_successes(state: RunState, own: Sequence[PodView], now: float) -> RunState:
-    new = {}
-    for pod in own:
+def _note_successes(state: RunState, pods: Sequence[PodView], parked: Sequence[PodView], now: float) -> RunState:
+    found = {str(pod.task): now for pod in parked}
+    for pod in pods:
         ends = [end for end in pod.ends if end.succeeded and _is_of_run(end.termination, state.run_id)]
-        if ends and str(pod.task) not in state.succeeded:
+        if ends:
             words = ends[-1].termination
-            new[str(pod.task)] = (words.finished_at if words else ends[-1].finished_at) or now
-    return state._replace(succeeded={**state.succeeded, **new}) if new else state
-
-
-def note_parked(state: RunState, parked: Sequence[PodView], now: float) -> RunState:
-    """Return `state` with the successes of tasks whose pods are gone, as the launchers in the pods after them found."""
-    new = {str(pod.task): now for pod in parked if str(pod.task) not in state.succeeded}
-    return state._replace(succeeded={**state.succeeded, **new}) if new else state
+            found[str(pod.task)] = (words.finished_at if words else ends[-1].finished_at) or now
+    return state._replace(succeeded={**found, **state.succeeded}) if found else state
 
 
 def _is_of_run(words: Optional[Termination], run_id: str) -> bool:

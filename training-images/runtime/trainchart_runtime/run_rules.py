@@ -12,7 +12,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import Cluster, deciding_tasks
 from trainchart_runtime.contract import EXIT_TRAINING_FAILED
-from trainchart_runtime.run_judge import SETTLE_SECONDS, conclude, judge, list_names, note_parked
+from trainchart_runtime.run_judge import SETTLE_SECONDS, conclude, judge, list_names
 from trainchart_runtime.run_observation import LOST_SECONDS, Observation, PodView
 from trainchart_runtime.run_plan import (
     DESIRED_RUNNING,
@@ -74,7 +74,7 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
     state = _note(plan, group, seen, own, gone, state)
     if state.phase in (STARTING, RUNNING, FINISHING):
         parked = [pod for pod in own if pod.uid in seen.reports and seen.reports[pod.uid].is_parked]
-        state = judge(plan, group, own, gone, note_parked(state, parked, seen.now), seen.now)
+        state = judge(plan, group, own, gone, parked, state, seen.now)
     state = _follow_wishes(plan, seen, own, state)
     state = _leave_pods_behind(plan, seen, state)
     group = resolve_group(plan.cluster, state.roles)

@@ -1,0 +1,90 @@
+"""The words by which the last line of a program names its cause.
+
+Data only; classify.py looks for them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Sequence, Tuple
+
+from trainchart_runtime import causes
+from trainchart_runtime.causes import Cause
+
+# The order decides: a full disk and a name that does not resolve arrive as ResourceExhausted and Unavailable.
+CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
+    (re.compile(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
+    (re.compile(r"(corrupted|truncated) record at \d|the training data is damaged"), causes.DATA_DAMAGED),
+    (
+        re.compile(
+            r"URL fetch failure on|\burllib\.error\.(URL|HTTP|ContentTooShort)Error\b|Max retries exceeded with url"
+            r"|^requests\.exceptions\.|\blibcurl code \d|\bDownloadError\b|LocalEntryNotFoundError"
+        ),
+        causes.DOWNLOAD_FAILED,
+    ),
+    (
+        re.compile(
+            r"errors resolving|getaddrinfo|gaierror|DNS resolution failed|[Nn]ame resolution"
+            r"|Name or service not known|nodename nor servname"
+        ),
+        causes.PEER_UNRESOLVABLE,
+    ),
+    (
+        # TensorFlow's server says no more than that it cannot start; the address stands in the line before.
+        re.compile(r"[Aa]ddress already in use|\bEADDRINUSE\b|Could not start gRPC server"),
+        causes.PORT_IN_USE,
+    ),
+    (
+        re.compile(
+            # Workers whose models differ are not lost.
+            r"UnavailableError|Collective ops is aborted(?! by: Shape mismatch)|Connection reset by peer|Socket closed"
+            r"|failed to connect to all addresses|[Cc]oordination ?[Ss]ervice|missing heartbeats"
+            r"|heartbeat timeout"
+            # What is left of a peer that has been started again in the meantime.
+            r"|workers? (was|were|has|have)( been)? restarted|find a context_id matching|\bincarnation\b"
+            r"|Session handle is not found"
+        ),
+        causes.PEER_LOST,
+    ),
+    (
+        re.compile(
+            r"\bMemoryError\b|ResourceExhaustedError|RESOURCE_EXHAUSTED|std::bad_alloc|out of memory"
+            r"|Cannot allocate memory"
+        ),
+        causes.OUT_OF_MEMORY,
+    ),
+    (
+        re.compile(
+            r"^ModuleNotFoundError: No module named 'tensorflow(\.(contrib|examples|estimator)|_estimator)"
+            r"|module 'tensorflow[\w.]*' has no attribute"
+            r"|has no attribute 'make_(one_shot|initializable)_iterator'"
+            r"|(when|not (compatible|supported) with) eager execution|The Session graph is empty"
+        ),
+        causes.TENSORFLOW_1,
+    ),
+    (
+        re.compile(
+            r"Invalid filepath extension for saving|must end in `\.(keras|weights\.h5)`|Keras 3 only supports V3"
+            r"|(is not available with|is not supported in) Keras 3|Argument\(s\) not recognized: \{'(lr|decay)'"
+            r"|KerasTensor cannot be used as input to a TensorFlow function"
+            r"|has no attribute '(reset_states|(fit|evaluate|predict)_generator)'"
+            r"|No module named '(tensorflow\.)?keras\.|cannot import name '\w+' from '(tensorflow\.python\.)?keras\."
+        ),
+        causes.KERAS_2,
+    ),
+    (re.compile(r"module 'keras[\w.]*' has no attribute 'experimental'|\bDatasetCreator\b"), causes.KERAS_FIT),
+    # Before the limits: HDF5 and SQLite pass on the system's words, which for a lock are those for too many processes.
+    (re.compile(r"unable to (lock file|truncate a file which is already)|database is locked"), causes.FILE_LOCKED),
+    (
+        re.compile(
+            r"[Tt]hread creation (via pthread_create\(\) )?failed|pthread_create(\(\))? failed|can't start new thread"
+            r"|unable to create (new )?(native )?thread|Resource temporarily unavailable|Too many open files"
+            r"|unable to allocate necessary resources for OMP thread"
+        ),
+        causes.MACHINE_LIMIT,
+    ),
+    (re.compile(r"^(SyntaxError|IndentationError|TabError)\b"), causes.SYNTAX_ERROR),
+    (re.compile(r"Read-only file system|\bEROFS\b"), causes.READ_ONLY),
+    (re.compile(r"^PermissionError\b|Permission denied"), causes.PERMISSION_DENIED),
+    (re.compile(r"^(ModuleNotFoundError|ImportError)\b.*No module named"), causes.MODULE_MISSING),
+)
