@@ -92,6 +92,7 @@ def find_cautions(modules: tuple[Module, ...], strategy: str, has_flags: bool) -
     """Yield notes on what will fail in a pod, or what cannot be read."""
     yield from find_old_code(modules)
     yield from _find_keras_fit(modules, strategy)
+    yield from _find_early_success(modules)
     if not has_flags:
         yield from _find_idle(modules[0])
     for module in modules:
@@ -113,6 +114,25 @@ def _find_keras_fit(modules: tuple[Module, ...], strategy: str) -> Iterator[str]
                 f"{module.file}:{node.lineno}: {ast.unparse(node.func)}(…) of Keras 3 fails under {strategy}: set env "
                 'TF_USE_LEGACY_KERAS: "1" in the spec, with tf_keras in the image, or use the training library '
                 "(docs/training.md)"
+            )
+            return
+
+
+def _find_early_success(modules: tuple[Module, ...]) -> Iterator[str]:
+    """Yield a note where a lost peer looks like the end of the data; see docs/strategies.md."""
+    calls = [
+        (called_name(node), f"{module.file}:{node.lineno}")
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+    ]
+    is_in_step = any(name == "SyncReplicasOptimizer" for name, _ in calls)
+    for name, where in calls:
+        if is_in_step and name == "MonitoredTrainingSession":
+            yield (
+                f"{where}: MonitoredTrainingSession takes a peer that SyncReplicasOptimizer loses for the end of the "
+                "data, and ends as if all were done: let the program fail where its last step is too low, or use the "
+                "training library (docs/training.md)"
             )
             return
 

@@ -609,6 +609,10 @@ CAUTIONS = [
     (V1 + "tf.keras\nmodel.fit_generator(x)", 'Keras 3: set env TF_USE_LEGACY_KERAS: "1" in the spec, with tf_keras'),
     ("from tensorflow.python.keras.layers import Add", "tensorflow.python.keras.layers.Add is Keras 2"),
     ("import keras\ntf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)", "fit(…) of Keras 3 fails under"),
+    (
+        "o = tf.train.SyncReplicasOptimizer(a, 2)\nwith tf.train.MonitoredTrainingSession(t) as s: ...",
+        "train.py:2: MonitoredTrainingSession takes a peer that SyncReplicasOptimizer loses for the end of the data",
+    ),
     ('os.environ["TF_CONFIG"] = json.dumps(cluster)', "sets TF_CONFIG, so its tasks do not find those of the run"),
     (SPEC + '({"ps": ["ps0:2222"]})', "ClusterSpec names hosts of its own"),
     ('hosts = {}\nhosts["ps"] = ["localhost:%d" % port]\n' + SPEC + "(hosts)", "ClusterSpec names hosts of its own"),

@@ -122,6 +122,8 @@ _SYNTAX = re.compile(r"^(SyntaxError|IndentationError|TabError): ")
 _PLACE = re.compile(r'^\s*(?:\| )?File "([^"]+)", line (\d+)$')
 _VAGUE = "Graph execution error:"
 """TensorFlow's exceptions begin so, whatever went wrong: the reason stands below where in the graph it happened."""
+_REMOTE = re.compile(r"\bFrom /job:\S+:$")
+"""An error in another task: its reason stands in the next line."""
 _TRACED = ": in user code:"
 """The exception inside a tf.function or a step of Keras stands below, indented, behind the places that led to it."""
 _INNER = re.compile(r"^    [A-Za-z_][\w.]*: ")
@@ -174,11 +176,17 @@ def _complete(error: str, below: Sequence[str]) -> str:
         words = (_COLOURS.sub("", line).strip() for line in below)
         reason = next((line for line in words if line), "")
         return f"{error.partition(':')[0]}: {reason}" if reason else error
-    if not error.endswith(_VAGUE):
-        return error
-    reasons = (line.strip().replace("(0) ", "", 1) for line in below)
-    reason = next((line for line in reasons if line and not _WHERE.match(line)), "")
-    return error[: -len(_VAGUE)] + (reason or _VAGUE)
+    if error.endswith(_VAGUE):
+        return error[: -len(_VAGUE)] + (_find_reason(below) or _VAGUE)
+    return f"{error} {_find_reason(below)}".strip() if _REMOTE.search(error) else error
+
+
+def _find_reason(below: Sequence[str]) -> str:
+    """Return the first line of TensorFlow's that does not say where something happened."""
+    lines = (line.strip().replace("(0) ", "", 1) for line in below)
+    reasons = (line for line in lines if line and not _WHERE.match(line))
+    reason = next(reasons, "")
+    return f"{reason} {next(reasons, '')}".strip() if _REMOTE.search(reason) else reason
 
 
 _KERAS_FIT = re.compile(
