@@ -48,7 +48,7 @@ def successor(pod, make_pod):
 
 def test_the_shared_marker_reaches_a_new_pod(pod, successor):
     assert pod.run(TRAIN)[0] == 0
-    assert (pod.folder / "checkpoints/.trainchart/run-1/worker-1.done").exists()
+    assert (pod.folder / "checkpoints/.trainchart/run-1/exp-worker-1.done").exists()
     park(successor)
     assert successor.message == pod.message
     assert successor.attempts() == 0
@@ -60,6 +60,15 @@ def test_the_shared_marker_reaches_a_new_pod(pod, successor):
 def test_the_shared_marker_is_only_for_its_run_and_task(pod, successor, variables):
     assert pod.run(TRAIN)[0] == 0
     successor.variables.update(variables)
+    assert successor.run(TRAIN)[0] == 0
+    assert successor.attempts() == 1
+
+
+def test_the_shared_marker_is_not_for_a_run_of_that_name_in_another_release(pod, successor):
+    assert pod.run(TRAIN)[0] == 0
+    text = (successor.folder / "cluster.json").read_text()
+    (successor.folder / "cluster.json").write_text(text.replace("exp-", "exp2-"))
+    successor.variables[contract.POD_NAME] = "exp2-worker-1"
     assert successor.run(TRAIN)[0] == 0
     assert successor.attempts() == 1
 

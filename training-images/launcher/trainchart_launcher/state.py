@@ -117,9 +117,12 @@ def write_owner_id(settings: Settings, owner_id: str) -> None:
 
 
 def _shared_marker(settings: Settings) -> str:
-    """Return the marker's path; "" without a local folder, or a run id to tell it from another run's."""
-    folder = _shared_folder(settings) if settings.run_id else ""
-    return os.path.join(folder, _quote(settings.run_id), f"{settings.task}.done") if folder else ""
+    """Return the marker's path; "" without a local folder, or a run id to tell it from another run's.
+
+    By the pod's name, since releases that share a volume may have runs of one name.
+    """
+    folder, pod = _shared_folder(settings) if settings.run_id else "", settings.cluster.pod_name(settings.task)
+    return os.path.join(folder, _quote(settings.run_id), f"{_quote(pod)}.done") if folder else ""
 
 
 def _shared_folder(settings: Settings) -> str:
