@@ -28,6 +28,8 @@ RUN_FILE = "run.json"
 STATE_FILE = "state.json"
 RESULT_FILE = "result.json"
 VALUES_FILE = "values.yaml"
+UNFINISHED_FILE = "unfinished"
+"""There until the files of a plan are written: what a killed start leaves may be removed."""
 _RELEASE_LENGTH = 53
 """Helm's limit."""
 
@@ -75,6 +77,8 @@ def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterato
     folder = runs_folder.resolve() / release
     with hold_lock(runs_folder, release):
         try:
+            if (folder / UNFINISHED_FILE).exists() and not holds_run(folder):
+                shutil.rmtree(folder)
             is_used = folder.exists() and any(folder.iterdir())
             if is_used and not holds_run(folder):
                 raise PlanError(
@@ -92,6 +96,8 @@ def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterato
                 # New pods have empty folders of their own; only claims and logs outlive them.
                 shutil.rmtree(folder / "pods", ignore_errors=True)
             folder.mkdir(exist_ok=True)
+            if not holds_run(folder):
+                (folder / UNFINISHED_FILE).touch()
         except OSError as err:
             raise _error("prepare", folder, err) from err
         try:
@@ -117,6 +123,7 @@ def write_plan(plan: LocalPlan, record: Mapping[str, Any]) -> None:
         _write_private(folder / VALUES_FILE, dump_mapping(record["values"]))
         write_record(folder / RUN_FILE, record)
         (folder / RESULT_FILE).unlink(missing_ok=True)
+        (folder / UNFINISHED_FILE).unlink(missing_ok=True)
     except OSError as err:
         raise _error("write", Path(err.filename or folder), err) from err
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from trainchart.errors import PlanError, ToolError
 from trainchart.local.release_folder import (
     RUN_FILE,
+    UNFINISHED_FILE,
     Existing,
     choose_release,
     claim_release,
@@ -24,6 +27,7 @@ def use(runs: Path, release: str, existing: Existing = Existing.REFUSE) -> Path:
         for name in ("claims/ckpt", "pods/chief-0", "logs"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         write_record(folder / RUN_FILE, {"release": release, "chart": "mnist-0.1.0", "pods": []})
+        (folder / UNFINISHED_FILE).unlink(missing_ok=True)
     return folder
 
 
@@ -63,7 +67,7 @@ def test_resuming_keeps_claims_and_logs_but_not_pods(tmp_path: Path) -> None:
 def test_a_fresh_run_keeps_nothing(tmp_path: Path) -> None:
     use(tmp_path, "exp-7")
     with open_release(tmp_path, "exp-7", Existing.FRESH) as folder:
-        assert list(folder.iterdir()) == []
+        assert [path.name for path in folder.iterdir()] == [UNFINISHED_FILE]
 
 
 @pytest.mark.parametrize("existing", list(Existing))
@@ -107,6 +111,17 @@ def test_what_never_ran_leaves_no_folder(tmp_path: Path) -> None:
         (folder / "pods").mkdir()
         raise RuntimeError("the plan is impossible")
     assert not folder.exists()
+
+
+def test_a_start_that_was_killed_does_not_keep_the_name(tmp_path: Path) -> None:
+    child = os.fork()
+    if not child:
+        with open_release(tmp_path, "exp-7", Existing.REFUSE) as folder:
+            (folder / "pods").mkdir()
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert (tmp_path / "exp-7/pods").is_dir()
+    use(tmp_path, "exp-7")
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
