@@ -132,6 +132,13 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
             "incarnation doesn't match with the one used in the group.",
             "tensorflow",
         ),
+        (
+            "peer-lost",
+            1,
+            HEAD + "tensorflow.python.framework.errors_impl.InvalidArgumentError: Unable to find the relevant tensor "
+            "remote_handle: Op ID: 1, Output num: 0. One possible cause is that the tensor was accessed after deletion",
+            "tensorflow",
+        ),
         ("peer-lost", 1, HEAD + "AbortedError: Session handle is not found: 5d0e.", "AbortedError"),
         ("read-only", 1, HEAD + "OSError: [Errno 30] Read-only file system: '/data/x'", "OSError"),
         ("read-only", 1, "mkdir: cannot create directory '/data/x': Read-only file system", "mkdir: "),
@@ -263,6 +270,14 @@ def test_the_reason_of_an_error_in_a_graph_stands_below_where_it_happened(below)
     text = HEAD + "a.errors_impl.InvalidArgumentError: Graph execution error:\n" + below
     assert diagnose(1, None, text) == ("program-error", "a.errors_impl.InvalidArgumentError: too hot")
     assert diagnose(1, None, HEAD + "a.InvalidArgumentError: Graph execution error:")[1].endswith("execution error:")
+
+
+def test_the_reason_of_several_errors_is_that_of_the_first() -> None:
+    text = f"{HEAD}a.UnavailableError: 2 root error(s) found.\n  (0) UNAVAILABLE: Socket closed\n  (1) CANCELLED: x"
+    assert diagnose(1, None, text) == (
+        "peer-lost",
+        "a.UnavailableError: 2 root error(s) found. UNAVAILABLE: Socket closed",
+    )
 
 
 @pytest.mark.parametrize("start", ["", "Graph execution error:\n\nDetected at node 'q' defined at\nNode: 'q'\n"])

@@ -122,8 +122,8 @@ _SYNTAX = re.compile(r"^(SyntaxError|IndentationError|TabError): ")
 _PLACE = re.compile(r'^\s*(?:\| )?File "([^"]+)", line (\d+)$')
 _VAGUE = "Graph execution error:"
 """TensorFlow's exceptions begin so, whatever went wrong: the reason stands below where in the graph it happened."""
-_REMOTE = re.compile(r"\bFrom /job:\S+:$")
-"""An error in another task: its reason stands in the next line."""
+_HEADING = re.compile(r"\bFrom /job:\S+:$|\d+ root error\(s\) found\.$")
+"""An error in another task, or several: the reason stands in the next line."""
 _TRACED = ": in user code:"
 """The exception inside a tf.function or a step of Keras stands below, indented, behind the places that led to it."""
 _INNER = re.compile(r"^    [A-Za-z_][\w.]*: ")
@@ -178,7 +178,7 @@ def _complete(error: str, below: Sequence[str]) -> str:
         return f"{error.partition(':')[0]}: {reason}" if reason else error
     if error.endswith(_VAGUE):
         return error[: -len(_VAGUE)] + (_find_reason(below) or _VAGUE)
-    return f"{error} {_find_reason(below)}".strip() if _REMOTE.search(error) else error
+    return f"{error} {_find_reason(below)}".strip() if _HEADING.search(error) else error
 
 
 def _find_reason(below: Sequence[str]) -> str:
@@ -186,7 +186,7 @@ def _find_reason(below: Sequence[str]) -> str:
     lines = (line.strip().replace("(0) ", "", 1) for line in below)
     reasons = (line for line in lines if line and not _WHERE.match(line))
     reason = next(reasons, "")
-    return f"{reason} {next(reasons, '')}".strip() if _REMOTE.search(reason) else reason
+    return f"{reason} {next(reasons, '')}".strip() if _HEADING.search(reason) else reason
 
 
 _KERAS_FIT = re.compile(
