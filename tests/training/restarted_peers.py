@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -226,9 +226,10 @@ class Group:
         """Let a task stand still, as on a machine that is busy with something else."""
         pid = self._processes[task].pid
         assert pid is not None
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(seconds)
-        os.kill(pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):  # it may have lost its own peer just now
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(seconds)
+            os.kill(pid, signal.SIGCONT)
 
     def find_ended(self) -> Iterator[tuple[tuple[str, int], Ending]]:
         """Yield the tasks that have ended, and how."""

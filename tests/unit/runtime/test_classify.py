@@ -282,7 +282,8 @@ def test_the_reason_of_several_errors_is_that_of_the_first() -> None:
 
 @pytest.mark.parametrize("start", ["", "Graph execution error:\n\nDetected at node 'q' defined at\nNode: 'q'\n"])
 def test_the_reason_of_an_error_in_another_task_stands_in_the_next_line(start: str) -> None:
-    text = f"{HEAD}a.CancelledError: {start}From /job:ps/replica:0/task:0:\nFIFOQueue 'sync_token_q' is closed.\n\t [[{{q}}]]"
+    reason = "From /job:ps/replica:0/task:0:\nFIFOQueue 'sync_token_q' is closed.\n\t [[{{q}}]]"
+    text = f"{HEAD}a.CancelledError: {start}{reason}"
     expected = "a.CancelledError: From /job:ps/replica:0/task:0: FIFOQueue 'sync_token_q' is closed."
     assert diagnose(1, None, text) == ("peer-lost", expected)
 
