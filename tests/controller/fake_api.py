@@ -129,6 +129,7 @@ class FakeApi:
         self.job_uid = "uid-job"
         """Of the controller's Job; empty where it is gone."""
         self.has_service = True
+        self.service_selector: dict[str, str] = dict(RUN_SETTINGS["selector"])
         self.page_size = 1000
         self.pod_logs: dict[tuple[str, str], bytes] = {}
         """Pod and whether of its container before ("true" or "false") → log."""
@@ -278,7 +279,11 @@ class FakeApi:
         if (method, where.path) == ("GET", JOB_PATH):
             return (200, {"metadata": {"uid": self.job_uid}}) if self.job_uid else (404, {"message": "no Job"})
         if (method, where.path) == ("GET", SERVICE_PATH):
-            return (200, {}) if self.has_service else (404, {"message": "no Service"})
+            return (
+                (200, {"spec": {"selector": self.service_selector}})
+                if self.has_service
+                else (404, {"message": "no Service"})
+            )
         if (method, where.path) == ("PATCH", STATE_PATH):
             return self._patch_state(body)
         if (method, where.path) == ("PATCH", JOB_PATH):

@@ -220,6 +220,21 @@ def test_a_controller_whose_release_is_removed_makes_no_record(api, start, run_t
     assert not api.state()
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"app.kubernetes.io/version": "2"}, "no pod has app.kubernetes.io/version=2"), ({}, "nothing")],
+)
+def test_a_service_that_finds_no_pod_any_more_is_named(api, start, run_to_phase, change, words):
+    start()
+    run_to_phase("Running")
+    with api.lock:
+        api.service_selector = {**api.service_selector, **change} if change else {}
+    api.wait_for(lambda: api.state()["problems"], "named")
+    [problem] = api.state()["problems"]
+    assert (problem["subject"], problem["cause"]) == ("Service exp1-mnist", "object-missing")
+    assert problem["message"].endswith(words)
+
+
 def test_objects_that_somebody_deletes_are_named_and_no_longer_when_they_are_back(api, start, run_to_phase):
     start()
     run_to_phase("Running")

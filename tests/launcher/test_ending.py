@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 
@@ -54,6 +55,15 @@ def test_a_missing_program_is_named_and_not_tried_again(make_pod, command, code,
     assert words in stderr
     assert (pod.message.cause, pod.message.attempt) == ("program-missing", 1)
     assert words in pod.message.error
+
+
+def test_a_file_that_is_not_permitted_is_told_with_its_owner(pod):
+    folder = pod.folder / "run"
+    folder.mkdir(mode=0o700)
+    assert pod.run(f"raise PermissionError(13, 'Permission denied', {str(folder / 'a' / 'model.json')!r})")[0] == 1
+    assert pod.message.cause == "permission-denied"
+    owner = f"({folder} belongs to {os.geteuid()}:{os.getegid()}, mode 0700; the program runs as {os.geteuid()}:"
+    assert owner in pod.message.error
 
 
 def test_step_and_metrics_are_in_the_message(pod):

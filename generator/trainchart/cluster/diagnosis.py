@@ -337,11 +337,12 @@ def _remark(
     elif controller.state == "starting" and controller.problem and report.phase not in ENDED_PHASES:
         remarks.append(f"its run controller does not run, so nobody acts: {controller.problem}")
     elif controller.state == "running" and report.source == FROM_RECORD and report.phase in (STARTING, RUNNING):
-        remarks += _find_unheard(report, sets, pods)
+        remarks += _find_unheard(report, sets, pods, controller)
     if report.phase in VERDICTS and controller.state == NO_CONTROLLER:
         remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
+    remarks += _find_added_selectors(seen, pods)
     waiting = [each.subject for each in report.troubles if each.cause in (UNSCHEDULABLE.name, QUOTA_EXCEEDED.name)]
     running = sum(pod.view.is_running for pod in pods)
     if waiting and running and report.phase == STARTING:
@@ -358,10 +359,38 @@ def _remark(
     return remarks
 
 
-def _find_unheard(report: Report, sets: Sequence[RoleSet], pods: Sequence[PodSight]) -> list[str]:
+def _find_added_selectors(seen: Sighting, pods: Sequence[PodSight]) -> list[str]:
+    """Return which labels of nodes pods ask for that their StatefulSets do not, where no node is found for them."""
+    selectors = (
+        (name_of(each), section(each, "spec", "template", "spec", "nodeSelector")) for each in listed(seen.sets)
+    )
+    templates = dict(selectors)
+    homeless = {pod.view.name for pod in pods if not pod.view.node}
+    found: dict[str, list[str]] = {}
+    for pod in listed(seen.pods):
+        name = name_of(pod)
+        asked, known = section(pod, "spec", "nodeSelector"), templates.get(name.rpartition("-")[0])
+        added = {} if known is None else {key: value for key, value in asked.items() if known.get(key) != value}
+        if added and name in homeless:
+            found.setdefault(", ".join(f"{key}={value}" for key, value in sorted(added.items())), []).append(name)
+    return [
+        f"{list_names(names)} must run on nodes with {labels}, which the chart does not ask for: a policy, a webhook "
+        "or a default of the namespace added it"
+        for labels, names in found.items()
+    ]
+
+
+def _find_unheard(
+    report: Report, sets: Sequence[RoleSet], pods: Sequence[PodSight], controller: Controller
+) -> list[str]:
     """Return what the run controller should have recorded long ago, if it could."""
     leader = deciding_tasks(as_cluster(sets))[:1]
     ends = [end.finished_at for pod in pods if pod.view.task in leader for end in pod.view.ends if end.succeeded]
     if not ends or report.now < max(ends) + _UNHEARD_SECONDS:
         return []
-    return [f"{leader[0]} has succeeded, but the record does not say so: its run controller cannot act: read its log"]
+    place = f"-n {report.key.namespace}"
+    return [
+        f"{leader[0]} has succeeded, but the record does not say so: its run controller cannot act. kubectl logs "
+        f"job/{controller.job} {place} says why; where it is forbidden something, its Role was changed: helm rollback "
+        f"{report.key.release} {place} brings it back"
+    ]

@@ -162,7 +162,7 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
     if held:
         return Controller("held", held, name_of(jobs[-1]))
     if _whole(section(jobs[-1], "status").get("ready")):
-        return Controller("running")
+        return Controller("running", job=name_of(jobs[-1]))
     own = [pod for pod in pods if is_controllers(pod)]
     problems = [problem for pod in own if (problem := find_pod_problem(pod, events))]
     refusal = None if own else find_job_problem(name_of(jobs[-1]), events)

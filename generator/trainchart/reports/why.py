@@ -18,6 +18,7 @@ from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.run_state import (
     FAILED,
     RESTARTING,
+    RUNNING,
     STATE_LOST,
     STOPPED,
     SUCCEEDED,
@@ -28,6 +29,8 @@ from trainchart_runtime.run_state import (
 
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
+_SILENT_SECONDS = 180.0
+"""Steps are recorded every 30 seconds."""
 
 
 def why_lines(report: Report) -> list[str]:
@@ -40,6 +43,7 @@ def why_lines(report: Report) -> list[str]:
         lines += trouble_lines(report.troubles)
     else:
         lines.append(_explain_phase(report))
+        lines += _standing(report)
         lines += _finished(report)
     if outcome is None or outcome.result != FAILED:
         lines += _deaths(report)
@@ -62,6 +66,20 @@ def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
     yield f"  when       {describe_time(outcome.at)}, {describe_seconds(report.now - outcome.at)} ago{step}"
     if any(each.pod != outcome.pod or each.error != outcome.error for each in report.incidents):
         yield from _deaths(report)
+
+
+def _standing(report: Report) -> Iterator[str]:
+    """Yield how far a run is that goes on, and what to look at where it has told nothing for long."""
+    progress = report.progress
+    if report.outcome is None and report.phase == RUNNING and progress.step is not None and progress.at:
+        silence = report.now - progress.at
+        yield f"It was at step {progress.step} {describe_seconds(silence)} ago."
+        if silence >= _SILENT_SECONDS:
+            yield (
+                "If its steps do not take that long, it hangs: read what the launchers say of peers that do not answer "
+                f"(trainchart logs {report.address}), and look for network policies that select its pods. "
+                "run.noProgressTimeout lets such a run start again."
+            )
 
 
 def _finished(report: Report) -> Iterator[str]:

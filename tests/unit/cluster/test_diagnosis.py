@@ -62,6 +62,15 @@ def listed_strangers(seen: Sighting) -> list[TrainingKey]:
     return [key for key in find_trainings(seen) if key != KEY]
 
 
+def test_a_selector_that_only_the_pod_has_is_told_where_no_node_fits() -> None:
+    waits = make_pod("worker-1", node="", conditions=[unschedulable()])
+    waits["spec"]["nodeSelector"] = {"pool": "a100"}
+    placed = make_pod("worker-0")
+    placed["spec"]["nodeSelector"] = {"pool": "a100"}
+    [remark] = [each for each in look(pods=make_pods(worker_1=waits, worker_0=placed)).remarks if "pool" in each]
+    assert remark.startswith("exp1-mnist-worker-1 must run on nodes with pool=a100, which the chart does not ask for")
+
+
 def test_a_running_training_holds_its_gpus_since_they_were_given() -> None:
     report = look()
     assert (report.phase, report.source, report.controller) == ("Running", "pods", "none")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cluster_objects import NOW
-from trainchart.reports.report import LOCAL, RUN_KILLED, Report, TrainingKey
+from trainchart.reports.report import LOCAL, RUN_KILLED, Progress, Report, TrainingKey
 from trainchart.reports.settings import suggest_settings
 from trainchart.reports.why import why_lines
-from trainchart_runtime.run_state import FAILED, Verdict
+from trainchart_runtime.run_state import FAILED, RUNNING, Verdict
 
 RESUME = "trainchart run first --resume --release k9"
 
@@ -20,6 +20,17 @@ def next_of(cause: str, error: str = "", origin: str = LOCAL) -> str:
     report = Report(key, NOW, FAILED, "record", origin, resume_command=RESUME, record=record, outcome=outcome)
     (line,) = (line for line in why_lines(report) if line.startswith("What to do next: "))
     return line.removeprefix("What to do next: ")
+
+
+@pytest.mark.parametrize(("silence", "is_suspicious"), [(40.0, False), (600.0, True)])
+def test_a_run_that_goes_on_says_where_it_is_and_what_to_look_at_where_it_hangs(
+    silence: float, is_suspicious: bool
+) -> None:
+    progress = Progress(53, at=NOW - silence)
+    report = Report(TrainingKey("team-a", "r03", "lang"), NOW, RUNNING, "record", progress=progress)
+    text = "\n".join(why_lines(report))
+    assert "It was at step 53 " in text
+    assert ("trainchart logs" in text) == is_suspicious
 
 
 def test_a_killed_run_goes_on_without_advice() -> None:

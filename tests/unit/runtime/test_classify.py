@@ -139,6 +139,13 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
             "remote_handle: Op ID: 1, Output num: 0. One possible cause is that the tensor was accessed after deletion",
             "tensorflow",
         ),
+        (
+            "certificate-refused",
+            1,
+            HEAD + "urllib.error.URLError: <urlopen error [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: "
+            "certificate has expired (_ssl.c:992)>",
+            "urllib",
+        ),
         ("peer-lost", 1, HEAD + "AbortedError: Session handle is not found: 5d0e.", "AbortedError"),
         ("read-only", 1, HEAD + "OSError: [Errno 30] Read-only file system: '/data/x'", "OSError"),
         ("read-only", 1, "mkdir: cannot create directory '/data/x': Read-only file system", "mkdir: "),

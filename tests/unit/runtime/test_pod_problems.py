@@ -18,6 +18,12 @@ from trainchart_runtime.pod_problems import (
     parse_time,
 )
 
+ELSEWHERE = (
+    "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s)."
+)
+MATCHING_BUT_FULL = (
+    "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) didn't match Pod's node affinity/selector."
+)
 SCHEDULER = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: 0/2 nodes are available."
 UNBOUND = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
 PORTS = "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
@@ -70,6 +76,8 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
     ("pod", "cause", "words"),
     [
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", SCHEDULER)]), "unschedulable", "gpu"),
+        (pod_of(conditions=[condition("PodScheduled", "False", "", ELSEWHERE)]), "no-node-matches", "selector"),
+        (pod_of(conditions=[condition("PodScheduled", "False", "", MATCHING_BUT_FULL)]), "unschedulable", "gpu"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", UNBOUND)]), "volume-error", "unbound"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", PORTS)]), "port-in-use", "free ports"),
         (gated("kueue.x-k8s.io/admission", "b"), "scheduling-gated", "gates: kueue.x-k8s.io/admission, b"),
@@ -179,7 +187,14 @@ def test_the_provisioner_says_more_about_a_claim_than_the_scheduler() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "cause"), [(SCHEDULER, "unschedulable"), (UNBOUND, "volume-error"), (PORTS, "port-in-use")]
+    ("message", "cause"),
+    [
+        (SCHEDULER, "unschedulable"),
+        (ELSEWHERE, "no-node-matches"),
+        (MATCHING_BUT_FULL, "unschedulable"),
+        (UNBOUND, "volume-error"),
+        (PORTS, "port-in-use"),
+    ],
 )
 def test_an_event_of_the_scheduler_is_read_like_the_pods_condition(message: str, cause: str) -> None:
     problem = find_pod_event("ps-0", [event("Pod", "ps-0", "FailedScheduling", message)])

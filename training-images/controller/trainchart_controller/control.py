@@ -75,7 +75,7 @@ class Controller:
         """time.monotonic() at which the record must be read again: somebody may have deleted it."""
         self._is_job_asked = False
         self._sets: Dict[str, SetView] = {}
-        self._missing: Sequence[str] = ()
+        self._missing: Mapping[str, str] = {}
         """Other objects of the run that do not exist."""
         self._owners: Set[Tuple[str, str]] = set()
         """Name and uid of the sets seen so far. What only looks like a pod of theirs says nothing about the run."""

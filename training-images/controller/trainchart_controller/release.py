@@ -105,18 +105,32 @@ class Release:
                 continue
         return found
 
-    def find_missing(self) -> Sequence[str]:
-        """Return which of the objects that the run needs beside its sets do not exist, as far as they may be read."""
-        missing = []
+    def find_missing(self) -> Mapping[str, str]:
+        """Return which of the objects that the run needs beside its sets are gone or changed, as far as may be read."""
+        missing = {}
         for each in self._settings.objects:
             kind, _, name = each.partition(" ")
             try:
-                self._api.request("GET", OBJECT_PATHS[kind].format(self._settings.namespace, name))
+                found = self._api.request("GET", OBJECT_PATHS[kind].format(self._settings.namespace, name))
             except NotFound:
-                missing.append(each)
+                missing[each] = "it was deleted"
             except Refused:
                 continue
+            else:
+                words = self._compare_selector(found) if kind == "Service" else ""
+                if words:
+                    missing[each] = words
         return missing
+
+    def _compare_selector(self, service: Mapping[str, Any]) -> str:
+        """Return why a Service does not find the run's pods; "" where it does."""
+        wanted = (service.get("spec") or {}).get("selector") or {}
+        own = dict(pair.split("=", 1) for pair in self._settings.selector.split(","))
+        strange = ", ".join(f"{key}={value}" for key, value in sorted(wanted.items()) if own.get(key) != value)
+        if wanted and not strange:
+            return ""
+        change = f"no pod has {strange}" if strange else "it selects nothing"
+        return f"its selector was changed, so that no pod's name resolves: {change}"
 
     def scale(self, change: Scale) -> int:
         """Give a set its replicas and return what it is told to have."""

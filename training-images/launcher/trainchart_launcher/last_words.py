@@ -5,6 +5,9 @@ Not needed for a program's start, so nothing of it is loaded before.
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 import time
 from typing import Mapping, Sequence
 
@@ -14,14 +17,14 @@ from trainchart_launcher.cgroup import read_limit_mib
 from trainchart_launcher.console import print_line
 from trainchart_launcher.settings import Settings, find_termination_file
 from trainchart_runtime import causes, contract
-from trainchart_runtime.classify import Diagnosis, Ending, classify
+from trainchart_runtime.classify import ERROR_LIMIT, Diagnosis, Ending, classify
 from trainchart_runtime.restart import Attempts
 from trainchart_runtime.termination import FAILURES_KEPT, LINE_LIMIT, Failure, Termination, dump_termination
 
 
 def diagnose(end: AttemptEnd, command: Sequence[str], memory_kills: int) -> Diagnosis:
     """Return why an attempt ended, during which the kernel killed so many processes for memory."""
-    return classify(
+    diagnosis = classify(
         Ending(
             exit_code=end.exit_code,
             signal=end.signal,
@@ -35,6 +38,26 @@ def diagnose(end: AttemptEnd, command: Sequence[str], memory_kills: int) -> Diag
             memory_limit_mib=read_limit_mib() if memory_kills else None,
         )
     )
+    if diagnosis.cause is causes.PERMISSION_DENIED:
+        remark = _describe_owner(diagnosis.error)
+        return diagnosis._replace(error=diagnosis.error[: ERROR_LIMIT - len(remark)] + remark)
+    return diagnosis
+
+
+def _describe_owner(error: str) -> str:
+    """Return whose the file or folder is that `error` names, or the nearest one above it that can be seen."""
+    found = re.search(r"'(/[^']+)'", error)
+    path = found.group(1) if found else ""
+    while path:
+        try:
+            seen = os.stat(path)
+        except OSError:
+            path = os.path.dirname(path) if path != "/" else ""
+            continue
+        mode = stat.S_IMODE(seen.st_mode)
+        owner = f"{path} belongs to {seen.st_uid}:{seen.st_gid}, mode {mode:04o}"
+        return f" ({owner}; the program runs as {os.geteuid()}:{os.getegid()})"[: ERROR_LIMIT // 2]
+    return ""
 
 
 def note_failure(

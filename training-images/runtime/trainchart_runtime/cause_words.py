@@ -15,6 +15,7 @@ from trainchart_runtime.causes import Cause
 CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     (re.compile(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
     (re.compile(r"(corrupted|truncated) record at \d|the training data is damaged"), causes.DATA_DAMAGED),
+    (re.compile(r"CERTIFICATE_VERIFY_FAILED|certificate verify failed"), causes.CERTIFICATE_REFUSED),
     (
         re.compile(
             r"URL fetch failure on|\burllib\.error\.(URL|HTTP|ContentTooShort)Error\b|Max retries exceeded with url"

@@ -45,6 +45,13 @@ PEER_UNRESOLVABLE = Cause(
     "Check that every pod of the release exists, and that the cluster's DNS answers.",
     RESTART_IN_PLACE_PEER,
 )
+CERTIFICATE_REFUSED = Cause(
+    "certificate-refused",
+    "The program does not accept the TLS certificate of a server.",
+    "The error says why. Renew a certificate that has expired; give the program the CA that it does not know "
+    "(SSL_CERT_FILE or REQUESTS_CA_BUNDLE in `env`); a node whose clock is wrong refuses every certificate.",
+    RESTART_IN_PLACE,
+)
 DOWNLOAD_FAILED = Cause(
     "download-failed",
     "The program could not download a file that it needs.",
@@ -225,6 +232,14 @@ UNSCHEDULABLE = Cause(
     "Read which resource is short; ask for less, add nodes, or free some: trainchart list -A says who holds GPUs.",
     RESTART_WAITED_FOR,
 )
+NO_NODE_MATCHES = Cause(
+    "no-node-matches",
+    "No node is one that the pod may run on.",
+    "kubectl get pod POD -o jsonpath='{.spec.nodeSelector}{.spec.affinity}{.spec.tolerations}' says what it asks for, "
+    "kubectl get nodes --show-labels what there is. What the values do not say was added when the pod was created: by "
+    "a policy, a webhook or a default of the namespace.",
+    RESTART_WAITED_FOR,
+)
 SCHEDULING_GATED = Cause(
     "scheduling-gated",
     "Something in the cluster holds the pod back from being scheduled: a scheduling gate.",
@@ -287,9 +302,9 @@ SIDECAR_FAILED = Cause(
 )
 OBJECT_MISSING = Cause(
     "object-missing",
-    "An object of the release that its run needs is gone.",
+    "An object of the release that its run needs is gone, or is not as the chart made it.",
     "helm rollback RELEASE, or helm upgrade with its own chart and values (helm get values RELEASE), brings it back, "
-    "and the run goes on. Find out who deleted it.",
+    "and the run goes on (Helm 4 needs --force-conflicts over another's change). Find out who did it.",
     RESTART_WAITED_FOR,
 )
 POD_STUCK = Cause(
@@ -319,10 +334,10 @@ PREEMPTED = Cause(
 )
 NODE_LOST = Cause(
     "node-lost",
-    "The pod's node does not answer any more.",
-    "Wait some minutes: after a pause of the node, its network or the API server, the pod goes on or is replaced by "
-    "itself. Only if the node is gone for good: kubectl taint nodes NODE "
-    "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or set run.forceDeleteLostPods=true.",
+    "The pod's node does not answer any more, or cannot end its pods.",
+    "kubectl describe node NODE says which: its kubelet, its network or its container runtime. Wait some minutes: "
+    "after a pause, the pod goes on or is replaced by itself. Only if the node is gone for good: kubectl taint nodes "
+    "NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or set run.forceDeleteLostPods=true.",
     RESTART_RECREATED,
 )
 POD_DELETED = Cause(

@@ -148,6 +148,12 @@ _VOLUME_WORDS = re.compile(
     r"persistentvolumeclaim|PersistentVolumeClaim|volume node affinity|volume zone|bind to PVs?|CSI"
 )
 _PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
+_NO_MATCH = re.compile(
+    r"^(?!.*(Insufficient|Too many pods|unschedulable|didn't satisfy|didn't match pod (anti-)?affinity))"
+    r".*didn't match Pod's node affinity/selector",
+    re.DOTALL,
+)
+"""No node has the labels, and none that has them is merely full or closed."""
 _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     (
         "FailedMount|FailedMapVolume",
@@ -158,6 +164,7 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ("FailedCreatePodSandBox|NetworkNotReady", "", causes.SANDBOX_ERROR),
     ("FailedScheduling", _VOLUME_WORDS.pattern, causes.VOLUME_ERROR),
     ("FailedScheduling", _PORT_WORDS.pattern, causes.PORT_IN_USE),
+    ("FailedScheduling", _NO_MATCH.pattern, causes.NO_NODE_MATCHES),
     ("FailedScheduling", "", causes.UNSCHEDULABLE),
     ("Evicted", "", causes.EVICTED),
     ("Preempted", "", causes.PREEMPTED),
@@ -217,8 +224,8 @@ def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events:
                 return _problem(causes.SCHEDULING_GATED, f"{message}{_list_gates(pod)}")
             if _VOLUME_WORDS.search(message):
                 return find_claim_problem(find_claims(pod), events) or _problem(causes.VOLUME_ERROR, message)
-            cause = causes.PORT_IN_USE if _PORT_WORDS.search(message) else causes.UNSCHEDULABLE
-            return _problem(cause, message)
+            cause = causes.NO_NODE_MATCHES if _NO_MATCH.search(message) else causes.UNSCHEDULABLE
+            return _problem(causes.PORT_IN_USE if _PORT_WORDS.search(message) else cause, message)
     return None
 
 

@@ -119,7 +119,7 @@ class Observation(NamedTuple):
     pods: Sequence[PodView]
     sets: Mapping[str, SetView]
     """By name. A set that does not exist is not listed."""
-    missing: Sequence[str] = ()
+    missing: Mapping[str, str] = {}
     """Other objects that the run needs and that do not exist, such as "Service exp1-mnist"."""
     events: Sequence[Event] = ()
     """Warnings about the release's pods, sets and claims, where they were asked for."""

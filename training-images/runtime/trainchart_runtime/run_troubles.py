@@ -184,9 +184,9 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
         node = next((pod.node for pod in seen.pods if pod.task == task), "")
         begin = since.get((name, problem.cause), seen.now)
         found.append(PodProblem(name, node, problem.cause, problem.message, begin))
-    for name in seen.missing:
+    for name, words in seen.missing.items():
         begin = since.get((name, causes.OBJECT_MISSING.name), seen.now)
-        found.insert(0, PodProblem(name, "", causes.OBJECT_MISSING.name, "it was deleted", begin))
+        found.insert(0, PodProblem(name, "", causes.OBJECT_MISSING.name, words, begin))
     return state._replace(problems=tuple(found[:PROBLEMS_KEPT]))
 
 
