@@ -92,6 +92,22 @@ def test_what_cannot_be_checked_is_a_tool_error(plain_chart: Path, arguments: tu
     assert "Traceback" not in done.stderr
 
 
+def test_the_spec_of_a_model_is_no_manifest(tmp_path: Path) -> None:
+    (tmp_path / "fit.yaml").write_text("apiVersion: trainchart/v1\nkind: Model\nname: fit\n")
+    done = run(tmp_path / "fit.yaml")
+    assert done.returncode == 7
+    assert "holds the spec of a model" in done.stderr and "trainchart check charts/fit" in done.stderr
+
+
+def test_a_chart_that_is_elsewhere_is_suggested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "charts/fit").mkdir(parents=True)
+    (tmp_path / "charts/fit/Chart.yaml").touch()
+    (tmp_path / "models").mkdir()
+    for folder, name, expected in (("", "fit", "charts/fit"), ("models", "charts/fit", "../charts/fit")):
+        monkeypatch.chdir(tmp_path / folder)
+        assert f"did you mean {expected}?" in run(name).stderr
+
+
 def test_select_and_ignore(plain_chart: Path) -> None:
     service = plain_chart / "templates" / "service.yaml"
     service.write_text(service.read_text().replace("publishNotReadyAddresses: true", "externalName: [1]"))

@@ -151,6 +151,19 @@ def resume(folder: Path, *arguments: str) -> tuple[list[str], str]:
     return [pod["pod"] for pod in plan["pods"]], chief["environment"]["TRAINCHART_RUN_ID"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        (("--release", "exp-7"), "exp-7 exists already"),
+        (("--release", "exp-8", "--resume"), "there is no release exp-8"),
+    ],
+)
+def test_a_dry_run_is_refused_where_the_run_would_be(kept_run: Path, arguments: tuple[str, ...], refusal: str) -> None:
+    done = run(kept_run, str(_CHART), *arguments, "--dry-run")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert refusal in done.stderr
+
+
 def test_a_resumed_run_keeps_its_values(kept_run: Path) -> None:
     assert resume(kept_run) == (["chief-0", "worker-0", "ps-0"], "one")
 

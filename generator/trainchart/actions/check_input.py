@@ -55,6 +55,13 @@ def _parse(path: Path, files: dict[str, bytes]) -> CheckInput:
     texts = {name: content.decode("utf-8-sig", errors="replace") for name, content in files.items()}
     objects = {name: text for name, text in texts.items() if not is_waiver_file(name)}
     manifests = parse_plain_manifests(objects, "stdin" if path == STANDARD_INPUT else str(path))
+    for manifest in manifests:
+        if "" in files and str(manifest.document.get("apiVersion")).startswith("trainchart/"):
+            name = manifest.document.get("name") or "NAME"
+            raise ToolError(
+                f"{path} holds the spec of a model, not manifests",
+                hint=f"trainchart generate {name}, then trainchart check charts/{name}",
+            )
     rendering = Rendering(release="", namespace="default", manifests=manifests, texts=objects)
     return CheckInput(files=files, cases=(Case("", rendering),))
 

@@ -118,6 +118,9 @@ def preview_run(request: RunRequest) -> LocalPlan:
     with _open_target(request.target, request.strategy) as target:
         if request.existing is Existing.RESUME:
             require_run_of(target.chart_name, request.runs_folder / request.release)
+        if request.release:
+            require_release_name(request.release)
+            release_folder.require_startable(request.runs_folder, request.release, request.existing)
         release = request.release or release_folder.choose_release(request.runs_folder, target.chart_name)
         folder = request.runs_folder.resolve() / release
         prepared = _prepare(request, target, release, folder)

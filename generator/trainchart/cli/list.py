@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -37,6 +38,7 @@ def _list(
     """
     from trainchart.actions.cluster_access import Place
     from trainchart.actions.release_report import list_reports
+    from trainchart.cluster.kubeconfig import is_configured
     from trainchart.reports.report import LOCAL, describe_report
     from trainchart.reports.text import list_lines, sort_key
 
@@ -45,6 +47,7 @@ def _list(
     if output is Format.json:
         print_json([describe_report(report) for report in reports])
     elif not reports:
-        print_note("no runs" if everywhere else f"no runs in {runs_folder} or in this namespace; -A looks everywhere")
+        of_cluster = " or in this namespace; -A looks everywhere" if is_configured(os.environ) else ""
+        print_note("no runs" if everywhere else f"no runs in {runs_folder}{of_cluster}")
     else:
         print_line("\n".join(list_lines(reports)))

@@ -31,7 +31,10 @@ def choose_format(value: Format) -> Format:
 FormatOption = Annotated[
     Format,
     typer.Option(
-        "--format", callback=choose_format, is_eager=True, help="Print the result, and errors, as text or as JSON."
+        "--format",
+        callback=choose_format,
+        is_eager=True,
+        help="Print the result, and errors, as text or as JSON; wrong usage is always told as text.",
     ),
 ]
 

@@ -31,6 +31,8 @@ _DIALECT = re.compile(
 """What every reader of schemas has built in."""
 _NESTED_LIMIT = 5
 """Archives within each other that are looked into."""
+_LEVELS = 4
+"""Folders above this one in which a chart is looked for, to name it in a hint."""
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -44,12 +46,21 @@ def require_chart(chart: Path) -> None:
         with chart.open("rb") as stream:
             magic = stream.read(len(_GZIP_MAGIC))
     except FileNotFoundError as error:
-        raise ToolError(f"there is no chart at {chart}", hint="generate it first, or check the path") from error
+        near = _find_near(chart)
+        hint = f"did you mean {near}?" if near else "generate it first, or check the path"
+        raise ToolError(f"there is no chart at {chart}", hint=hint) from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ToolError(f"cannot read chart {chart}: {reason}") from error
     if magic != _GZIP_MAGIC:
         raise ToolError(f"{chart} is not a chart: expected a chart folder or a .tgz archive")
+
+
+def _find_near(chart: Path) -> Path | None:
+    """Return the chart that the path may mean: by a model's name, or seen from the project's folder."""
+    above = [Path(*[".."] * levels) for levels in range(_LEVELS)]
+    places = [place / folder / chart for place in above for folder in ("charts", "")]
+    return None if chart.is_absolute() else next((each for each in places if (each / "Chart.yaml").is_file()), None)
 
 
 def require_release_name(release: str) -> None:

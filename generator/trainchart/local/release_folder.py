@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from trainchart.errors import PlanError, ToolError
 from trainchart.json_text import parse_json
@@ -72,24 +72,15 @@ def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterato
     in it that no run has made is never touched.
     """
     if existing is Existing.RESUME:
-        _require_resumable(runs_folder, release)
+        require_startable(runs_folder, release, existing)
     _make(runs_folder)
     folder = runs_folder.resolve() / release
     with hold_lock(runs_folder, release):
         try:
             if (folder / UNFINISHED_FILE).exists() and not holds_run(folder):
                 shutil.rmtree(folder)
+            require_startable(runs_folder, release, existing)
             is_used = folder.exists() and any(folder.iterdir())
-            if is_used and not holds_run(folder):
-                raise PlanError(
-                    f"{folder} was not made by a run of {release}, so it is left alone",
-                    hint="choose another name with --release, or another folder with --runs-dir",
-                )
-            if is_used and existing is Existing.REFUSE:
-                raise PlanError(
-                    f"the release {release} exists already: {folder}",
-                    hint="--resume continues from its checkpoint, --fresh removes it and starts anew",
-                )
             if is_used and existing is Existing.FRESH:
                 shutil.rmtree(folder)
             elif is_used:
@@ -105,6 +96,26 @@ def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterato
         finally:
             if not (folder / RUN_FILE).exists():
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def require_startable(runs_folder: Path, release: str, existing: Existing) -> None:
+    """Raise PlanError where `existing` does not allow to start the release, for what its folder holds."""
+    folder = runs_folder.resolve() / release
+    is_used = folder.is_dir() and any(folder.iterdir())
+    if not is_used:
+        if existing is Existing.RESUME:
+            _refuse_resuming(runs_folder, release)
+        return
+    if not holds_run(folder) and not (folder / UNFINISHED_FILE).exists():
+        raise PlanError(
+            f"{folder} was not made by a run of {release}, so it is left alone",
+            hint="choose another name with --release, or another folder with --runs-dir",
+        )
+    if holds_run(folder) and existing is Existing.REFUSE:
+        raise PlanError(
+            f"the release {release} exists already: {folder}",
+            hint="--resume continues from its checkpoint, --fresh removes it and starts anew",
+        )
 
 
 def write_plan(plan: LocalPlan, record: Mapping[str, Any]) -> None:
@@ -169,10 +180,7 @@ def holds_run(folder: Path) -> bool:
     return record.get("release") == folder.name and "chart" in record and "pods" in record
 
 
-def _require_resumable(runs_folder: Path, release: str) -> None:
-    folder = runs_folder.absolute() / release
-    if folder.is_dir() and any(folder.iterdir()):
-        return
+def _refuse_resuming(runs_folder: Path, release: str) -> NoReturn:
     names = (path.parent.name for path in runs_folder.glob(f"*/{RUN_FILE}") if holds_run(path.parent))
     known = sorted(names, key=natural_key)
     close = difflib.get_close_matches(release, known, n=1)

@@ -65,7 +65,7 @@ def expect_member(key: str, given: Any, spelling: str) -> str:
         return f"expected a finite number{_without_quotes('float_type', given)}"
     if key.startswith("hyperparameters.") and name == "default":
         return "expected a finite number, a text, true or false"
-    return "expected a text or a whole number" + (f'; if it is a text, quote it: "{spelling}"' if spelling else "")
+    return "expected a text or a number" + (f'; if it is a text, quote it: "{spelling}"' if spelling else "")
 
 
 def _without_quotes(kind: str, given: Any) -> str:

@@ -14,6 +14,7 @@ from trainchart.plan.strategies import STRATEGIES
 from trainchart.spec.model import Hyperparameter, ModelSpec
 from trainchart.spec.section import EXACT, KUBERNETES_DEFINITION, Section
 from trainchart.spec.values import Values
+from trainchart_runtime.cluster import WORKER
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 KUBERNETES_VERSION = "1.37"
@@ -88,6 +89,11 @@ def _role(plan: ChartPlan, role: str, settings: Schema) -> Schema:
     """Return the schema of one role. Written out for each, since Helm's messages lose the key behind an allOf."""
     replicas = STRATEGIES[plan.spec.strategy].roles[role]
     bounded = {**settings["properties"]["replicas"], "minimum": replicas.minimum, "maximum": replicas.maximum}
+    if role == WORKER and STRATEGIES[plan.spec.strategy].has_one_worker:
+        bounded["description"] = (
+            f"Number of pods: {plan.spec.strategy} has one worker. multi-worker-mirrored and parameter-server share "
+            "the work among several; trainchart run --strategy tries one."
+        )
     return {**settings, "properties": {**settings["properties"], "replicas": bounded}}
 
 
