@@ -19,15 +19,16 @@ from trainchart.errors import ToolError
 
 _BLOCK = tarfile.BLOCKSIZE
 _POSIX, _GNU = b"ustar\x0000", b"ustar  \x00"
-_FILE, _FOLDER = (tarfile.REGTYPE, tarfile.AREGTYPE), tarfile.DIRTYPE
+_FOLDER = tarfile.DIRTYPE
 _LARGEST_EXTENSION = 1024 * 1024
 """Bytes; Go refuses a longer name or a longer list of extended attributes."""
 _OCTAL = re.compile(rb" *[0-7]+[ \0]*|[ \0]*")
 _UNUSED_NUMBERS = ((108, 8), (116, 8), (136, 12), (329, 8), (337, 8))
 """Where owner, group, time and device stand: a chart has no use for them, but a malformed one ends Python's reading."""
 _KIND = 0o170000
-_KINDS = {tarfile.REGTYPE: (0, 0o100000), tarfile.AREGTYPE: (0, 0o100000), tarfile.DIRTYPE: (0, 0o040000)}
-"""Type flag → the kinds that a mode may state: Go believes the mode."""
+_KINDS = {tarfile.REGTYPE: (0, 0o100000), tarfile.DIRTYPE: (0, 0o040000)}
+"""Type flag → the kinds that a mode may state: Go believes the mode. The flag of tars before POSIX is not among them: a
+name that ends in a slash makes a folder of it, and Python goes by the header's name, Go by the extended attributes."""
 _RECORD = re.compile(rb"([1-9][0-9]{0,6}) ([^=\n\0]+)=")
 _KEYS = re.compile(rb"path|[acm]time|[ug]id|[ug]name|comment|LIBARCHIVE\..+|SCHILY\.(?:dev|ino|nlink|xattr\..+)")
 """Extended attributes that change nothing of a chart but a file's name."""
@@ -107,7 +108,7 @@ def _parse_header(block: bytes) -> _Header:
         raise _refuse(header, "has a header with a wrong checksum")
     size = _read_number(header, 124, 12)
     mode = _read_number(header, 100, 8)
-    if header.kind not in _FILE and size > _LARGEST_EXTENSION:
+    if header.kind != tarfile.REGTYPE and size > _LARGEST_EXTENSION:
         raise _refuse(header, f"has a header of {size} bytes")
     return _Header(block, name, size, mode)
 

@@ -97,7 +97,7 @@ def _open_repository(folder: Path) -> Iterator[_Repository | None]:
         return
     object_format, head, *paths = told
     places = {name: work_tree / path for name, path in zip(names, paths, strict=True)}
-    settings = _run_git((*real, "config", "--local", "--no-includes", "--get-regexp", _SETTINGS), {}) or ""
+    settings = _run_git((*real, "config", "--local", "--no-includes", "--null", "--get-regexp", _SETTINGS), {}) or ""
     with tempfile.TemporaryDirectory(prefix="trainchart-git-") as made:
         shadow = Path(made)
         (shadow / "info").mkdir()
@@ -111,8 +111,9 @@ def _open_repository(folder: Path) -> Iterator[_Repository | None]:
 
 
 def _write_config(object_format: str, settings: str) -> str:
-    """Return the configuration of a git directory of our own; `settings` is what `git config --get-regexp` prints."""
-    pairs = (line.partition(" ") for line in settings.splitlines())
+    """Return the configuration of a git directory of our own; `settings` is what git prints with --null."""
+    # A value may hold line breaks, behind which it could look like a setting of another name.
+    pairs = (setting.partition("\n") for setting in settings.split("\0"))
     core = [f"{key.removeprefix('core.')} = {value}" for key, _, value in pairs if value.isalnum()]
     lines = ("[core]", "repositoryformatversion = 1", *core, "[extensions]", f"objectformat = {object_format}")
     return "\n".join(lines) + "\n"

@@ -164,6 +164,21 @@ def test_no_program_of_a_repository_is_run(attack: Callable[[Path, Path], None],
     assert witness.exists(), "git itself does not run it: the attack proves nothing"
 
 
+def test_no_setting_hides_in_the_value_of_another(tmp_path: Path) -> None:
+    chart = tmp_path / "chart"
+    chart.mkdir()
+    make_repository(chart)
+    program = chart / "program.sh"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/witness\nexit 1\n")
+    program.chmod(0o755)
+    with (chart / ".git/config").open("a") as config:
+        config.write('[core]\n\teol = "lf\\n[core]fsmonitor=./program.sh# x"\n')
+    found = read_commit(chart)
+    assert found is not None
+    assert found.is_dirty
+    assert not (tmp_path / "witness").exists()
+
+
 def test_a_worktree_and_tags_are_read_without_the_configuration(tmp_path: Path) -> None:
     first = tmp_path / "first"
     first.mkdir()
