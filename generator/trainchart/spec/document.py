@@ -24,8 +24,9 @@ NODE_LIMIT = 50_000
 """No spec is as large as this; a few aliases of aliases are much larger."""
 
 
-_IMPOSSIBLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff\ud800-\udfff]")
-"""DEL, C1 but NEL, and what is no character; yaml.v3 reads other control characters in the escapes of JSON."""
+_IMPOSSIBLE = re.compile("[\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+"""DEL, C1, and what is no character; Helm writes NEL as it is, and Kubernetes reads a line break.
+yaml.v3 reads other control characters in the escapes of JSON."""
 
 
 @dataclass(frozen=True)
