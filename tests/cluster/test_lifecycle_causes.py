@@ -178,7 +178,7 @@ CASES = {
     ),
     "permission": Case(
         "permission-denied",
-        r"^PermissionError: \[Errno 13\] Permission denied: '/etc/shadow'$",
+        r"^PermissionError: \[Errno 13\] Permission denied: '/etc/shadow' \(/etc/shadow belongs to 0:",
         "open('/etc/shadow')",
         exit_code=1,
     ),
