@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 from trainchart.errors import ToolError
-from trainchart.scaffold.folder_flags import is_path
 from trainchart.scaffold.modules import Module
 from trainchart.scaffold.old_code import find_certain, find_old_code
-from trainchart.scaffold.python_literal import Arguments, called_name
+from trainchart.scaffold.python_literal import called_name
+from trainchart.scaffold.writes import find_writes
 
 _FRAMEWORKS: Mapping[str, str] = {
     "torch": "PyTorch",
@@ -40,30 +40,11 @@ _NOT_READ: Mapping[str, str] = {
     "HfArgumentParser": "HfArgumentParser is left to the script: give its arguments in code.command",
     "get_ipython": "get_ipython() exists in a notebook only: take it out",
 }
-_WRITERS: Mapping[str, tuple[str, int]] = {
-    "ModelCheckpoint": ("filepath", 0),
-    "CheckpointManager": ("directory", 1),
-    "TensorBoard": ("log_dir", 0),
-    "CSVLogger": ("filename", 0),
-    "BackupAndRestore": ("backup_dir", 0),
-    "create_file_writer": ("logdir", 0),
-    "FileWriter": ("logdir", 0),
-    "save_weights": ("filepath", 0),
-    "savefig": ("fname", 0),
-    "makedirs": ("name", 0),
-    "mkdir": ("path", 0),
-    "save": ("filepath", 0),
-    "export": ("filepath", 0),
-    "savez": ("file", 0),
-    "to_csv": ("path_or_buf", 0),
-    "FileHandler": ("filename", 0),
-}
 _TF_CONFIG = re.compile(r"(os\.)?environ\[.TF_CONFIG.\]")
 _HOST = re.compile(r"(grpc://)?([\w.-]+:\d{2,5}|(localhost|127\.0\.0\.1):\S*)")
 _ENVIRONMENT = re.compile(r"(os\.)?environ\['((?!TRAINCHART_)\w+)'\]")
 _PROVIDED = ("HOME", "PATH", "HOSTNAME", "PWD", "TF_CONFIG", "TASK_TYPE", "TASK_INDEX", "PS_HOSTS", "WORKER_HOSTS")
 """What pods have in their environment; of TF_CONFIG, a program for one pod knows that it may be missing."""
-_MOST_NOTES = 5
 
 
 def refuse_other_frameworks(modules: tuple[Module, ...]) -> None:
@@ -98,7 +79,7 @@ def find_cautions(modules: tuple[Module, ...], strategy: str, has_flags: bool) -
     for module in modules:
         yield from _find_own_cluster(module)
         yield from _find_environment(module)
-        yield from _find_writes(module)
+        yield from find_writes(module)
         yield from _find_unread(module, has_flags)
 
 
@@ -195,33 +176,6 @@ def _find_environment(module: Module) -> Iterator[str]:
         yield (
             f"{module.file}:{min(wanted.values())}: needs {', '.join(sorted(wanted))} in the environment, which no "
             "pod has: set env in the spec, or read what the launcher sets (docs/launcher.md)"
-        )
-
-
-def _find_writes(module: Module) -> Iterator[str]:
-    found: dict[str, str] = {}
-    for node in ast.walk(module.tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = called_name(node)
-        arguments = Arguments(node, module.constants)
-        path = None
-        if name in _WRITERS:
-            path = arguments.plain(*_WRITERS[name])
-        elif (
-            name == "open"
-            and isinstance(arguments.plain("mode", 1), str)
-            and set(arguments.plain("mode", 1)) & set("wax")
-        ):
-            path = arguments.plain("file", 0)
-        if isinstance(path, str) and path and not path.startswith("/tmp") and "://" not in path and (
-            is_path(path) or name not in ("save", "export") or "." in path
-        ):  # fmt: skip
-            found.setdefault(path, f"{module.file}:{node.lineno}: {name}({path!r})")
-    for where in list(found.values())[:_MOST_NOTES]:
-        yield (
-            f"{where} writes where a pod cannot, or where it is lost: write below TRAINCHART_CHECKPOINTS_DIR or "
-            "TRAINCHART_LOG_DIR, which are in the environment"
         )
 
 

@@ -625,6 +625,14 @@ CAUTIONS = [
     ("import docopt", "what docopt reads is left to the script"),
     ('model.save("model.keras")', "save('model.keras') writes where a pod cannot"),
     ('open("/var/x", "w")', "open('/var/x') writes where a pod cannot"),
+    ('model.export("exp")', "export('exp') writes where a pod cannot"),
+    ('tf.saved_model.save(m, "sm")', "save('sm') writes where a pod cannot"),
+    ('Path("r.txt").write_text(r)', "write_text('r.txt') writes where a pod cannot"),
+    ('(pathlib.Path("out") / "r").write_bytes(r)', "write_bytes('out/r') writes where a pod cannot"),
+    ('m.save("/tmp/m.keras")', "save('/tmp/m.keras') is lost with the pod, and shared between local runs"),
+    ('tf.train.CheckpointManager(ck, "/tmp/ck")', "CheckpointManager('/tmp/ck') is lost with the pod"),
+    ('saver.save(session, "/tmp/ck")', "save('/tmp/ck') is lost with the pod"),
+    ('tf.saved_model.save(m, export_dir="/tmp/sm")', "save('/tmp/sm') is lost with the pod"),
     ('p.add_argument("--cache", default="~/.cache")', "is '~/.cache' by default"),
 ]
 
@@ -663,7 +671,7 @@ def test_import_from_a_folder_that_python_does_not_search_is_told() -> None:
         V1 + "tf.losses.Reduction.NONE",
         V1 + "try:\n    tf.contrib.x\nexcept AttributeError:\n    pass",
         V1 + "if tf.__version__ < '2':\n    tf.Session()",
-        'import keras\nkeras.optimizers.Adam(learning_rate=0.1)\nmodel.save("/tmp/m.keras")\nsaver.save(folder)',
+        'import keras\nkeras.optimizers.Adam(learning_rate=0.1)\nsaver.save(folder)\nform.save("draft")',
         'import keras\nos.environ["TF_USE_LEGACY_KERAS"] = "1"\nkeras.optimizers.Adam(lr=0.1)',
         'if "TF_CONFIG" not in os.environ:\n    os.environ["TF_CONFIG"] = "{}"',
         'os.environ["A"] = "1"\na = os.environ["A"]\nb = os.environ["HOME"]\nc = os.environ.get("B")',
@@ -674,6 +682,9 @@ def test_import_from_a_folder_that_python_does_not_search_is_told() -> None:
         "import tf_keras as keras\ntf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)",
         "main(sys.argv[1:])\np.add_argument('--lr', type=float, default=1)",
         'open("/tmp/x", "w")\nopen("data.csv")',
+        'Path("/tmp/x").write_text(r)\nPath(folder, "x").write_text(r)\n(Path(folder) / "x").write_text(r)',
+        'm.save("/tmp/m.keras")\ntf.io.gfile.copy("/tmp/m.keras", target)',
+        'tf.saved_model.save(m, folder)\nmodel.export(folder)\nexport("csv")\nmodel.export("gs://models/exp")',
     ],
 )
 def test_what_works_is_not_warned_of(text: str) -> None:
