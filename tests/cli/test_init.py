@@ -133,6 +133,29 @@ def test_a_module_of_a_package_runs_as_one(tmp_path: Path) -> None:
     assert "in net" in trainchart(tmp_path, "run", "net").stderr
 
 
+@pytest.mark.parametrize("library", ["keras", "tensorflow", "json", "test", "pytest"])
+def test_a_plain_folder_that_is_called_like_a_library_is_no_package(tmp_path: Path, library: str) -> None:
+    (tmp_path / library).mkdir()
+    (tmp_path / library / "fit.py").write_text(f"import {library}\n")
+    done = trainchart(tmp_path, "init", "fit", "--from-script", f"{library}/fit.py")
+    assert done.returncode == 0, done.stderr
+    code = yaml.safe_load((tmp_path / "models" / "fit.yaml").read_text())["code"]
+    assert code == {"path": library, "command": ["python", "fit.py"]}
+
+
+@pytest.mark.parametrize(("name", "initial"), [("mypkg", False), ("keras", True)])
+def test_a_folder_that_is_meant_as_a_package_runs_as_one(tmp_path: Path, name: str, initial: bool) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "models.py").write_text("x = 'own'\n")
+    (tmp_path / name / "fit.py").write_text(f"from {name}.models import x\nprint('seen', x)\n")
+    if initial:
+        (tmp_path / name / "__init__.py").touch()
+    assert trainchart(tmp_path, "init", "fit", "--from-script", f"{name}/fit.py").returncode == 0
+    code = yaml.safe_load((tmp_path / "models" / "fit.yaml").read_text())["code"]
+    assert code == {"path": ".", "command": ["python", "-m", f"{name}.fit"]}
+    assert "seen own" in trainchart(tmp_path, "run", "fit").stderr
+
+
 def test_modules_from_a_folder_that_python_does_not_search_are_read_and_named(tmp_path: Path) -> None:
     (tmp_path / "net" / "src").mkdir(parents=True)
     (tmp_path / "net" / "src" / "layers.py").write_text("import tensorflow as tf\ntf.contrib.x\n")

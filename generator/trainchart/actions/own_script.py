@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path, PurePosixPath
 
 from trainchart.actions.check_input import refuse_pipe
@@ -12,6 +13,7 @@ from trainchart.actions.project import find_project
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes
 from trainchart.scaffold.copies import describe_copies
+from trainchart.scaffold.known_libraries import KNOWN_MODULES
 from trainchart.scaffold.modules import imported_names, parse_module
 from trainchart.scaffold.script import CodeFolder, ScriptFacts, read_script
 
@@ -52,7 +54,7 @@ class OwnCode:
 
     def _find_below(self, name: str) -> str:
         """Return the folder right below the code's that holds a module which Python does not bring along."""
-        if not name or name in sys.stdlib_module_names or _holds(self.folder, name):
+        if not name or _is_library(name) or _holds(self.folder, name):
             return ""
         folders = sorted(folder for folder in self.folder.iterdir() if folder.is_dir())
         return next((folder.name for folder in folders if (folder / f"{name}.py").is_file()), "")
@@ -118,4 +120,14 @@ def _find_root(script: Path, project: Path, tree: ast.Module) -> Path:
 def _holds(folder: Path, module: str) -> bool:
     """Tell whether Python, started in `folder`, finds `module` there."""
     base = folder / module
-    return base.with_name(f"{module}.py").is_file() or (base.is_dir() and any(base.glob("*.py")))
+    if base.with_name(f"{module}.py").is_file() or (base / "__init__.py").is_file():
+        return True
+    return base.is_dir() and any(base.glob("*.py")) and not _is_library(module)
+
+
+def _is_library(module: str) -> bool:
+    """Tell whether Python has a module of its own, which goes before a plain folder of that name."""
+    here = find_project().resolve()
+    places = [place for place in sys.path if Path(place).resolve() not in (here, Path.cwd())]
+    found = None if module in KNOWN_MODULES else PathFinder.find_spec(module, places)
+    return module in KNOWN_MODULES or (found is not None and found.origin is not None)
