@@ -38,16 +38,20 @@ def make_twin(make_pod, tmp_path):
 
     def make(**variables):
         number = len(made) + 1
+        storage = tmp_path / f"storage-{number}"
+        storage.mkdir()
+        (storage / "sitecustomize.py").write_text(STORAGE)
         pod = make_pod(
             variables={
                 contract.CHECKPOINTS_DIR: str(checkpoints),
                 contract.FENCE_SECONDS: "0.4",
                 contract.NODE_NAME: f"node-{number}",
                 contract.POD_UID: f"uid-{number}",
+                "PYTHONPATH": str(storage),
                 **variables,
             }
         )
-        pod.checkpoints = checkpoints
+        pod.checkpoints, pod.storage = checkpoints, storage
         pod.owner_file = checkpoints / ".trainchart/owners/exp-worker-1.owner"
         made.append(pod)
         return pod
@@ -223,18 +227,25 @@ def test_a_lost_owner_file_is_written_again_and_nothing_else_happens(make_twin, 
     assert (pod.message.attempt, pod.attempts()) == (1, 1)
 
 
-def block(pod, way):
-    """Make reading the owner file fail, or hang as on storage that does not answer; returns what mends it."""
-    # Put in its place at once: the launcher writes a file that is missing again.
-    beside = pod.folder / "blocked"
-    if way == "fails":
-        beside.symlink_to(pod.folder)
-        beside.replace(pod.owner_file)
-        return pod.owner_file.unlink
+STORAGE = (
+    "import errno, os, time\n"
+    "open_really, way = os.open, os.path.join(os.path.dirname(__file__), 'way')\n"
+    "def open_owner(path, *rest, **named):\n"
+    "    while str(path).endswith('.owner') and os.path.exists(way):\n"
+    "        if open(way).read() == 'fails': raise OSError(errno.EIO, os.strerror(errno.EIO))\n"
+    "        time.sleep(0.01)\n"
+    "    return open_really(path, *rest, **named)\n"
+    "os.open = open_owner\n"
+)
+"""Loaded by the launcher's Python before all else: storage that fails or hangs while the file `way` says so."""
 
-    os.mkfifo(beside)
-    beside.replace(pod.owner_file)
-    return lambda: pod.owner_file.write_text("")
+
+def block(pod, way):
+    """Make opening the owner file fail, or hang as on storage that does not answer; returns what mends it."""
+    new = pod.folder / "new"
+    new.write_text(way)
+    new.replace(pod.storage / "way")
+    return (pod.storage / "way").unlink
 
 
 @pytest.mark.parametrize("way", ["fails", "hangs"])
@@ -283,9 +294,10 @@ def test_time_in_a_pause_is_no_lack_of_progress(make_twin, hangs):
 def test_a_takeover_behind_silent_storage_ends_the_paused_program(make_twin):
     pod = make_twin()
     process, program = start(pod)
-    block(pod, "hangs")
+    mend = block(pod, "hangs")
     pod.wait(lambda: psutil.Process(program).status() == psutil.STATUS_STOPPED, "the program is paused")
     pod.owner_file.write_bytes(dump_owner(Owner("another", "exp-worker-1", node="node-9")))
+    mend()
     assert end(process)[0] == contract.EXIT_SUPERSEDED
     assert pod.message.error == "pod exp-worker-1 on node node-9 (another) has taken over"
 
@@ -297,13 +309,12 @@ def test_storage_that_stays_away_ends_the_program_and_says_so(make_twin):
     code, _ = end(process)
     assert code == contract.EXIT_STORAGE_LOST and not pod.is_alive(program)
     assert (pod.message.cause, pod.message.own_failures) == ("storage-lost", 1)
-    assert pod.message.error.endswith("exp-worker-1.owner for more than 3 s: Is a directory")
+    assert pod.message.error.endswith("exp-worker-1.owner for more than 3 s: Input/output error")
 
 
 def test_every_start_waits_for_the_storage_anew(make_twin):
     pod = make_twin(**{contract.FENCE_SECONDS: "0.02", contract.MAX_RESTARTS: "1"})
-    pod.owner_file.parent.mkdir(parents=True)
-    os.mkfifo(pod.owner_file)
+    block(pod, "hangs")
     process = pod.start(TRAIN)
     began = pod.wait_for_status(lambda status: status["state"] == "waiting")["since"]
     assert end(process)[0] == contract.EXIT_STORAGE_LOST
@@ -317,8 +328,7 @@ def test_every_start_waits_for_the_storage_anew(make_twin):
 def test_storage_that_hangs_stops_no_sigterm(make_twin, moment):
     pod = make_twin(**{contract.STOP_GRACE_SECONDS: "1"})
     if moment == "before the start":
-        pod.owner_file.parent.mkdir(parents=True)
-        os.mkfifo(pod.owner_file)
+        block(pod, "hangs")
         process = pod.start(TRAIN)
         pod.wait(lambda: len(psutil.Process(process.pid).threads()) > 1, "the launcher looks at the file")
     else:
@@ -383,6 +393,36 @@ def test_a_damaged_owner_file_costs_one_wait(make_twin, junk):
     code, stderr = end(process)
     assert code == 0
     assert "an unknown pod (its owner file is damaged) owns the checkpoints" in stderr
+
+
+def put_special(pod, kind):
+    """Put something that is no file in the place of the owner file."""
+    beside = pod.folder / "special"
+    pod.owner_file.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(beside)
+    else:
+        beside.symlink_to("/dev/zero" if kind == "device" else pod.folder / "elsewhere")
+    beside.replace(pod.owner_file)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link to nothing"])
+@pytest.mark.parametrize("moment", ["before the start", "while it trains"])
+def test_what_is_no_file_is_replaced_like_a_damaged_owner_file(make_twin, kind, moment):
+    pod = make_twin()
+    if moment == "before the start":
+        put_special(pod, kind)
+    process, program = start(pod)
+    if moment == "while it trains":
+        put_special(pod, kind)
+    pod.wait(lambda: pod.owner_file.is_file() and not pod.owner_file.is_symlink(), "the claim is written again")
+    assert owner_of(pod).pod_uid == "uid-1" and pod.is_alive(program)
+    assert psutil.Process(program).status() != psutil.STATUS_STOPPED
+    (pod.folder / "go").touch()
+    code, stderr = end(process)
+    assert code == 0 and not (pod.folder / "elsewhere").exists()
+    assert ("its owner file is damaged" in stderr) is (moment == "before the start")
+    assert not list(pod.owner_file.parent.iterdir())
 
 
 values = st.none() | st.booleans() | st.integers() | st.floats() | st.text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -95,3 +96,31 @@ def test_a_failure_leaves_no_shared_marker(pod):
     pod.variables[contract.CHECKPOINTS_DIR] = str(pod.folder / "checkpoints")
     assert pod.run("raise SystemExit(1)")[0] == 1
     assert not list(pod.folder.rglob("*.done"))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link to nothing", "endless text"])
+def test_whatever_lies_in_the_place_of_a_marker_stops_no_task(pod, kind):
+    pod.variables[contract.CHECKPOINTS_DIR] = str(pod.folder / "checkpoints")
+    marker = pod.folder / "checkpoints/.trainchart/run-1/exp-worker-1.done"
+    marker.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(marker)
+    elif kind == "endless text":
+        with marker.open("wb") as file:
+            file.truncate(1 << 40)
+    else:
+        marker.symlink_to("/dev/zero" if kind == "device" else pod.folder / "elsewhere")
+    code, _, stderr = pod.run(TRAIN)
+    assert (code, pod.attempts()) == (0, 1), stderr
+    assert marker.is_file() and not marker.is_symlink() and not (pod.folder / "elsewhere").exists()
+    assert f"cannot read {marker}, going on without" in stderr or kind == "link to nothing"
+    assert [path.name for path in marker.parent.iterdir()] == [marker.name]
+
+
+def test_a_pipe_where_a_marker_would_be_written_stops_no_end(pod):
+    pod.variables[contract.CHECKPOINTS_DIR] = str(pod.folder / "checkpoints")
+    marker = pod.folder / "checkpoints/.trainchart/run-1/exp-worker-1.done"
+    marker.parent.mkdir(parents=True)
+    trap = f"import os\nos.mkfifo({str(marker)!r} + f'.{{os.getppid()}}.new')"
+    assert pod.run(trap)[0] == 0
+    assert marker.is_file()

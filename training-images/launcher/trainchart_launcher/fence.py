@@ -17,6 +17,7 @@ from typing import Optional
 
 from trainchart_launcher.claim import Owner, dump_owner, parse_owner, resolve_wait
 from trainchart_launcher.console import print_line
+from trainchart_launcher.files import SpecialFileError, read_file, replace_file
 from trainchart_launcher.settings import Settings
 from trainchart_launcher.signals import Signals
 from trainchart_launcher.state import read_owner_id, write_owner_id
@@ -222,8 +223,10 @@ class Fence:
         """Return the owner, None without one; raises OSError where the storage does not tell."""
         for is_last in (False, True):
             try:
-                with open(self._path, "rb") as file:
-                    return parse_owner(file.read(_FILE_LIMIT))
+                return parse_owner(read_file(self._path, _FILE_LIMIT))
+            except SpecialFileError:
+                # No storage that fails, but something that another pod has put there: damage, to be replaced.
+                return Owner()
             except (FileNotFoundError, NotADirectoryError):
                 return None
             except OSError as err:
@@ -244,7 +247,4 @@ class Fence:
 
     def _write(self) -> None:
         """Put our name in the place of another's, whole or not at all."""
-        temporary = f"{self._path}.{self._me.id}"
-        with open(temporary, "wb") as file:
-            file.write(dump_owner(self._me))
-        os.replace(temporary, self._path)
+        replace_file(self._path, dump_owner(self._me))

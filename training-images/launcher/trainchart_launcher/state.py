@@ -12,6 +12,7 @@ import re
 from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_launcher.console import print_line
+from trainchart_launcher.files import read_file, replace_file
 from trainchart_launcher.settings import Settings
 from trainchart_runtime import contract
 from trainchart_runtime.progress import Progress, parse_progress
@@ -21,6 +22,7 @@ from trainchart_runtime.termination import Failure, dump_failures, parse_failure
 _ATTEMPTS_FILE = "attempts.json"
 _OUTCOME_FILE = "outcome.json"
 _OWNER_FILE = "owner.json"
+_FILE_LIMIT = 1 << 16
 _PROGRESS_LIMIT = 1 << 20
 
 
@@ -140,8 +142,7 @@ def _quote(name: str) -> str:
 def _read_own(settings: Settings, path: str) -> Optional[Mapping[str, Any]]:
     """Return the JSON object in `path` if it belongs to this run, else None."""
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+        document = json.loads(read_file(path, _FILE_LIMIT))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as err:
@@ -154,11 +155,8 @@ def _read_own(settings: Settings, path: str) -> Optional[Mapping[str, Any]]:
 
 def _write_own(settings: Settings, path: str, document: Mapping[str, Any]) -> None:
     text = json.dumps({"runId": settings.run_id, **document})
-    temporary = f"{path}.{os.getpid()}.new"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        replace_file(path, text.encode())
     except OSError as err:
         print_line(f"cannot write {path}, going on without: {err}")

@@ -1,0 +1,51 @@
+"""Small files on a volume that other pods write too: whatever lies there, nobody waits for it or reads it for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+
+
+class SpecialFileError(OSError):
+    """A link, pipe, socket or device lies where a launcher keeps a file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.EINVAL, "a link, pipe, socket or device, not a regular file", path)
+
+
+def read_file(path: str, limit: int) -> bytes:
+    """Return the first `limit` bytes of a regular file."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError as err:
+        # What the system says of a link, and of a socket.
+        if err.errno in (errno.ELOOP, errno.ENXIO):
+            raise SpecialFileError(path) from err
+        raise
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not stat.S_ISREG(mode):
+            raise SpecialFileError(path)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(limit)
+    finally:
+        os.close(handle)
+
+
+def replace_file(path: str, content: bytes) -> None:
+    """Put a file in the place of whatever lies there, whole or not at all."""
+    # A name that nobody can guess, lest something lies there already.
+    temporary = f"{path}.{os.urandom(8).hex()}.new"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
