@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from trainchart_controller import launchers
+from trainchart_controller.console import print_line
 from trainchart_controller.launchers import LauncherPoll, Target
 from trainchart_runtime.progress import METRICS_KEPT
 
@@ -63,6 +64,17 @@ def drip(connection: socket.socket) -> None:
         pause.wait(0.05)
 
 
+def drip_body(head: bytes) -> Answer:
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(head + b"\r\n\r\n")
+        pause = threading.Event()
+        while True:
+            connection.sendall(b" ")
+            pause.wait(0.05)
+
+    return answer
+
+
 GOOD = json.dumps({"attempt": 2, "step": 7})
 HOSTILE = {
     "nested without end": body('{"attempt": 1, "metrics": ' + "[" * 90_000),
@@ -74,12 +86,14 @@ HOSTILE = {
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
     ),
     "drop by drop": drip,
+    "drop by drop until the end": drip_body(b"HTTP/1.1 200 OK\r\nConnection: close"),
+    "drop by drop as of old": drip_body(b"HTTP/1.0 200 OK"),
 }
 
 
 @pytest.mark.parametrize("answer", HOSTILE)
 def test_the_poll_goes_on_after_a_hostile_answer(serve: Callable[..., queue.Queue[Any]], answer: str) -> None:
-    report = serve(HOSTILE[answer], body(GOOD)).get(timeout=30).report
+    report = serve(HOSTILE[answer], body(GOOD)).get(timeout=10).report
     assert (report.attempt, report.step) == (2, 7)
 
 
@@ -91,3 +105,8 @@ def test_what_a_report_holds_is_bounded(serve: Callable[..., queue.Queue[Any]]) 
     )
     assert list(report.metrics) == [f"m{number}" for number in range(METRICS_KEPT)]
     assert (len(report.cause), report.error, report.step) == (500, "", None)
+
+
+def test_the_log_holds_nothing_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+    print_line("RunIncident: \x1b[2Jfirst\nsecond \x1b]0;title\x07\u202eend")
+    assert capsys.readouterr().err == "trainchart-controller: RunIncident: first second end\n"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 
+from trainchart_runtime.log_text import clean
+
 PREFIX = "trainchart-controller: "
 
 
 def print_line(text: str) -> None:
-    """Write one line to stderr; a log that is gone is no reason to fail."""
+    """Write one line to stderr, fit for a terminal; a log that is gone is no reason to fail."""
     try:
-        sys.stderr.write(PREFIX + text.replace("\n", " ") + "\n")
+        sys.stderr.write(PREFIX + clean(text.replace("\n", " ")) + "\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         pass

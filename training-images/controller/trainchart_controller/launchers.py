@@ -80,10 +80,12 @@ def _fetch(target: Target, port: int, path: str) -> bytes:
     """Return the body of an answer, cut at a limit; nothing where it is not there in time."""
     connection = http.client.HTTPConnection(target.ip, port, timeout=_ANSWER_SECONDS)
     # The time-out of a socket is for each read of it: an answer that comes byte by byte would take hours.
-    alarm = threading.Timer(_ANSWER_SECONDS, _end, [connection])
-    alarm.daemon = True
+    alarm = None
     try:
         connection.connect()
+        # Of the socket itself: the connection forgets it where the answer ends with the connection.
+        alarm = threading.Timer(_ANSWER_SECONDS, _end, [connection.sock])
+        alarm.daemon = True
         alarm.start()
         # A launcher answers those who know its pod's uid.
         connection.request("GET", path, headers={"Authorization": f"Bearer {target.uid}"})
@@ -92,14 +94,15 @@ def _fetch(target: Target, port: int, path: str) -> bytes:
     except (OSError, http.client.HTTPException, ValueError):
         return b""  # ValueError: http.client's own word for a header or a chunk that is not one.
     finally:
-        alarm.cancel()
+        if alarm is not None:
+            alarm.cancel()
         connection.close()
 
 
-def _end(connection: http.client.HTTPConnection) -> None:
+def _end(connected: socket.socket) -> None:
     try:
-        connection.sock.shutdown(socket.SHUT_RDWR)
-    except (AttributeError, OSError):
+        connected.shutdown(socket.SHUT_RDWR)
+    except OSError:
         pass  # It has been closed meanwhile.
 
 
