@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -136,15 +137,16 @@ def test_programs_that_die_in_their_pods_are_incidents_of_their_own_in_the_order
 ):
     """Also of ps and workers, and though the leader, which only noticed, has told it first."""
     answers, port = say
+    now = int(time.time())
     killed = {"cause": "killed", "exitCode": 137, "error": ""}
     echo = {"cause": "peer-lost", "exitCode": 1, "error": "UnavailableError: no ps"}
-    answers["127.0.0.2"] = {"attempt": 2, "step": 9, "ended": 1, "failures": [{"number": 1, "at": 50.5, **echo}]}
+    answers["127.0.0.2"] = {"attempt": 2, "step": 9, "ended": 1, "failures": [{"number": 1, "at": now - 0.5, **echo}]}
     answers["127.0.0.3"] = {
         "attempt": 3,
         "ended": 2,
-        "failures": [{"number": n, "at": 48.0 + n, **killed} for n in (1, 2)],
+        "failures": [{"number": n, "at": now - 3.0 + n, **killed} for n in (1, 2)],
     }
-    answers["127.0.0.4"] = {"attempt": 2, "ended": 1, "failures": [{"number": 1, "at": 50.6, **echo}]}
+    answers["127.0.0.4"] = {"attempt": 2, "ended": 1, "failures": [{"number": 1, "at": now - 0.4, **echo}]}
     for ip, task in (("127.0.0.2", "chief-0"), ("127.0.0.3", "ps-0"), ("127.0.0.4", "worker-0")):
         api.put_pod(at(ip, make_pod(task)))
     start(flags=("-c", OFTEN), status_port=port)
@@ -152,7 +154,11 @@ def test_programs_that_die_in_their_pods_are_incidents_of_their_own_in_the_order
     api.wait_for(lambda: api.state()["roles"]["worker"]["failures"] == 1, "the worker's end counted")
     api.wait_for(lambda: len(api.state()["incidents"]) == 3, "every death told")
     told = [(each["pod"], each["cause"], each["at"]) for each in api.state()["incidents"]]
-    assert told == [(f"{PS}-0", "killed", 49.0), (f"{PS}-0", "killed", 50.0), (f"{CHIEF}-0", "peer-lost", 50.5)]
+    assert told == [
+        (f"{PS}-0", "killed", now - 2),
+        (f"{PS}-0", "killed", now - 1),
+        (f"{CHIEF}-0", "peer-lost", now - 0.5),
+    ]
     assert {role: each["failures"] for role, each in api.state()["roles"].items()} == {"chief": 1, "ps": 2, "worker": 1}
 
 

@@ -25,7 +25,7 @@ from trainchart_runtime.run_state import (
     SUSPENDED,
     Deaths,
 )
-from trainchart_runtime.termination import Failure
+from trainchart_runtime.termination import FAILURES_KEPT, Failure
 
 SUSPEND = PLAN._replace(desired_state="suspended")
 STOP = PLAN._replace(desired_state="stopped")
@@ -444,6 +444,37 @@ def test_the_ends_before_the_last_one_are_told_also_where_nobody_asked_the_launc
     state = decide(PLAN, see(group(worker_1=ended)), running()).state
     assert [(each.pod, each.cause) for each in state.incidents] == [("exp1-mnist-worker-1", "probe-failed")] * 3
     assert state.roles["worker"].failures == 4
+
+
+def tell_lies(looks, at, state, count=10):
+    """Follow a pod whose launcher tells of `count` new ends at every look; return (the state, the notices)."""
+    notices = []
+    for look in range(looks):
+        numbers = range(look * count + 1, (look + 1) * count + 1)
+        lies = tuple(Failure(number, at, "killed", 137, f"end {number}") for number in numbers)
+        report = LauncherReport(1, ended=numbers[-1], failures=lies)
+        decision = decide(PLAN, see(group(), now=NOW + 10 * look)._replace(reports={"uid-worker-0": report}), state)
+        state, notices = decision.state, [*notices, *decision.notices]
+    return state, notices
+
+
+@pytest.mark.parametrize("at", [-1e300, 0.0, NOW, 1e300])
+def test_a_pod_that_tells_of_ends_without_number_drowns_nothing(at):
+    state, notices = tell_lies(30, at, running())
+    assert len(notices) == FAILURES_KEPT
+    assert all(NOW - 600 <= each.at <= NOW + 300 for each in state.incidents)
+    assert state.roles["worker"].failures == 300
+    killed = see(group(ps_0=pod("ps-0", died("OOMKilled"), restarts=1)), now=NOW + 300)
+    assert "exp1-mnist-ps-0" in [each.pod for each in decide(PLAN, killed, state).state.incidents]
+
+
+def test_a_program_that_ends_every_ten_minutes_is_told_of_every_time():
+    state = running()
+    for number in range(1, 31):
+        now = NOW + 600 * number
+        report = LauncherReport(number, ended=number, failures=(Failure(number, now, "killed", 137),))
+        state = decide(PLAN, see(group(), now=now)._replace(reports={"uid-worker-0": report}), state).state
+        assert state.incidents[-1].at == now
 
 
 def test_parameter_server_training_goes_on_without_a_worker_but_not_multi_worker_mirrored():

@@ -12,9 +12,11 @@ from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
 from trainchart_runtime.termination import (
     LINE_LIMIT,
     LINES_KEPT,
+    Failure,
     Termination,
     dump_termination,
     find_first_failure,
+    parse_failures,
     parse_termination,
 )
 
@@ -117,3 +119,9 @@ def ended(cause, at):
 )
 def test_the_first_failure_that_is_not_a_peers(messages, expected):
     assert find_first_failure(messages) == expected
+
+
+def test_a_failure_has_a_known_cause_and_words_that_no_terminal_obeys():
+    forged = {"number": 1, "at": 5.0, "cause": "\x1b[31mlies 17", "exitCode": 0, "error": "\x1b]0;title\x07bad\rthing"}
+    assert parse_failures([forged]) == (Failure(1, 5.0, "program-exit", 0, "badthing"),)
+    assert parse_failures([{**forged, "cause": "killed"}])[0].cause == "killed"

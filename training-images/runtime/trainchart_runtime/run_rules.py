@@ -127,7 +127,7 @@ def _note(
     """Return `state` with what has happened to the pods, and the revisions that the attempt began with."""
     if state.phase in (STARTING, RUNNING, FINISHING):
         state = note_deaths(plan, own, state, seen.now)
-        state = note_failures(group, own, seen.reports, state)
+        state = note_failures(group, own, seen.reports, state, seen.now)
         state = note_disruptions(own, gone, state, seen.now)
         state = note_replacements(own, state, seen.now)
         leader = deciding_tasks(group)[0]

@@ -22,12 +22,16 @@ from trainchart_runtime.run_state import (
     RunProgress,
     RunState,
 )
-from trainchart_runtime.termination import Termination
+from trainchart_runtime.termination import FAILURES_KEPT, Failure, Termination
 
 OOM_RESTARTS = 2
 """A program that ran out of memory so often does so again."""
 _EARLIER_RESTARTS = 3
 _UID_LENGTH = 8
+_CLOCK_LAG_SECONDS = 600.0
+_CLOCK_LEAD_SECONDS = 60.0
+_BUDGET_SECONDS = 3600.0
+"""In which one pod's launcher may tell of FAILURES_KEPT ends that become incidents; the others are only counted."""
 _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
@@ -101,7 +105,7 @@ def note_replacements(own: Sequence[PodView], state: RunState, now: float) -> Ru
 
 
 def note_failures(
-    group: Cluster, own: Sequence[PodView], reports: Mapping[str, LauncherReport], state: RunState
+    group: Cluster, own: Sequence[PodView], reports: Mapping[str, LauncherReport], state: RunState, now: float
 ) -> RunState:
     """Return `state` with the ends of programs that their launchers tell of, alive or with their last words.
 
@@ -121,24 +125,40 @@ def note_failures(
             continue
         restarts[str(pod.task)] = known._replace(current=total)
         failures = {each.number: each for source in told for each in source.failures}
-        for number in sorted(failures):
-            failure = failures[number]
-            cause = causes.CAUSES.get(failure.cause)
-            is_echo = cause is not None and cause.restart == RESTART_IN_PLACE_PEER
-            if number > known.current and (pod.task == leader or not is_echo):
-                incidents.append(
-                    Incident(
-                        failure.at,
-                        pod.name,
-                        pod.node,
-                        failure.cause,
-                        _BY_LAUNCHER,
-                        failure.exit_code,
-                        failure.error,
-                        pod.uid,
-                    )
-                )
+        news = [failures[number] for number in sorted(failures) if number > known.current]
+        told_of = [each for each in news if pod.task == leader or not _is_echo(each)]
+        incidents += [
+            Incident(
+                at=_find_time(each, state, now),
+                pod=pod.name,
+                node=pod.node,
+                cause=each.cause,
+                action=_BY_LAUNCHER,
+                exit_code=each.exit_code,
+                error=each.error,
+                uid=pod.uid,
+            )
+            for each in told_of[: _count_room(pod, state, now)]
+        ]
     return _add_incidents(state._replace(restarts=restarts), incidents)
+
+
+def _is_echo(failure: Failure) -> bool:
+    cause = causes.CAUSES.get(failure.cause)
+    return cause is not None and cause.restart == RESTART_IN_PLACE_PEER
+
+
+def _find_time(failure: Failure, state: RunState, now: float) -> float:
+    """Return when a failure was, as its pod says; now where that cannot be: another time would hide other incidents."""
+    begin = min(state.updated, now) - _CLOCK_LAG_SECONDS
+    return failure.at if begin <= failure.at <= now + _CLOCK_LEAD_SECONDS else now
+
+
+def _count_room(pod: PodView, state: RunState, now: float) -> int:
+    """Return how many more failures of a pod are incidents now: what it tells may be made up, without end."""
+    since = now - _BUDGET_SECONDS
+    recent = sum(each.pod == pod.name and each.action == _BY_LAUNCHER and each.at > since for each in state.incidents)
+    return max(FAILURES_KEPT - recent, 0)
 
 
 def note_progress(

@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 
 from trainchart_runtime import causes
 from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
+from trainchart_runtime.log_text import clean
 from trainchart_runtime.progress import parse_metrics, parse_number, parse_whole
 from trainchart_runtime.restart import RESTART_IN_PLACE_PEER
 
@@ -146,13 +147,17 @@ def dump_failures(failures: Sequence[Failure]) -> List[Dict[str, Any]]:
 
 
 def parse_failures(value: Any) -> Tuple[Failure, ...]:
-    """Read the last FAILURES_KEPT failures of parsed JSON; what is none is left out."""
+    """Read the last FAILURES_KEPT failures of parsed JSON; what is none is left out.
+
+    The program may have written them. Their causes become labels of metrics, so they are of a closed list.
+    """
     found = []
     for each in value[-FAILURES_KEPT:] if isinstance(value, list) else ():
         document = each if isinstance(each, dict) else {}
         number, at = parse_whole(document.get("number")), parse_number(document.get("at"))
         if number is not None and number > 0 and at is not None and _text(document, "cause"):
-            cause, error = _text(document, "cause")[:_SHORT], _text(document, "error")[:LINE_LIMIT]
+            cause, error = _text(document, "cause"), clean(_text(document, "error")[:LINE_LIMIT])
+            cause = cause if cause in causes.CAUSES else causes.PROGRAM_EXIT.name
             found.append(Failure(number, float(at), cause, parse_whole(document.get("exitCode")) or 0, error))
     return tuple(found)
 
