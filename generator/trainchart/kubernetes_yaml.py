@@ -60,7 +60,30 @@ class _Loader(_FastLoader):  # type: ignore[misc]
 
     def __init__(self, text: str) -> None:
         _require_shallow(text)
+        _require_typed(text)
         super().__init__(text)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # For PyYAML a mapping's own keys win wherever they stand, for Helm whatever comes last.
+        if any(key.tag == _MERGE_TAG for key, _ in node.value):
+            self._require_merge_first(node)
+        super().flatten_mapping(node)
+
+    def _require_merge_first(self, node: yaml.MappingNode) -> None:
+        own: set[str] = set()
+        for key, value in node.value:
+            if key.tag != _MERGE_TAG:
+                own.add(_key_text(self.construct_object(key, deep=True), node))
+                continue
+            if key.value != "<<":
+                raise _ambiguous("a merge that is not written <<", key)
+            for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if not isinstance(merged, yaml.MappingNode):
+                    continue  # PyYAML has the words for it.
+                self.flatten_mapping(merged)
+                keys = {_key_text(self.construct_object(each, deep=True), merged) for each, _ in merged.value}
+                for name in sorted(own & keys):
+                    raise _ambiguous(f"<< gives {name} once more, after it was set", key)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         found = super().construct_mapping(node, deep=deep)
@@ -83,8 +106,10 @@ class _Dumper(yaml.SafeDumper):
 
 
 _WORDS = "y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
-_INTEGER = r"[-+]?(?:0[bB][01_]+|0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0|[1-9][0-9_]*)"
-_FLOAT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+_INTEGER = r"[-+]?_*(?:0[bB][01_]+|0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0|[1-9][0-9_]*)"
+_DIGITS = "[0-9][0-9_]*"
+_FLOAT = rf"[-+]?_*(?:\._*{_DIGITS}|{_DIGITS}(?:\.[0-9_]*)?)(?:[eE]_*[-+]?_*{_DIGITS})?"
+_FLOAT += r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 
 for _tag, _pattern, _first in (
     ("bool", _WORDS, "yYnNtTfFoO"),
@@ -100,8 +125,33 @@ _EXPANDED_LIMIT = 1_000_000
 """Nodes of a document once every alias stands for what it repeats: no author means more."""
 _BOOLEANS = {word: word[0] in "yYtT" or word.lower() == "on" for word in _WORDS.split("|")}
 # As a value, << is a text like any other; only as a key it merges.
-_Loader.add_constructor("tag:yaml.org,2002:merge", lambda loader, node: loader.construct_scalar(node))
+_MERGE_TAG = "tag:yaml.org,2002:merge"
+_Loader.add_constructor(_MERGE_TAG, lambda loader, node: loader.construct_scalar(node))
 _Loader.add_constructor("tag:yaml.org,2002:bool", lambda loader, node: _BOOLEANS[node.value])
+
+
+def _ambiguous(what: str, node: yaml.Node | yaml.Token) -> yaml.YAMLError:
+    problem = f"{what}: YAML readers understand that differently"
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def _refuse_tag(loader: _Loader, node: yaml.Node) -> None:
+    del loader
+    raise _ambiguous("!!" + node.tag.rpartition(":")[2], node)
+
+
+# JSON has none of them, and Helm makes of each something else than PyYAML.
+for _tag in ("binary", "omap", "pairs", "set", "timestamp"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _refuse_tag)
+
+
+def _require_typed(text: str) -> None:
+    """Refuse `!` before a value, which makes a text of it for Helm, and nothing for libyaml. Raises yaml.YAMLError."""
+    if not re.search(r"!(?:\s|<!>)", text):
+        return
+    for token in yaml.scan(text, Loader=_FastLoader):
+        if isinstance(token, yaml.TagToken) and token.value in ((None, "!"), ("!", ""), ("", "!")):
+            raise _ambiguous("a lone ! before a value", token)
 
 
 _DEPTH_LIMIT = 1000
@@ -253,6 +303,17 @@ def find_duplicate_keys(text: str) -> tuple[DuplicateKey, ...]:
     return tuple(duplicate for root in roots if root is not None for duplicate in _duplicates(root))
 
 
+def find_merge_key(text: str) -> int:
+    """Return the line of the first key that merges another mapping; 0 without one, and where it is not YAML."""
+    try:
+        roots = list(yaml.compose_all(text, Loader=_Loader))
+    except (yaml.YAMLError, RecursionError):
+        return 0
+    mappings = (node for root in roots if root is not None for node in _mappings(root))
+    keys = (key for node in mappings for key, _ in node.value)
+    return min((key.start_mark.line + 1 for key in keys if key.tag == _MERGE_TAG), default=0)
+
+
 def find_unprintable(text: str) -> int:
     """Return the line of the first character that YAML forbids, such as most control characters; 0 without one."""
     found = yaml.reader.Reader.NON_PRINTABLE.search(text)
@@ -280,7 +341,7 @@ def _keys(node: yaml.Node | None, above: tuple[str, ...], visited: set[int]) -> 
         yield from _keys(value, path, visited)
 
 
-def _duplicates(root: yaml.Node) -> Iterator[DuplicateKey]:
+def _mappings(root: yaml.Node) -> Iterator[yaml.MappingNode]:
     pending = [root]
     visited: set[int] = set()
     while pending:
@@ -288,16 +349,19 @@ def _duplicates(root: yaml.Node) -> Iterator[DuplicateKey]:
         if id(node) in visited:
             continue
         visited.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            pending.extend(node.value)
-        elif isinstance(node, yaml.MappingNode):
-            keys: set[str] = set()
-            for key, value in node.value:
-                pending.append(value)
-                name = str(key.value)
-                if name in keys and name != "<<":
-                    yield DuplicateKey(name, key.start_mark.line + 1)
-                keys.add(name)
+        if isinstance(node, yaml.MappingNode):
+            yield node
+        pending.extend(_children(node))
+
+
+def _duplicates(root: yaml.Node) -> Iterator[DuplicateKey]:
+    for node in _mappings(root):
+        keys: set[str] = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in keys and name != "<<":
+                yield DuplicateKey(name, key.start_mark.line + 1)
+            keys.add(name)
 
 
 def _key_text(key: object, node: yaml.Node) -> str:

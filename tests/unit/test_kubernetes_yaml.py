@@ -5,11 +5,19 @@ from __future__ import annotations
 import helm_python
 import pytest
 
-from trainchart.kubernetes_yaml import YamlError, dump_mapping, find_duplicate_keys, parse_documents, parse_mapping
+from trainchart.kubernetes_yaml import (
+    YamlError,
+    dump_mapping,
+    find_duplicate_keys,
+    find_merge_key,
+    parse_documents,
+    parse_mapping,
+)
 
 WORDS = """
     y Y yes n No on OFF true TRUE tRUE null ~ 1 01 09 0755 0x1F 0b11 1_000 1e3 1.5 .5 5. +1 -1 1e-3 1E5 1:30
     12:30:45 2026-01-01 2026-01-01T00:00:00Z = 1.2.3 0.05 00 -0755 0.1.2 1e 0x e5 v1 text 1.2e+3
+    1_0.5 1e5_0 .1_0 1_.5 -_1 -_1.5
 """
 
 
@@ -75,3 +83,35 @@ def test_what_is_nested_without_end_is_refused(text: str) -> None:
 def test_many_collections_beside_each_other() -> None:
     assert len(parse_mapping("a: [" + "[{b: [c]}], " * 2_000 + "]")["a"]) == 2_000
     assert parse_mapping(f"a:\n{' ' * 2_000}b: c") == {"a": {"b": "c"}}
+
+
+MERGED = {
+    "before": "a: own\n<<: {a: merged}\n",
+    "before an alias": "b: &b {a: merged}\nc:\n  a: own\n  <<: *b\n",
+    "in a list": "a: own\n<<: [{b: 1}, {a: merged}]\n",
+    "between two": "<<: {a: 1}\na: own\n<<: {a: merged}\n",
+    "of another type": "1: own\n<<: {'1': merged}\n",
+    "another name": "!!merge x: {a: 1}\n",
+}
+
+
+@pytest.mark.parametrize("text", MERGED.values(), ids=MERGED)
+def test_a_merge_that_readers_understand_differently_is_refused(text: str) -> None:
+    with pytest.raises(YamlError, match="understand") as caught:
+        parse_mapping(text)
+    assert caught.value.line
+
+
+def test_a_merge_before_the_keys_means_the_same_to_all() -> None:
+    text = "b: &b {a: merged, c: 1}\nd:\n  <<: *b\n  a: own\n"
+    assert parse_mapping(text) == helm_python.values_from_yaml(text)
+    assert find_merge_key(text) == 3
+    assert find_merge_key('a: <<\n"<<": 1\n') == 0
+
+
+@pytest.mark.parametrize("value", ["! 12", '! "12"', "!foo 12", "!!set {a}", "!!timestamp 2020-01-01", "!!binary MQ=="])
+def test_tags_that_readers_understand_differently_are_refused(value: str) -> None:
+    with pytest.raises(YamlError) as caught:
+        parse_mapping(f"a: {value}\n")
+    assert caught.value.line == 1
+    assert parse_mapping(f"# {value}\na: 'wow ! {value}'\n".replace('"', ""))
