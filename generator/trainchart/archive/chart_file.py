@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainchart.archive.chart_keys import find_mistaken_chart_key
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import ToolError
-from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
+from trainchart.kubernetes_yaml import YamlError, dump_mapping, find_merge_key, parse_mapping
 
 CHART_FILE = "Chart.yaml"
 IDENTITY_ANNOTATION = "trainchart/content-sha256"
@@ -72,7 +73,9 @@ def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
         text = files[CHART_FILE].decode("utf-8-sig")
         data = parse_mapping(text)
     except (UnicodeDecodeError, YamlError) as error:
-        raise ToolError(f"{CHART_FILE} cannot be read: {error}") from error
+        line = f"line {error.line}: " if isinstance(error, YamlError) and error.line else ""
+        raise ToolError(f"{CHART_FILE} cannot be read: {line}{error}") from error
+    _require_unambiguous(text, data)
     name, version = data.get("name"), data.get("version")
     if not isinstance(name, str) or len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
         raise ToolError(
@@ -87,6 +90,18 @@ def parse_chart_file(files: Mapping[str, bytes]) -> ChartFile:
             hint=f"use at most {_VERSION_LIMIT}: no registry has longer tags",
         )
     return ChartFile(name, version, text, data)
+
+
+def _require_unambiguous(text: str, data: Mapping[str, Any]) -> None:
+    line = find_merge_key(text)
+    if line:
+        raise ToolError(
+            f"{CHART_FILE}: line {line}: << merges another mapping, which YAML readers understand differently",
+            hint="write out the keys that it stands for",
+        )
+    mistaken = find_mistaken_chart_key(data)
+    if mistaken is not None:
+        raise ToolError(f"{CHART_FILE}: {mistaken}", hint=f"write {mistaken.meant}, or leave it out")
 
 
 def stamp_chart_file(chart: ChartFile, annotations: Mapping[str, str]) -> str:

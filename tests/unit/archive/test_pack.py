@@ -161,3 +161,22 @@ def test_a_chart_file_that_cannot_name_an_archive_is_refused(chart: bytes, messa
         pack_chart({"Chart.yaml": chart}, BUILD)
     with pytest.raises(ToolError, match=r"no Chart\.yaml"):
         pack_chart({}, BUILD)
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "verſion: 9.9.9",
+        "Version: 9.9.9",
+        "Type: library",
+        "maintainers: [{Name: a}]",
+        "dependencies: [{name: a, Repository: b}]",
+        "<<: {version: 6.6.6}",
+        "<<: {home: a}",
+    ],
+)
+def test_keys_that_helm_takes_for_others_are_refused(added: str) -> None:
+    chart = "apiVersion: v2\nname: mnist\nversion: 1.0.0\nannotations: {Version: a}\n"
+    assert parse_chart_file({"Chart.yaml": chart.encode()}).version == "1.0.0"
+    with pytest.raises(ToolError, match=r"Chart\.yaml"):
+        parse_chart_file({"Chart.yaml": f"{chart}{added}\n".encode()})
