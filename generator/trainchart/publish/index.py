@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.archive.chart_file import IDENTITY_ANNOTATION
+from trainchart.archive.chart_keys import find_mistaken_chart_key, find_mistaken_key
 from trainchart.errors import PublishError
 from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
@@ -26,6 +27,10 @@ _ENTRIES = re.compile(r"^entries:[ \t]*(?P<empty>\{\})?[ \t]*$", re.MULTILINE)
 _API_VERSION = re.compile(r"^apiVersion:", re.MULTILINE)
 _GENERATED = re.compile(r"^generated:[^\n]*$", re.MULTILINE)
 _FIRST_KEY = re.compile(r"^( +)[^\s#-]", re.MULTILINE)
+_PLAIN_KEY = re.compile(r"([A-Za-z]+):")
+_INDEX_KEYS = frozenset(["annotations", "apiVersion", "entries", "generated", "publicKeys", "serverInfo"])
+_ENTRY_KEYS = frozenset(["checksum", "created", "digest", "engine", "removed", "tillerVersion", "url", "urls"])
+"""Beside those of Chart.yaml."""
 _HEADER = r"^(?P<indent>{})(?P<quote>[\"']?)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?P=quote):[ \t]*$"
 """A chart's line; its indentation is filled in."""
 
@@ -75,8 +80,8 @@ def find_entries(text: str, chart: str) -> tuple[dict[str, Any], ...]:
     if block is not None:
         parsed = _parse_items(block.items, chart)
         if parsed is not None:
-            return parsed
-    return tuple(_entries_of(_parse_whole(text), chart))
+            return _require_unambiguous(parsed, chart)
+    return _require_unambiguous(tuple(_entries_of(_parse_whole(text), chart)), chart)
 
 
 def find_entry(text: str, chart: str, version: str) -> dict[str, Any] | None:
@@ -91,11 +96,35 @@ def find_entry(text: str, chart: str, version: str) -> dict[str, Any] | None:
     if block is not None:
         # The outermost are parsed too, to notice where the text was cut in the wrong place.
         chosen = {0: block.items[0], len(block.items) - 1: block.items[-1]}
-        chosen |= {number: item for number, item in enumerate(block.items) if version in item}
+        chosen |= {number: item for number, item in enumerate(block.items) if _may_say(item, version)}
         entries = _parse_items(tuple(chosen.values()), chart)
     if entries is None:
         entries = tuple(_entries_of(_parse_whole(text), chart))
-    return next((entry for entry in entries if str(entry.get("version")) == version), None)
+    found = [entry for entry in entries if str(entry.get("version")) == version]
+    mistaken = [entry for entry in entries if find_mistaken_chart_key(entry, _ENTRY_KEYS)]
+    return next(iter(_require_unambiguous((*found, *mistaken), chart)), None)
+
+
+def _may_say(item: str, version: str) -> bool:
+    """Tell whether the text of an entry may be of a version: escapes and tags hide what is written."""
+    return version in item or "\\" in item or "!" in item
+
+
+def _require_unambiguous(entries: tuple[dict[str, Any], ...], chart: str) -> tuple[dict[str, Any], ...]:
+    """Return entries of which Helm takes the same as we do. Raises PublishError for others."""
+    versions: set[str] = set()
+    for entry in entries:
+        version = str(entry.get("version"))
+        mistaken = find_mistaken_chart_key(entry, _ENTRY_KEYS)
+        if mistaken is not None:
+            raise PublishError(f"{INDEX_FILE}: {chart} {version}: {mistaken}", hint=f"write {mistaken.meant} in it")
+        if version in versions:
+            raise PublishError(
+                f"{INDEX_FILE} has {chart} {version} twice, where one entry is expected",
+                hint="keep one of them: readers take one or the other",
+            )
+        versions.add(version)
+    return entries
 
 
 def add_entry(text: str, chart: str, entry: Mapping[str, Any], generated: str) -> str:
@@ -142,6 +171,8 @@ def _find_layout(text: str) -> _Layout | None:
         return None
     if found[0]["empty"]:
         return _Layout(found[0].start(), found[0].end(), True, ())
+    if not all(_is_plain_key(line[0]) for line in _TOP_LINE.finditer(text)):
+        return None
     start = found[0].end() + 1
     following = _TOP_LINE.search(text, start)
     end = following.start() if following else len(text)
@@ -154,6 +185,11 @@ def _find_layout(text: str) -> _Layout | None:
     if sum(1 for _ in outermost.finditer(text, start, end)) != len(headers):
         return None
     return _Layout(start, end, False, headers)
+
+
+def _is_plain_key(line: str) -> bool:
+    key = _PLAIN_KEY.match(line)
+    return key is not None and find_mistaken_key({key[1]: None}, _INDEX_KEYS) is None
 
 
 def _find_block(text: str, layout: _Layout | None, chart: str) -> _Block | None:
@@ -188,7 +224,7 @@ def _parse_items(items: tuple[str, ...], chart: str) -> tuple[dict[str, Any], ..
 
 def _parse_whole(text: str) -> dict[str, Any]:
     try:
-        whole = parse_json(text) if _is_json(text) else parse_mapping(text)
+        whole = parse_json(text, are_keys_unique=True) if _is_json(text) else parse_mapping(text)
     except (ValueError, YamlError) as error:
         hint = "check the address: a login page may answer instead; or put right what helm repo index would write"
         raise PublishError(f"{INDEX_FILE} cannot be read: {error}", hint=hint) from error
@@ -198,6 +234,9 @@ def _parse_whole(text: str) -> dict[str, Any]:
         or "apiVersion" not in whole
     ):
         raise PublishError(f"{INDEX_FILE} is not the index of a chart repository", hint="check the address")
+    mistaken = find_mistaken_key(whole, _INDEX_KEYS)
+    if mistaken is not None:
+        raise PublishError(f"{INDEX_FILE}: {mistaken}", hint=f"write {mistaken.meant}, or leave it out")
     return dict(whole)
 
 

@@ -178,3 +178,24 @@ def test_an_index_grows_version_by_version() -> None:
         wanted.add((chart, entry["version"]))
     found = {(chart, entry["version"]) for chart, entries in parsed(text)["entries"].items() for entry in entries}
     assert found == wanted
+
+
+TWICE = "  - name: mnist\n    version: 1.0.0\n    urls: [evil.tgz]\n"
+AMBIGUOUS = {
+    "a key of an entry": BY_HELM.replace("    - mnist-1.0.0.tgz\n", "    - mnist-1.0.0.tgz\n    urlſ: [evil.tgz]\n"),
+    "a key with a capital": BY_HELM.replace("    - mnist-1.0.0.tgz\n", "    - mnist-1.0.0.tgz\n    Digest: eee\n"),
+    "a key at the top": BY_HELM + f"entrieſ:\n  mnist:\n{TWICE}",
+    "a capital at the top": f"Entries:\n  mnist:\n{TWICE}{BY_HELM}",
+    "twice": BY_HELM.replace("  mnist:\n", f"  mnist:\n{TWICE}", 2),
+    "twice, escaped": BY_HELM.replace("  mnist:\n", "  mnist:\n" + TWICE.replace("1.0.0", '"1.0.\\x30"'), 2),
+    "twice, in json": json.dumps(yaml.safe_load(BY_HELM.replace("  zeta:\n", f"{TWICE}  zeta:\n"))),
+    "a key twice in json": '{"apiVersion": "v1", "entries": {"mnist": [{"name": "mnist"}]}, "entries": {}}',
+}
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_what_helm_understands_differently_is_refused(text: str) -> None:
+    with pytest.raises(PublishError, match=r"index\.yaml"):
+        find_entry(text, "mnist", "1.0.0")
+    with pytest.raises(PublishError, match=r"index\.yaml"):
+        find_entries(text, "mnist")
