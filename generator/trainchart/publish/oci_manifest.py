@@ -9,6 +9,7 @@ from typing import Any
 
 from trainchart.archive.attestation import Attestation, Subject, build_attestations
 from trainchart.archive.chart_file import CREATED_ANNOTATION, IDENTITY_ANNOTATION
+from trainchart.archive.chart_keys import find_mistaken_key
 from trainchart.errors import PublishError
 from trainchart.json_text import parse_json
 from trainchart.publish.repository import OWNERS_FILE, Upload, sha256_digest
@@ -21,9 +22,14 @@ OWNERS_TAG = "artifacthub.io"
 """Where Artifact Hub looks beside the versions of a chart: https://artifacthub.io/docs/topics/repositories/helm-charts"""
 _OWNERS_CONFIG_TYPE = "application/vnd.cncf.artifacthub.config.v1+yaml"
 _OWNERS_TYPE = "application/vnd.cncf.artifacthub.repository-metadata.layer.v1.yaml"
+_OLD_CHART_TYPE = "application/tar+gzip"
+"""Of Helm before 3.7, which Helm still takes for a chart."""
+_MANIFEST_KEYS = frozenset(["annotations", "artifactType", "config", "layers", "mediaType", "schemaVersion", "subject"])
+_DESCRIPTOR_KEYS = frozenset(["annotations", "artifactType", "data", "digest", "mediaType", "platform", "size", "urls"])
 _SHOWN = 40
 """Bytes of what is no manifest."""
 _NO_CHART_HINT = "check the address: something else, such as a login page, may answer for the registry"
+_AMBIGUOUS_HINT = "do not use it: readers take different parts of it; publish the chart anew"
 _TITLE = "org.opencontainers.image.title"
 _VERSION = "org.opencontainers.image.version"
 _CREATED = "org.opencontainers.image.created"
@@ -99,7 +105,7 @@ def describe_upload(upload: Upload, artifact: Artifact) -> tuple[Attestation, ..
 def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
     """Return what the manifest of a chart says. Raises PublishError where it is of something else."""
     try:
-        manifest = parse_json(text)
+        manifest = parse_json(text, are_keys_unique=True)
         config = manifest.get("config") or {}
         found = config.get("mediaType") or manifest.get("mediaType")
         if found != CONFIG_TYPE:
@@ -107,6 +113,7 @@ def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
                 f"{reference} is no Helm chart but {found!r}",
                 hint="charts and images need paths of their own: publish the chart below another, such as /charts",
             )
+        _require_unambiguous(manifest, reference)
         layers = {str(layer["mediaType"]): str(layer["digest"]) for layer in manifest["layers"]}
         annotations = manifest.get("annotations") or {}
         return ManifestInfo(
@@ -122,6 +129,25 @@ def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
         raise PublishError(
             f"{reference} is no Helm chart: what is there is no manifest: {text[:_SHOWN]!r}", hint=_NO_CHART_HINT
         ) from error
+
+
+def _require_unambiguous(manifest: Mapping[str, Any], reference: str) -> None:
+    """Refuse a manifest from which Helm may take another chart, or another signature, than we do."""
+    mistaken = find_mistaken_key(manifest, _MANIFEST_KEYS)
+    for each in (manifest["config"], *manifest["layers"]):
+        mistaken = mistaken or find_mistaken_key(each, _DESCRIPTOR_KEYS)
+    if mistaken is not None:
+        raise PublishError(f"{reference} is no Helm chart: in its manifest {mistaken}", hint=_AMBIGUOUS_HINT)
+    types = [layer["mediaType"] for layer in manifest["layers"]]
+    for what, count in (
+        ("charts", types.count(CHART_TYPE) + types.count(_OLD_CHART_TYPE)),
+        ("signatures", types.count(PROVENANCE_TYPE)),
+    ):
+        if count > 1:
+            raise PublishError(
+                f"{reference} is no Helm chart: its manifest has {count} {what}, where one is expected",
+                hint=_AMBIGUOUS_HINT,
+            )
 
 
 def descriptor(media_type: str, content: bytes) -> dict[str, Any]:

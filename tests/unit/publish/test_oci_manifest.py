@@ -1,0 +1,40 @@
+"""The manifest of a chart: only what every reader understands alike."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from trainchart.errors import PublishError
+from trainchart.publish.oci_manifest import CHART_TYPE, CONFIG_TYPE, PROVENANCE_TYPE, parse_manifest
+
+LEGACY = "application/tar+gzip"
+
+
+def manifest(*layers: tuple[str, str], **further: Any) -> bytes:
+    listed = [{"mediaType": kind, "digest": digest} for kind, digest in layers]
+    return json.dumps({"config": {"mediaType": CONFIG_TYPE, "digest": "c"}, "layers": listed, **further}).encode()
+
+
+def test_a_manifest_with_one_chart() -> None:
+    found = parse_manifest(manifest((CHART_TYPE, "a"), (PROVENANCE_TYPE, "p"), ("text/plain", "t")), "r")
+    assert (found.config, found.chart, found.provenance) == ("c", "a", "p")
+
+
+AMBIGUOUS = {
+    "two": manifest((CHART_TYPE, "evil"), (CHART_TYPE, "honest")),
+    "an old one first": manifest((LEGACY, "evil"), (CHART_TYPE, "honest")),
+    "an old one last": manifest((CHART_TYPE, "honest"), (LEGACY, "evil")),
+    "two signatures": manifest((CHART_TYPE, "a"), (PROVENANCE_TYPE, "p"), (PROVENANCE_TYPE, "q")),
+    "a capital": manifest((CHART_TYPE, "a"), Layers=[]),
+    "a capital below": manifest((CHART_TYPE, "a"), layers=[{"mediaType": CHART_TYPE, "digest": "a", "Digest": "b"}]),
+    "a key twice": manifest((CHART_TYPE, "a"))[:-1] + b', "layers": [{"mediaType": "%s"}]}' % CHART_TYPE.encode(),
+}
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_what_readers_understand_differently_is_refused(text: bytes) -> None:
+    with pytest.raises(PublishError, match="is no Helm chart"):
+        parse_manifest(text, "registry/charts/a:1.0.0")
