@@ -6,13 +6,16 @@ import json
 from typing import Any
 
 
-def parse_json(text: str | bytes, *, are_keys_unique: bool = False) -> Any:
-    """Return what a text of JSON says. Raises ValueError where it is none, or nested deeper than Python follows.
+def parse_json(text: str | bytes, *, are_keys_unique: bool = False, keep_numbers: bool = False) -> Any:
+    """Return what a text of JSON says, with `keep_numbers` its numbers as they are written, however long.
 
-    With `are_keys_unique` also where an object has a key twice, of which readers take one or the other.
+    Raises ValueError where it is none, or nested deeper than Python follows; with `are_keys_unique` also where an object
+    has a key twice, of which readers take one or the other.
     """
+    numbers = str if keep_numbers else None
     try:
-        return json.loads(text, object_pairs_hook=_unique if are_keys_unique else None)
+        pairs = _unique if are_keys_unique else None
+        return json.loads(text, object_pairs_hook=pairs, parse_int=numbers, parse_float=numbers)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 SCHEMA = {"type": "object", "properties": {"roles": {"type": "object"}}}
 
 
@@ -41,15 +42,35 @@ def asked() -> Iterator[tuple[str, list[str]]]:
         server.shutdown()
 
 
-@pytest.mark.parametrize("form", ["ref", "base", "dialect"])
+@pytest.mark.parametrize(
+    "form",
+    ["ref", "base", "dialect", "const", "enum", "fragment", "relative", "ignored-id", "old-id", "linked", "digits"],
+)
 def test_no_schema_makes_helm_ask_the_network(plain_chart: Path, asked: tuple[str, list[str]], form: str) -> None:
     address, seen = asked
     odd = {
         "ref": {"properties": {"x": {"$ref": f"{address}/x.json"}}},
         "base": {"$id": f"{address}/a.json", "properties": {"x": {"$ref": "x.json"}}},
         "dialect": {"$schema": f"{address}/dialect.json"},
+        "const": {"properties": {"z": {"const": {"$id": f"{address}/b"}}}, "$ref": f"{address}/b"},
+        "enum": {"properties": {"z": {"enum": [{"$id": f"{address}/b"}]}}, "$schema": f"{address}/b"},
+        "fragment": {"properties": {"z": {"default": {"$id": f"{address}/b#"}}}, "allOf": [{"$ref": f"{address}/b"}]},
+        "relative": {"$id": f"{address}/a/", "x": {"$id": "b"}, "allOf": [{"$ref": "b"}]},
+        "ignored-id": {"$schema": DRAFT_7, "$id": f"{address}/b", "$ref": f"{address}/b"},
+        "old-id": {"id": f"{address}/b", "allOf": [{"$ref": f"{address}/b"}]},
+        "linked": {"allOf": [{"$ref": f"{address}/b"}]},
+        "digits": {"default": [], "allOf": [{"$ref": f"{address}/b"}]},
     }[form]
-    (plain_chart / "values.schema.json").write_text(json.dumps({**SCHEMA, **odd}))
+    schema = json.dumps({**SCHEMA, **odd}).replace("[]", "9" * 5000)
+    if form == "linked":
+        below = plain_chart / "below"
+        below.mkdir()
+        (below / "Chart.yaml").write_text("apiVersion: v2\nname: below\nversion: 1.0.0\n")
+        (below / "values.schema.json").write_text(schema)
+        (plain_chart / "charts").mkdir()
+        (plain_chart / "charts" / "below").symlink_to("../below")
+    else:
+        (plain_chart / "values.schema.json").write_text(schema)
     for command in (("package", plain_chart, "-d", plain_chart.parent / "out"), ("check", plain_chart)):
         done = run(*command)
         assert done.returncode in (5, 6), done.stderr

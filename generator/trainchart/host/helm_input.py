@@ -25,8 +25,10 @@ DEFAULT_KUBE_VERSION = "1.36.0"
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 SCHEMA_FILE = "values.schema.json"
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef", "$schema")
+_PARTS = "core|applicator|validation|meta-data|content"
 _DIALECT = re.compile(
-    r"https?://json-schema\.org/(?:schema|draft-0[4-7]/schema|draft/20(?:19-09|20-12)/(?:schema|meta/.*))"
+    r"https?://json-schema\.org/(?:schema|draft-0[467]/schema|draft/20(?:19-09|20-12)/schema"
+    rf"|draft/2019-09/meta/(?:{_PARTS}|format)|draft/2020-12/meta/(?:{_PARTS}|unevaluated|format-annotation))"
 )
 """What every reader of schemas has built in."""
 _NESTED_LIMIT = 5
@@ -109,11 +111,11 @@ def _find_schemas(chart: Path) -> Iterator[tuple[str, bytes]]:
         if not chart.is_dir():
             yield from _find_packed_schemas("", parse_archive(read_bytes(chart)).files, _NESTED_LIMIT)
             return
-        for path in (chart / SCHEMA_FILE, *chart.glob(f"charts/**/{SCHEMA_FILE}")):
-            if path.is_file():
-                yield path.relative_to(chart).as_posix(), read_bytes(path)
-        for path in chart.glob("charts/**/*.tgz"):
-            files = {path.relative_to(chart).as_posix(): read_bytes(path)}
+        if (chart / SCHEMA_FILE).is_file():
+            yield SCHEMA_FILE, read_bytes(chart / SCHEMA_FILE)
+        if (chart / "charts").is_dir():
+            # Helm follows links, and so does this.
+            files = {path: content for path, content in read_tree(chart).items() if path.startswith("charts/")}
             yield from _find_packed_schemas("", files, _NESTED_LIMIT)
     except ToolError:
         return
@@ -129,26 +131,43 @@ def _find_packed_schemas(above: str, files: Mapping[str, bytes], depth: int) -> 
 
 
 def _find_remote(content: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the references of a schema that no part of it answers, each with its keyword."""
+    """Yield the references of a schema that lead out of it, each with its keyword.
+
+    Only the name of the whole schema counts as its own: what stands deeper may be a mere value, which names nothing.
+    """
     try:
-        document = parse_json(content)
-    except ValueError:
-        return
-    found: list[tuple[str, str]] = []
-    own: set[str] = set()
+        # As Helm reads it: numbers of any length, and bytes that are no text replaced.
+        document = parse_json(content.decode(errors="replace"), keep_numbers=True)
+    except ValueError as error:
+        if isinstance(error.__cause__, RecursionError):
+            yield "what is nested too deep", "places that cannot be told"
+        return  # The engine says what else it cannot read, and where.
+    own = _own_address(document) if isinstance(document, dict) else ""
     pending = [document]
     while pending:
         part = pending.pop()
         if isinstance(part, dict):
-            own |= {str(part[key]).rstrip("#") for key in ("$id", "id") if isinstance(part.get(key), str)}
-            found += [(key, part[key]) for key in _REFERENCES if isinstance(part.get(key), str)]
+            for key, address in part.items():
+                if key in _REFERENCES and isinstance(address, str) and _leads_out(address, own):
+                    yield key, address
             pending += part.values()
         elif isinstance(part, list):
             pending += part
-    for key, address in found:
-        resource = address.partition("#")[0]
-        if resource and resource not in own and not _DIALECT.fullmatch(resource):
-            yield key, address
+
+
+def _own_address(schema: Mapping[str, object]) -> str:
+    """Return the name by which a schema may refer to itself; "" where some reader would not take it for one."""
+    address = schema.get("$id")
+    # Drafts up to 7 pass over what stands beside a $ref, and draft 4 has no $id.
+    if not isinstance(address, str) or "$ref" in schema or "draft-04" in str(schema.get("$schema")):
+        return ""
+    name = address.removesuffix("#")
+    return name if re.fullmatch(r"https?://[^/?#\s]+/[^?#\s]*", name) else ""
+
+
+def _leads_out(address: str, own: str) -> bool:
+    resource = address.partition("#")[0]
+    return bool(resource) and resource != own and not _DIALECT.fullmatch(resource)
 
 
 def _shorten(text: str) -> str:
