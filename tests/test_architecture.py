@@ -41,6 +41,7 @@ PURE_FILES = {
     "images/choices.py",
     "images/failures.py",
     "images/ignore.py",
+    "images/ignore_patterns.py",
     "images/inputs.py",
     "images/plan.py",
     "images/platforms.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -15,13 +16,23 @@ from trainchart.images.requirements import REQUIREMENTS_FILE
 
 LIMIT = 256 * 1024 * 1024
 """Bytes of code; more is data that was not meant to be in the image."""
+_RULES_LIMIT = 256 * 1024
+"""Bytes of patterns: each is tried for each file."""
 
 
 def read_ignore_rules(folder: Path) -> IgnoreRules:
     """Return the rules of a folder's .dockerignore, or the built-in ones alone. Raises ToolError."""
     path = folder / IGNORE_FILE
     try:
-        return parse_ignore_rules(path.read_text(encoding="utf-8") if os.path.lexists(path) else "")
+        if not os.path.lexists(path):
+            return parse_ignore_rules("")
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise ToolError(f"{path} is not a file", hint="write the patterns into a plain file of that name")
+        with path.open("rb") as stream:
+            content = stream.read(_RULES_LIMIT + 1)
+        if len(content) > _RULES_LIMIT:
+            raise ToolError(f"{path} is larger than {_RULES_LIMIT // 1024} KiB", hint="name folders in place of files")
+        return parse_ignore_rules(content.decode())
     except OSError as error:
         raise ToolError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

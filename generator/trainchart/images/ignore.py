@@ -7,12 +7,12 @@ and what matches a folder matches all below it. Source: github.com/moby/patternm
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from trainchart.errors import Problem, ToolError
+from trainchart.images.ignore_patterns import Pattern, parse_tokens
 
 IGNORE_FILE = ".dockerignore"
 _BUILTIN = (
@@ -25,7 +25,7 @@ _BUILTIN = (
 
 @dataclass(frozen=True)
 class _Rule:
-    pattern: re.Pattern[str]
+    pattern: Pattern
     is_exception: bool
     names_one_path: bool
     """It has no wildcards."""
@@ -50,7 +50,7 @@ class IgnoreRules:
     def demands(self, path: str) -> bool:
         """Tell whether a line with `!` names this very file, so that it is in the image on purpose."""
         exceptions = (rule for rule in self.rules if rule.is_exception and rule.names_one_path)
-        return any(rule.pattern.fullmatch(path) for rule in exceptions)
+        return any(rule.pattern.matches(path) for rule in exceptions)
 
     def prunes(self, folder: str) -> bool:
         """Tell whether nothing below a folder can be wanted, so that it need not be looked at."""
@@ -63,7 +63,7 @@ class IgnoreRules:
 
 
 def _matches(rule: _Rule, places: list[str]) -> bool:
-    return any(rule.pattern.fullmatch(place) for place in places)
+    return any(rule.pattern.matches(place) for place in places)
 
 
 def parse_ignore_rules(text: str) -> IgnoreRules:
@@ -84,8 +84,8 @@ def _parse(lines: list[tuple[int, str]]) -> Iterator[_Rule]:
         if not body:
             raise _refused(number, line, "nothing is excepted")
         try:
-            yield _Rule(re.compile(_translate(pattern)), is_exception, not set(pattern) & set("*?["), not number)
-        except (ValueError, re.error) as error:
+            yield _Rule(Pattern(parse_tokens(pattern)), is_exception, not set(pattern) & set("*?["), not number)
+        except ValueError as error:
             raise _refused(number, line, str(error)) from error
 
 
@@ -94,29 +94,3 @@ def _refused(number: int, line: str, why: str) -> ToolError:
     return ToolError(
         f"{IGNORE_FILE} cannot be read", hint="see docs.docker.com/build/concepts/context", problems=(problem,)
     )
-
-
-def _translate(pattern: str) -> str:
-    """Return the regular expression of one pattern: `**` is any folders, `*` and `?` stay within one."""
-    found, index = "", 0
-    while index < len(pattern):
-        rest = pattern[index:]
-        if rest.startswith("**"):
-            index += 3 if rest.startswith("**/") else 2
-            found += "(?:.*/)?" if rest.startswith("**/") else ".*"
-        elif rest[0] == "*":
-            index, found = index + 1, f"{found}[^/]*"
-        elif rest[0] == "?":
-            index, found = index + 1, f"{found}[^/]"
-        elif rest[0] == "[":
-            end = pattern.find("]", index + 2)
-            if end < 0:
-                raise ValueError("[ without ]")
-            inside = pattern[index + 1 : end]
-            body = ("^" if inside.startswith("^") else "") + re.escape(inside.removeprefix("^")).replace("\\-", "-")
-            index, found = end + 1, f"{found}[{body}]"
-        elif rest[0] == "\\" and len(rest) > 1:
-            index, found = index + 2, found + re.escape(rest[1])
-        else:
-            index, found = index + 1, found + re.escape(rest[0])
-    return found

@@ -194,3 +194,18 @@ def test_data_is_not_code(code: Path) -> None:
     with pytest.raises(ToolError, match="larger than 0 MiB") as refusal:
         read_code(code, read_ignore_rules(code), limit=5)
     assert ".dockerignore" in refusal.value.hint
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["pipe", "device", "large"])
+def test_rules_are_read_from_a_small_file_only(code: Path, kind: str) -> None:
+    path = code / ".dockerignore"
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_bytes(b"#" * 2_000_000)
+    with pytest.raises(ToolError, match=r"\.dockerignore is (not a file|larger than)"):
+        read_ignore_rules(code)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainchart.errors import ToolError
 from trainchart.images.ignore import parse_ignore_rules
+from trainchart.images.ignore_patterns import Pattern, parse_tokens
 
 names = st.text("ab.", min_size=1, max_size=3).filter(lambda name: name.strip("."))
 paths = st.lists(names, min_size=1, max_size=4).map("/".join)
@@ -88,3 +91,23 @@ def test_a_wildcard_demands_no_file() -> None:
     rules = parse_ignore_rules("*\n!src\n!src/**")
     assert not rules.ignores("src/.env")
     assert not rules.demands("src/.env")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("pattern", ["*a" * 14 + "b", "**a" * 14 + "b", "**/*a" * 9 + "b", "*?" * 30 + "[b]"])
+def test_a_pattern_of_many_stars_takes_no_time(pattern: str) -> None:
+    rules = parse_ignore_rules(pattern)
+    assert not rules.ignores("a" * 200)
+    assert not rules.ignores("/".join(["a" * 99] * 9))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(["a", "b", "*", "**", "**/", "?", "/", "[ab]"]), min_size=1, max_size=8).map("".join),
+    st.text("ab/", min_size=1, max_size=9),
+)
+def test_stars_match_as_if_every_way_was_tried(pattern: str, path: str) -> None:
+    tokens = parse_tokens(pattern)
+    kinds = {"*": "[^/]*", "**": ".*", "**/": "(?:.*/)?"}
+    body = "".join(kinds.get(token, token) for token in tokens)
+    assert Pattern(tokens).matches(path) is bool(re.fullmatch(body, path))
