@@ -308,6 +308,14 @@ def test_the_reason_of_an_error_in_a_step_of_keras_stands_below(error):
     assert diagnose(1, None, HEAD + "KeyError: " + error) == ("program-error", "KeyError: too hot")
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("headings", [1, 100])
+def test_errors_that_name_ever_more_errors_take_no_time(headings):
+    linked = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
+    text = linked.join([HEAD + "KeyError: in user code:"] * headings) + "\n    E: in user code:" * 2500
+    assert diagnose(1, None, text) == ("program-error", "E: in user code:")
+
+
 def test_what_a_program_says_below_its_traceback_explains_it():
     said = "error: chief 0: the program's function model failed: KeyError: 'x'"
     assert diagnose(1, None, HEAD + f"KeyError: 'x'\n12:00:01 {said}\n") == ("program-error", said)

@@ -6,9 +6,10 @@ healthy parameter-server chief logs UNAVAILABLE too while a worker restarts.
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal as signals
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
 from trainchart_runtime.cause_words import CAUSES_BY_WORDS
@@ -18,6 +19,8 @@ from trainchart_runtime.restart import STEADY_SECONDS
 
 ERROR_LIMIT = 500
 """Characters of an error line that are worth keeping."""
+_COMPLETED = 20
+"""Exceptions of a chain, from the last, whose reasons are looked for, and how deep each: nobody reads more."""
 _LAST_WORDS = 3
 """Without a traceback, only so many of the last lines may say why the program ended."""
 _CRASH_WORDS = 40
@@ -107,7 +110,8 @@ def find_errors(lines: Sequence[str]) -> List[str]:
         # A destructor or a background thread may print a traceback after the one that matters.
         for is_noise, chain in reversed(chains):
             if is_noise == noise and chain:
-                return chain[::-1]
+                last = [_complete(error, lines, number) for number, error in chain[: -_COMPLETED - 1 : -1]]
+                return last + [error for _, error in chain[-_COMPLETED - 1 :: -1]]
     return []
 
 
@@ -135,9 +139,9 @@ _OWN_WORDS = re.compile(r"^(?:\d\d:\d\d:\d\d )?(error: \S.*)")
 """The last line of a program that catches its exception, prints it, and says what it means."""
 
 
-def _find_chains(lines: Sequence[str]) -> List[Tuple[bool, List[str]]]:
-    """Return (is noise, exception lines in printed order) of every chain of tracebacks."""
-    chains: List[Tuple[bool, List[str]]] = []
+def _find_chains(lines: Sequence[str]) -> List[Tuple[bool, List[Tuple[int, str]]]]:
+    """Return (is noise, (number, exception line) in printed order) of every chain of tracebacks."""
+    chains: List[Tuple[bool, List[Tuple[int, str]]]] = []
     inside = linked = False
     before = ""
     for number, line in enumerate(lines):
@@ -149,10 +153,10 @@ def _find_chains(lines: Sequence[str]) -> List[Tuple[bool, List[str]]]:
             # A syntax error in the program itself has no "Traceback" heading.
             if not inside:
                 chains.append((False, []))
-            chains[-1][1].append(_locate(line, lines[:number]))
+            chains[-1][1].append((number, _locate(line, lines[max(0, number - 6) : number])))
             inside = False
         elif inside and _EXCEPTION.match(line):
-            chains[-1][1].append(_complete(line.replace("  | ", ""), lines[number + 1 :]))
+            chains[-1][1].append((number, line.replace("  | ", "")))
             inside = False
         elif line in _CHAINED:
             linked = bool(chains)
@@ -162,16 +166,20 @@ def _find_chains(lines: Sequence[str]) -> List[Tuple[bool, List[str]]]:
 
 def _locate(error: str, above: Sequence[str]) -> str:
     """Return the line of a syntax error with the file and line that Python names above it."""
-    place = next((found for line in reversed(above[-6:]) for found in [_PLACE.match(line)] if found), None)
+    place = next((found for line in reversed(above) for found in [_PLACE.match(line)] if found), None)
     return f"{error} ({place.group(1)}, line {place.group(2)})" if place else error
 
 
-def _complete(error: str, below: Sequence[str]) -> str:
-    """Return the exception line `error`, with the reason from the lines `below` where TensorFlow or Keras put it."""
-    if error.endswith(_TRACED):
-        inner = [number for number, line in enumerate(below) if _INNER.match(line)]
-        if inner:
-            return _complete(below[inner[0]].strip(), below[inner[0] + 1 :])
+def _complete(error: str, lines: Sequence[str], number: int) -> str:
+    """Return the exception line `error`, with the reason from below its `number` where TensorFlow or Keras put it."""
+    for _ in range(_COMPLETED):
+        if not error.endswith(_TRACED):
+            break
+        inner = next((below for below in range(number + 1, len(lines)) if _INNER.match(lines[below])), None)
+        if inner is None:
+            break
+        number, error = inner, lines[inner].strip()
+    below = itertools.islice(lines, number + 1, None)
     if _CALLING.search(error):
         words = (_COLOURS.sub("", line).strip() for line in below)
         reason = next((line for line in words if line), "")
@@ -181,7 +189,7 @@ def _complete(error: str, below: Sequence[str]) -> str:
     return f"{error} {_find_reason(below)}".strip() if _HEADING.search(error) else error
 
 
-def _find_reason(below: Sequence[str]) -> str:
+def _find_reason(below: Iterable[str]) -> str:
     """Return the first line of TensorFlow's that does not say where something happened."""
     lines = (line.strip().replace("(0) ", "", 1) for line in below)
     reasons = (line for line in lines if line and not _WHERE.match(line))
@@ -247,12 +255,12 @@ def _by_exit(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
     return _by_words(last) or (causes.PROGRAM_EXIT, _last_complaint(ending.lines))
 
 
-def _is_keras_fit(error: str, lines: Sequence[str]) -> bool:
-    frames = [line for line in lines if _KERAS_FRAME in line]
+def _is_keras_fit(error: str, frames: Sequence[str]) -> bool:
     return bool(frames and _KERAS_FIT.search(error)) or any(frame.endswith(_KERAS_ON_BATCH) for frame in frames)
 
 
 def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
+    frames = [line for line in ending.lines if _KERAS_FRAME in line]
     for error in errors:
         found = _by_words([error])
         if found and found[0] is causes.MACHINE_LIMIT and _is_lock(error, ending.lines):
@@ -261,7 +269,7 @@ def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
             return causes.PROGRAM_MISSING, error
         if found:
             return found
-        if _is_keras_fit(error, ending.lines):
+        if _is_keras_fit(error, frames):
             return causes.KERAS_FIT, error
     return causes.PROGRAM_ERROR, errors[0]
 
