@@ -17,6 +17,9 @@ IGNORE_FILE = ".helmignore"
 _ALWAYS = "templates/.?*"
 """Helm's built-in rule: no dot files among the templates."""
 
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What Go takes for space; Python has four characters more."""
+
 
 @dataclass(frozen=True)
 class _Rule:
@@ -54,8 +57,8 @@ def drop_ignored(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def _parse_rules(text: str) -> tuple[_Rule, ...]:
     rules: list[_Rule] = []
-    for number, line in enumerate([*text.splitlines(), _ALWAYS], start=1):
-        line = line.strip()
+    for number, line in enumerate([*text.split("\n"), _ALWAYS], start=1):
+        line = line.strip(_SPACE)
         if not line or line.startswith("#"):
             continue
         if "**" in line:
@@ -86,10 +89,8 @@ def _translate(glob: str) -> str:
         elif char == "?":
             chunks[-1] += "[^/]"
         elif char == "[":
-            end = _class_end(glob, position)
-            body = glob[position + 1 : end].replace("[", r"\[").replace("&&", r"&\&").replace("||", r"|\|")
-            chunks[-1] += f"[{body}]"
-            position = end
+            found, position = _translate_class(glob, position)
+            chunks[-1] += found
         elif char == "\\":
             position += 1
             if position == len(glob):
@@ -103,12 +104,31 @@ def _translate(glob: str) -> str:
     return f"(?s:{first}{middle}{'[^/]*' + rest[-1] if rest else ''})"
 
 
-def _class_end(glob: str, start: int) -> int:
+def _translate_class(glob: str, start: int) -> tuple[str, int]:
+    """Return the regular expression of the class that begins at `start`, and where its ] is."""
     position = start + 1
-    while position < len(glob):
-        if glob[position] == "\\":
-            position += 1
-        elif glob[position] == "]" and position > start + 1:
-            return position
-        position += 1
-    raise ValueError("a [ is not closed")
+    is_negated = glob.startswith("^", position)
+    position += is_negated
+    ranges: list[str] = []
+    count = 0
+    while not count or not glob.startswith("]", position):
+        low, position = _class_char(glob, position)
+        high = low
+        if glob.startswith("-", position):
+            high, position = _class_char(glob, position + 1)
+        count += 1
+        if low <= high:
+            ranges.append(f"{re.escape(low)}-{re.escape(high)}")
+    if not ranges:  # none but such as z-a, in which nothing is
+        return ("." if is_negated else "(?!)"), position
+    return f"[{'^' if is_negated else ''}{''.join(ranges)}]", position
+
+
+def _class_char(glob: str, position: int) -> tuple[str, int]:
+    """Return the character of a class at `position`, and what comes after it. Raises ValueError as Go refuses."""
+    if glob[position : position + 1] in ("-", "]"):
+        raise ValueError(f"a class cannot have {glob[position]} here, write \\{glob[position]}")
+    position += glob.startswith("\\", position)
+    if position + 1 >= len(glob):
+        raise ValueError("a [ is not closed")
+    return glob[position], position + 1

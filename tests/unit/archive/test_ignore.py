@@ -57,6 +57,14 @@ FILES = (
         "x.md\n",
         "*\n",
         ".*\n",
+        "docs\x0bci\n",
+        "x\rci\n",
+        "x\u2028ci\nx\u0085ci\nx\x1cci\n",
+        "ci\x1c\n",
+        "docs/[b-a]*.md\n",
+        "docs/[^b-a]*.md\n",
+        "docs/[\\a-\\b]*.md\n",
+        "docs/[a^&&|~[]*.md\n",
     ],
 )
 def test_the_same_files_as_helm_packs(tmp_path: Path, rules: str) -> None:
@@ -79,7 +87,9 @@ def test_the_same_files_as_helm_packs(tmp_path: Path, rules: str) -> None:
     assert set(drop_ignored(files)) == packed
 
 
-@pytest.mark.parametrize("rule", ["docs/**/x", "[a", "a\\"])
+@pytest.mark.parametrize(
+    "rule", ["docs/**/x", "[a", "a\\", "[a-]", "[-a]", "[]a]", "[--]", "[^]a]", "[]", "[a-", "[a\\"]
+)
 def test_rules_that_helm_refuses_are_refused_with_their_line(rule: str) -> None:
     with pytest.raises(ToolError, match=r"\.helmignore:2"):
         drop_ignored({".helmignore": f"# first\n{rule}\n".encode()})
