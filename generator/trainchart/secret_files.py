@@ -98,7 +98,8 @@ _FORMS = (
     _form(
         "the login of a cluster",
         "current-context",
-        r"(?s)\busers[\"']?\s*:.{0,2000}\b(?:token|password)[\"']?\s*:\s*[\"']?[^\s\"'<{]{16,}",
+        # Not beyond the next such word, which begins a search of its own.
+        r"(?s)\busers[\"']?\s*:(?:(?!\busers[\"']?\s*:).){0,2000}?\b(?:token|password)[\"']?\s*:\s*[\"']?[^\s\"'<{]{16,}",
     ),
     _form(
         "a token",

@@ -32,6 +32,7 @@ def trainchart(cwd: Path, *arguments: str, **environment: str) -> subprocess.Com
         env={**os.environ, "XDG_DATA_HOME": str(cwd / "data"), "NO_COLOR": "1", **environment},
         capture_output=True,
         text=True,
+        timeout=60,
     )
 
 
@@ -251,3 +252,25 @@ def test_generate_keeps_waivers_and_restores_missing_files(project: Path) -> Non
     assert trainchart(project, "generate").returncode == 0
     assert (chart / "README.md").is_file()
     assert (chart / WAIVER_FILE).read_text() == "[]\n"
+
+
+@pytest.mark.parametrize("link", ["charts", "charts/tiny"])
+def test_a_link_takes_no_chart_out_of_the_project(project: Path, link: str) -> None:
+    outside = project.parent / f"{project.name}-outside"
+    outside.mkdir()
+    (project / link).parent.mkdir(exist_ok=True)
+    (project / link).symlink_to(outside)
+    done = trainchart(project, "generate", "tiny")
+    assert (done.returncode, list(outside.iterdir())) == (7, [])
+    assert f"charts/tiny leads to {outside}" in done.stderr
+    # Who names the folder outside means it.
+    assert trainchart(project, "generate", "tiny", "--output", str(outside)).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["models/other.yaml", "other.yaml"])
+def test_a_named_pipe_is_no_spec(project: Path, name: str) -> None:
+    os.mkfifo(project / name)
+    done = trainchart(project, "generate", name)
+    assert done.returncode == 7
+    assert f"{name} is neither a file nor a folder" in done.stderr
+    assert trainchart(project, "generate", "tiny").returncode == 0

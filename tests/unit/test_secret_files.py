@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+import time
 from pathlib import Path
 
 import pytest
@@ -235,6 +236,8 @@ def test_builds_with_docker_alone_leave_the_same_names_out() -> None:
             "https://a:b@c",
             "https://a:b@c/simple/ ".replace("/simple/", "x"),
             "current-context users: ",
+            "users: ",
+            "users: \n token",
             "secret_key=",
             "hf_",
         ),
@@ -254,3 +257,10 @@ def test_no_content_makes_the_search_slow(unit: str) -> None:
     content = (unit * (1024 * 1024 // len(unit)))[: 1024 * 1024 - 99].encode()
     marks = b" T3BlbkFJ eyJ hf_ password /simple current-context Secret PRIVATE _authToken "
     find_secret_content("x", marks + content)
+
+
+def test_the_login_of_a_cluster_is_looked_for_in_one_pass() -> None:
+    began = time.process_time()
+    find_secret_content("x", b"current-context " + b"users: " * 149_000)
+    assert time.process_time() - began < 2
+    assert find_secret_content("x", b"current-context\nusers: users: a\n  token: abcdefghijklmnopq") is not None

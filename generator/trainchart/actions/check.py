@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from trainchart.actions.chart_input import read_chart_files
-from trainchart.actions.check_input import read_manifests, refuse_pipe
+from trainchart.actions.check_input import read_manifests
 from trainchart.actions.check_probes import render_probes
 from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
@@ -23,7 +23,7 @@ from trainchart.check.sources import chart_file, read_source
 from trainchart.check.unknown_kinds import UnknownKind, find_unknown_kinds
 from trainchart.check.waivers import Waived
 from trainchart.errors import Problem, RenderError
-from trainchart.host.files import read_text
+from trainchart.host.files import read_text, refuse_pipe
 from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.host.helm_input import RELEASE_NAME_LIMIT
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions

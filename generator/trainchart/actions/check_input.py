@@ -9,13 +9,12 @@ from trainchart.check.finding import Case, CheckInput
 from trainchart.check.manifests import parse_plain_manifests
 from trainchart.check.waivers import is_waiver_file
 from trainchart.errors import ToolError
-from trainchart.host.files import read_bytes, read_tree
+from trainchart.host.files import read_bytes, read_tree, refuse_pipe
 from trainchart.rendering import Rendering
 
 STANDARD_INPUT = Path("-")
 _MANIFEST_ENDINGS = (".yaml", ".yml", ".json")
 _GZIP_MAGIC = b"\x1f\x8b"
-_OPEN_FILES = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 
 
 def read_manifests(path: Path) -> CheckInput | None:
@@ -43,12 +42,6 @@ def read_manifests(path: Path) -> CheckInput | None:
         return None
     # No name says what it should be, so it must say so itself.
     return found if any(manifest.kind for manifest in found.objects()) else None
-
-
-def refuse_pipe(path: Path) -> None:
-    """Raise ToolError for a named pipe or a socket: to read it may take for ever. Pipes of the shell are fine."""
-    if not str(path.absolute()).startswith(_OPEN_FILES) and (path.is_fifo() or path.is_socket()):
-        raise ToolError(f"{path} is neither a file nor a folder", hint="to read from a pipe, give - or <(command)")
 
 
 def _parse(path: Path, files: dict[str, bytes]) -> CheckInput:

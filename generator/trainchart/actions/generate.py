@@ -153,6 +153,7 @@ def generate_charts(specs: tuple[Path, ...], charts: Path, *, overwrite: bool) -
 
 def _write_chart(model: LocatedModel, rendered: RenderedChart, charts: Path) -> GeneratedChart:
     folder = charts / rendered.name
+    _require_in_project(folder, model.spec)
     changed = _differences(folder, rendered.files)
     if changed:
         write_tree(folder, {**_read_waivers(folder), **rendered.files}, is_ours=_is_generated)
@@ -169,6 +170,19 @@ def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedCh
     folder = charts / rendered.name
     write_tree(folder, rendered.files, is_ours=_is_generated)
     return GeneratedChart(rendered.name, rendered.version, folder, model.code, tuple(rendered.files), _notes(model))
+
+
+def _require_in_project(folder: Path, spec: Path) -> None:
+    """Refuse a folder that only a link brings out of the project: nobody named what would be written to."""
+    models = Path(os.path.abspath(spec)).parent  # noqa: PTH100  # Path.resolve would follow the very link
+    project = models.parent if models.name == MODELS else models
+    named = Path(os.path.abspath(folder))  # noqa: PTH100
+    target = Path(os.path.realpath(folder))
+    if named.is_relative_to(project) and not target.is_relative_to(os.path.realpath(project)):
+        raise ToolError(
+            f"{folder} leads to {target}, outside the project {project}",
+            hint="remove the link, or name the folder that is meant with --output",
+        )
 
 
 def _notes(model: LocatedModel) -> tuple[Problem, ...]:

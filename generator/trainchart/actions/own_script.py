@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path, PurePosixPath
 
-from trainchart.actions.check_input import refuse_pipe
 from trainchart.actions.project import find_project
 from trainchart.errors import ToolError
-from trainchart.host.files import read_bytes
+from trainchart.host.files import read_bytes, refuse_pipe
 from trainchart.scaffold.copies import describe_copies
 from trainchart.scaffold.known_libraries import KNOWN_MODULES
 from trainchart.scaffold.modules import imported_names, parse_module

@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+from trainchart.errors import ToolError
+from trainchart.host.files import read_bytes
 from trainchart.reports.text import natural_key
 
 MODELS = "models"
@@ -57,6 +59,6 @@ def _list_yaml(folder: Path) -> tuple[Path, ...]:
 
 def _is_spec(path: Path) -> bool:
     try:
-        return _MARK in path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        return _MARK.encode() in read_bytes(path)
+    except ToolError:
         return False

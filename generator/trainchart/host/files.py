@@ -25,6 +25,7 @@ TREE_LIMIT = 50_000
 LOCK_SECONDS = 30.0
 """How long a writer waits for another one, which needs a few seconds."""
 _LOCK_PAUSE_SECONDS = 0.1
+_OPEN_FILES = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 _TEMPORARY = ".tmp"
 _STAGED = ".trainchart-new"
 _RETIRED = ".trainchart-old"
@@ -43,9 +44,16 @@ _HINTS = {
 }
 
 
+def refuse_pipe(path: Path) -> None:
+    """Raise ToolError for a named pipe or a socket: to read it may take for ever. Pipes of the shell are fine."""
+    if not str(path.absolute()).startswith(_OPEN_FILES) and (path.is_fifo() or path.is_socket()):
+        raise ToolError(f"{path} is neither a file nor a folder", hint="to read from a pipe, give - or <(command)")
+
+
 def read_bytes(path: Path, *, limit: int = READ_LIMIT) -> bytes:
     """Return the content of the file at `path`; ToolError where there is none, or more than `limit` bytes."""
     try:
+        refuse_pipe(path)
         with path.open("rb") as stream:
             content = stream.read(limit + 1)
     except IsADirectoryError as error:
