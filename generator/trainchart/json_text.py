@@ -7,10 +7,10 @@ from typing import Any
 
 
 def parse_json(text: str | bytes, *, are_keys_unique: bool = False, keep_numbers: bool = False) -> Any:
-    """Return what a text of JSON says, with `keep_numbers` its numbers as they are written, however long.
+    """Return what a text of JSON says, with `keep_numbers` its numbers as they are written.
 
-    Raises ValueError where it is none, or nested deeper than Python follows; with `are_keys_unique` also where an object
-    has a key twice, of which readers take one or the other.
+    Raises ValueError where it is none, or nested deeper than Python follows; with `are_keys_unique` also where an
+    object has a key twice, of which readers take one or the other.
     """
     numbers = str if keep_numbers else None
     try:
