@@ -156,6 +156,7 @@ def resume(folder: Path, *arguments: str) -> tuple[list[str], str]:
     [
         (("--release", "exp-7"), "exp-7 exists already"),
         (("--release", "exp-8", "--resume"), "there is no release exp-8"),
+        (("--release", "exp-8", "--only", "wroker"), "no such role or pod"),
     ],
 )
 def test_a_dry_run_is_refused_where_the_run_would_be(kept_run: Path, arguments: tuple[str, ...], refusal: str) -> None:

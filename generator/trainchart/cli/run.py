@@ -146,7 +146,7 @@ def _run(
     its own fault is not started again, unless --kill is given or the values set run.maxRestarts.
     """
     from trainchart.actions.run_local import RunRequest, preview_run, run_local
-    from trainchart.cli.run_display import DisplayOptions, choose_display
+    from trainchart.cli.run_display import DisplayOptions, LineChoice, choose_display
     from trainchart.local.release_folder import Existing
     from trainchart.local.report import describe_plan, describe_result, summarize_plan
     from trainchart.local.summary import summarize_result
@@ -177,13 +177,14 @@ def _run(
         kills=tuple(kills or ()),
         claims=_parse_claims(claims or []),
     )
+    options = DisplayOptions(quiet or output is Format.json, table, verbose, tuple(only or ()))
     if dry_run:
         preview = preview_run(request)
+        LineChoice(options).check(preview)
         for warning in preview.warnings:
             print_note(f"note: {warning}")
         print_json(describe_plan(preview)) if output is Format.json else print_line(summarize_plan(preview))
         return
-    options = DisplayOptions(quiet or output is Format.json, table, verbose, tuple(only or ()))
     with choose_display(options) as display:
         done = run_local(request, display)
     plan, result = done.plan, done.result
