@@ -26,7 +26,7 @@ from trainchart.archive.lock import (
 )
 from trainchart.check.waivers import WAIVER_FILE
 from trainchart.errors import ChecksFailed, Problem, SpecError, ToolError
-from trainchart.host.files import read_bytes, read_text, read_tree, write_tree
+from trainchart.host.files import read_bytes, read_text, read_tree, refuse_pipe, write_tree
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.local.code_index import remember_code
 from trainchart.plan.chart_plan import ChartPlan
@@ -231,6 +231,7 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
 
 def _locate(model: str) -> Path:
     path = find_spec(model)
+    refuse_pipe(path)
     if not path.is_file():
         raise ToolError(
             f"there is no model spec {path}", hint=suggest_model(path.stem) or "name a spec file, or a model"
