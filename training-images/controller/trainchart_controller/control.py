@@ -76,7 +76,7 @@ class Controller:
         self._is_job_asked = False
         self._sets: Dict[str, SetView] = {}
         self._missing: Mapping[str, str] = {}
-        """Other objects of the run that do not exist."""
+        """Other objects of the run that are gone or changed, each with how."""
         self._owners: Set[Tuple[str, str]] = set()
         """Name and uid of the sets seen so far. What only looks like a pod of theirs says nothing about the run."""
         self._foreign: Set[str] = set()

@@ -120,7 +120,7 @@ class Observation(NamedTuple):
     sets: Mapping[str, SetView]
     """By name. A set that does not exist is not listed."""
     missing: Mapping[str, str] = {}
-    """Other objects that the run needs and that do not exist, such as "Service exp1-mnist"."""
+    """Other objects that the run needs and that are gone or changed, such as "Service exp1-mnist", each with how."""
     events: Sequence[Event] = ()
     """Warnings about the release's pods, sets and claims, where they were asked for."""
     reports: Mapping[str, LauncherReport] = {}
