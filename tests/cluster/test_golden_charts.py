@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
+from golden_charts import list_charts
 from testcluster.access import Access
 from testcluster.pods import dump_objects
 from testcluster.releases import PROJECT
 
 pytestmark = pytest.mark.cluster
 
-CHARTS = sorted([*PROJECT.glob("tests/golden/*/chart"), *PROJECT.glob("charts/*/")])
+CHARTS = [*list_charts(), *sorted(PROJECT.glob("charts/*/"))]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from lightkube.core.client import Client
 
+from golden_charts import chart_folder
 from testcluster.access import Access
 from testcluster.faults import Faults
 from testcluster.faults.processes import Container, ProcessNotFound, Victim, find_processes, kill_process
@@ -106,7 +107,7 @@ def test_workers_in_step_start_again_together_in_place(
     }
     values = merge_values(merge_values(digits_values(), CONTROLLED), merge_values(SHARED, changes))
     # A chart's folder has its name.
-    chart = Path(shutil.copytree(PROJECT / "tests/golden/multi-worker-mirrored/chart", tmp_path / IN_STEP_CHART))
+    chart = Path(shutil.copytree(chart_folder("multi-worker-mirrored"), tmp_path / IN_STEP_CHART))
     values = {**values, "hyperparameters": {}, "image": {**values["image"], "tag": "1.0.0"}}
     release = Release(admin, namespace, "in-step", chart, values)
     release.install()

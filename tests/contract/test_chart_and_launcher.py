@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from golden_charts import CASES, chart_folder
 from trainchart.host.helm import find_engine
 from trainchart.local.plan import POD_MARK, LocalPlan, LocalSettings, PodPlan, needed_addresses, plan_local_run
 from trainchart.rendering import ValueOverrides
@@ -18,12 +19,9 @@ from trainchart_launcher.settings import read_settings
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import TASK_TYPES_BY_STRATEGY
 
-GOLDEN = Path(__file__).parent.parent / "golden"
-CASES = sorted(path.parent.name for path in GOLDEN.glob("*/spec.yaml"))
-
 
 def plan_of(case: str, folder: Path, *sets: str) -> LocalPlan:
-    rendering = find_engine("sdk").render(GOLDEN / case / "chart", release="exp", overrides=ValueOverrides(sets=sets))
+    rendering = find_engine("sdk").render(chart_folder(case), release="exp", overrides=ValueOverrides(sets=sets))
     addresses = needed_addresses(rendering.manifests)
     settings = LocalSettings(
         release="exp",
@@ -111,7 +109,7 @@ def test_every_variable_of_ours_is_one_of_the_contract(case: str, tmp_path: Path
 
 
 def test_the_names_of_variables_are_those_of_chart_and_launcher(tmp_path: Path) -> None:
-    rendering = find_engine("sdk").render(GOLDEN / "parameter-server" / "chart", release="exp")
+    rendering = find_engine("sdk").render(chart_folder("parameter-server"), release="exp")
     sets = [manifest for manifest in rendering.manifests if manifest.kind == "StatefulSet"]
     names = [
         [entry["name"] for entry in item.document["spec"]["template"]["spec"]["containers"][0]["env"]] for item in sets

@@ -14,14 +14,16 @@ from typing import Any
 
 import pytest
 
+from golden_charts import list_charts
 from trainchart.errors import RenderError
 from trainchart.host.helm import find_engine
+from trainchart.json_schema import resolve_reference
 from trainchart.kubernetes_yaml import parse_mapping
 from trainchart.rendering import Manifest, Rendering, ValueOverrides
 from trainchart_runtime.cluster import TASK_TYPES_BY_STRATEGY, hosts_by_task_type, parse_cluster
 
 ROOT = Path(__file__).parent.parent.parent
-CHARTS = sorted([*Path(__file__).parent.glob("*/chart"), *(ROOT / "charts").glob("*")])
+CHARTS = [*list_charts(), *sorted((ROOT / "charts").glob("*"))]
 each_chart = pytest.mark.parametrize("chart", CHARTS, ids=lambda path: f"{path.parent.name}-{path.name}")
 VALUES = ("", "ci/every-switch-values.yaml", "ci/uncontrolled-values.yaml")
 each_values = pytest.mark.parametrize("values", VALUES, ids=["default", "every-switch", "controller"])
@@ -410,25 +412,25 @@ def test_schema_values_and_readme_know_the_same_keys(chart: Path) -> None:
                 assert {f"{key}.*.{name}" for name in entry if not isinstance(entry[name], dict)} <= rows
     assert {f"hyperparameters.{name}" for name in values["hyperparameters"]} <= rows
     for row in rows - {"worker", "ps", "chief", "evaluator"}:
-        node: Any = values
+        node: Any = schema
         for part in row.split("."):
-            node = next(iter(node.values())) if part == "*" else node[part]
+            known = resolve_reference(node, schema)["properties"]
+            node = next(iter(known.values())) if part == "*" else known[part]
 
 
 @each_chart
-def test_every_value_has_a_comment_above_it(chart: Path) -> None:
+def test_every_value_has_a_comment_where_it_stands_first(chart: Path) -> None:
     lines = (chart / "values.yaml").read_text().splitlines()
     keys = [i for i, line in enumerate(lines) if re.match(r" *[A-Za-z][\w-]*:( |$)", line)]
-    documented = [
-        i for i in keys if any(f"# {lines[i].split(':')[0].strip()} -- " in line for line in lines[i - 3 : i])
-    ]
-    undocumented = {lines[i] for i in keys} - {lines[i] for i in documented}
-    # Below a free-form value (a security context, say) Kubernetes documents the keys.
+    has_comment = {i for i in keys if re.match(r" *# ", lines[i - 1]) or re.search(r"  # ", lines[i])}
+    explained = {lines[i].split(":")[0].strip() for i in has_comment}
+    bare = {line for line in (lines[i] for i in keys) if line.split(":")[0].strip() not in explained}
+    # Kubernetes documents what is below a free-form value; roles and volumes are names.
     allowed = re.compile(
         r" +(allowPriv|readOnlyRoot|runAsNon|capab|drop|seccomp|type|fsGroup"
-        r"|pool|key|operator|apiV|kind|meta|name|matchLabels|TF_)"
+        r"|pool|key|operator|apiV|kind|meta|name|matchLabels|TF_)|  [a-z][\w-]*:$"
     )
-    assert [line for line in sorted(undocumented) if not allowed.match(line)] == []
+    assert [line for line in sorted(bare) if not allowed.match(line)] == []
 
 
 @each_chart

@@ -1,6 +1,7 @@
-"""Whole charts as expected output: one case per strategy, each with its spec, its chart and what Helm makes of it.
+"""Charts as expected output: one case per strategy, each with its spec, its values and what Helm makes of its chart.
 
-`make golden` writes them anew. What they mean is asserted in test_chart_semantics.py.
+One case keeps its whole chart, whose other files differ between strategies by little. `make golden` writes all anew.
+What they mean is asserted in test_chart_semantics.py.
 """
 
 from __future__ import annotations
@@ -9,45 +10,43 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from trainchart.actions.generate import load_model
+from golden_charts import CASES, GOLDEN, chart_folder, render_case, write_chart
 from trainchart.host.helm import find_engine
-from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.kubernetes_yaml import dump_mapping
-from trainchart.render.chart import FAMILY, render_chart
-from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.rendering import ValueOverrides
-from trainchart.resources import read_family
 
-CASES = sorted(path.parent for path in Path(__file__).parent.glob("*/spec.yaml"))
+WHOLE = "parameter-server"
+"""The case that keeps its whole chart: it has every role."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_spec_gives_the_expected_chart(case: Path, request: pytest.FixtureRequest) -> None:
-    plan = load_model(case / "spec.yaml").plan
-    files = render_chart(plan, read_family(FAMILY), read_definitions(KUBERNETES_VERSION)).files
+@pytest.mark.parametrize("case", CASES)
+def test_a_spec_gives_the_expected_chart(case: str, request: pytest.FixtureRequest) -> None:
+    files = render_case(case)
+    folder = GOLDEN / case / "chart" if case == WHOLE else GOLDEN / case
+    if case != WHOLE:
+        files = {"values.yaml": files["values.yaml"]}
+    elif request.config.getoption("--update-golden", default=False):
+        shutil.rmtree(folder)
     if request.config.getoption("--update-golden", default=False):
-        _write(case / "chart", files)
-    expected = {
-        path.relative_to(case / "chart").as_posix(): path.read_bytes()
-        for path in (case / "chart").rglob("*")
-        if path.is_file()
-    }
-    assert sorted(files) == sorted(expected)
+        write_chart(folder, files)
+    if case == WHOLE:
+        kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        assert kept == set(files)
     for path, content in files.items():
-        assert content.decode() == expected[path].decode(), f"{path} differs: run make golden and read the difference"
+        expected = (folder / path).read_text()
+        assert content.decode() == expected, f"{path} differs: run make golden and read the difference"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_chart_gives_the_expected_objects(case: Path, request: pytest.FixtureRequest) -> None:
-    rendering = find_engine("sdk").render(case / "chart", release="exp-7", overrides=ValueOverrides())
+@pytest.mark.parametrize("case", CASES)
+def test_a_chart_gives_the_expected_objects(case: str, request: pytest.FixtureRequest) -> None:
+    rendering = find_engine("sdk").render(chart_folder(case), release="exp-7", overrides=ValueOverrides())
     text = "".join(f"---\n# {m.source}\n{dump_mapping(m.document)}" for m in rendering.manifests)
     text += f"---\n# NOTES.txt\n{dump_mapping({'notes': rendering.notes})}"
-    expected = case / "manifests.yaml"
+    expected = GOLDEN / case / "manifests.yaml"
     if request.config.getoption("--update-golden", default=False):
         expected.write_text(text)
     assert text == expected.read_text(), "the objects differ: run make golden and read the difference"
@@ -56,13 +55,15 @@ def test_a_chart_gives_the_expected_objects(case: Path, request: pytest.FixtureR
 def test_every_strategy_has_a_case() -> None:
     from trainchart.plan.strategies import STRATEGIES
 
-    assert {case.name for case in CASES} == set(STRATEGIES)
+    assert set(CASES) == set(STRATEGIES)
 
 
 def test_rendering_does_not_depend_on_where_and_how_it_runs(tmp_path: Path) -> None:
-    spec = CASES[0] / "spec.yaml"
+    spec = GOLDEN / CASES[0] / "spec.yaml"
     program = (
-        "import sys, hashlib; from pathlib import Path; from trainchart.actions.generate import *\n"
+        "import sys, hashlib; from pathlib import Path; from trainchart.actions.generate import load_model\n"
+        "from trainchart.render.chart import FAMILY, render_chart\n"
+        "from trainchart.resources import read_family\n"
         "from trainchart.host.kubernetes_schemas import read_definitions\n"
         "c = render_chart(load_model(Path(sys.argv[1])).plan, read_family(FAMILY), read_definitions('1.37'))\n"
         "print(hashlib.sha256(repr(sorted(c.files.items())).encode()).hexdigest())"
@@ -82,11 +83,3 @@ def test_rendering_does_not_depend_on_where_and_how_it_runs(tmp_path: Path) -> N
         )
         seen.add(done.stdout)
     assert len(seen) == 1
-
-
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    for path, content in files.items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)

@@ -14,6 +14,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from trainchart.check.sources import KUBERNETES_DEFINITIONS
+from trainchart.json_schema import resolve_reference
+
 Schema = Mapping[str, Any]
 Path = tuple[str, ...]
 _DEEPEST = 7
@@ -110,7 +113,7 @@ class SchemaValues:
             below = (*path, key)
             yield Place(below, child, key in schema.get("required", ()))
             resolved = self._resolved(child)
-            if self._is_section(resolved) and not _is_kubernetes(child):
+            if self._is_section(resolved) and not self._is_kubernetes(child):
                 yield from self._places(resolved, below)
 
     def _is_section(self, schema: Schema) -> bool:
@@ -129,7 +132,7 @@ class SchemaValues:
 
     def _entry(self, schema: Schema) -> st.SearchStrategy[Any]:
         resolved = self._resolved(schema)
-        if self._is_section(resolved) and not _is_kubernetes(schema):
+        if self._is_section(resolved) and not self._is_kubernetes(schema):
             return self._section(resolved, 3)
         return self.fitting(schema)
 
@@ -177,9 +180,11 @@ class SchemaValues:
         return _matching(pattern).filter(lambda key: not any(re.search(rule, key) for rule in refused))
 
     def _resolved(self, schema: Schema) -> Schema:
-        while "$ref" in schema:
-            schema = self.root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
-        return schema
+        resolved: Schema = resolve_reference(schema, self.root)
+        return resolved
+
+    def _is_kubernetes(self, schema: Schema) -> bool:
+        return "$ref" in resolve_reference(schema, self.root, until=KUBERNETES_DEFINITIONS)
 
 
 def _types(schema: Schema) -> list[str]:
@@ -187,10 +192,6 @@ def _types(schema: Schema) -> list[str]:
     if kind is None:
         return ["object"] if "properties" in schema else ["string"]
     return [kind] if isinstance(kind, str) else list(kind)
-
-
-def _is_kubernetes(schema: Schema) -> bool:
-    return str(schema.get("$ref", "")).startswith("#/$defs/io.k8s.")
 
 
 def _limit(schema: Schema) -> int:

@@ -48,7 +48,7 @@ spec:
         - name: status
           containerPort: {{ int64 .context.Values.service.statusPort }}
       resources:
-        {{- include "digits.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources .settings.resources) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
+        {{- include "digits.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources (.settings.resources | default dict)) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError
       {{- if .settings.preStopSleepSeconds }}

@@ -6,7 +6,7 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- define "digits.text" -}}
 {{- if and (kindIs "float64" .) (eq (floor .) .) -}}
 {{- int64 . -}}
-{{- else -}}
+{{- else if not (kindIs "invalid" .) -}}
 {{- toString . -}}
 {{- end -}}
 {{- end -}}

@@ -4,7 +4,7 @@
 {{- $where := printf "roles.%s" $role -}}
 {{- include "hello.refuseResources" (dict "where" $where "settings" $settings) -}}
 {{- $_ := include "hello.size" (dict "key" (printf "%s.tmpSize" $where) "value" $settings.tmpSize) -}}
-{{- include "hello.refuseMoreResources" (dict "where" $where "gpu" $.Values.gpu.resourceName "layers" (list $.Values.resources $settings.resources)) -}}
+{{- include "hello.refuseMoreResources" (dict "where" $where "gpu" $.Values.gpu.resourceName "layers" (list $.Values.resources ($settings.resources | default dict))) -}}
 {{- $shared := include "hello.size" (dict "key" (printf "%s.shmSize" $where) "value" $settings.shmSize) | float64 -}}
 {{- $memory := $settings.memoryLimit | default $settings.memory -}}
 {{- if ge $shared (include "hello.size" (dict "key" (printf "%s.memory" $where) "value" $memory) | float64) -}}

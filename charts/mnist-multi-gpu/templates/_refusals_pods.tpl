@@ -19,7 +19,7 @@ its place in the values. Included by the refusals.
 {{- range $role, $settings := .Values.roles -}}
 {{- include "mnist-multi-gpu.refuseTexts" (dict "context" $ "where" (printf "roles.%s." $role) "settings" $settings) -}}
 {{- include "mnist-multi-gpu.refuseTolerations" (dict "where" (printf "roles.%s." $role) "tolerations" $settings.tolerations) -}}
-{{- $where := ternary (printf "roles.%s.dnsPolicy" $role) "dnsPolicy" (ne $settings.dnsPolicy "") -}}
+{{- $where := ternary (printf "roles.%s.dnsPolicy" $role) "dnsPolicy" (ne (default "" $settings.dnsPolicy) "") -}}
 {{- $policy := $settings.dnsPolicy | default $.Values.dnsPolicy -}}
 {{- $config := $settings.dnsConfig | default $.Values.dnsConfig -}}
 {{- if eq $policy "Default" -}}

@@ -4,7 +4,7 @@
 {{- $where := printf "roles.%s" $role -}}
 {{- include "mnist-towers.refuseResources" (dict "where" $where "settings" $settings) -}}
 {{- $_ := include "mnist-towers.size" (dict "key" (printf "%s.tmpSize" $where) "value" $settings.tmpSize) -}}
-{{- include "mnist-towers.refuseMoreResources" (dict "where" $where "gpu" $.Values.gpu.resourceName "layers" (list $.Values.resources $settings.resources)) -}}
+{{- include "mnist-towers.refuseMoreResources" (dict "where" $where "gpu" $.Values.gpu.resourceName "layers" (list $.Values.resources ($settings.resources | default dict))) -}}
 {{- $shared := include "mnist-towers.size" (dict "key" (printf "%s.shmSize" $where) "value" $settings.shmSize) | float64 -}}
 {{- $memory := $settings.memoryLimit | default $settings.memory -}}
 {{- if ge $shared (include "mnist-towers.size" (dict "key" (printf "%s.memory" $where) "value" $memory) | float64) -}}

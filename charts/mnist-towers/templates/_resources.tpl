@@ -73,8 +73,9 @@ chart's own. The kubelet evicts a pod that holds more, so there is none where an
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- if ne (toString .settings.ephemeralStorageLimit) "" -}}
-{{- include "mnist-towers.text" .settings.ephemeralStorageLimit -}}
+{{- $limit := include "mnist-towers.text" .settings.ephemeralStorageLimit -}}
+{{- if $limit -}}
+{{- $limit -}}
 {{- else if $isBounded -}}
 {{- $bytes = include "mnist-towers.size" (dict "key" "ephemeralStorage" "value" $request) | float64 | maxf $bytes -}}
 {{- /* As Kubernetes writes it, or every kubectl apply would find a difference. */}}

@@ -10,7 +10,10 @@ from typing import Any
 
 from trainchart.actions.chart_input import read_chart_files
 from trainchart.actions.generate import load_model, locate_specs, render_model
+from trainchart.check.objects import mapping_at
+from trainchart.check.sources import KUBERNETES_DEFINITIONS
 from trainchart.errors import PlanError, Problem
+from trainchart.json_schema import resolve_reference
 from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import parse_mapping
 from trainchart.plan.chart_plan import dump_plan
@@ -64,18 +67,26 @@ def list_values(target: str) -> dict[str, tuple[str, ...]]:
     files = read_chart_files(path) if is_chart else render_model(load_model(locate_specs((target,))[0])).files
     values = parse_mapping(files["values.yaml"].decode())
     schema = parse_json(files.get("values.schema.json", b"{}"))
-    return {".".join(map(str, leaf)): _choices(leaf, schema) for leaf, _ in _leaves(values, ())}
+    keys = [leaf for leaf, _ in _leaves(values, ())] + list(_optional_keys(values, schema, schema, ()))
+    return {".".join(map(str, key)): _choices(key, schema) for key in keys}
+
+
+def _optional_keys(section: Any, schema: Any, root: Mapping[str, Any], path: Path) -> Iterator[Path]:
+    """Yield the keys below `path` that the schema knows and values.yaml leaves out: what a role may set for itself."""
+    known = mapping_at(resolve_reference(schema, root, until=KUBERNETES_DEFINITIONS), "properties")
+    for key, below in known.items() if isinstance(section, Mapping) else ():
+        if key in section:
+            yield from _optional_keys(section[key], below, root, (*path, key))
+        elif path:
+            yield (*path, key)
 
 
 def _choices(path: Path, schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the words that a schema allows at `path`; none where it allows others."""
-    node: Mapping[str, Any] = schema
-    for part in (*path, ""):
-        name = str(node.get("$ref", "")).rpartition("/")[2]
-        node = schema.get("$defs", {}).get(name, {}) if name else node
-        if part != "":
-            node = node.get("properties", {}).get(part) or node.get("additionalProperties") or {}
-            node = node if isinstance(node, Mapping) else {}
+    node = schema
+    for part in path:
+        below = mapping_at(node, "properties", str(part)) or mapping_at(node, "additionalProperties")
+        node = mapping_at(resolve_reference(below, schema))
     return ("true", "false") if node.get("type") == "boolean" else tuple(map(str, node.get("enum", ())))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from trainchart.check.finding import CheckInput
 from trainchart.check.objects import mapping_at
 from trainchart.check.sources import CHART_FILE, chart_file, chart_templates, chart_values, values_schema
+from trainchart.json_schema import resolve_reference
 from trainchart.kubernetes_yaml import dump_mapping
 
 MORE_REPLICAS = 12
@@ -70,11 +71,12 @@ def _raise_integers(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _most_replicas(given: CheckInput) -> dict[str, int]:
-    schema = mapping_at(values_schema(given), "properties", "roles", "properties")
-    limits = {
-        str(role): mapping_at(schema, role, "properties", "replicas").get("maximum", _MANY)
-        for role in mapping_at(chart_values(given), "roles")
-    }
+    schema = values_schema(given)
+    known = mapping_at(schema, "properties", "roles", "properties")
+    limits: dict[str, Any] = {}
+    for role in mapping_at(chart_values(given), "roles"):
+        described = resolve_reference(known.get(role), schema)
+        limits[str(role)] = mapping_at(described, "properties", "replicas").get("maximum", _MANY)
     return {role: min(int(most), _MANY) for role, most in limits.items() if isinstance(most, (int, float))}
 
 

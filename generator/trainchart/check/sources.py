@@ -9,6 +9,7 @@ from typing import Any
 
 from trainchart.check.finding import CheckInput
 from trainchart.check.objects import mapping_at
+from trainchart.json_schema import resolve_reference
 from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import KeyPlace, YamlError, find_keys, parse_mapping
 
@@ -72,12 +73,10 @@ def is_free_value(given: CheckInput, path: tuple[str, ...]) -> bool:
     for part in path:
         if part not in mapping_at(node, "properties") and mapping_at(node, "additionalProperties"):
             return True
-        node = mapping_at(node, "properties", part)
-        reference = str(node.get("$ref", ""))
-        if reference.startswith(KUBERNETES_DEFINITIONS):
+        below = mapping_at(node, "properties", part)
+        node = mapping_at(resolve_reference(below, root, until=KUBERNETES_DEFINITIONS))
+        if "$ref" in node:
             return True
-        if reference.startswith("#/"):
-            node = mapping_at(root, *reference.removeprefix("#/").split("/"))
     is_empty = not node.get("properties") and node.get("additionalProperties") is False
     return is_empty or bool(mapping_at(node, "additionalProperties"))
 

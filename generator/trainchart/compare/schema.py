@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.check.objects import mapping_at
+from trainchart.json_schema import resolve_reference
 
 _IGNORED = {"description", "title", "default", "examples", "$comment", "$schema", "$defs", "deprecated", "format"}
 _BELOW = {"properties", "items", "additionalProperties", "propertyNames", "required", "type", "enum", "$ref"}
@@ -65,7 +66,7 @@ class _Comparison:
             if references in self.visited:
                 return
             self.visited.add(references)
-        old, new = _follow(old, self.old_root), _follow(new, self.new_root)
+        old, new = resolve_reference(old, self.old_root), resolve_reference(new, self.new_root)
         # The same text may refer to definitions that differ.
         if old == new and "'$ref'" not in repr(old):
             return
@@ -140,10 +141,6 @@ def _compare_words(path: str, old: Any, new: Any) -> Iterator[KeyChange]:
     yield KeyChange(path, Turn.widened if is_wider else Turn.narrowed, "other keys" if path.endswith(".*") else "")
 
 
-def _takes_all(schema: Any) -> bool:
-    return schema is True or (isinstance(schema, Mapping) and not set(schema) - _IGNORED)
-
-
 def _compare_types(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
     before, after = _types(old), _types(new)
     if before == after:
@@ -171,17 +168,9 @@ def _types(schema: Mapping[str, Any]) -> set[str]:
 
 
 def _reference(schema: Any) -> str:
-    return str(schema.get("$ref", "")) if isinstance(schema, Mapping) else ""
-
-
-def _follow(schema: Any, root: Mapping[str, Any]) -> Any:
-    """Return the schema with a reference into $defs replaced by what is there."""
-    reference = _reference(schema)
-    if not reference.startswith("#/$defs/"):
-        return schema
-    found = (root.get("$defs") or {}).get(reference.removeprefix("#/$defs/"), {})
-    rest = {key: value for key, value in schema.items() if key != "$ref"}
-    return {**found, **rest} if isinstance(found, Mapping) else found
+    """Return where a schema refers to if it says nothing else: what stands beside a reference differs by place."""
+    says_more = isinstance(schema, Mapping) and set(schema) - _IGNORED - {"$ref"}
+    return str(schema.get("$ref", "")) if isinstance(schema, Mapping) and not says_more else ""
 
 
 def _said(value: Any) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainchart.errors import Problem
+from trainchart.json_schema import resolve_reference
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.rendering import ValueOverrides
 from trainchart.spec.section import DURATION_PATTERN, QUANTITY_PATTERN
@@ -217,12 +218,9 @@ class _Teller:
 
 
 def _resolve(node: Schema, root: Schema) -> Schema:
-    """Follow a $ref inside of the schema, once: it leads to a definition. Members of anyOf are taken together."""
-    reference = node.get("$ref", "")
-    found: Any = root
-    for part in reference.split("/")[1:] if reference.startswith("#/") else ():
-        found = found.get(part.replace("~1", "/"), {}) if isinstance(found, Mapping) else {}
-    resolved = {**found, **node} if reference and isinstance(found, Mapping) else node
+    """Follow a $ref inside of the schema. Members of anyOf are taken together."""
+    found = resolve_reference(node, root)
+    resolved = found if isinstance(found, Mapping) else {}
     members = [_resolve(member, root) for member in resolved.get("anyOf", ()) if isinstance(member, Mapping)]
     properties = {name: below for member in members for name, below in member.get("properties", {}).items()}
     return {**resolved, "properties": properties} if properties else resolved

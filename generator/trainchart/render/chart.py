@@ -7,7 +7,6 @@ delimiters do not collide: <% %>, <%= %> and <%# %> here, {{ }} there.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from trainchart.plan.strategies import STRATEGIES
 from trainchart.render.metadata import KUBE_VERSION, render_chart_yaml
 from trainchart.render.misfits import find_misfits
 from trainchart.render.readme import describe_hyperparameters, list_value_rows
-from trainchart.render.schema import NUMBER_PATTERN, render_values_schema
+from trainchart.render.schema import NUMBER_PATTERN, dump_schema, render_values_schema
 from trainchart.render.values_yaml import render_values_yaml
 from trainchart.spec.section import LABEL_VALUE_PATTERN, QUEUE_KEY_PATTERN, RESERVED_ENV_PATTERN, PassThrough
 from trainchart.spec.settings import EveryPodSettings, PodSettings
@@ -69,7 +68,7 @@ def render_chart(
     variables = _variables(plan)
     files = {path: _render(environment, path, variables) for path in family}
     files["values.yaml"] = render_values_yaml(plan)
-    files["values.schema.json"] = json.dumps(schema, indent=1) + "\n"
+    files["values.schema.json"] = dump_schema(schema)
     files["Chart.yaml"] = render_chart_yaml(plan)
     kept = {path: text.encode() for path, text in sorted(files.items()) if text.strip()}
     return RenderedChart(plan.name, plan.spec.version, kept)

@@ -60,7 +60,15 @@ def list_value_rows(plan: ChartPlan) -> list[ValueRow]:
     for leaf in walk_leaves(build_value_tree(plan)):
         if leaf.path[0] != "hyperparameters":
             groups.setdefault(_group_key(leaf.path), []).append(leaf)
-    return [ValueRow(key, _cell(_defaults(leaves)), _cell(leaves[0].description)) for key, leaves in groups.items()]
+    roles = len(plan.roles)
+    return [
+        ValueRow(
+            key,
+            _cell(_defaults(leaves, is_everywhere=len(leaves) == roles or leaves[0].path[0] != "roles")),
+            _cell(leaves[0].description),
+        )
+        for key, leaves in groups.items()
+    ]
 
 
 def _group_key(path: tuple[str, ...]) -> str:
@@ -69,10 +77,10 @@ def _group_key(path: tuple[str, ...]) -> str:
     return ".".join(path)
 
 
-def _defaults(leaves: list[ValueNode]) -> str:
+def _defaults(leaves: list[ValueNode], *, is_everywhere: bool) -> str:
     """Return the default, or the default of each entry where they differ."""
     shown = {leaf.path[1]: f"`{json.dumps(leaf.value, ensure_ascii=False)}`" for leaf in leaves if len(leaf.path) > 1}
-    if len(leaves) == 1 or len(set(shown.values())) == 1:
+    if is_everywhere and (len(leaves) == 1 or len(set(shown.values())) == 1):
         return f"`{json.dumps(leaves[0].value, ensure_ascii=False)}`"
     return ", ".join(f"{entry}: {default}" for entry, default in shown.items())
 

@@ -6,6 +6,7 @@ Closed everywhere except free-form maps. A number accepts the text that `--set` 
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.spec.model import Hyperparameter, ModelSpec
 from trainchart.spec.section import EXACT, KUBERNETES_DEFINITION, Section
+from trainchart.spec.settings import EVERY_POD_SETTINGS, POD_SETTINGS
 from trainchart.spec.values import Values
 from trainchart_runtime.cluster import WORKER
 
@@ -49,8 +51,7 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
         {name: render_hyperparameter_schema(parameter) for name, parameter in plan.spec.hyperparameters.items()},
         optional={name for name, parameter in plan.spec.hyperparameters.items() if parameter.default is None},
     )
-    settings = definitions["RoleSettings"]
-    properties["roles"] = _closed(properties["roles"], {role: _role(plan, role, settings) for role in plan.roles})
+    properties["roles"] = _closed(properties["roles"], {role: _role(plan, role) for role in plan.roles})
     properties.update(SUBCHART_KEYS)
     schema = {key: value for key, value in model.items() if key != "$defs"} | {"properties": properties}
     used = _reachable(schema, {**definitions, **kubernetes_definitions})
@@ -61,10 +62,12 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
 def _model_schema(model: type[Section]) -> Schema:
     """Return the schema that all charts start from. Shared, so nobody may change it."""
     schema: Schema = _tidy(model.model_json_schema(by_alias=True))
-    for definition in [schema, *schema["$defs"].values()]:
-        if "properties" in definition:
-            # Every key has a default, so a missing one was deleted with `--set key=null`.
-            definition["required"] = list(definition["properties"])
+    # values.yaml has every key at the top level, so a missing one was deleted with `--set key=null`.
+    schema["required"] = list(schema["properties"])
+    for definition in schema["$defs"].values():
+        properties = definition.get("properties", {})
+        if properties.keys() > EVERY_POD_SETTINGS:
+            properties.update({key: {"$ref": f"#/properties/{key}"} for key in properties.keys() & POD_SETTINGS})
     return schema
 
 
@@ -85,16 +88,19 @@ def render_hyperparameter_schema(parameter: Hyperparameter) -> Schema:
     return {**description, **shapes[parameter.type], **bounds, **options}
 
 
-def _role(plan: ChartPlan, role: str, settings: Schema) -> Schema:
-    """Return the schema of one role. Written out for each, since Helm's messages lose the key behind an allOf."""
+def _role(plan: ChartPlan, role: str) -> Schema:
+    """Return the schema of one role: what all have, and how many pods there may be.
+
+    Not by allOf, behind which Helm's messages lose the key.
+    """
     replicas = STRATEGIES[plan.spec.strategy].roles[role]
-    bounded = {**settings["properties"]["replicas"], "minimum": replicas.minimum, "maximum": replicas.maximum}
+    bounded: Schema = {"minimum": replicas.minimum, "maximum": replicas.maximum}
     if role == WORKER and STRATEGIES[plan.spec.strategy].has_one_worker:
         bounded["description"] = (
             f"Number of pods: {plan.spec.strategy} has one worker. multi-worker-mirrored and parameter-server share "
             "the work among several; trainchart run --strategy tries one."
         )
-    return {**settings, "properties": {**settings["properties"], "replicas": bounded}}
+    return {"$ref": f"{_REF}RoleSettings", "properties": {"replicas": bounded}}
 
 
 def _volume(plan: ChartPlan, settings: Schema) -> Schema:
@@ -127,10 +133,45 @@ def _reachable(schema: Schema, definitions: Mapping[str, Any]) -> Schema:
     return {name: found[name] for name in sorted(found)}
 
 
+def dump_schema(schema: Schema) -> str:
+    """Return a schema as JSON with one line per property, and per definition of Kubernetes."""
+    return _dump(schema, "") + "\n"
+
+
+def _dump(schema: Schema, indent: str) -> str:
+    return _dump_lines(
+        {
+            key: _dump_named(value, f"{indent} ") if key in ("properties", "$defs") else _dump_line(value)
+            for key, value in schema.items()
+        },
+        indent,
+    )
+
+
+def _dump_named(schemas: Schema, indent: str) -> str:
+    return _dump_lines(
+        {
+            name: _dump(schema, f"{indent} ")
+            if "properties" in schema and not name.startswith(_KUBERNETES)
+            else _dump_line(schema)
+            for name, schema in schemas.items()
+        },
+        indent,
+    )
+
+
+def _dump_lines(members: Mapping[str, str], indent: str) -> str:
+    return "{\n" + ",\n".join(f"{indent} {_dump_line(key)}: {text}" for key, text in members.items()) + f"\n{indent}}}"
+
+
+def _dump_line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _references(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         reference = node.get("$ref")
-        if isinstance(reference, str):
+        if isinstance(reference, str) and reference.startswith(_REF):
             yield reference.removeprefix(_REF)
         for value in node.values():
             yield from _references(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.spec.section import Section
+from trainchart.spec.settings import POD_SETTINGS, EveryPodSettings
 
 
 @dataclass(frozen=True)
@@ -21,24 +23,32 @@ class ValueNode:
     children: tuple[ValueNode, ...] = ()
     is_section: bool = False
     is_unset: bool = False
-    """Whether the key has no value unless the user gives it one."""
+    """Whether values.yaml leaves the key out: it has no value, or that of `value`, until the user sets it."""
 
     @property
     def key(self) -> str:
         return self.path[-1]
 
 
+_FIRST = ("image", "hyperparameters", "roles", "volumes", "run", "command", "args")
+
+
 def build_value_tree(plan: ChartPlan) -> tuple[ValueNode, ...]:
-    """Return the top-level keys of the plan's values in the order of values.yaml."""
+    """Return the top-level keys of the plan's values in the order of values.yaml: what users change first is first.
+
+    Pod settings stand at the top level, where they hold for all pods. Below a role, the run controller or TensorBoard
+    only those are in the tree that have a value there.
+    """
     descriptions: dict[tuple[str, ...], str] = {
         ("hyperparameters", name): parameter.description or f"Hyperparameter {name}."
         for name, parameter in plan.spec.hyperparameters.items()
     }
     unset = [name for name, parameter in plan.spec.hyperparameters.items() if parameter.default is None]
-    return tuple(
+    nodes = [
         _with_unset(node, unset, descriptions) if node.key == "hyperparameters" and unset else node
         for node in _nodes_of_section(plan.values, (), descriptions)
-    )
+    ]
+    return tuple(sorted(nodes, key=lambda node: _FIRST.index(node.key) if node.key in _FIRST else len(_FIRST)))
 
 
 def _with_unset(node: ValueNode, names: list[str], descriptions: Mapping[tuple[str, ...], str]) -> ValueNode:
@@ -48,11 +58,11 @@ def _with_unset(node: ValueNode, names: list[str], descriptions: Mapping[tuple[s
 
 
 def walk_leaves(nodes: tuple[ValueNode, ...]) -> Iterator[ValueNode]:
-    """Yield every node that has a value of its own, in order."""
+    """Yield every node that is no section, in order."""
     for node in nodes:
         if node.is_section:
             yield from walk_leaves(node.children)
-        elif not node.is_unset:
+        else:
             yield node
 
 
@@ -63,8 +73,16 @@ def _nodes_of_section(
         field = type(section).model_fields[name]
         below = (*path, field.alias or name)
         value = getattr(section, name)
+        is_optional = (
+            bool(path)
+            and isinstance(section, EveryPodSettings)
+            and value == field.get_default(call_default_factory=True)
+        )
+        if is_optional and field.alias in POD_SETTINGS:
+            continue
         description = field.description or (type(value).__doc__ if isinstance(value, Section) else "") or ""
-        yield _node(value, below, " ".join(description.split()), descriptions)
+        node = _node(value, below, " ".join(description.split()), descriptions)
+        yield dataclasses.replace(node, is_unset=True) if is_optional else node
 
 
 def _field_order(section: type[Section]) -> Iterator[str]:

@@ -10,34 +10,59 @@ from collections.abc import Iterator
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.render.value_tree import ValueNode, build_value_tree
+from trainchart.spec.settings import POD_SETTINGS, EveryPodSettings
 
-_WIDTH = 110
+_WIDTH = 118
+_COMMENTED_ONCE = ("roles", "volumes")
+"""Sections whose entries have the same keys: the comments of the first one hold for all."""
+_POD_SETTINGS_NOTE = f"""\
+# Pod settings: for all training pods here, or with precedence for those of one role, such as
+# roles.worker.nodeSelector. From {next(iter(EveryPodSettings.model_fields.values())).alias} on they hold for every \
+pod of the chart, and may also be set for
+# run.controller and tensorboard.
+"""
 
 
 def render_values_yaml(plan: ChartPlan) -> str:
-    """Return values.yaml with a comment above every key."""
-    lines = [f"# Values of the chart {plan.name}. Generated from its model spec: change that, not this file.", ""]
-    for node in build_value_tree(plan):
-        lines += [*_lines(node, 0), ""]
-    return "\n".join(lines[:-1]) + "\n"
+    """Return values.yaml with a comment for every key: behind it where that fits into the line, or else above it."""
+    lines = [f"# Values of the chart {plan.name}. Generated from its model spec: change that, not this file."]
+    nodes = build_value_tree(plan)
+    for before, node in zip((None, *nodes), nodes, strict=False):
+        if node.key in POD_SETTINGS and (before is None or before.key not in POD_SETTINGS):
+            lines += ["", *_POD_SETTINGS_NOTE.splitlines(), ""]
+        elif node.is_section or before is None or before.is_section:
+            lines.append("")
+        lines += _lines(node, 0)
+    return "\n".join(lines) + "\n"
 
 
-def _lines(node: ValueNode, depth: int) -> Iterator[str]:
+def _lines(node: ValueNode, depth: int, *, is_commented: bool = True) -> Iterator[str]:
     indent = "  " * depth
-    prefix = f"{indent}# "
-    yield from textwrap.wrap(
-        f"{node.key} -- {node.description}", _WIDTH, initial_indent=prefix, subsequent_indent=prefix
-    )
-    if node.is_unset:
-        yield f"{prefix}{node.key}: unset; the program decides"
-        return
+    own = [f"{indent}{line}" for line in _own_lines(node)]
+    if not is_commented:
+        yield from own if not node.is_unset else []
+    elif node.description and len(own) == 1 and len(own[0]) + len(node.description) + 4 <= _WIDTH:
+        yield f"{own[0]}  # {node.description}"
+    else:
+        prefix = f"{indent}# "
+        yield from textwrap.wrap(
+            node.description, _WIDTH, initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False
+        )
+        yield from own
+    for number, child in enumerate(node.children):
+        is_told = is_commented and (node.key not in _COMMENTED_ONCE or depth > 0 or number == 0)
+        yield from _lines(child, depth + 1, is_commented=is_told)
+
+
+def _own_lines(node: ValueNode) -> list[str]:
+    """Return the lines of a key without those below it."""
     if node.is_section:
         has_values = not all(child.is_unset for child in node.children)
-        yield f"{indent}{node.key}:" if has_values else f"{indent}{node.key}: {{}}"
-        for child in node.children:
-            yield from _lines(child, depth + 1)
-        return
-    yield from textwrap.indent(_dump_leaf(node.key, json.dumps(node.value)), indent).splitlines()
+        return [f"{node.key}:" if has_values else f"{node.key}: {{}}"]
+    if node.is_unset and node.value is None:
+        return [f"# {node.key}: unset; the program decides"]
+    lines = _dump_leaf(node.key, json.dumps(node.value)).splitlines()
+    return [f"# {line}" for line in lines] if node.is_unset else lines
 
 
 @functools.cache

@@ -87,6 +87,20 @@ def list_of(definition: str) -> dict[str, Any]:
     return {"type": "array", "items": kubernetes(definition)}
 
 
+_TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+
+
+def _named(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, **properties}}
+
+
+# Only what the templates read; the rest is for `trainchart check` and the API server, which know all of it.
+OWN_CONTAINERS: dict[str, Any] = {
+    "type": "array",
+    "items": _named({"command": _TEXTS, "args": _TEXTS, "env": {"type": "array", "items": _named({})}}),
+}
+OWN_VOLUMES: dict[str, Any] = {"type": "array", "items": _named({"emptyDir": {"type": ["object", "null"]}})}
+
 EXACT: dict[str, Any] = {"minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER}
 """Bounds of numbers that become texts."""
 STRING_MAP: dict[str, Any] = {

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from trainchart.spec.section import (
+    OWN_CONTAINERS,
+    OWN_VOLUMES,
     STRING_MAP,
     Annotations,
     Count,
@@ -49,11 +51,9 @@ class EveryPodSettings(Section):
     """
 
     pod_labels: Labels = Field(default_factory=_empty_map)
-    """Labels added to the pods; at the top level to every pod of the chart, those of queues (see commonLabels) to the
-    training pods only. Values may name the release (see extraManifests)."""
+    """Labels added to the pods, those of queues (see commonLabels) to training pods only; see extraManifests, too."""
     pod_annotations: Annotations = Field(default_factory=_empty_map)
-    """Annotations added to the pods; at the top level to every pod of the chart, those of queues (see commonLabels) to
-    the training pods only. Values may name the release (see extraManifests)."""
+    """Annotations added to the pods; those of queues as podLabels."""
     container_security_context: Annotated[
         AnyMap, PassThrough(kubernetes("SecurityContext"), "securityContext", "container", merge=True)
     ] = Field(default_factory=_empty_map)
@@ -129,15 +129,15 @@ class PodSettings(EveryPodSettings):
         AnyList, PassThrough(list_of("PodResourceClaim"), "resourceClaims", "pod", fills=True)
     ] = Field(default_factory=_empty_list)
     """Claims of dynamic resource allocation."""
-    init_containers: Annotated[AnyList, PassThrough(list_of("Container"), "initContainers", "pod")] = Field(
+    init_containers: Annotated[AnyList, PassThrough(OWN_CONTAINERS, "initContainers", "pod")] = Field(
         default_factory=_empty_list
     )
     """Containers that run before the training container."""
-    extra_containers: Annotated[AnyList, PassThrough(list_of("Container"), "containers", "append")] = Field(
+    extra_containers: Annotated[AnyList, PassThrough(OWN_CONTAINERS, "containers", "append")] = Field(
         default_factory=_empty_list
     )
     """Further containers of the pods."""
-    extra_volumes: Annotated[AnyList, PassThrough(list_of("Volume"), "volumes", "append", fills=True)] = Field(
+    extra_volumes: Annotated[AnyList, PassThrough(OWN_VOLUMES, "volumes", "append", fills=True)] = Field(
         default_factory=_empty_list
     )
     """Further volumes of the pods."""
@@ -145,6 +145,11 @@ class PodSettings(EveryPodSettings):
         default_factory=_empty_list
     )
     """Further mounts of the training container."""
+
+
+EVERY_POD_SETTINGS = frozenset(field.alias or name for name, field in EveryPodSettings.model_fields.items())
+POD_SETTINGS = frozenset(field.alias or name for name, field in PodSettings.model_fields.items())
+"""Keys that are set for all pods at the top level of the values, and may be set for some of them below."""
 
 
 class RoleSettings(PodSettings):
@@ -158,14 +163,14 @@ class RoleSettings(PodSettings):
     """CPU request of each pod."""
     memory: Quantity
     """Memory request of each pod."""
-    cpu_limit: OptionalQuantity
+    cpu_limit: OptionalQuantity = ""
     """CPU limit of each pod; empty means the request."""
-    memory_limit: OptionalQuantity
+    memory_limit: OptionalQuantity = ""
     """Memory limit of each pod; empty means the request."""
     ephemeral_storage: OptionalQuantity
     """Request for the node's disk, which holds /tmp, the log and emptyDirs; empty means neither request nor limit, for
     nodes that do not count it."""
-    ephemeral_storage_limit: OptionalQuantity
+    ephemeral_storage_limit: OptionalQuantity = ""
     """Limit of the same, at which the pod is evicted; empty means 1Gi on top of tmpSize and the sizeLimits of
     extraVolumes, or no limit where one of their emptyDirs has no sizeLimit."""
     tmp_size: Quantity

@@ -23,6 +23,8 @@ from trainchart.rendering import Manifest, Rendering
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden" / "parameter-server"
 CHART = GOLDEN / "chart"
+A_VALUE = "envFrom: []  # Whole Secrets or ConfigMaps as environment."
+"""A line of its values.yaml."""
 BASIC = {"helm-lint", "renders", "values-schema", "kubernetes-schema", "objects-unique", "no-namespace"}
 BASIC |= {
     "entries-unique",
@@ -148,11 +150,11 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("archive-clean", file("big.txt", "x" * 2**20), "the chart holds"),
     ("secrets-absent", file("files/KEY.PEM", "x"), "files of this name hold a private key, which whoever pulls"),
     ("secrets-absent", file("templates/key.yaml", "# hf_" + "a1" * 17), "holds a token of Hugging Face, which whoever"),
-    ("yaml-style", source("values.yaml", "args: []", "args:   []"), "too many spaces after colon (colons)"),
+    ("yaml-style", source("values.yaml", "\nargs: []", "\nargs:   []"), "too many spaces after colon (colons)"),
     ("yaml-style", file("ci/a-values.yaml", "on: yes\n"), "truthy value should be one of"),
     ("rendered-style", objects("    - Ingress\n", "    -   Ingress\n"), "too many spaces after hyphen (hyphens)"),
     ("schema-closed", source("values.schema.json", '"additionalProperties": false,', ""), "takes unknown keys"),
-    ("schema-agrees", source("values.yaml", "args: []", "args: []\nargz: []"), "argz is not in the schema"),
+    ("schema-agrees", source("values.yaml", A_VALUE, f"{A_VALUE}\nargz: []"), "argz is not in the schema"),
     ("schema-agrees", source("values.yaml", "\ndnsPolicy: ''", ""), "dnsPolicy is in the schema but has no default"),
     (
         "set-types",
@@ -175,7 +177,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         "randNumeric gives something else at every rendering",
     ),
     ("repeatable", file("templates/x.yaml", "a: {{ now | date `2006` }}"), "now gives something else"),
-    ("values-used", source("values.yaml", "args: []", "args: []\nargz: []"), "argz is used by no template"),
+    ("values-used", source("values.yaml", A_VALUE, f"{A_VALUE}\nargz: []"), "argz is used by no template"),
     ("numbers-plain", objects("value: '5'", "value: '2e+06'"), "env[10].value is 2e+06"),
     ("numbers-plain", objects("port: 2222", "port: 2e+06"), "is 2e+06"),
     (
@@ -190,8 +192,8 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ),
     (
         "values-commented",
-        source("values.yaml", "# args -- ", "# arguments "),
-        "the comment above args does not begin with args",
+        source("values.yaml", A_VALUE, "envFrom: []"),
+        "envFrom has no comment",
     ),
     ("readme-agrees", without("README.md"), "there is no README.md"),
     ("readme-agrees", source("README.md", "| `image.tag` |", "| `image.tags` |"), "does not name the value image.tag"),
@@ -461,9 +463,9 @@ def test_rules_about_charts_and_trainings_leave_plain_manifests_alone() -> None:
 
 
 def test_a_finding_in_values_has_its_line() -> None:
-    [found] = find(source("values.yaml", "args: []", "args: []\nargz: []")(), "values-used")
+    [found] = find(source("values.yaml", A_VALUE, f"{A_VALUE}\nargz: []")(), "values-used")
     lines = chart_files()["values.yaml"].decode().splitlines()
-    assert (found.path, found.line) == ("values.yaml", lines.index("args: []") + 2)
+    assert (found.path, found.line) == ("values.yaml", lines.index(A_VALUE) + 2)
 
 
 WAIVED = "# trainchart: ignore[values-used] read by the operator's own templates"
@@ -471,22 +473,22 @@ WAIVED = "# trainchart: ignore[values-used] read by the operator's own templates
 
 @pytest.mark.parametrize(
     "text",
-    ["args: []\n" + WAIVED + "\nargz: []", "args: []\nargz: []  " + WAIVED],
+    [f"{A_VALUE}\n{WAIVED}\nargz: []", f"{A_VALUE}\nargz: []  {WAIVED}"],
     ids=["on the line above", "on the line"],
 )
 def test_a_waiver_in_a_file_silences_its_line(text: str) -> None:
-    result = run_checks(source("values.yaml", "args: []", text)(), find_rules(("values-used", "waivers")))
+    result = run_checks(source("values.yaml", A_VALUE, text)(), find_rules(("values-used", "waivers")))
     assert result.findings == ()
     assert [entry.waiver.reason for entry in result.waived] == ["read by the operator's own templates"]
 
 
 def test_a_waiver_reaches_no_further_than_its_line() -> None:
-    found = find(source("values.yaml", "args: []", f"args: []\n{WAIVED}\n\n\nargz: []")(), "values-used", "waivers")
+    found = find(source("values.yaml", A_VALUE, f"{A_VALUE}\n{WAIVED}\n\n\nargz: []")(), "values-used", "waivers")
     assert [finding.rule for finding in found] == ["values-used", "waivers"]
 
 
 def test_a_waiver_on_the_first_lines_or_in_a_template_is_for_the_whole_file() -> None:
-    first = source("values.yaml", "args: []", "args: []\nargz: []")()
+    first = source("values.yaml", A_VALUE, f"{A_VALUE}\nargz: []")()
     text = b"# trainchart: ignore[values-used] not ours\n" + first.files["values.yaml"]
     assert find(replace(first, files={**first.files, "values.yaml": text}), "values-used", "waivers") == ()
     moving = objects("parameter-server:1.4.0", "parameter-server")()
@@ -527,7 +529,7 @@ def test_a_waiver_for_a_chart(text: str, today: date, rules: list[str]) -> None:
 
 
 def test_a_waiver_of_a_rule_that_is_not_asked_is_left_alone() -> None:
-    waived = source("values.yaml", "args: []", f"args: []\nargz: []  {WAIVED}")()
+    waived = source("values.yaml", A_VALUE, f"{A_VALUE}\nargz: []  {WAIVED}")()
     assert find(waived, "images-pinned", "waivers") == ()
 
 

@@ -14,14 +14,14 @@ from trainchart.host.helm import find_engine
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.render import chart as chart_module
 from trainchart.render import schema as schema_module
-from trainchart.render import value_tree
+from trainchart.render import value_tree, values_yaml
 from trainchart.render.chart import FAMILY, list_pod_fields, render_chart
 from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.rendering import ValueOverrides
 from trainchart.resources import read_family
 from trainchart.spec import settings
 from trainchart.spec.section import PassThrough, list_of
-from trainchart.spec.settings import PodSettings
+from trainchart.spec.settings import POD_SETTINGS, PodSettings
 from trainchart.spec.values import Values
 
 SPEC = Path(__file__).parents[2] / "golden" / "single" / "spec.yaml"
@@ -41,9 +41,10 @@ def test_a_new_pass_through_field_appears_everywhere(monkeypatch: pytest.MonkeyP
     values = ExtendedValues.model_construct(**dict(plan.values), readiness_gates=[])
     monkeypatch.setattr(chart_module, "PodSettings", Extended)
     monkeypatch.setattr(schema_module, "Values", ExtendedValues)
+    monkeypatch.setattr(values_yaml, "POD_SETTINGS", POD_SETTINGS | {"readinessGates"})
     extended = type(plan)(plan.spec, values, plan.roles, plan.origins)
     files = render_chart(extended, read_family(FAMILY), read_definitions(KUBERNETES_VERSION)).files
-    assert b"# readinessGates -- Conditions that must hold" in files["values.yaml"]
+    assert b"readinessGates: []  # Conditions that must hold" in files["values.yaml"]
     assert "io.k8s.api.core.v1.PodReadinessGate" in json.loads(files["values.schema.json"])["$defs"]
     assert b"| `readinessGates` |" in files["README.md"]
     for path, content in files.items():

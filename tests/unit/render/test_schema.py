@@ -8,6 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from trainchart.json_schema import resolve_reference
+
 GOLDEN = Path(__file__).parents[2] / "golden" / "parameter-server" / "chart"
 SCHEMA = json.loads((GOLDEN / "values.schema.json").read_text())
 
@@ -15,9 +17,8 @@ SCHEMA = json.loads((GOLDEN / "values.schema.json").read_text())
 def refused(path: str, value: object) -> bool:
     schema = SCHEMA
     for key in path.split("."):
-        schema = schema["properties"][key]
-        if "$ref" in schema:
-            schema = SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+        schema = resolve_reference(schema["properties"][key], SCHEMA)
+    schema = {**schema, "$defs": SCHEMA["$defs"]}
     return not jsonschema.Draft202012Validator(schema).is_valid(value)
 
 

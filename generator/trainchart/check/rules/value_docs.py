@@ -24,21 +24,24 @@ _ROW = re.compile(r"^\| `([A-Za-z_][\w.*-]*)` \|", re.MULTILINE)
 
 
 def check_comments(given: CheckInput) -> Iterator[Finding]:
-    """Find keys of values.yaml that no comment stands above; it begins with the key's name or with `--`."""
+    """Find keys of values.yaml without a comment above or behind them, here or in a section with the same keys."""
     lines = read_source(given, VALUES_FILE).splitlines()
-    for place in value_keys(given):
-        if _explains_itself(given, place.path[:-1]):
+    places = value_keys(given)
+    commented = {place.path for place in places if _has_comment(lines, place.line)}
+    explained = {(*path[:-2], path[-1]) for path in commented if len(path) > 1}
+    entries = {path[:-2] for path in commented if len(path) > 1}
+    for place in places:
+        path = place.path
+        if path in commented or _explains_itself(given, path[:-1]):
             continue
-        first = _comment_start(lines, place.line)
-        name = place.path[-1]
-        if not first:
-            yield Finding(f"{'.'.join(place.path)} has no comment above it", path=VALUES_FILE, line=place.line)
-        elif not re.match(rf"#+ *(?:@param|--|{re.escape(name)}\b)", first) and given.is_generated:
-            yield Finding(
-                f"the comment above {'.'.join(place.path)} does not begin with {name}",
-                path=VALUES_FILE,
-                line=place.line,
-            )
+        # One of several alike: the first worker's `cpu` explains that of all, and with it what a role is.
+        is_alike = (
+            (*path[:-2], path[-1]) in explained
+            or (place.is_section and path[:-1] in entries)
+            or path[-1:] in commented  # a setting of all pods, here for some
+        )
+        if not is_alike:
+            yield Finding(f"{'.'.join(path)} has no comment", path=VALUES_FILE, line=place.line)
 
 
 def check_readme(given: CheckInput) -> Iterator[Finding]:
@@ -74,14 +77,10 @@ def _explains_itself(given: CheckInput, path: tuple[str, ...]) -> bool:
     return is_free_value(given, path) or any(part.endswith(_FREE_MAPS) for part in path)
 
 
-def _comment_start(lines: list[str], line: int) -> str:
-    """Return the first line of the comment right above `line` (from 1), or the one behind the key; else nothing."""
-    number = line - 2
-    while number >= 0 and lines[number].lstrip().startswith("#"):
-        number -= 1
-    if number < line - 2:
-        return lines[number + 1].strip()
-    return ""
+def _has_comment(lines: list[str], line: int) -> bool:
+    """Tell whether a comment stands right above `line` (from 1), or behind what is there."""
+    above = lines[line - 2] if line > 1 else ""
+    return above.lstrip().startswith("#") or bool(re.search(r"\s#", lines[line - 1]))
 
 
 def _is_named(readme: str, names: list[str]) -> bool:

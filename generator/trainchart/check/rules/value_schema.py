@@ -18,6 +18,7 @@ from trainchart.check.sources import (
     value_keys,
     values_schema,
 )
+from trainchart.json_schema import resolve_reference
 
 _ALLOWED_EXTRA = {"global", "enabled"}
 """What a parent chart sets in a subchart's values."""
@@ -52,7 +53,8 @@ def check_agreement(given: CheckInput) -> Iterator[Finding]:
     for path, found in known.items():
         section = _value_at(values, path)
         for name in mapping_at(found, "properties"):
-            if isinstance(section, Mapping) and name not in section and name not in may_be_missing:
+            # What also stands at the top level is documented there, such as settings for all pods.
+            if isinstance(section, Mapping) and name not in {*section, *may_be_missing, *values}:
                 where = f"{path}.{name}".lstrip(".")
                 yield Finding(
                     f"{where} is in the schema but has no default", path=VALUES_FILE, line=lines.get(_split(path), 0)
@@ -109,12 +111,8 @@ def _walk_below(
 
 
 def _resolve(root: Mapping[str, Any], node: Any) -> Any:
-    reference = mapping_at(node).get("$ref")
-    if not isinstance(reference, str):
-        return node
-    if reference.startswith(KUBERNETES_DEFINITIONS) or not reference.startswith("#/"):
-        return None
-    return mapping_at(root, *reference.removeprefix("#/").split("/"))
+    resolved = resolve_reference(node, root, until=KUBERNETES_DEFINITIONS)
+    return None if "$ref" in mapping_at(resolved) else resolved
 
 
 def _types(node: Any) -> set[str]:

@@ -20,6 +20,7 @@ from trainchart.check.sources import (
     values_schema,
     without_comments,
 )
+from trainchart.json_schema import resolve_reference
 from trainchart.rendering import Manifest
 
 _REFERENCE = re.compile(r"\.Values((?:\.[A-Za-z_]\w*)+)?")
@@ -145,14 +146,12 @@ def _is_defined(values: Any, path: tuple[str, ...]) -> bool:
 
 
 def _in_schema(schema: Mapping[str, Any], path: tuple[str, ...]) -> bool:
-    node: Mapping[str, Any] = schema
+    node: Any = schema
     for part in path:
-        reference = node.get("$ref")
-        if isinstance(reference, str) and reference.startswith("#/"):
-            node = mapping_at(schema, *reference.removeprefix("#/").split("/"))
-        if part not in mapping_at(node, "properties"):
+        known = mapping_at(resolve_reference(node, schema), "properties")
+        if part not in known:
             return False
-        node = mapping_at(node, "properties", part)
+        node = known[part]
     return bool(path)
 
 
