@@ -53,7 +53,7 @@ docs: $(VENV)/.dev ## Write docs/cli.md and docs/spec.md anew from the program
 
 lock: $(VENV)/.dev ## Write the images' lists of packages anew, with hashes; UPGRADE=--upgrade takes newer versions
 	@command -v uv >/dev/null || pip install --quiet --disable-pip-version-check uv==0.13.9
-	for list in $(LOCKS); do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE) \
+	for list in $(LOCKS); do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --annotation-style line $(UPGRADE) \
 	  --custom-compile-command "make lock" training-images/$$list.in --output-file training-images/$$list.txt || exit; done
 
 tools: $(VENV)/.dev ## Build what the tests run against: helm 3 and 4, and the test cluster where this machine can run it
