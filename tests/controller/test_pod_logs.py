@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -58,6 +60,31 @@ def test_of_long_lines_the_record_keeps_as_many_as_it_has_room_for(api: FakeApi,
         assert lines[-1] == "the error"
         assert len(lines) > 1
         assert len(json.dumps(lines)) <= 40_000
+
+
+def test_marks_that_python_takes_for_line_ends_make_no_lines(api: FakeApi, decide: Any) -> None:
+    api.pod_logs = {(f"{CHIEF}-0", "false"): "first\nab\x0b\x0c\x1c\x85\u2028cd\nlast\n".encode()}
+    lines = decide("worker-1", causes.PROGRAM_ERROR)[f"{CHIEF}-0"]
+    assert (lines[0], lines[-1], len(lines)) == ("first", "last", 3)
+
+
+@pytest.mark.timeout(120)
+def test_logs_of_many_hostile_pods_need_little_memory() -> None:
+    """A controller has 128 MiB, and needs 25 for itself."""
+    program = (
+        "import resource\n"
+        "from trainchart_controller.pod_logs import read_logs\n"
+        "class Api:\n"
+        "    def read_end(self, path, seconds, limit):\n"
+        "        return (b'ab\\x0b' * 1_100_000 + (b'p' if 'true' in path else b''))[-limit:]\n"
+        "class Pod:\n"
+        "    def __init__(self, number): self.name = f'worker-{number}'\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "assert len(read_logs(Api, 'n', [Pod(number) for number in range(8)])) == 8\n"
+        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 60
 
 
 def test_a_run_ends_also_where_no_log_can_be_read(api: FakeApi, decide: Any) -> None:

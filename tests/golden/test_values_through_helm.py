@@ -285,7 +285,7 @@ def test_an_umbrella_chart_installs_two_aliased_copies(engine: HelmEngine, tmp_p
     assert not any("off" in name for name in replicas)
 
 
-@pytest.mark.parametrize("letter", ["\x7f", "\x80", "\x9f", "\ufffe", "\uffff"], ids=ascii)
+@pytest.mark.parametrize("letter", ["\x7f", "\x80", "\x85", "\x9f", "\ufffe", "\uffff"], ids=ascii)
 @pytest.mark.parametrize("place", ["env", "args", "podAnnotations"])
 def test_what_yaml_cannot_hold_is_refused_and_drops_nothing(engine: HelmEngine, place: str, letter: str) -> None:
     """Helm's toYaml returns nothing for such a text: the whole block would be missing without a word."""

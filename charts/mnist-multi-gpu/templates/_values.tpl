@@ -11,11 +11,14 @@ and 20261121 as a number, and after --reuse-values every number is a float that 
 {{- end -}}
 {{- end -}}
 
-{{- /* YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and the whole block would be missing. */}}
+{{- /*
+YAML of any value. Helm's toYaml returns nothing for a text that YAML cannot hold, and the whole block would be missing; of
+NEL it makes a space.
+*/}}
 {{- define "mnist-multi-gpu.yaml" -}}
 {{- $yaml := toYaml . -}}
-{{- if not $yaml -}}
-{{- fail (printf "a text holds a character that YAML cannot hold, such as DEL or U+FFFE: %s" (toJson .)) -}}
+{{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
+{{- fail (printf "a text holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
 {{- end -}}
 {{- $yaml -}}
 {{- end -}}

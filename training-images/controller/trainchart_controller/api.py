@@ -19,6 +19,7 @@ import json
 import os
 import socket
 import ssl
+import time
 from typing import Any, Dict, Iterator, Mapping, Optional
 
 REQUEST_SECONDS = 20.0
@@ -26,6 +27,7 @@ APPLY = "APPLY"
 """A PATCH by server-side apply, which makes an object that does not exist."""
 _BODY_TYPES = {"PATCH": "application/merge-patch+json", APPLY: "application/apply-patch+yaml"}
 _BODY_LIMIT = 300
+_READ_AT_ONCE = 65536
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """A connection whose other end is gone without a word is noticed after half a minute."""
 
@@ -87,11 +89,23 @@ class Api:
         self._kept = self._connect(REQUEST_SECONDS)
         return self._exchange(self._kept, method, path, body)
 
-    def read_text(self, path: str, timeout_seconds: float, limit: int) -> bytes:
-        """Return at most `limit` bytes of an answer that is no JSON, over a connection of its own; raises ApiError."""
+    def read_end(self, path: str, timeout_seconds: float, limit: int) -> bytes:
+        """Return the last `limit` bytes of an answer that is no JSON, over a connection of its own; raises ApiError.
+
+        What has not come after `timeout_seconds` is left out.
+        """
         connection = self._connect(timeout_seconds)
+        until = time.monotonic() + timeout_seconds
+        end = bytearray()
         try:
-            return self._send(connection, "GET", path, None).read(limit)
+            response = self._send(connection, "GET", path, None)
+            while time.monotonic() < until:
+                part = response.read1(_READ_AT_ONCE)
+                if not part:
+                    break
+                end += part
+                del end[:-limit]
+            return bytes(end)
         except (OSError, http.client.HTTPException) as err:
             raise Unreachable(f"GET {path}: {err or type(err).__name__}") from err
         finally:

@@ -17,10 +17,12 @@ from trainchart_runtime.run_observation import PodView
 
 _SECONDS = 3.0
 """GPUs are held while the lines are read, so a node that is slow is left out."""
-_ANSWER_LIMIT = 8_000_000
-"""Bytes read of one container's last lines: one line can be a megabyte long."""
+_END_LIMIT = 400_000
+"""Bytes kept of one container's last lines: a program can write anything, and the controller has little memory."""
 _LINE_LIMIT = 2000
 """Characters kept of one line."""
+_LINE_BYTES = 100_000
+"""Bytes looked at of one line: progress bars overwrite theirs many times."""
 _LOG_LIMIT = 40_000
 """Bytes of JSON kept of one pod's lines: a record of many roles must stay below a ConfigMap's megabyte."""
 _PODS_KEPT = 8
@@ -41,12 +43,18 @@ def read_logs(connect: Callable[[], Api], namespace: str, pods: Sequence[PodView
             query = f"container={TRAINING_CONTAINER}&tailLines={LOG_LINES_KEPT}&previous={str(is_previous).lower()}"
             path = f"/api/v1/namespaces/{namespace}/pods/{pod.name}/log?{query}"
             try:
-                text = connect().read_text(path, _SECONDS, _ANSWER_LIMIT)
+                text = connect().read_end(path, _SECONDS, _END_LIMIT)
             except ApiError:
                 continue
             if text not in texts:
                 texts.insert(0, text)
-        lines = [visible_line(line) for text in texts for line in text.decode("utf-8", "replace").splitlines()]
+        # Only at line feeds: str.splitlines knows ten more marks, of which a program can write a million.
+        lines = [
+            visible_line(line[:_LINE_BYTES].decode("utf-8", "replace"))
+            for text in texts
+            for line in text.rstrip(b"\n").split(b"\n")[-LOG_LINES_KEPT:]
+            if text
+        ]
         if lines:
             found[pod.name] = {"at": round(time.time(), 3), "lines": _keep_last(lines)}
 
