@@ -40,7 +40,7 @@ dnsPolicy: {{ . }}
 <% if field.key == "topologySpreadConstraints" %>
   {{- include "<%= name %>.topologySpreadConstraints" (dict "context" $.context "component" $.component "constraints" .) | nindent 2 }}
 <% elif field.key == "nodeSelector" %>
-  {{- include "<%= name %>.annotations" (dict "context" $.context "layers" (list .)) | nindent 2 }}
+  {{- include "<%= name %>.stringMap" (dict "context" $.context "layers" (list .)) | nindent 2 }}
 <% elif field.fills %>
   {{- include "<%= name %>.filledYaml" (dict "context" $.context "value" .) | nindent 2 }}
 <% else %>
@@ -73,7 +73,7 @@ pod trains ("true"), or belongs to a training, so that it is looked at like the 
 
 {{- define "<%= name %>.podAnnotations" -}}
 {{- $shared := include "<%= name %>.shared" (dict "component" .component "layer" .context.Values.podAnnotations) | fromJson -}}
-{{- include "<%= name %>.annotations" (dict "context" .context "layers" (list $shared .settings.podAnnotations)) -}}
+{{- include "<%= name %>.stringMap" (dict "context" .context "layers" (list $shared .settings.podAnnotations)) -}}
 {{- end -}}
 
 {{- /* Spread constraints; one without labelSelector counts the pods of the component. */}}

@@ -84,24 +84,18 @@ spec:
         {{- if .context.Values.image.injectLauncher }}
         {{- include "<%= name %>.launcherMount" .context | nindent 8 }}
         {{- end }}
-<% for field in append_fields if field.key == "volumeMounts" %>
-        {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
+        {{- with .settings.<%= appended.volumeMounts.value %> | default .context.Values.<%= appended.volumeMounts.value %> }}
         {{- include "<%= name %>.yaml" . | nindent 8 }}
         {{- end }}
-<% endfor %>
-<% for field in append_fields if field.key == "containers" %>
-    {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
-    {{- include "<%= name %>.ownContainers" (dict "key" "<%= field.value %>" "containers" .) | nindent 4 }}
+    {{- with .settings.<%= appended.containers.value %> | default .context.Values.<%= appended.containers.value %> }}
+    {{- include "<%= name %>.ownContainers" (dict "key" "<%= appended.containers.value %>" "containers" .) | nindent 4 }}
     {{- end }}
-<% endfor %>
   volumes:
     {{- include "<%= name %>.podVolumes" . | nindent 4 }}
     {{- if .context.Values.image.injectLauncher }}
     {{- include "<%= name %>.launcherVolume" .context | nindent 4 }}
     {{- end }}
-<% for field in append_fields if field.key == "volumes" %>
-    {{- with .settings.<%= field.value %> | default .context.Values.<%= field.value %> }}
+    {{- with .settings.<%= appended.volumes.value %> | default .context.Values.<%= appended.volumes.value %> }}
     {{- include "<%= name %>.filledYaml" (dict "context" $.context "value" .) | nindent 4 }}
     {{- end }}
-<% endfor %>
 {{- end -}}

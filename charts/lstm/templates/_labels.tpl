@@ -42,21 +42,30 @@ What makes pods wait for a queue or for each other is for the training alone.
 {{- toJson $kept -}}
 {{- end -}}
 
-{{- /* Annotations of an object: (dict "context" $ "component" "training"), perhaps with "own". */}}
-{{- define "lstm.objectAnnotations" -}}
-{{- $shared := include "lstm.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson -}}
-{{- include "lstm.annotations" (dict "context" .context "layers" (list $shared .own)) -}}
+{{- /*
+Name, labels and annotations of an object: (dict "context" $ "component" "training" "name" …), perhaps with "labels" and
+"annotations" of its own, which win over those for all.
+*/}}
+{{- define "lstm.metadata" -}}
+name: {{ .name | quote }}
+labels:
+  {{- include "lstm.labels" (dict "context" .context "component" .component "own" .labels) | nindent 2 }}
+{{- $shared := include "lstm.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson }}
+{{- with include "lstm.stringMap" (dict "context" .context "layers" (list $shared .annotations)) }}
+annotations:
+  {{- . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
-{{- /* Annotations as texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when there are none. */}}
-{{- define "lstm.annotations" -}}
-{{- $annotations := dict -}}
+{{- /* A map whose values are texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when it is empty. */}}
+{{- define "lstm.stringMap" -}}
+{{- $map := dict -}}
 {{- range $layer := .layers -}}
 {{- range $key, $value := $layer -}}
-{{- $_ := set $annotations $key (include "lstm.text" $value) -}}
+{{- $_ := set $map $key (include "lstm.text" $value) -}}
 {{- end -}}
 {{- end -}}
-{{- with $annotations -}}
+{{- with $map -}}
 {{- include "lstm.filledYaml" (dict "context" $.context "value" .) -}}
 {{- end -}}
 {{- end -}}

@@ -42,21 +42,30 @@ What makes pods wait for a queue or for each other is for the training alone.
 {{- toJson $kept -}}
 {{- end -}}
 
-{{- /* Annotations of an object: (dict "context" $ "component" "training"), perhaps with "own". */}}
-{{- define "mnist-classic.objectAnnotations" -}}
-{{- $shared := include "mnist-classic.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson -}}
-{{- include "mnist-classic.annotations" (dict "context" .context "layers" (list $shared .own)) -}}
+{{- /*
+Name, labels and annotations of an object: (dict "context" $ "component" "training" "name" …), perhaps with "labels" and
+"annotations" of its own, which win over those for all.
+*/}}
+{{- define "mnist-classic.metadata" -}}
+name: {{ .name | quote }}
+labels:
+  {{- include "mnist-classic.labels" (dict "context" .context "component" .component "own" .labels) | nindent 2 }}
+{{- $shared := include "mnist-classic.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson }}
+{{- with include "mnist-classic.stringMap" (dict "context" .context "layers" (list $shared .annotations)) }}
+annotations:
+  {{- . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
-{{- /* Annotations as texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when there are none. */}}
-{{- define "mnist-classic.annotations" -}}
-{{- $annotations := dict -}}
+{{- /* A map whose values are texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when it is empty. */}}
+{{- define "mnist-classic.stringMap" -}}
+{{- $map := dict -}}
 {{- range $layer := .layers -}}
 {{- range $key, $value := $layer -}}
-{{- $_ := set $annotations $key (include "mnist-classic.text" $value) -}}
+{{- $_ := set $map $key (include "mnist-classic.text" $value) -}}
 {{- end -}}
 {{- end -}}
-{{- with $annotations -}}
+{{- with $map -}}
 {{- include "mnist-classic.filledYaml" (dict "context" $.context "value" .) -}}
 {{- end -}}
 {{- end -}}

@@ -42,21 +42,30 @@ What makes pods wait for a queue or for each other is for the training alone.
 {{- toJson $kept -}}
 {{- end -}}
 
-{{- /* Annotations of an object: (dict "context" $ "component" "training"), perhaps with "own". */}}
-{{- define "mnist-multi-gpu.objectAnnotations" -}}
-{{- $shared := include "mnist-multi-gpu.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson -}}
-{{- include "mnist-multi-gpu.annotations" (dict "context" .context "layers" (list $shared .own)) -}}
+{{- /*
+Name, labels and annotations of an object: (dict "context" $ "component" "training" "name" …), perhaps with "labels" and
+"annotations" of its own, which win over those for all.
+*/}}
+{{- define "mnist-multi-gpu.metadata" -}}
+name: {{ .name | quote }}
+labels:
+  {{- include "mnist-multi-gpu.labels" (dict "context" .context "component" .component "own" .labels) | nindent 2 }}
+{{- $shared := include "mnist-multi-gpu.shared" (dict "component" .component "layer" .context.Values.commonAnnotations) | fromJson }}
+{{- with include "mnist-multi-gpu.stringMap" (dict "context" .context "layers" (list $shared .annotations)) }}
+annotations:
+  {{- . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
-{{- /* Annotations as texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when there are none. */}}
-{{- define "mnist-multi-gpu.annotations" -}}
-{{- $annotations := dict -}}
+{{- /* A map whose values are texts: (dict "context" $ "layers" (list common own)), later ones win; nothing when it is empty. */}}
+{{- define "mnist-multi-gpu.stringMap" -}}
+{{- $map := dict -}}
 {{- range $layer := .layers -}}
 {{- range $key, $value := $layer -}}
-{{- $_ := set $annotations $key (include "mnist-multi-gpu.text" $value) -}}
+{{- $_ := set $map $key (include "mnist-multi-gpu.text" $value) -}}
 {{- end -}}
 {{- end -}}
-{{- with $annotations -}}
+{{- with $map -}}
 {{- include "mnist-multi-gpu.filledYaml" (dict "context" $.context "value" .) -}}
 {{- end -}}
 {{- end -}}

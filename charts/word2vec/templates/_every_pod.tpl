@@ -13,7 +13,7 @@ imagePullSecrets:
 {{- end }}
 {{- with .settings.nodeSelector | default .context.Values.nodeSelector }}
 nodeSelector:
-  {{- include "word2vec.annotations" (dict "context" $.context "layers" (list .)) | nindent 2 }}
+  {{- include "word2vec.stringMap" (dict "context" $.context "layers" (list .)) | nindent 2 }}
 {{- end }}
 {{- $tolerations := .settings.tolerations | default .context.Values.tolerations }}
 {{- if or $tolerations .patienceSeconds }}
@@ -86,7 +86,7 @@ pod trains ("true"), or belongs to a training, so that it is looked at like the 
 
 {{- define "word2vec.podAnnotations" -}}
 {{- $shared := include "word2vec.shared" (dict "component" .component "layer" .context.Values.podAnnotations) | fromJson -}}
-{{- include "word2vec.annotations" (dict "context" .context "layers" (list $shared .settings.podAnnotations)) -}}
+{{- include "word2vec.stringMap" (dict "context" .context "layers" (list $shared .settings.podAnnotations)) -}}
 {{- end -}}
 
 {{- /* Spread constraints; one without labelSelector counts the pods of the component. */}}

@@ -129,7 +129,7 @@ def _variables(plan: ChartPlan) -> dict[str, Any]:
         "log_volume_is_shared": log_volume is None or not log_volume.access_mode.startswith("ReadWriteOnce"),
         "pod_fields": list_pod_fields("pod"),
         "container_fields": list_pod_fields("container"),
-        "append_fields": list_pod_fields("append"),
+        "appended": {field.key: field for field in list_pod_fields("append")},
         "hyperparameters": describe_hyperparameters(plan),
         "program_variables": [
             *contract.PROGRAM_VARIABLES,
