@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainchart_launcher.environment import resolve_invocation
-from trainchart_launcher.settings import read_settings
+from trainchart_launcher.settings import ContractError, read_settings
 from trainchart_runtime import contract
 
 SHOW = "import json, os, sys; json.dump([dict(os.environ), sys.argv[1:]], open('seen', 'w'))"
@@ -61,6 +61,20 @@ DIRECT = "localhost,127.0.0.1,exp-worker-0.exp,exp-worker-1.exp"
 def test_no_proxy_stands_between_the_tasks(pod, users, expected):
     environ = resolve_invocation(read_settings(pod.variables), ["true"], users, "progress.json", 1).environ
     assert {name: environ.get(name) for name in expected} == expected
+
+
+def test_a_variable_may_be_as_long_as_linux_allows(pod):
+    name = contract.PROGRESS_FILE
+
+    def resolve(path):
+        return resolve_invocation(read_settings(pod.variables), ["true"], {}, path, 1).environ[name]
+
+    longest = "p" * (contract.ENVIRONMENT_STRING_LIMIT - len(name) - len("=") - len("\0"))
+    assert subprocess.run(["true"], env={name: resolve(longest)}, check=True)
+    with pytest.raises(ContractError, match="longer than Linux allows"):
+        resolve(longest + "p")
+    with pytest.raises(OSError, match="Argument list too long"):
+        subprocess.run(["true"], env={name: longest + "p"}, check=True)
 
 
 def test_every_variable_of_the_launcher_goes_into_the_command(pod):

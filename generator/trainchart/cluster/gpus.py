@@ -20,7 +20,7 @@ def count_gpus(pod_spec: Object) -> dict[str, int]:
     containers = pod_spec.get("containers")
     for container in containers if isinstance(containers, list) else ():
         for resource, quantity in section(container, "resources", "limits").items():
-            number = parse_quantity(quantity) if isinstance(quantity, (str, int)) else None
-            if "/" in str(resource) and not str(resource).startswith(_ELSE) and number:
-                total[str(resource)] += int(number)
-    return {resource: number for resource, number in total.items() if number > 0}
+            number = int(parse_quantity(quantity) or 0) if isinstance(quantity, (str, int)) else 0
+            if "/" in str(resource) and not str(resource).startswith(_ELSE) and number > 0:
+                total[str(resource)] += number
+    return dict(total)

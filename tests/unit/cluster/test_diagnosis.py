@@ -29,6 +29,7 @@ from cluster_objects import (
     unschedulable,
 )
 from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.gpus import count_gpus
 from trainchart.cluster.sighting import Sighting, Unseen, find_trainings
 from trainchart.reports.report import Report, TrainingKey, describe_report
 from trainchart.reports.text import list_lines, status_lines
@@ -407,6 +408,18 @@ def test_a_task_that_has_finished_before_the_run_is_shown_as_finished() -> None:
     assert (workers.running, workers.finished) == (1, 1)
     assert any(line.endswith("worker-1") for line in why_lines(report))
     assert "Not every pod runs yet." not in why_lines(report)
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(59, False), (60, True)])
+def test_a_success_that_nobody_records_is_told_after_a_minute(seconds: float, is_told: bool) -> None:
+    chief = make_pod("chief-0", ended=make_end(causes.SUCCEEDED, 0, at=NOW - seconds, reason="Completed"))
+    remarks = look(pods=make_pods(chief_0=chief), **CONTROLLED).remarks
+    assert any("chief-0 has succeeded, but the record does not say so" in each for each in remarks) == is_told
+
+
+def test_what_a_pod_asks_none_of_is_not_held() -> None:
+    container = {"resources": {"limits": {"nvidia.com/gpu": "0", "amd.com/gpu": "2", "cpu": "1", "rdma/hca": "1"}}}
+    assert count_gpus({"containers": [container, container]}) == {"amd.com/gpu": 4}
 
 
 def test_an_object_that_is_gone_is_a_problem_though_no_pod_shows_it() -> None:

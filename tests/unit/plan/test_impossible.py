@@ -18,6 +18,11 @@ def change(spec: str, old: str, new: str) -> str:
     return spec.replace(old, new)
 
 
+def test_a_request_may_equal_its_limit(resolved: Resolve, spec: str) -> None:
+    plan = resolved(change(spec, "memory: 8Gi", "memory: 8Gi, memoryLimit: 8192Mi"))
+    assert plan.spec.roles["worker"].memory_limit == "8192Mi"
+
+
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 def test_every_strategy_is_planned_with_its_roles(resolved: Resolve, spec: str, strategy: str) -> None:
     start = spec.index("roles:")
