@@ -66,7 +66,7 @@ OWNERS = {
     "httpx2": {"cluster/kubernetes_api.py", "publish/http.py"},
     "jinja2": {"render/chart.py"},
     "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py", "render/misfits.py"},
-    "lightkube": {"cluster/kubernetes_api.py", "plan/quantity.py"},
+    "lightkube": {"cluster/kubernetes_api.py"},
     "psutil": {"local/process_table.py"},
     "ruamel": {"spec/document.py", "spec/edit.py"},
     "yaml": {"kubernetes_yaml.py"},

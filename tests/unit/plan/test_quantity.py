@@ -5,12 +5,16 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lightkube.utils.quantity import parse_quantity as parse_by_lightkube
 
 from trainchart.plan.quantity import parse_quantity
+from trainchart.spec.section import QUANTITY_PATTERN
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"),
+    ("value", "meant"),
     [
         ("0", "0"),
         ("500m", "0.5"),
@@ -28,10 +32,19 @@ from trainchart.plan.quantity import parse_quantity
         (0.25, "0.25"),
     ],
 )
-def test_a_quantity_is_a_number(given: str | int | float, meant: str) -> None:
-    assert parse_quantity(given) == Decimal(meant)
+def test_a_quantity_is_a_number(value: str | int | float, meant: str) -> None:
+    assert parse_quantity(value) == Decimal(meant)
 
 
-@pytest.mark.parametrize("given", ["", "1K", "1ki", "-1", "1 Gi", "Gi", "1.Gi", "1e", "one", "1mi", "1GiB", True])
-def test_what_kubernetes_refuses_is_no_quantity(given: str | bool) -> None:
-    assert parse_quantity(given) is None
+@given(st.from_regex(QUANTITY_PATTERN, fullmatch=True))
+def test_quantities_mean_what_a_client_library_says(text: str) -> None:
+    try:
+        meant = parse_by_lightkube(text.strip())
+    except (ValueError, ArithmeticError):
+        meant = None
+    assert parse_quantity(text.strip()) == meant
+
+
+@pytest.mark.parametrize("value", ["", "1K", "1ki", "-1", "1 Gi", "Gi", "1.Gi", "1e", "one", "1mi", "1GiB", True])
+def test_what_kubernetes_refuses_is_no_quantity(value: str | bool) -> None:
+    assert parse_quantity(value) is None
