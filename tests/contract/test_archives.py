@@ -109,6 +109,12 @@ ATTACKS: dict[str, Callable[[], bytes]] = {
         USTAR[:FAR] + pax(b"x", a_record("comment", "x" * 2_000_000)) + USTAR[FAR:]
     ),
     "a global name": lambda: gzip.compress(pax(b"g", a_record("path", "mnist/templates/b.yaml")) + USTAR),
+    "a global header after a name": lambda: gzip.compress(
+        USTAR[:FAR]
+        + pax(b"x", a_record("path", "mnist/CHANGELOG.md"))
+        + pax(b"g", a_record("comment", "0" * 40))
+        + USTAR[FAR:]
+    ),
     "a size beside the size": lambda: gzip.compress(USTAR[:FAR] + pax(b"x", a_record("size", "0")) + USTAR[FAR:]),
     "a device number in the wrong base": lambda: gzip.compress(patched(USTAR, "templates/a.yaml", 329, b"\x81")),
     "a name in another encoding": lambda: gzip.compress(patched(USTAR, "templates/a.yaml", 6, b"\x80")),

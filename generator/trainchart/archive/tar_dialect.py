@@ -54,7 +54,10 @@ def count_plain_entries(tar: bytes) -> int:
     extensions: set[bytes] = set()
     for header, content in _walk(tar):
         if header.kind == tarfile.XGLTYPE:
-            # git archive writes the commit here. Whatever else stands there, Python believes and Go does not.
+            # git archive writes the commit here. Whatever else stands there, Python believes and Go does not. A name
+            # that came before goes to the next file in Python, and is forgotten in Go.
+            if extensions:
+                raise _refuse(header, "comes between a name and its file")
             _require_attributes(header, content, only=b"comment")
         elif header.kind in (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
             if extensions:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,16 @@ _ENTRY_KEYS = frozenset(["checksum", "created", "digest", "engine", "removed", "
 """Beside those of Chart.yaml."""
 _HEADER = r"^(?P<indent>{})(?P<quote>[\"']?)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?P=quote):[ \t]*$"
 """A chart's line; its indentation is filled in."""
+
+
+_QUOTED = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*')"""
+_PLAIN = r"""(?:-?[^\s"'\[\]{}&*!|>%@`#,?:-](?:(?!:(?:\s|$))[^\n])*)"""
+_WHOLE_LINE = re.compile(
+    rf"""\ *(?:-\ +)*(?:(?:{_QUOTED}|{_PLAIN}):(?=\s|$)\ *)?
+    (?:(?:{_QUOTED}|\[[^\[\]{{}}"'\#\n]*\]|{{}}|[|>][-+]?)?\ *(?:\#[^\n]*)?|{_PLAIN})""",
+    re.VERBOSE,
+)
+"""A line that leaves nothing open: no quote and no bracket that goes on in the next one."""
 
 
 @dataclass(frozen=True)
@@ -165,9 +176,15 @@ def _splice(text: str, chart: str, entry: Mapping[str, Any]) -> str | None:
 
 
 def _find_layout(text: str) -> _Layout | None:
-    """Return where the charts stand; None where the text is not in the usual style."""
+    """Return where the charts stand; None where the text is not in the usual style.
+
+    Raises PublishError for a chart that is there twice, which Helm refuses.
+    """
     found = list(_ENTRIES.finditer(text))
     if len(found) != 1 or "\r" in text or not _API_VERSION.search(text):
+        return None
+    # Lines say where entries begin only if none of them lies within a text.
+    if not all(_WHOLE_LINE.fullmatch(line) for line in text.split("\n")):
         return None
     if found[0]["empty"]:
         return _Layout(found[0].start(), found[0].end(), True, ())
@@ -184,6 +201,10 @@ def _find_layout(text: str) -> _Layout | None:
     outermost = re.compile(rf"^ {{0,{len(first[1])}}}[^\s#-]", re.MULTILINE)
     if sum(1 for _ in outermost.finditer(text, start, end)) != len(headers):
         return None
+    names = Counter(header["name"] for header in headers)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise PublishError(f"{INDEX_FILE} lists the chart {twice[0]} twice", hint="put all its versions below one key")
     return _Layout(start, end, False, headers)
 
 

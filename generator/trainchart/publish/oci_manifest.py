@@ -139,6 +139,14 @@ def _require_unambiguous(manifest: Mapping[str, Any], reference: str) -> None:
     if mistaken is not None:
         raise PublishError(f"{reference} is no Helm chart: in its manifest {mistaken}", hint=_AMBIGUOUS_HINT)
     types = [layer["mediaType"] for layer in manifest["layers"]]
+    # Helm's client follows whatever leads to another manifest, and takes the last chart that it meets.
+    known = (CHART_TYPE, _OLD_CHART_TYPE, PROVENANCE_TYPE)
+    others = [f"a layer of type {kind!r}" for kind in types if kind not in known]
+    others += ["a subject"] if manifest.get("subject") is not None else []
+    if others:
+        raise PublishError(
+            f"{reference} is no Helm chart: its manifest has {others[0]}, which a chart's has not", hint=_AMBIGUOUS_HINT
+        )
     for what, count in (
         ("charts", types.count(CHART_TYPE) + types.count(_OLD_CHART_TYPE)),
         ("signatures", types.count(PROVENANCE_TYPE)),

@@ -30,6 +30,8 @@ PAGES_LIMIT = 1000
 _LIST_BYTES = 64 * 1024 * 1024
 _LIST_SECONDS = 600.0
 """A list that goes on for longer, in any of these, is taken for one without an end."""
+_SHOWN = 60
+"""Characters shown of what a registry says."""
 _NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
 _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 
@@ -95,7 +97,7 @@ class Registry:
             size += len(answer.body)
             yield answer
             following = _NEXT.search(answer.headers.get("link", "")) if answer.is_done else None
-            url = urljoin(url, following[1]) if following else ""
+            url = self._join(url, following[1], what) if following else ""
 
     def push_blob(self, path: str, content: bytes, what: str) -> None:
         """Put a blob into the repository at `path`, unless it is there. Raises PublishError."""
@@ -106,7 +108,7 @@ class Registry:
         start = self.ask("POST", uploads, what)
         if start.status != 202 or "location" not in start.headers:
             raise refusal(start, what, self.base)
-        place = urljoin(uploads, start.headers["location"])
+        place = self._join(uploads, start.headers["location"], what)
         place += ("&" if "?" in place else "?") + urlencode({"digest": digest})
         done = self.ask("PUT", place, what, body=content, headers={"Content-Type": "application/octet-stream"})
         if not done.is_done:
@@ -116,6 +118,16 @@ class Registry:
         """Put a manifest under a tag or its digest; returns whatever the registry answers."""
         url = self.address(path, f"manifests/{reference}")
         return self.ask("PUT", url, what, body=manifest, headers={"Content-Type": media_type})
+
+    def _join(self, url: str, further: str, what: str) -> str:
+        """Return where the registry sends us. Raises PublishError where that is no address."""
+        try:
+            return urljoin(url, further)
+        except ValueError as error:
+            raise PublishError(
+                f"cannot {what}: {self.base} names {further[:_SHOWN]!r}, which is no address: {error}",
+                hint="tell who runs it",
+            ) from error
 
     def require_registry(self) -> None:
         """Tell a registry that lacks something from a server that is no registry."""

@@ -74,15 +74,18 @@ def test_redirects_end() -> None:
 
 
 @pytest.mark.parametrize("header", ["Location", "Link"])
-def test_no_other_address_of_a_registry_leads_off_encryption(header: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "says"), [(PLAIN, "which is not encrypted"), ("http://[", "which is no address")], ids=["plain", "broken"]
+)
+def test_no_other_address_of_a_registry_leads_off_encryption(header: str, place: str, says: str) -> None:
     def answer(request: httpx2.Request) -> httpx2.Response:
         if request.method == "HEAD":
             return reply(404)
-        value = PLAIN if header == "Location" else f'<{PLAIN}>; rel="next"'
+        value = place if header == "Location" else f'<{place}>; rel="next"'
         return reply(202 if request.method == "POST" else 200, {header: value}, '{"tags": []}')
 
     asked = Registry(client(answer))
-    with pytest.raises(PublishError, match="which is not encrypted"):
+    with pytest.raises(PublishError, match=says):
         if header == "Location":
             asked.push_blob("demo", b"x", "push a part")
         else:

@@ -186,11 +186,39 @@ AMBIGUOUS = {
     "a key with a capital": BY_HELM.replace("    - mnist-1.0.0.tgz\n", "    - mnist-1.0.0.tgz\n    Digest: eee\n"),
     "a key at the top": BY_HELM + f"entrieſ:\n  mnist:\n{TWICE}",
     "a capital at the top": f"Entries:\n  mnist:\n{TWICE}{BY_HELM}",
+    "a chart twice": BY_HELM.replace("  zeta:\n", f"  mnist:\n{TWICE}  zeta:\n"),
     "twice": BY_HELM.replace("  mnist:\n", f"  mnist:\n{TWICE}", 2),
     "twice, escaped": BY_HELM.replace("  mnist:\n", "  mnist:\n" + TWICE.replace("1.0.0", '"1.0.\\x30"'), 2),
     "twice, in json": json.dumps(yaml.safe_load(BY_HELM.replace("  zeta:\n", f"{TWICE}  zeta:\n"))),
     "a key twice in json": '{"apiVersion": "v1", "entries": {"mnist": [{"name": "mnist"}]}, "entries": {}}',
 }
+
+
+HIDDEN = {
+    "in double quotes": ('description: "', '# "'),
+    "in single quotes": ("description: '", "# '"),
+    "behind a quoted key": ('"a: b": "', '# "'),
+    "behind a tag": ('description: !!str "', '# "'),
+    "in a list": ("keywords: [a,", "b]"),
+    "below a dash": ('keywords:\n    - "', '# "'),
+}
+
+
+@pytest.mark.parametrize(("begin", "end"), HIDDEN.values(), ids=HIDDEN)
+def test_lines_within_a_text_are_no_entries(begin: str, end: str) -> None:
+    shown = (
+        BY_HELM[BY_HELM.index("  mnist:\n  -") : BY_HELM.index("  zeta:\n")].replace("bbb", "honest").replace('"', "")
+    )
+    text = BY_HELM.replace("    name: alpha\n", f"    name: alpha\n    {begin}\n{shown}    {end}\n")
+    try:
+        meant = yaml.load(text, yaml.BaseLoader)["entries"]["mnist"]
+    except yaml.YAMLError:
+        with pytest.raises(PublishError, match=r"index\.yaml"):
+            find_entry(text, "mnist", "1.1.0")
+        return
+    found = find_entry(text, "mnist", "1.1.0")
+    assert found is not None and found["digest"] == meant[0]["digest"] == "bbb"
+    assert [entry.get("digest") for entry in find_entries(text, "mnist")] == [entry.get("digest") for entry in meant]
 
 
 @pytest.mark.parametrize("text", AMBIGUOUS.values(), ids=AMBIGUOUS)

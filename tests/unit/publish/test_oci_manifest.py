@@ -19,11 +19,16 @@ def manifest(*layers: tuple[str, str], **further: Any) -> bytes:
 
 
 def test_a_manifest_with_one_chart() -> None:
-    found = parse_manifest(manifest((CHART_TYPE, "a"), (PROVENANCE_TYPE, "p"), ("text/plain", "t")), "r")
+    found = parse_manifest(manifest((CHART_TYPE, "a"), (PROVENANCE_TYPE, "p")), "r")
     assert (found.config, found.chart, found.provenance) == ("c", "a", "p")
 
 
+IMAGE = "application/vnd.oci.image.manifest.v1+json"
 AMBIGUOUS = {
+    "a chart as subject": manifest((CHART_TYPE, "a"), subject={"mediaType": CHART_TYPE, "digest": "evil"}),
+    "another manifest as subject": manifest((CHART_TYPE, "a"), subject={"mediaType": IMAGE, "digest": "evil"}),
+    "another manifest as layer": manifest((CHART_TYPE, "a"), (IMAGE, "evil")),
+    "an unknown layer": manifest((CHART_TYPE, "a"), ("text/plain", "t")),
     "two": manifest((CHART_TYPE, "evil"), (CHART_TYPE, "honest")),
     "an old one first": manifest((LEGACY, "evil"), (CHART_TYPE, "honest")),
     "an old one last": manifest((CHART_TYPE, "honest"), (LEGACY, "evil")),
