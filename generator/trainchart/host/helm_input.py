@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from trainchart.archive.read import parse_archive
@@ -31,6 +30,11 @@ _DIALECT = re.compile(
     rf"|draft/2019-09/meta/(?:{_PARTS}|format)|draft/2020-12/meta/(?:{_PARTS}|unevaluated|format-annotation))"
 )
 """What every reader of schemas has built in."""
+_SCHEMA_PATH = re.compile(rf"(?:charts/[^/]+/)*{re.escape(SCHEMA_FILE)}")
+_PACKED_PATH = re.compile(r"(?:charts/[^/]+/)*charts/[^/._][^/]*\.tgz")
+"""The schemas and packed charts that Helm loads; other files of such names are data."""
+_BOM = b"\xef\xbb\xbf"
+"""Helm drops it from every file, archives included."""
 _NESTED_LIMIT = 5
 """Archives within each other that are looked into."""
 _LEVELS = 4
@@ -91,11 +95,14 @@ def require_single_documents(overrides: ValueOverrides) -> None:
 
 
 def require_own_schemas(chart: Path) -> None:
-    """Raise RenderError for a schema that leads to another one elsewhere: Helm would fetch it, or read it here."""
+    """Raise RenderError for a schema that leads to another one elsewhere: Helm would fetch it, or read it here.
+
+    Also for whatever may hide such a schema: Helm reads more than this module can.
+    """
     found = [
         Problem(f"{key} leads to {_shorten(address)}", path)
         for path, content in _find_schemas(chart)
-        for key, address in _find_remote(content)
+        for key, address in _find_remote(path, content)
     ]
     if found:
         raise RenderError(
@@ -106,42 +113,52 @@ def require_own_schemas(chart: Path) -> None:
 
 
 def _find_schemas(chart: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the schemas of a chart and of those below it, packed ones too; what cannot be read, the engine names."""
+    """Yield the schemas of a chart and of those below it, packed ones too."""
     try:
         if not chart.is_dir():
-            yield from _find_packed_schemas("", parse_archive(read_bytes(chart)).files, _NESTED_LIMIT)
-            return
-        if (chart / SCHEMA_FILE).is_file():
-            yield SCHEMA_FILE, read_bytes(chart / SCHEMA_FILE)
-        if (chart / "charts").is_dir():
+            files = parse_archive(read_bytes(chart)).files
+        else:
             # Helm follows links, and so does this.
-            files = {path: content for path, content in read_tree(chart).items() if path.startswith("charts/")}
-            yield from _find_packed_schemas("", files, _NESTED_LIMIT)
-    except ToolError:
-        return
+            files = read_tree(chart) if (chart / "charts").is_dir() else {}
+            if (chart / SCHEMA_FILE).is_file():
+                files[SCHEMA_FILE] = read_bytes(chart / SCHEMA_FILE)
+    except ToolError as error:
+        raise _unknown("", error.message, error.hint) from error
+    yield from _find_packed_schemas("", files, _NESTED_LIMIT)
 
 
 def _find_packed_schemas(above: str, files: Mapping[str, bytes], depth: int) -> Iterator[tuple[str, bytes]]:
     for path, content in files.items():
-        if path.rpartition("/")[2] == SCHEMA_FILE:
+        if _SCHEMA_PATH.fullmatch(path):
             yield above + path, content
-        elif depth and path.endswith(".tgz") and content.startswith(_GZIP_MAGIC):
-            with suppress(ToolError):
-                yield from _find_packed_schemas(f"{above}{path}/", parse_archive(content).files, depth - 1)
+        elif _PACKED_PATH.fullmatch(path):
+            if not depth:
+                raise _unknown(above + path, f"more than {_NESTED_LIMIT} charts are packed in each other")
+            try:
+                packed = parse_archive(content.removeprefix(_BOM)).files
+            except ToolError as error:
+                raise _unknown(above + path, error.message, error.hint) from error
+            yield from _find_packed_schemas(f"{above}{path}/", packed, depth - 1)
 
 
-def _find_remote(content: bytes) -> Iterator[tuple[str, str]]:
+def _unknown(path: str, reason: str, hint: str = "") -> RenderError:
+    return RenderError(
+        "the chart cannot be checked for schemas that Helm would fetch from elsewhere",
+        hint="unpack packed charts in charts/ with tar, and correct or remove what is named",
+        problems=(Problem(reason, path, hint),),
+    )
+
+
+def _find_remote(path: str, content: bytes) -> Iterator[tuple[str, str]]:
     """Yield the references of a schema that lead out of it, each with its keyword.
 
     Only the name of the whole schema counts as its own: what stands deeper may be a mere value, which names nothing.
     """
     try:
-        # As Helm reads it: numbers of any length, and bytes that are no text replaced.
-        document = parse_json(content.decode(errors="replace"), keep_numbers=True)
+        # As Helm reads it: without BOM, numbers of any length, and bytes that are no text replaced.
+        document = parse_json(content.removeprefix(_BOM).decode(errors="replace"), keep_numbers=True)
     except ValueError as error:
-        if isinstance(error.__cause__, RecursionError):
-            yield "what is nested too deep", "places that cannot be told"
-        return  # The engine says what else it cannot read, and where.
+        raise _unknown(path, f"it is not valid JSON: {error}") from error
     own = _own_address(document) if isinstance(document, dict) else ""
     pending = [document]
     while pending:
