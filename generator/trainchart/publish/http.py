@@ -14,6 +14,7 @@ from types import TracebackType
 
 import httpx2
 
+from trainchart.deadline import run_within
 from trainchart.errors import (
     PublishError,
     RepositoryForbidden,
@@ -26,7 +27,7 @@ from trainchart.publish.credentials import Credentials
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 60.0
 ANSWER_SECONDS = 300.0
-"""An answer must be whole within it, however slowly it drips."""
+"""An answer must be whole within it, however slowly it drips; tries and redirects included."""
 BODY_LIMIT = 256 * 1024 * 1024
 """Bytes of an answer; Helm itself reads indexes of this size no more."""
 _NO_TLS = "WRONG_VERSION_NUMBER"
@@ -94,8 +95,9 @@ class HttpClient:
         is spoken to with encryption to an address without. Raises RepositoryUnreachable where no answer comes, or where
         the server still asks for patience in the end, and PublishError for such an address.
         """
+        end = time.monotonic() + ANSWER_SECONDS
         for attempt in range(_TRIES):
-            answer = self._send_once(method, url, what, headers or {}, body, files, with_password)
+            answer = self._send_once(method, url, what, headers or {}, body, files, with_password, end)
             wait = _wait_seconds(answer)
             if wait is None or attempt == _TRIES - 1:
                 return answer
@@ -111,25 +113,30 @@ class HttpClient:
         body: bytes | None,
         files: Mapping[str, tuple[str, bytes]] | None,
         with_password: bool,
+        end: float,
     ) -> Answer:
         self._require_encryption(url, what)
         try:
             auth = self._basic_auth(url) if with_password else None
             request = self._client.build_request(method, url, headers=dict(headers), content=body, files=files)
-            response = self._client.send(request, stream=True, auth=auth)
-            if method in ("GET", "HEAD"):
-                response = self._follow(response, what)
-            try:
-                content = self._read_body(response, what)
-            finally:
-                response.close()
-        except httpx2.TimeoutException as error:
+            response, content = run_within(end - time.monotonic(), lambda: self._exchange(request, auth, what))
+        except (httpx2.TimeoutException, TimeoutError) as error:
             raise self._unreachable(what, "did not answer in time") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
             # UnicodeError: a name that no host can have.
             raise self._unreachable(what, _shorten(str(error)) or type(error).__name__) from error
         told = {key.lower(): value for key, value in response.headers.items()}
         return Answer(response.status_code, told, content, self.is_own(str(response.url)))
+
+    def _exchange(self, request: httpx2.Request, auth: httpx2.Auth | None, what: str) -> tuple[httpx2.Response, bytes]:
+        """Return the answer to a request, redirects followed, and its body."""
+        response = self._client.send(request, stream=True, auth=auth)
+        if request.method in ("GET", "HEAD"):
+            response = self._follow(response, what)
+        try:
+            return response, self._read_body(response, what)
+        finally:
+            response.close()
 
     def _follow(self, response: httpx2.Response, what: str) -> httpx2.Response:
         """Return the answer at the end of a response's redirects."""
@@ -162,15 +169,12 @@ class HttpClient:
         return httpx2.BasicAuth(self.credentials.username, self.credentials.password)
 
     def _read_body(self, response: httpx2.Response, what: str) -> bytes:
-        end = time.monotonic() + ANSWER_SECONDS
         parts: list[bytes] = []
         size = 0
         for part in response.iter_raw():
             size += len(part)
             if size > BODY_LIMIT:
                 raise PublishError(f"cannot {what}: {self.base} answers with more than {BODY_LIMIT} bytes")
-            if time.monotonic() > end:
-                raise self._unreachable(what, "did not finish its answer in time")
             parts.append(part)
         return b"".join(parts)
 

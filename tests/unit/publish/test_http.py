@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from itertools import count
+from types import SimpleNamespace
 
 import httpx2
 import pytest
 
-from trainchart.errors import PublishError
-from trainchart.publish import registry
+from endless_server import serve_endless
+from trainchart.errors import PublishError, RepositoryUnreachable
+from trainchart.publish import http, registry
 from trainchart.publish.credentials import Credentials
 from trainchart.publish.http import HttpClient
 from trainchart.publish.location import parse_location
 from trainchart.publish.oci import OciRepository
 from trainchart.publish.registry import Registry
 
+FORMS = {
+    "header": (b"HTTP/1.1 200 OK\r\nX-A: ", b"a"),
+    "hints": (b"", b"HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n"),
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
+}
+"""How an answer begins, and what then follows without an end."""
 Handler = Callable[[httpx2.Request], httpx2.Response]
 PLAIN = "http://mirror.example.com/v2/x"
 
@@ -39,6 +47,22 @@ def redirect(*places: str) -> Handler:
         return reply(302, {"Location": place}) if place else reply(200, body=str(request.url))
 
     return answer
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_answer_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.3)
+    refused = pytest.raises(RepositoryUnreachable, match="did not answer in time")
+    with serve_endless(*FORMS[form]) as base, HttpClient(base) as asked, refused:
+        asked.send("GET", f"{base}/v2/", what="list")
+
+
+def test_tries_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "ANSWER_SECONDS", 100.0)
+    now = iter([0.0, 0.0, 101.0])
+    monkeypatch.setattr(http, "time", SimpleNamespace(monotonic=lambda: next(now), sleep=lambda seconds: None))
+    with pytest.raises(RepositoryUnreachable, match="did not answer in time"):
+        client(lambda request: reply(503, {"Retry-After": "1"})).send("GET", "https://r.example.com/", what="list")
 
 
 @pytest.mark.parametrize("places", [(PLAIN,), ("/a", PLAIN), ("https://cdn.example.com/a", PLAIN), ("HTTP://x/y",)])
