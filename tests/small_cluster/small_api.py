@@ -30,7 +30,11 @@ class SmallApi:
     """Plural → status code of every answer about it."""
     raw: tuple[int, str, bytes] | None = None
     """Status, content type and body of every answer, for servers that are no API."""
+    encoding: str = ""
+    """Content-Encoding that every answer states."""
     requests: list[str] = field(default_factory=list)
+    accepted: list[str] = field(default_factory=list)
+    """Accept-Encoding of each request."""
     port: int = 0
     page_size: int = 500
 
@@ -113,8 +117,11 @@ def serve_small_api() -> Iterator[SmallApi]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            api.accepted.append(self.headers.get("Accept-Encoding", ""))
             code, kind, body = api.answer(self.path)
             self.send_response(code)
+            if api.encoding:
+                self.send_header("Content-Encoding", api.encoding)
             if kind:
                 self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))

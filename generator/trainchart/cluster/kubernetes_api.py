@@ -8,6 +8,7 @@ apart (not found, unauthorized, forbidden, conflict, unreachable), the foreign e
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,15 +21,23 @@ from lightkube.core.exceptions import ConfigError
 from lightkube.core.generic_client import BasicRequest, GenericSyncClient
 
 from trainchart.cluster.kubeconfig import Entry
+from trainchart.deadline import run_within
 from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
 from trainchart.json_text import parse_json
 
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 20.0
+ANSWER_SECONDS = 300.0
+"""An answer must be whole within it, however slowly it drips; a credential plug-in may ask its user meanwhile."""
+ANSWER_LIMIT = 64 * 1024 * 1024
+"""Bytes of an answer: a page of a list, or a log; a node keeps 10 MiB of a log unless it is set to keep more."""
+LIST_LIMIT = 256 * 1024 * 1024
+"""Bytes of all pages of a list."""
+_LIST_SECONDS = 600.0
 _PAGE = 500
 """Objects asked for at once, as kubectl does."""
 PAGES_LIMIT = 1000
-"""Half a million objects; a list that goes on has no end."""
+"""Half a million objects."""
 _TEXT_LIMIT = 300
 _EXEC_VERSION = "client.authentication.k8s.io/v1"
 _EXEC_REQUEST = {"apiVersion": _EXEC_VERSION, "kind": "ExecCredential", "spec": {"interactive": False}}
@@ -68,8 +77,13 @@ class KubernetesApi:
         found: list[dict[str, Any]] = []
         params = {"limit": str(_PAGE), "labelSelector": labels, "fieldSelector": fields}
         what = f"list {kind.plural} {where}"
+        size, end = 0, time.monotonic() + _LIST_SECONDS
         for _ in range(PAGES_LIMIT):
-            page = self._read_json(f"{kind.api}/{place}{kind.plural}", params, what)
+            body = self._read(f"{kind.api}/{place}{kind.plural}", params, what)
+            size += len(body)
+            if size > LIST_LIMIT or time.monotonic() > end:
+                break
+            page = self._parse_page(body, what)
             items = page.get("items")
             found += [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
             metadata = page.get("metadata")
@@ -78,7 +92,8 @@ class KubernetesApi:
                 return tuple(found)
             params["continue"] = str(token)
         raise ClusterError(
-            f"cannot {what}: the list of {self.server} has not ended after {PAGES_LIMIT} pages",
+            f"cannot {what}: the list of {self.server} has not ended after {PAGES_LIMIT} pages, {LIST_LIMIT} bytes "
+            f"or {_LIST_SECONDS:.0f} seconds",
             hint="a proxy that is broken may stand before it; try the same with kubectl",
         )
 
@@ -96,8 +111,7 @@ class KubernetesApi:
         body = self._read(path, params, f"read the log of {pod}")
         return body.decode(errors="replace").splitlines()
 
-    def _read_json(self, path: str, params: Mapping[str, str], what: str) -> dict[str, Any]:
-        body = self._read(path, params, what)
+    def _parse_page(self, body: bytes, what: str) -> dict[str, Any]:
         try:
             document = parse_json(body)
         except ValueError as error:
@@ -110,11 +124,28 @@ class KubernetesApi:
         given = {key: value for key, value in params.items() if value}
         with _converted(what, self.server):
             request = self.client.build_adapter_request(BasicRequest("GET", path, params=given))
-            response = self.client.send(request)
-            status, body = response.status_code, response.content
+            # Some KiB of gzip may hold gigabytes.
+            request.headers["Accept-Encoding"] = "identity"
+            status, body = run_within(ANSWER_SECONDS, lambda: self._exchange(request, what))
         if status >= 400:
             raise _refusal(status, body, what, self.server)
-        return bytes(body)
+        return body
+
+    def _exchange(self, request: httpx2.Request, what: str) -> tuple[int, bytes]:
+        """Return the status and the body of the answer to a request."""
+        response = self.client.send(request, stream=True)
+        body = bytearray()
+        try:
+            for part in response.iter_raw():
+                body += part
+                if len(body) > ANSWER_LIMIT:
+                    raise ClusterError(
+                        f"cannot {what}: {self.server} answers with more than {ANSWER_LIMIT} bytes",
+                        hint="ask for less, such as fewer lines of a log (--tail) or one namespace",
+                    )
+        finally:
+            response.close()
+        return response.status_code, bytes(body)
 
     def _nonsense(self, what: str, body: bytes) -> ClusterError:
         return ClusterError(
@@ -163,7 +194,7 @@ def _converted(what: str, server: str) -> Iterator[None]:
     """Turn what lightkube, httpx2, ssl and credential plug-ins raise into our errors."""
     try:
         yield
-    except httpx2.TimeoutException as error:
+    except (httpx2.TimeoutException, TimeoutError) as error:
         raise Unreachable(f"cannot {what}: {server} did not answer in time", hint=_reach_hint()) from error
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
         raise Unreachable(f"cannot {what}: {server}: {_shorten(str(error))}", hint=_reach_hint()) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from cluster_objects import NAMESPACE, make_pods
+from endless_server import serve_endless
 from small_api import SmallApi, serve_small_api
 from trainchart.cluster import kubernetes_api
 from trainchart.cluster.kubeconfig import Entry
@@ -88,6 +90,51 @@ def test_a_list_that_goes_on_without_end_is_given_up(api: SmallApi, monkeypatch:
     with pytest.raises(ClusterError, match="has not ended after 20 pages"):
         open_door(api).list_objects(PODS, NAMESPACE)
     assert len(api.requests) == 20
+
+
+def test_pages_have_a_limit_together(api: SmallApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b'{"items": [], "metadata": {"continue": ["again"]}}'
+    monkeypatch.setattr(kubernetes_api, "LIST_LIMIT", 5 * len(body))
+    monkeypatch.setattr(kubernetes_api, "PAGES_LIMIT", 20)
+    api.raw = (200, "application/json", body)
+    with pytest.raises(ClusterError, match=f"has not ended after .* {5 * len(body)} bytes"):
+        open_door(api).list_objects(PODS, NAMESPACE)
+    assert len(api.requests) == 6
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX-A: ", b"a"),
+        (b"", b"HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
+    ],
+)
+def test_an_answer_that_goes_on_is_given_up(start: bytes, more: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes_api, "ANSWER_SECONDS", 0.3)
+    with serve_endless(start, more) as server:
+        entry = Entry("a", NAMESPACE, {"server": server}, {})
+        with pytest.raises(Unreachable, match="did not answer in time"):
+            connect(entry).list_objects(PODS, "")
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_without_end_is_cut(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes_api, "ANSWER_LIMIT", 1000)
+    start = f"HTTP/1.1 {status} x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    with serve_endless(start, b"400\r\n" + b"x" * 1024 + b"\r\n", pause_seconds=0) as server:
+        entry = Entry("a", NAMESPACE, {"server": server}, {})
+        with pytest.raises(ClusterError, match="more than 1000 bytes") as refusal:
+            connect(entry).read_log("p", NAMESPACE, "c")
+    assert "--tail" in refusal.value.hint
+
+
+def test_a_compressed_answer_is_not_unpacked(api: SmallApi) -> None:
+    packed = gzip.compress(b'{"items": []}')
+    api.raw, api.encoding = (200, "application/json", packed), "gzip"
+    with pytest.raises(ClusterError, match="does not answer like a Kubernetes API"):
+        open_door(api).list_objects(PODS, NAMESPACE)
+    assert api.accepted == ["identity"]
 
 
 def test_nobody_there_is_unreachable_and_chained() -> None:
