@@ -69,7 +69,7 @@ OWNERS = {
     "lightkube": {"cluster/kubernetes_api.py"},
     "psutil": {"local/process_table.py"},
     "ruamel": {"spec/document.py", "spec/edit.py"},
-    "yaml": {"kubernetes_yaml.py"},
+    "yaml": {"kubernetes_yaml.py", "yaml_limits.py"},
     "yamllint": {"check/yaml_style.py"},
     "semver": {"chart_version.py"},
 }

@@ -9,14 +9,13 @@ parser has its own round-trip reader.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-# libyaml is about ten times faster; the pure Python loader is the fall-back where a wheel lacks it.
-_FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from trainchart.yaml_limits import NODE_LIMIT, FastLoader, TooManyNodes, refuse_deep_nesting, refuse_many_nodes
 
 
 class YamlError(ValueError):
@@ -26,6 +25,10 @@ class YamlError(ValueError):
         super().__init__(message)
         self.message = message
         self.line = line
+
+
+class YamlTooLarge(YamlError):
+    """The text holds more than is read; Helm may read it."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,14 @@ class PlacedObject:
     line: int
 
 
-class _Loader(_FastLoader):  # type: ignore[misc]
+class _Loader(FastLoader):  # type: ignore[misc]
     """Resolves plain scalars as go-yaml version 2 does, and makes texts of keys as the way to JSON does."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
-    def __init__(self, text: str) -> None:
-        _require_shallow(text)
+    def __init__(self, text: str, node_limit: int = NODE_LIMIT) -> None:
+        refuse_many_nodes((text,), node_limit)
+        refuse_deep_nesting(text)
         _require_typed(text)
         super().__init__(text)
 
@@ -149,58 +153,22 @@ def _require_typed(text: str) -> None:
     """Refuse `!` before a value, which makes a text of it for Helm, and nothing for libyaml. Raises yaml.YAMLError."""
     if not re.search(r"!(?:\s|<!>)", text):
         return
-    for token in yaml.scan(text, Loader=_FastLoader):
+    for token in yaml.scan(text, Loader=FastLoader):
         if isinstance(token, yaml.TagToken) and token.value in ((None, "!"), ("!", ""), ("", "!")):
             raise _ambiguous("a lone ! before a value", token)
 
 
-_DEPTH_LIMIT = 1000
-"""Collections within each other. libyaml before 0.2.6 counts none, and goes down until its stack is full."""
-_INDENTED = re.compile(rf"^[ \t?:-]{{{_DEPTH_LIMIT}}}", re.MULTILINE)
-"""What a line without brackets needs in order to be that deep: its indentation, or collections that begin on it."""
-
-
-def _require_shallow(text: str) -> None:
-    """Refuse collections within collections without end. Raises yaml.YAMLError."""
-    if text.count("[") + text.count("{") < _DEPTH_LIMIT and not _INDENTED.search(text):
-        return
-    if _find_deep(text, _DEPTH_LIMIT):
-        raise yaml.YAMLError("it is nested too deep")
-
-
-def find_nested_deep(text: str, limit: int) -> int:
-    """Return the first line of YAML where more than `limit` collections are open; 0 without one.
-
-    Where it is not YAML, brackets are counted, whatever they stand in.
-    """
-    if text.count("[") + text.count("{") < limit and not re.search(rf"(?m)^[ \t?:-]{{{limit}}}", text):
-        return 0
+def require_few_nodes(texts: Iterable[str], *, limit: int = NODE_LIMIT) -> None:
+    """Raise YamlTooLarge for texts that hold more than `limit` nodes together."""
     try:
-        return _find_deep(text, limit)
-    except yaml.YAMLError:
-        depth = 0
-        for found in re.finditer(r"[\[\]{}]", text):
-            depth = depth + 1 if found[0] in "[{" else max(0, depth - 1)
-            if depth > limit:
-                return text.count("\n", 0, found.start()) + 1
-        return 0
+        refuse_many_nodes(tuple(texts), limit)
+    except TooManyNodes as error:
+        raise YamlTooLarge(str(error)) from error
 
 
-def _find_deep(text: str, limit: int) -> int:
-    depth = 0
-    for event in yaml.parse(text, Loader=_FastLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > limit:
-            return event.start_mark.line + 1 if event.start_mark else 1
-    return 0
-
-
-def parse_documents(text: str) -> tuple[Any, ...]:
+def parse_documents(text: str, *, node_limit: int = NODE_LIMIT) -> tuple[Any, ...]:
     """Return every document of `text` that is not empty. Raises YamlError."""
-    return tuple(document for document, _ in _load(text) if document is not None)
+    return tuple(document for document, _ in _load(text, node_limit) if document is not None)
 
 
 def parse_objects(text: str) -> tuple[PlacedObject, ...]:
@@ -212,9 +180,9 @@ def parse_objects(text: str) -> tuple[PlacedObject, ...]:
     return tuple(found)
 
 
-def _load(text: str) -> Iterator[tuple[Any, yaml.Node]]:
+def _load(text: str, node_limit: int = NODE_LIMIT) -> Iterator[tuple[Any, yaml.Node]]:
     try:
-        loader = _Loader(text)
+        loader = _Loader(text, node_limit)
         while loader.check_node():
             node = loader.get_node()
             if "*" in text:
@@ -268,9 +236,9 @@ def _flatten(document: Any, node: yaml.Node) -> Iterator[PlacedObject]:
         yield from _flatten({**implied, **item} if isinstance(item, dict) else item, below)
 
 
-def parse_mapping(text: str) -> dict[str, Any]:
+def parse_mapping(text: str, *, node_limit: int = NODE_LIMIT) -> dict[str, Any]:
     """Return the single mapping that `text` holds; empty text is an empty mapping. Raises YamlError."""
-    documents = parse_documents(text)
+    documents = parse_documents(text, node_limit=node_limit)
     if len(documents) > 1:
         raise YamlError(f"expected one YAML document, found {len(documents)}")
     if not documents:
@@ -375,6 +343,8 @@ def _key_text(key: object, node: yaml.Node) -> str:
 
 
 def _converted(error: yaml.YAMLError, text: str) -> YamlError:
+    if isinstance(error, TooManyNodes):
+        return YamlTooLarge(str(error))
     unprintable = find_unprintable(text)
     if isinstance(error, yaml.reader.ReaderError) and unprintable:
         return YamlError("it holds a character that YAML forbids", unprintable)

@@ -98,6 +98,25 @@ def test_yaml_nested_deep_is_a_finding(plain_chart: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("values.yaml", "values.yaml: error: is too large: it holds more than"),
+        ("Chart.yaml", "Chart.yaml: error: cannot be read: it holds more than"),
+        ("ci/large-values.yaml", "is too large: it holds more than"),
+    ],
+)
+def test_yaml_of_many_values_is_a_finding(plain_chart: Path, path: str, words: str) -> None:
+    file = plain_chart / path
+    file.parent.mkdir(exist_ok=True)
+    text = file.read_text() if file.exists() else ""
+    file.write_text(f"{text}large: [{'1,' * 500_000}1]\n")
+    done = run("check", plain_chart)
+    assert done.returncode == 6, done.stderr
+    assert words in done.stdout
+    assert "has not come to an end" not in done.stdout
+
+
 def test_a_pattern_without_end_is_a_finding(plain_chart: Path) -> None:
     schema = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}}
     (plain_chart / "values.schema.json").write_text(json.dumps(schema))

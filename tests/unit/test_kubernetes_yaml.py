@@ -12,7 +12,9 @@ from trainchart.kubernetes_yaml import (
     find_merge_key,
     parse_documents,
     parse_mapping,
+    require_few_nodes,
 )
+from trainchart.yaml_limits import NODE_LIMIT
 
 WORDS = """
     y Y yes n No on OFF true TRUE tRUE null ~ 1 01 09 0755 0x1F 0b11 1_000 1e3 1.5 .5 5. +1 -1 1e-3 1E5 1:30
@@ -115,3 +117,33 @@ def test_tags_that_readers_understand_differently_are_refused(value: str) -> Non
         parse_mapping(f"a: {value}\n")
     assert caught.value.line == 1
     assert parse_mapping(f"# {value}\na: 'wow ! {value}'\n".replace('"', ""))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a: [{'1,' * NODE_LIMIT}1]\n",
+        f"{{{'a,' * (NODE_LIMIT // 2)}b}}\n",
+        f"[{'a: ,' * (NODE_LIMIT // 3 + 1)}a]\n",
+        "---\n" * NODE_LIMIT + "a: 1\n",
+        f"a: &a 1\nb: [{'*a,' * NODE_LIMIT}*a]\n",
+    ],
+    ids=["list", "mapping", "pairs", "documents", "aliases"],
+)
+def test_more_nodes_than_a_chart_has_are_refused(text: str) -> None:
+    with pytest.raises(YamlError, match=f"more than {NODE_LIMIT} keys and values"):
+        parse_documents(text)
+    assert find_duplicate_keys(text) == ()
+
+
+def test_nodes_are_counted_up_to_the_limit() -> None:
+    text = "[a, b, {c: d}]"
+    assert parse_documents(text, node_limit=6) == (["a", "b", {"c": "d"}],)
+    with pytest.raises(YamlError, match="more than 5 keys and values"):
+        parse_documents(text, node_limit=5)
+
+
+def test_all_texts_together_have_a_limit() -> None:
+    require_few_nodes(["a: 1", "b: 2"], limit=6)
+    with pytest.raises(YamlError, match="more than 6 keys and values"):
+        require_few_nodes(["a: 1", "b: [", "c: 3"], limit=6)

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.errors import Problem, ToolError
-from trainchart.kubernetes_yaml import YamlError, parse_objects
+from trainchart.kubernetes_yaml import YamlError, parse_objects, require_few_nodes
 from trainchart.rendering import Manifest
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
@@ -22,8 +22,14 @@ def parse_plain_manifests(texts: Mapping[str, str], name: str) -> tuple[Manifest
     """Return the objects in `texts` by path, in their order; `name` is what the user called them all.
 
     Raises:
-        ToolError: something is no YAML or no object; every such place with its file and line.
+        ToolError: something is no YAML or no object, every such place with its file and line; or it is all too large.
     """
+    try:
+        require_few_nodes(texts.values())
+    except YamlError as error:
+        raise ToolError(
+            f"{name} is too large: {error.message}", hint="check parts of it, such as a folder each"
+        ) from error
     manifests: list[Manifest] = []
     problems: list[Problem] = []
     for path, text in texts.items():

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from yamllint import linter, parser
 from yamllint.config import YamlLintConfig
 
-from trainchart.kubernetes_yaml import find_nested_deep, find_unprintable
+from trainchart.kubernetes_yaml import YamlError, find_unprintable, require_few_nodes
+from trainchart.yaml_limits import find_nested_deep
 
 _COMMON = {
     "braces": {"max-spaces-inside": 1},
@@ -37,6 +38,8 @@ _WORD = re.compile(_PLAIN, re.IGNORECASE)
 _WORDS = re.compile(rf"{_PLAIN}(?: {_PLAIN})*", re.IGNORECASE)
 _DEPTH_LIMIT = 100
 """Collections in each other. For each word, yamllint looks at all that are open, so deep ones take it hours."""
+_NODE_LIMIT = 100_000
+"""Keys and values of a text; yamllint looks at some ten thousand a second."""
 _ANCHOR = re.compile(r"(?:^|[\s\[{,])[&*]\w")
 
 
@@ -67,6 +70,10 @@ def _find(text: str, *, rendered: bool) -> tuple[StyleProblem, ...]:
     deep = find_nested_deep(text, _DEPTH_LIMIT)
     if deep:
         return (StyleProblem(deep, f"more than {_DEPTH_LIMIT} collections in each other", "nesting"),)
+    try:
+        require_few_nodes([text], limit=_NODE_LIMIT)
+    except YamlError as error:
+        return (StyleProblem(1, error.message, "size"),)
     problems = linter.run(text, _config(rendered))
     return tuple(StyleProblem(found.line, found.desc, found.rule) for found in problems if found.rule)
 

@@ -14,7 +14,7 @@ from trainchart.errors import Problem, RenderError, ToolError, TrainchartError
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.schema_refusals import Asked
 from trainchart.json_text import parse_json
-from trainchart.kubernetes_yaml import YamlError, parse_documents, parse_mapping
+from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_documents, parse_mapping
 from trainchart.rendering import ValueOverrides
 
 RELEASE_NAME_LIMIT = 53
@@ -80,10 +80,12 @@ def require_release_name(release: str) -> None:
 
 
 def require_single_documents(overrides: ValueOverrides) -> None:
-    """Raise RenderError for a values file of several documents: helm 3 reads the first of them, helm 4 all."""
+    """Raise RenderError for a values file of several documents, of which helm 3 reads the first only; or too large."""
     for name, text in overrides.files:
         try:
             count = len(parse_documents(text))
+        except YamlTooLarge as error:
+            raise RenderError(f"{name} is too large: {error.message}", hint="give fewer values") from error
         except YamlError:
             continue  # The engine says what it cannot read, and where.
         if count > 1:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trainchart.errors import Problem, RenderError
-from trainchart.kubernetes_yaml import YamlError, parse_objects
+from trainchart.kubernetes_yaml import YamlError, parse_objects, require_few_nodes
 from trainchart.rendering import Manifest
 
 
 def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...]:
     """Return the objects in rendered texts by template path. Raises RenderError for what is not an object."""
+    try:
+        require_few_nodes(texts.values())
+    except YamlError as error:
+        raise RenderError(f"what chart {chart} renders to is too large: {error.message}", hint="split it") from error
     manifests: list[Manifest] = []
     problems: list[Problem] = []
     for source, text in texts.items():

@@ -32,6 +32,8 @@ _PLAIN_KEY = re.compile(r"([A-Za-z]+):")
 _INDEX_KEYS = frozenset(["annotations", "apiVersion", "entries", "generated", "publicKeys", "serverInfo"])
 _ENTRY_KEYS = frozenset(["checksum", "created", "digest", "engine", "removed", "tillerVersion", "url", "urls"])
 """Beside those of Chart.yaml."""
+_NODE_LIMIT = 2_000_000
+"""Keys and values of an index that is parsed whole: public ones of thousands of versions have half of it."""
 _HEADER = r"^(?P<indent>{})(?P<quote>[\"']?)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?P=quote):[ \t]*$"
 """A chart's line; its indentation is filled in."""
 
@@ -245,7 +247,9 @@ def _parse_items(items: tuple[str, ...], chart: str) -> tuple[dict[str, Any], ..
 
 def _parse_whole(text: str) -> dict[str, Any]:
     try:
-        whole = parse_json(text, are_keys_unique=True) if _is_json(text) else parse_mapping(text)
+        whole = (
+            parse_json(text, are_keys_unique=True) if _is_json(text) else parse_mapping(text, node_limit=_NODE_LIMIT)
+        )
     except (ValueError, YamlError) as error:
         hint = "check the address: a login page may answer instead; or put right what helm repo index would write"
         raise PublishError(f"{INDEX_FILE} cannot be read: {error}", hint=hint) from error

@@ -7,6 +7,7 @@ import pytest
 from trainchart.check.manifests import parse_plain_manifests
 from trainchart.errors import RenderError, ToolError
 from trainchart.host.helm_manifests import parse_manifests
+from trainchart.yaml_limits import NODE_LIMIT
 
 LIST = """\
 # two objects
@@ -51,6 +52,14 @@ def test_lists_that_a_chart_renders_fall_apart_too() -> None:
     assert [(manifest.name, manifest.line) for manifest in found] == [("a", 0), ("b", 0), ("c", 0), ("d", 0)]
     with pytest.raises(RenderError):
         parse_manifests({"templates/a.yaml": "kind: List\nitems: [1]\n"}, "x")
+
+
+def test_objects_have_a_limit_together() -> None:
+    texts = dict.fromkeys(("a.yaml", "b.yaml"), f"kind: A\nx: [{'1,' * (NODE_LIMIT // 2)}1]\n")
+    with pytest.raises(ToolError, match="x is too large: it holds more than"):
+        parse_plain_manifests(texts, "x")
+    with pytest.raises(RenderError, match="chart x renders to is too large: it holds more than"):
+        parse_manifests(texts, "x")
 
 
 def test_a_kind_that_only_ends_like_a_list_stays_whole() -> None:

@@ -17,6 +17,8 @@ from trainchart.errors import RenderError
 from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.host.helm_binary import BinaryEngine
 from trainchart.host.helm_input import require_own_schemas
+from trainchart.rendering import ValueOverrides
+from trainchart.yaml_limits import NODE_LIMIT
 
 BOM = b"\xef\xbb\xbf"
 
@@ -112,6 +114,12 @@ def test_helm_fetches_nothing_that_is_hidden(
         engine.render(plain_chart, release="x")
     assert words in str(refusal.value.problems)
     assert seen == []
+
+
+def test_values_too_large_to_look_into_are_refused(plain_chart: Path, engine: HelmEngine) -> None:
+    text = f"a: [{'1,' * NODE_LIMIT}1]\n---\nb: 1\n"
+    with pytest.raises(RenderError, match=r"my\.yaml is too large: it holds more than"):
+        engine.render(plain_chart, release="x", overrides=ValueOverrides(files=(("my.yaml", text),)))
 
 
 def test_an_unreadable_chart_is_refused(plain_chart: Path, tmp_path: Path) -> None:

@@ -16,12 +16,18 @@ from referencing.exceptions import Unresolvable
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import SCHEMA_FILE, VALUES_FILE, read_source
-from trainchart.kubernetes_yaml import YamlError, parse_documents, parse_mapping
+from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_documents, parse_mapping
 
 
 def check_values_schema(given: CheckInput) -> Iterator[Finding]:
     """Check that values.yaml is one document, that the schema is a valid JSON schema, and that values.yaml fits it."""
-    count = _count_documents(given)
+    try:
+        count = len(parse_documents(read_source(given, VALUES_FILE)))
+    except YamlTooLarge as error:
+        yield Finding(f"is too large: {error.message}", path=VALUES_FILE)
+        return
+    except YamlError:
+        count = 0  # Helm says what it cannot read.
     if count > 1:
         yield Finding(
             f"holds {count} YAML documents: helm 3 reads the first of them only, helm 4 all", path=VALUES_FILE
@@ -56,13 +62,6 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
         yield Finding(f"cannot be read: {error}", path=VALUES_FILE, line=getattr(error, "line", 0))
         return
     yield from _find_misfits(schema, values)
-
-
-def _count_documents(given: CheckInput) -> int:
-    try:
-        return len(parse_documents(read_source(given, VALUES_FILE)))
-    except YamlError:
-        return 0
 
 
 def _find_misfits(schema: Any, values: Any) -> Iterator[Finding]:
