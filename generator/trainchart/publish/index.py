@@ -46,6 +46,8 @@ _WHOLE_LINE = re.compile(
     re.VERBOSE,
 )
 """A line that leaves nothing open: no quote and no bracket that goes on in the next one."""
+_OTHER_BREAK = re.compile(r"[\r\x85\u2028\u2029]")
+"""What ends a line for YAML, comments included, and not for the patterns here."""
 
 
 @dataclass(frozen=True)
@@ -183,15 +185,15 @@ def _find_layout(text: str) -> _Layout | None:
     Raises PublishError for a chart that is there twice, which Helm refuses.
     """
     found = list(_ENTRIES.finditer(text))
-    if len(found) != 1 or "\r" in text or not _API_VERSION.search(text):
+    if len(found) != 1 or _OTHER_BREAK.search(text) or not _API_VERSION.search(text):
         return None
     # Lines say where entries begin only if none of them lies within a text.
     if not all(_WHOLE_LINE.fullmatch(line) for line in text.split("\n")):
         return None
-    if found[0]["empty"]:
-        return _Layout(found[0].start(), found[0].end(), True, ())
     if not all(_is_plain_key(line[0]) for line in _TOP_LINE.finditer(text)):
         return None
+    if found[0]["empty"]:
+        return _Layout(found[0].start(), found[0].end(), True, ())
     start = found[0].end() + 1
     following = _TOP_LINE.search(text, start)
     end = following.start() if following else len(text)

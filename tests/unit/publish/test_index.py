@@ -186,6 +186,7 @@ AMBIGUOUS = {
     "a key with a capital": BY_HELM.replace("    - mnist-1.0.0.tgz\n", "    - mnist-1.0.0.tgz\n    Digest: eee\n"),
     "a key at the top": BY_HELM + f"entrieſ:\n  mnist:\n{TWICE}",
     "a capital at the top": f"Entries:\n  mnist:\n{TWICE}{BY_HELM}",
+    "a capital beside no charts": f"apiVersion: v1\nEntries:\n  mnist:\n{TWICE}entries: {{}}\n",
     "a chart twice": BY_HELM.replace("  zeta:\n", f"  mnist:\n{TWICE}  zeta:\n"),
     "twice": BY_HELM.replace("  mnist:\n", f"  mnist:\n{TWICE}", 2),
     "twice, escaped": BY_HELM.replace("  mnist:\n", "  mnist:\n" + TWICE.replace("1.0.0", '"1.0.\\x30"'), 2),
@@ -219,6 +220,15 @@ def test_lines_within_a_text_are_no_entries(begin: str, end: str) -> None:
     found = find_entry(text, "mnist", "1.1.0")
     assert found is not None and found["digest"] == meant[0]["digest"] == "bbb"
     assert [entry.get("digest") for entry in find_entries(text, "mnist")] == [entry.get("digest") for entry in meant]
+
+
+@pytest.mark.parametrize("line_break", ["\r", "\x85", "\u2028", "\u2029"], ids=ascii)
+def test_every_line_break_of_yaml_ends_a_comment(line_break: str) -> None:
+    hidden = ("# here\n  mnist:\n" + TWICE.removesuffix("\n")).replace("\n", line_break)
+    text = BY_HELM.replace(BY_HELM[BY_HELM.index("  mnist:\n  -") : BY_HELM.index("  zeta:\n")], f"{hidden}\n")
+    found = find_entry(text, "mnist", "1.0.0")
+    assert found is not None and found["urls"] == ["evil.tgz"]
+    assert find_entries(text, "mnist") == (found,)
 
 
 @pytest.mark.parametrize("text", AMBIGUOUS.values(), ids=AMBIGUOUS)
