@@ -24,7 +24,11 @@ _OWNERS_CONFIG_TYPE = "application/vnd.cncf.artifacthub.config.v1+yaml"
 _OWNERS_TYPE = "application/vnd.cncf.artifacthub.repository-metadata.layer.v1.yaml"
 _OLD_CHART_TYPE = "application/tar+gzip"
 """Of Helm before 3.7, which Helm still takes for a chart."""
-_MANIFEST_KEYS = frozenset(["annotations", "artifactType", "config", "layers", "mediaType", "schemaVersion", "subject"])
+_LEADING_KEYS = ("blobs", "manifests", "subject")
+"""Keys that lead to other manifests: whether a client follows them depends on the type that the registry announces."""
+_MANIFEST_KEYS = frozenset(
+    ["annotations", "artifactType", "config", "layers", "mediaType", "schemaVersion", *_LEADING_KEYS]
+)
 _DESCRIPTOR_KEYS = frozenset(["annotations", "artifactType", "data", "digest", "mediaType", "platform", "size", "urls"])
 _SHOWN = 40
 """Bytes of what is no manifest."""
@@ -142,10 +146,11 @@ def _require_unambiguous(manifest: Mapping[str, Any], reference: str) -> None:
     # Helm's client follows whatever leads to another manifest, and takes the last chart that it meets.
     known = (CHART_TYPE, _OLD_CHART_TYPE, PROVENANCE_TYPE)
     others = [f"a layer of type {kind!r}" for kind in types if kind not in known]
-    others += ["a subject"] if manifest.get("subject") is not None else []
+    others += [f"the key {key!r}" for key in _LEADING_KEYS if manifest.get(key) is not None]
     if others:
         raise PublishError(
-            f"{reference} is no Helm chart: its manifest has {others[0]}, which a chart's has not", hint=_AMBIGUOUS_HINT
+            f"{reference} is no Helm chart: its manifest has {others[0]}, which is not part of a chart",
+            hint=_AMBIGUOUS_HINT,
         )
     for what, count in (
         ("charts", types.count(CHART_TYPE) + types.count(_OLD_CHART_TYPE)),

@@ -27,6 +27,9 @@ IMAGE = "application/vnd.oci.image.manifest.v1+json"
 AMBIGUOUS = {
     "a chart as subject": manifest((CHART_TYPE, "a"), subject={"mediaType": CHART_TYPE, "digest": "evil"}),
     "another manifest as subject": manifest((CHART_TYPE, "a"), subject={"mediaType": IMAGE, "digest": "evil"}),
+    "an index too": manifest((CHART_TYPE, "a"), manifests=[{"mediaType": IMAGE, "digest": "evil"}]),
+    "an index too, in capitals": manifest((CHART_TYPE, "a"), Manifests=[{"mediaType": IMAGE, "digest": "evil"}]),
+    "a list of blobs": manifest((CHART_TYPE, "a"), blobs=[{"mediaType": IMAGE, "digest": "evil"}]),
     "another manifest as layer": manifest((CHART_TYPE, "a"), (IMAGE, "evil")),
     "an unknown layer": manifest((CHART_TYPE, "a"), ("text/plain", "t")),
     "two": manifest((CHART_TYPE, "evil"), (CHART_TYPE, "honest")),
