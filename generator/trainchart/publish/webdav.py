@@ -35,7 +35,10 @@ class WebDavStore:
 
     def read(self, reference: str) -> bytes | None:
         what = f"read {reference} of {self.url}"
-        url = urljoin(self._base, quote(reference, safe="/:?&=%+@~,"))
+        try:
+            url = urljoin(self._base, quote(reference, safe="/:?&=%+@~,"))
+        except ValueError:  # Half a character, which JSON can write, or a host that cannot be.
+            url = ""
         if not url.startswith(("https://", "http://")) or (url.startswith("http://") and self._is_encrypted):
             raise PublishError(f"cannot {what}: that is not an address to fetch from")
         answer = self._client.send("GET", url, what=what)

@@ -18,6 +18,7 @@ from trainchart.publish.http import HttpClient
 from trainchart.publish.location import parse_location
 from trainchart.publish.oci import OciRepository
 from trainchart.publish.registry import Registry
+from trainchart.publish.webdav import WebDavStore
 
 FORMS = {
     "header": (b"HTTP/1.1 200 OK\r\nX-A: ", b"a"),
@@ -129,3 +130,9 @@ def test_a_list_without_an_end_is_given_up(size: int, monkeypatch: pytest.Monkey
     with pytest.raises(PublishError, match="has not ended after"):
         repository.find_versions("demo")
     assert next(number) <= 100
+
+
+def test_an_index_that_names_an_address_that_is_no_text() -> None:
+    store = WebDavStore(parse_location("https://r.example.com/charts"), client(lambda request: reply(200)))
+    with pytest.raises(PublishError, match="not an address to fetch from"):
+        store.read("https://r.example.com/\ud800.tgz")
