@@ -8,16 +8,21 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import typer
 import yaml
+from typer import _click as click
 
+from trainchart.cli.app import app
 from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.resolve import resolve
 from trainchart.resources import read_builtin_defaults
@@ -266,6 +271,30 @@ def test_only_what_must_be_is_replaced() -> None:
     said = [item.text for items in GUIDES.values() for item in items if isinstance(item, blocks.Command)]
     assert set(INSTEAD) <= set(said), "an exception that no guide needs any more"
     assert len(INSTEAD) == 49, "an exception more or less: think twice, then change this number"
+
+
+def _find_in_prose(guide: Path) -> Iterator[list[str]]:
+    """Yield the words of each `trainchart COMMAND …` in running text that says on what."""
+    prose = re.sub(r"^```.*?^```$", "", guide.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for typed in re.findall(r"`trainchart ([^`>]+)", prose):
+        words = shlex.split(typed.partition("&&")[0])
+        is_whole = not {"[OPTIONS]", "…", "COMMAND"} & {*words}
+        if is_whole and len([word for word in words if not word.startswith("-")]) > 1 + (words[0] == "image"):
+            yield words
+
+
+def test_a_command_in_running_text_has_all_that_it_needs() -> None:
+    group: Any = typer.main.get_command(app)
+    for guide in blocks.GUIDES:
+        for words in _find_in_prose(guide):
+            with group.make_context("trainchart", list(words)) as context:
+                name, command, rest = group.resolve_command(context, words)
+            while hasattr(command, "commands"):
+                name, command, rest = command.resolve_command(context, rest)
+            try:
+                command.make_context(name, rest, parent=context)
+            except click.exceptions.UsageError as error:
+                pytest.fail(f"{guide.name}: trainchart {shlex.join(words)}: {error.format_message()}")
 
 
 def test_links_lead_somewhere() -> None:
