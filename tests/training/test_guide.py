@@ -22,7 +22,7 @@ GUIDE = (ROOT / "docs" / "training.md").read_text()
 
 @pytest.mark.tensorflow
 def test_the_program_of_the_guide_trains(tmp_path: Path) -> None:
-    (program,) = re.findall(r"```python\n# digits/train.py\n(.*?)```", GUIDE, re.DOTALL)
+    (program,) = re.findall(r"```python\n# sine/train.py\n(.*?)```", GUIDE, re.DOTALL)
     (tmp_path / "train.py").write_text(program)
     environment = {
         **os.environ,
