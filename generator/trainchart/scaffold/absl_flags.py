@@ -13,6 +13,7 @@ from trainchart.scaffold.flag import (
     NotReadableError,
     make_flag,
     make_list,
+    read_bounds,
     read_choices,
     refuse,
 )
@@ -88,5 +89,7 @@ def _read(option: str, function: str, arguments: Arguments) -> Flag:
         return make_flag(option, kind, None, help_text, {}, "pair", f"--no{option[2:]}")
     if function == "DEFINE_enum":
         return make_flag(option, kind, default, help_text, read_choices(arguments.value("enum_values", 2), kind))
-    limits = {"minimum": arguments.value("lower_bound"), "maximum": arguments.value("upper_bound")}
-    return make_flag(option, kind, default, help_text, {key: v for key, v in limits.items() if v is not None})
+    if kind not in ("number", "integer"):
+        return make_flag(option, kind, default, help_text, {})
+    bounds = read_bounds(arguments.value("lower_bound", 3), arguments.value("upper_bound", 4))
+    return make_flag(option, kind, default, help_text, bounds)

@@ -18,6 +18,7 @@ from trainchart.scaffold.flag import (
     NotReadableError,
     make_flag,
     make_list,
+    read_bounds,
     read_choices,
     refuse,
 )
@@ -136,11 +137,20 @@ def _read_click(option: str, arguments: Arguments) -> Flag:
     of_type = arguments.of(node)
     if called_name(node) == "Choice":
         return make_flag(option, kind, default, help_text, read_choices(of_type.value("choices", 0), kind))
-    limits = (
-        {"minimum": of_type.value("min", 0), "maximum": of_type.value("max", 1)} if "Range" in called_name(node) else {}
-    )
-    bounds = {key: limit for key, limit in limits.items() if limit is not None}
+    bounds = _read_range(of_type) if "Range" in called_name(node) else {}
     return make_flag(option, kind, default, help_text, bounds)
+
+
+def _read_range(arguments: Arguments) -> Mapping[str, Any]:
+    """Return the bounds of an IntRange or FloatRange; one that clamps refuses nothing, so it has none."""
+    if arguments.value("clamp", 4):
+        return {}
+    return read_bounds(
+        arguments.value("min", 0),
+        arguments.value("max", 1),
+        is_open_below=bool(arguments.value("min_open", 2)),
+        is_open_above=bool(arguments.value("max_open", 3)),
+    )
 
 
 def _typer_aliases(tree: ast.Module) -> dict[str, ast.Call]:
@@ -227,6 +237,6 @@ def _read_typer(
         if has_names and not negative:
             return make_flag(option, "boolean", False, description, {}, "switch")
         return make_flag(positive, "boolean", default, description, {}, "pair", negative or f"--no-{positive[2:]}")
-    limits = {"minimum": arguments.value("min"), "maximum": arguments.value("max")} if arguments else {}
-    bounds = {key: limit for key, limit in limits.items() if limit is not None}
+    is_bounded = arguments is not None and not arguments.value("clamp")
+    bounds = read_bounds(arguments.value("min"), arguments.value("max")) if arguments and is_bounded else {}
     return make_flag(option, TYPES[given], default, description, bounds)

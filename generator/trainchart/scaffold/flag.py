@@ -165,3 +165,12 @@ def read_choices(choices: Any, type_: FlagType) -> Mapping[str, Any]:
     if type_ == "string" and isinstance(choices, list) and choices and all(isinstance(c, str) for c in choices):
         return {"enum": choices}
     raise NotReadableError("its choices cannot be written as bounds")
+
+
+def read_bounds(lower: Any, upper: Any, *, is_open_below: bool = False, is_open_above: bool = False) -> dict[str, Any]:
+    """Return the bounds of a range, None for a side without one; an open side leaves out its own limit."""
+    limits = {
+        "exclusiveMinimum" if is_open_below else "minimum": lower,
+        "exclusiveMaximum" if is_open_above else "maximum": upper,
+    }
+    return {key: limit for key, limit in limits.items() if limit is not None}

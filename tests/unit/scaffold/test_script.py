@@ -57,6 +57,10 @@ ABSL = [
         {"learningRate": {"type": "number", "default": 0.1, "description": "Step size.", "minimum": 0.0}},
     ),
     ('tf.app.flags.DEFINE_integer("steps", 100, "")', {"steps": {"type": "integer", "default": 100}}),
+    (
+        'flags.DEFINE_float("rate", 0.1, "Dropped.", 0.0, 0.9)',
+        {"rate": {"type": "number", "default": 0.1, "description": "Dropped.", "minimum": 0.0, "maximum": 0.9}},
+    ),
     ('flags.DEFINE_bool("augment", True, "")', {"augment": {"type": "boolean", "default": True}}),
     (
         'flags.DEFINE_enum("model", "small", ["small", "large"], "Size.")',
@@ -75,6 +79,23 @@ CLICK = [
     (
         '@click.option("--lr", type=click.FloatRange(0, 1), default=0.1)\ndef f(lr): ...',
         {"lr": {"type": "number", "default": 0.1, "minimum": 0, "maximum": 1}},
+    ),
+    (
+        '@click.option("--lr", type=click.FloatRange(0, 1, min_open=True))\ndef f(lr): ...',
+        {"lr": {"type": "number", "exclusiveMinimum": 0, "maximum": 1}},
+    ),
+    (
+        '@click.option("--size", type=click.IntRange(1, max=9, max_open=True), default=2)\ndef f(size): ...',
+        {"size": {"type": "integer", "default": 2, "minimum": 1, "exclusiveMaximum": 9}},
+    ),
+    # What is beyond the limits is taken for the limit, not refused.
+    (
+        '@click.option("--lr", type=click.FloatRange(0, 1, clamp=True), default=0.1)\ndef f(lr): ...',
+        {"lr": {"type": "number", "default": 0.1}},
+    ),
+    (
+        "@app.command()\ndef f(size: int = typer.Option(8, min=1, clamp=True)): ...",
+        {"size": {"type": "integer", "default": 8}},
     ),
     (
         '@click.option("--kind", type=click.Choice(["a", "b"]), default="a", help="Which.")\ndef f(kind): ...',
