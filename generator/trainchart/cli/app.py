@@ -9,8 +9,9 @@ import errno
 import importlib
 import io
 import os
+import signal
 import sys
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 from typer import _click as click
@@ -107,37 +108,68 @@ def describe_exhaustion(error: Exception) -> ToolError | None:
     return None
 
 
+OUTPUT_CLOSED = 128 + signal.SIGPIPE
+"""The exit code of other tools whose reader has gone, as with `| head`."""
+
+
 def main() -> None:
     """Run the command line and exit with the code that errors.py documents."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a path the terminal cannot show must not end a training
     try:
+        code = _run()
+        _flush()
+    except BrokenPipeError:
+        _give_up_output()
+        code = OUTPUT_CLOSED
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Run the command, print its error, and return the exit code. Raises BrokenPipeError where nobody reads on."""
+    try:
         code = app(standalone_mode=False)
-        sys.stdout.flush()
+        _flush()
     except TrainchartError as error:
         print_error(error)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except click.exceptions.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         print_note("interrupted")
-        sys.exit(130)
+        return 130
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
+        raise
+    except SystemExit as error:
+        # Click exits with 1 where nobody reads on.
+        if isinstance(error.__context__, BrokenPipeError):
+            raise error.__context__ from None
+        raise
     except (OSError, RuntimeError, MemoryError) as error:
         exhausted = describe_exhaustion(error)
         if exhausted is not None:
             print_error(exhausted)
-            sys.exit(exhausted.exit_code)
+            return exhausted.exit_code
         if not isinstance(error, OSError) or error.errno not in (*_OUTPUT_FULL, *_UNUSABLE):
             raise
         if error.errno in _UNUSABLE and error.filename is None:
             raise
         print_error(ToolError(f"{error.filename or 'the output'}: {(error.strerror or '').lower()}"))
-        # What could not be written is still in the buffer: Python would try again at its end, and exit with 120.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(ToolError.exit_code)
-    sys.exit(code if isinstance(code, int) else 0)
+        _give_up_output(sys.stdout)
+        return ToolError.exit_code
+    return code if isinstance(code, int) else 0
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # as after `>&-`
+            stream.flush()
+
+
+def _give_up_output(*streams: TextIO) -> None:
+    """Let go of what could not be written: Python would try again at its end, and exit with 120."""
+    for stream in streams or (sys.stdout, sys.stderr):
+        if stream is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
