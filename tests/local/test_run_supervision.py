@@ -72,7 +72,8 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
     for process in made.started:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        if process.stderr is None or not process.stderr.closed:
+            process.communicate()
     # Whatever a broken guardian leaves must not outlive its test.
     for found in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -332,6 +333,35 @@ def test_two_runs_side_by_side(runs: Runs) -> None:
         for release in ("exp-1", "exp-2")
     ]
     assert not ports[0] & ports[1]
+
+
+def test_a_run_whose_output_is_closed_stops_in_order_and_says_so(runs: Runs) -> None:
+    process = runs.start("exp-1", roles(chief=(1, "save_on_term"), worker=(1, "talk"), ps=(1, "serve")))
+    assert process.stderr is not None
+    process.stderr.readline()
+    wait_until((runs.claim("exp-1") / "ready").exists, "the chief is up")
+    process.stderr.close()
+    (runs.claim("exp-1") / "talk").touch()
+    assert process.wait(_DEADLINE_SECONDS) == 141
+    assert (runs.claim("exp-1") / "saved").read_text() == "True"
+    told = subprocess.run(
+        [sys.executable, "-m", "trainchart", "status", "exp-1"], cwd=runs.folder, capture_output=True, text=True
+    )
+    assert "Stopped" in told.stdout
+    assert "The run was stopped since its output was closed" in told.stdout
+    state = json.loads((runs.folder / ".trainchart/runs/exp-1/state.json").read_text())
+    assert "the output was closed: stopping all pods" in [entry["message"] for entry in state["history"]]
+
+
+def test_a_reader_that_dies_of_the_same_ctrl_c_does_not_cut_the_stop_short(runs: Runs) -> None:
+    process = runs.start("exp-1", roles(chief=(1, "save_on_term"), worker=(1, "serve"), ps=(1, "serve")))
+    assert process.stderr is not None
+    process.stderr.readline()
+    wait_until((runs.claim("exp-1") / "ready").exists, "the chief is up")
+    process.send_signal(signal.SIGINT)
+    process.stderr.close()
+    assert process.wait(_DEADLINE_SECONDS) == 130
+    assert (runs.claim("exp-1") / "saved").read_text() == "True"
 
 
 def test_running_release_is_refused_to_others(runs: Runs) -> None:

@@ -5,7 +5,9 @@ No printing here: the command line brings its own observers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,3 +52,40 @@ class Observer(Protocol):
 
     def show_snapshot(self, snapshot: RunSnapshot) -> None:
         """The state of all pods, about once a second."""
+
+
+_CLOSED = (errno.EPIPE, errno.EIO)
+"""Writing to a pipe that nobody reads any more, and to a terminal that is gone."""
+
+
+class ClosableObserver:
+    """Hands everything on to an observer, and calls `note_closed` where that can print no more."""
+
+    def __init__(self, observer: Observer, note_closed: Callable[[], None]) -> None:
+        self._observer = observer
+        self._note_closed = note_closed
+
+    def show_plan(self, plan: LocalPlan) -> None:
+        with self._noting():
+            self._observer.show_plan(plan)
+
+    def show_lines(self, label: str, lines: Sequence[str]) -> None:
+        with self._noting():
+            self._observer.show_lines(label, lines)
+
+    def show_event(self, text: str) -> None:
+        with self._noting():
+            self._observer.show_event(text)
+
+    def show_snapshot(self, snapshot: RunSnapshot) -> None:
+        with self._noting():
+            self._observer.show_snapshot(snapshot)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _CLOSED:
+                raise
+            self._note_closed()

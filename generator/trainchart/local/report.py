@@ -53,6 +53,7 @@ def describe_result(plan: LocalPlan, result: RunResult) -> dict[str, Any]:
         "chart": plan.chart,
         "seconds": round(result.seconds, 1),
         "finishedAt": result.finished_at,
+        "signal": result.signal,
         "nothingDone": result.nothing_done or None,
         # A start that had nothing left to do leaves the run where it was.
         "step": result.step if result.step is not None else (result.before or {}).get("step"),

@@ -5,6 +5,7 @@ Reads only. The lock says whether it goes on; run.json, state.json, result.json 
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ from trainchart_runtime.run_state import ENDED_PHASES, FAILED, STARTING, STOPPED
 
 _LIVING = ("running", "stopping")
 _STATES = {"finished": "Succeeded"}
+_ON_REQUEST = "The run was stopped on request"
 
 
 def find_runs(runs_folder: Path) -> list[Path]:
@@ -102,7 +104,9 @@ def _conclude(result: Mapping[str, Any], state: Mapping[str, Any]) -> Verdict:
         )
     if result.get("nothingDone"):
         return Verdict(SUCCEEDED, at, NOTHING_DONE, str(result["nothingDone"]), step=result.get("step"))
-    sentences = {SUCCEEDED: "The training is done", STOPPED: "The run was stopped on request"}
+    is_unread = result.get("signal") == signal.SIGPIPE
+    stopped = "The run was stopped since its output was closed, as by `| head`" if is_unread else _ON_REQUEST
+    sentences = {SUCCEEDED: "The training is done", STOPPED: stopped}
     verdict = str(result.get("verdict"))
     return Verdict(verdict, at, verdict.lower(), sentences.get(verdict, ""), step=result.get("step"))
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from trainchart.local.kill import KillRequest
-from trainchart.local.observer import Observer, RunSnapshot
+from trainchart.local.observer import ClosableObserver, Observer, RunSnapshot
 from trainchart.local.plan import LocalPlan
 from trainchart.local.pod_runner import LIVING, PodRunner, PodState
 from trainchart.local.process_table import find_program
@@ -50,9 +50,9 @@ class _Supervisor:
     def __init__(self, plan: LocalPlan, kills: Sequence[KillRequest], observer: Observer, guardian: Guardian) -> None:
         self._plan = plan
         self._kills = list(kills)
-        self._observer = observer
+        self._observer = ClosableObserver(observer, self._note_closed)
         self._guardian = guardian
-        self._runners = [PodRunner(pod, observer.show_lines) for pod in plan.pods]
+        self._runners = [PodRunner(pod, self._observer.show_lines) for pod in plan.pods]
         self._by_label = {runner.plan.label: runner for runner in self._runners}
         self._selector = selectors.DefaultSelector()
         self._telemetry = Telemetry()
@@ -69,6 +69,11 @@ class _Supervisor:
     def note_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._signals.append(number)
+
+    def _note_closed(self) -> None:
+        """Take an output that nobody reads any more for SIGPIPE, unless the run stops already."""
+        if not self._signals:
+            self._signals.append(signal.SIGPIPE)
 
     def run(self) -> RunResult:
         for runner in self._runners:
@@ -145,9 +150,13 @@ class _Supervisor:
     def _look_at_signals(self) -> None:
         fresh = self._signals[self._signals_seen :]
         for number in fresh:
+            is_again = any(seen != signal.SIGPIPE for seen in self._signals[: self._signals_seen])
             self._signals_seen += 1
             name = signal.Signals(number).name
-            if self._signals_seen > 1:
+            if number == signal.SIGPIPE:
+                self._observer.show_event("the output was closed: stopping all pods")
+                self._begin_stop(Verdict.STOPPED)
+            elif is_again:
                 self._observer.show_event(f"{name} again: killing all pods")
                 for runner in self._runners:
                     runner.kill()

@@ -76,6 +76,12 @@ def save_on_term():
     serve()
 
 
+def talk():
+    """Say something when asked to, and serve."""
+    wait_for(CHECKPOINTS / "talk")
+    serve()
+
+
 def note_term():
     """Say when it is stopped."""
 
