@@ -139,6 +139,9 @@ class _Teller:
         elif match := _PATTERN.match(message):
             pattern = match["pattern"].replace("\\\\", "\\")
             example = next((text for known, text in _EXAMPLES.items() if known in (pattern, f"^$|{pattern}")), "")
+            if not example and "number" in schema.get("type", ()):
+                yield Problem(f"{key}: {match['given']!r} is a text, expected a number", hint=about)
+                return
             hint = f"for example {example}" if example else f"{about} It matches {pattern}".strip()
             yield Problem(f"{key}: {match['given']!r} is not accepted", hint=hint)
         elif (match := _BOUND.match(message)) and match["rule"] in _BOUNDS:

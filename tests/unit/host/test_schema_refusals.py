@@ -10,13 +10,14 @@ from trainchart.rendering import ValueOverrides
 
 HEADER = "values don't meet the specifications of the schema(s) in the following chart(s):\nmnist:\n"
 COUNT = {"type": "integer", "minimum": 1, "description": "Number of pods.\nMore."}
+RATE = {"type": ["number", "string"], "description": "Step size."}
 SCHEMA = {
     "properties": {
         "image": {"$ref": "#/$defs/Image"},
         "roles": {"properties": {"worker": {"properties": {"replicas": COUNT, "gpus": COUNT, "memory": {}}}}},
         "hyperparameters": {"properties": {"maxSteps": COUNT, "epochs": COUNT}},
         "env": {"additionalProperties": {"anyOf": [{"type": "string"}, {"properties": {"valueFrom": {}}}]}},
-        "tolerations": {"items": {"properties": {"effect": {}}}},
+        "tolerations": {"items": {"properties": {"effect": {}, "rate": RATE}}},
     },
     "$defs": {"Image": {"properties": {"tag": {"description": "Tag, never latest."}, "pullPolicy": {}}}},
 }
@@ -114,6 +115,12 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "worker.replicas=x",
             "worker.replicas: 'x' is a text, expected a whole number",
             "",
+        ),
+        (
+            "- at '/tolerations/0/rate': 'abc' does not match pattern '^[0-9.]+$'",
+            "tolerations[0].rate=abc",
+            "tolerations.0.rate: 'abc' is a text, expected a number",
+            "Step size.",
         ),
         (
             f"- at '/roles/worker/memory': 'lots' does not match pattern '{QUANTITY}'",
