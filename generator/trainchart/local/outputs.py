@@ -20,7 +20,7 @@ _SAVED_MODEL = "saved_model.pb"
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is there at the end of a run; nothing is named that is not."""
+    """What a run leaves at its end: all in its own folder, and what it wrote into folders that were there before it."""
 
     checkpoints: str = ""
     """Folder or URI; empty where nothing was written."""
@@ -37,8 +37,12 @@ NOTHING = Outputs()
 
 
 def find_outputs(plan: LocalPlan, since: float) -> Outputs:
-    """Return what the claims of the run hold, and whether any of it is newer than `since` (Unix seconds)."""
-    files = {folder: list(_walk(folder)) for folder in dict.fromkeys(plan.outputs)}
+    """Return what the run has left in its claims, and whether any of it is newer than `since` (Unix seconds).
+
+    In a claim that is a folder of the user's own, only what is newer is the run's.
+    """
+    since -= _CLOCK_SECONDS
+    files = {folder: list(_find_own(plan, folder, since)) for folder in dict.fromkeys(plan.outputs)}
     everything = [path for found in files.values() for path in found]
     of_pods = [path for pod in plan.pods for path in _walk(pod.pod_folder)]
     events = [
@@ -50,8 +54,13 @@ def find_outputs(plan: LocalPlan, since: float) -> Outputs:
         saved_models=tuple(sorted({str(path.parent) for path in everything if path.name == _SAVED_MODEL})),
         events=tuple(dict.fromkeys(filter(None, events))),
         claims=tuple((name, folder) for name, folder in plan.claims.items() if _has_files(folder)),
-        is_changed=any(_is_newer(path, since - _CLOCK_SECONDS) for path in everything),
+        is_changed=any(_is_newer(path, since) for path in everything),
     )
+
+
+def _find_own(plan: LocalPlan, folder: str, since: float) -> Iterator[Path]:
+    is_of_run = Path(folder).is_relative_to(plan.release_folder)
+    return (path for path in _walk(folder) if is_of_run or _is_newer(path, since))
 
 
 def _walk(folder: str) -> Iterator[Path]:

@@ -100,6 +100,24 @@ def test_events_are_found_wherever_they_are(tmp_path: Path) -> None:
     assert f"  checkpoints  {tmp_path}/claims/checkpoints\n" in said
 
 
+def test_what_was_in_a_claim_before_is_no_result_of_the_run(tmp_path: Path) -> None:
+    before = ("a/saved_model.pb", "tb/events.out.tfevents.1.host", "ckpt-1.index")
+    mine = tmp_path / "mine"
+    for name in before:
+        write(mine / name, STARTED - 60)
+    plan = replace(make_plan(tmp_path / "run"), outputs=(str(mine),), claims={"data": str(mine)}, checkpoints=str(mine))
+    assert find_outputs(plan, STARTED) == Outputs(claims=(("data", str(mine)),))
+    for name in before:
+        write(mine / "new" / name)
+    assert find_outputs(plan, STARTED) == Outputs(
+        checkpoints=str(mine),
+        saved_models=(str(mine / "new/a"),),
+        events=(str(mine / "new/tb"),),
+        claims=(("data", str(mine)),),
+        is_changed=True,
+    )
+
+
 def test_long_name_of_a_claim_stands_apart_from_its_folder(tmp_path: Path) -> None:
     outputs = replace(WRITTEN, claims=(("exp-7-mnist-data", "/data/mnist"),))
     assert "  claim exp-7-mnist-data  /data/mnist\n" in summarize(
