@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from trainchart.actions.project import find_project, list_specs
 from trainchart.cli.app import app
+from trainchart.errors import TrainchartError
 
 SPEC = """\
 apiVersion: trainchart/v1
@@ -102,3 +103,37 @@ def test_without_a_project_everything_is_in_the_current_folder(tmp_path: Path, m
     assert find_project() == Path()
     assert call("init", "new").stdout.splitlines()[-1] == "models/new.yaml"
     assert getattr(call("logs").exception, "message", "") == "there are no local runs in .trainchart/runs"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("explain", "m-2", "roles.worker.memry"), 7),
+        (("logs", "m-2-9"), 7),
+        (("run", "m-2", "--strategy", "paramter-server"), 2),
+        (("init", "new", "--strategy", "paramter-server"), 2),
+        (("init", "My_Model"), 2),
+        (("init", "new", "--image", "No Image"), 2),
+        (("init", "m-2"), 7),
+    ],
+)
+def test_one_exit_code_has_one_meaning(project: Path, arguments: tuple[str, ...], code: int) -> None:
+    error = CliRunner().invoke(app, arguments).exception
+    assert isinstance(error, TrainchartError)
+    assert error.exit_code == code
+
+
+@pytest.mark.parametrize("command", [("generate", "m-2"), ("run", "m-2"), ("plan", "m-2"), ("status",), ("logs",)])
+def test_outside_of_a_project_the_hint_is_to_go_there(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    error = call(*command).exception
+    assert "there is no models/ with a spec, here or in a folder above" in getattr(error, "hint", "")
+
+
+@pytest.mark.parametrize("command", ["run", "check", "package"])
+def test_a_misspelt_chart_folder_gets_the_nearest_name(command: str, project: Path) -> None:
+    call("generate", "m-10")
+    error = call(command, "../../charts/m-01").exception
+    assert getattr(error, "hint", "") == "did you mean ../../charts/m-10?"

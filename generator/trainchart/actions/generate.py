@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
 from trainchart.actions.own_script import OwnCode
-from trainchart.actions.project import MODELS, find_spec, list_specs, suggest_model
+from trainchart.actions.project import MODELS, NO_PROJECT, find_spec, list_specs, suggest_model
 from trainchart.archive.lock import (
     LOCK_FILE,
     DriftKind,
@@ -85,7 +85,7 @@ def locate_specs(models: tuple[str, ...]) -> tuple[Path, ...]:
         if not found:
             raise ToolError(
                 f"there is no model spec in {MODELS}/, here or in a folder above",
-                hint="start a model with trainchart init NAME, or name a spec file",
+                hint="go to the folder that holds yours, start a model with trainchart init NAME, or name a spec file",
             )
         return found
     return tuple(_locate(model) for model in models)
@@ -234,7 +234,7 @@ def _locate(model: str) -> Path:
     refuse_pipe(path)
     if not path.is_file():
         raise ToolError(
-            f"there is no model spec {path}", hint=suggest_model(path.stem) or "name a spec file, or a model"
+            f"there is no model spec {path}", hint=suggest_model(path.stem) or f"{NO_PROJECT}; or name a spec file"
         )
     return path
 

@@ -13,6 +13,8 @@ from trainchart.host.files import read_bytes
 from trainchart.reports.text import natural_key
 
 MODELS = "models"
+NO_PROJECT = "there is no models/ with a spec, here or in a folder above: go to the folder that holds yours"
+"""The hint where a model is named outside of a project."""
 _SUFFIXES = (".yaml", ".yml")
 _MARK = "trainchart/"
 """Stands in the apiVersion of every model spec: other tools keep YAML in folders called models, too."""

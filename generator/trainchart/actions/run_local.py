@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.actions.chart_input import read_chart_files
-from trainchart.actions.project import find_project, find_spec, suggest_model
+from trainchart.actions.project import NO_PROJECT, find_project, find_spec, suggest_model
 from trainchart.actions.run_record import add_overrides, make_record, merge_values, require_run_of
 from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
 from trainchart.check.waivers import WAIVER_FILE
 from trainchart.errors import PlanError, Problem, ToolError, TrainchartError
 from trainchart.host.files import read_text, read_tree
 from trainchart.host.helm import find_engine
-from trainchart.host.helm_input import require_chart, require_release_name
+from trainchart.host.helm_input import find_near_chart, require_chart, require_release_name
 from trainchart.host.machine import has_gpu
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.local import release_folder
@@ -324,8 +324,11 @@ def _no_model(target: str, spec: Path) -> ToolError:
     """Return the error about a target that is neither a chart nor a model; it may be a folder of that name."""
     known = suggest_model(target)
     if not Path(target).is_dir():
-        usual = f"expected a chart folder, a .tgz, a model spec, or a model's name with the spec in {spec}"
-        return ToolError(f"there is no model, chart or archive {target!r}", hint=known or usual)
+        near = find_near_chart(Path(target)) if "/" in target else None
+        hint = (
+            f"did you mean {near}?" if near else known or f"{NO_PROJECT}; or name a chart folder, a .tgz or a spec file"
+        )
+        return ToolError(f"there is no model, chart or archive {target!r}", hint=hint)
     make = f"make one: trainchart init {target}, or trainchart init {target} --from-script {target}/SCRIPT.py"
     return ToolError(
         f"there is no model {target}, and the folder {target} is not a chart",

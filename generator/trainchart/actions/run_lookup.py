@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.actions.cluster_access import Place
+from trainchart.actions.project import NO_PROJECT, list_specs
 from trainchart.cluster.kubeconfig import is_configured
 from trainchart.errors import ToolError
 from trainchart.local.release_folder import holds_run
@@ -41,7 +42,9 @@ def find_local_run(address: RunAddress) -> Path | None:
     if not name:
         runs = find_runs(runs_folder)
         if not runs:
-            raise ToolError(f"there are no local runs in {runs_folder}", hint="start one: trainchart run MODEL")
+            start = "start one: trainchart run MODEL"
+            hint = start if list_specs() else f"{NO_PROJECT}, or {start}"
+            raise ToolError(f"there are no local runs in {runs_folder}", hint=hint)
         return runs[-1]
     if "/" not in name and name not in ("", ".", "..") and holds_run(runs_folder / name):
         return runs_folder / name

@@ -5,12 +5,13 @@ Checked here once, so that both engines refuse the same input with the same word
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from trainchart.archive.read import parse_archive
-from trainchart.errors import Problem, RenderError, ToolError, TrainchartError
+from trainchart.errors import Problem, RenderError, ToolError, TrainchartError, UsageError
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.schema_refusals import Asked
 from trainchart.json_text import parse_json
@@ -52,7 +53,7 @@ def require_chart(chart: Path) -> None:
         with chart.open("rb") as stream:
             magic = stream.read(len(_GZIP_MAGIC))
     except FileNotFoundError as error:
-        near = _find_near(chart)
+        near = find_near_chart(chart)
         hint = f"did you mean {near}?" if near else "generate it first, or check the path"
         raise ToolError(f"there is no chart at {chart}", hint=hint) from error
     except (OSError, ValueError) as error:
@@ -62,17 +63,20 @@ def require_chart(chart: Path) -> None:
         raise ToolError(f"{chart} is not a chart: expected a chart folder or a .tgz archive")
 
 
-def _find_near(chart: Path) -> Path | None:
-    """Return the chart that the path may mean: by a model's name, or seen from the project's folder."""
+def find_near_chart(chart: Path) -> Path | None:
+    """Return the chart that the path may mean: by a model's name, seen from the project's folder, or misspelt."""
     above = [Path(*[".."] * levels) for levels in range(_LEVELS)]
     places = [place / folder / chart for place in above for folder in ("charts", "")]
-    return None if chart.is_absolute() else next((each for each in places if (each / "Chart.yaml").is_file()), None)
+    exact = [] if chart.is_absolute() else [each for each in places if (each / "Chart.yaml").is_file()]
+    beside = {path.parent.name: path.parent for path in chart.parent.glob("*/Chart.yaml")}
+    alike = [beside[name] for name in difflib.get_close_matches(chart.name, beside, n=1)]
+    return next(iter([*exact, *alike]), None)
 
 
 def require_release_name(release: str) -> None:
-    """Raise RenderError unless Helm would accept `release` as the name of a release."""
+    """Raise UsageError unless Helm would accept `release` as the name of a release."""
     if len(release) > RELEASE_NAME_LIMIT or not _RELEASE_NAME.fullmatch(release):
-        raise RenderError(
+        raise UsageError(
             f"{release!r} is not a release name",
             hint=f"use at most {RELEASE_NAME_LIMIT} lower-case letters, digits, dashes and dots, "
             "beginning and ending with a letter or digit",
