@@ -1,12 +1,13 @@
 """All errors that trainchart raises on purpose, with their exit codes.
 
 * TrainchartError (1)
-  * UsageError (2): the command cannot be meant so: an option, name or command that does not fit what it is used on
-  * SpecError (3): the model spec, a pack or a values file is wrong
+  * UsageError (2): the command cannot be meant so: an option, name or command that is malformed, or does not fit what
+    it is used on
+  * SpecError (3): the model spec or a pack is wrong
   * PlanError (4): the spec is well-formed but asks for something impossible
   * RenderError (5): templates or values do not render
   * ChecksFailed (6): findings of severity error
-  * ToolError (7): an outside tool or file is missing or failed
+  * ToolError (7): a file, key, run, pod or outside tool is missing, in the way or failed
   * PublishError (8): a chart repository or registry answered with an error, or what it holds makes no sense
     * RepositoryNotFound: the repository answered, and it is not there
     * RepositoryUnauthorized: the repository does not know who asks

@@ -251,10 +251,10 @@ def test_an_older_schema_is_left_and_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["My Model"], 3, "try my-model"),
-        (["new", "--strategy", "miror"], 4, "did you mean mirrored?"),
-        (["new", "--strategy", "x"], 4, "strategies are single, mirrored"),
-        (["new", "--image", "Not An Image"], 3, "Not An Image"),
+        (["My Model"], 2, "try my-model"),
+        (["new", "--strategy", "miror"], 2, "did you mean mirrored?"),
+        (["new", "--strategy", "x"], 2, "strategies are single, mirrored"),
+        (["new", "--image", "Not An Image"], 2, "Not An Image"),
         (["new", "--from-script", "gone.py"], 7, "gone.py"),
         (["new", "--from-script", "notes.txt"], 7, "notes.txt is not a Python script"),
         (["new", "--from-script", "../outside.py"], 7, "outside.py is outside"),

@@ -67,7 +67,7 @@ def test_a_model_can_be_tried_with_another_strategy(tmp_path: Path) -> None:
     assert "note: multi-worker-mirrored with one worker shares no work" in done.stderr
     assert spec.read_text() == MODEL
     wrong = run(tmp_path, "digits", "--strategy", "multi-worker")
-    assert (wrong.returncode, "did you mean multi-worker-mirrored?" in wrong.stderr) == (4, True)
+    assert (wrong.returncode, "did you mean multi-worker-mirrored?" in wrong.stderr) == (2, True)
 
 
 def test_a_folder_of_a_models_name_is_no_model(tmp_path: Path) -> None:
@@ -97,18 +97,18 @@ def test_a_script_that_no_strategy_distributes_is_warned_of(tmp_path: Path) -> N
         (["nothing"], 7, "there is no model, chart or archive 'nothing'"),
         (["."], 7, "not a chart"),
         (["gone.tgz"], 7, "gone.tgz"),
-        ([str(_CHART), "--release", "Exp_7"], 5, "'Exp_7' is not a release name"),
+        ([str(_CHART), "--release", "Exp_7"], 2, "'Exp_7' is not a release name"),
         ([str(_CHART), "--values", "gone.yaml"], 7, "gone.yaml"),
         ([str(_CHART), "--strategy", "single"], 4, "is fixed"),
         ([str(_CHART), "--code", "gone"], 7, "there is no folder gone"),
-        ([str(_CHART), "--kill", "worker-9@1s"], 4, "there is no pod 'worker-9'"),
-        ([str(_CHART), "--kill", "worker-1"], 4, "not POD@TIME"),
-        ([str(_CHART), "--set", "layers=4,4"], 5, "write \\,4 for one in a text, or --set-json for a list"),
+        ([str(_CHART), "--kill", "worker-9@1s"], 7, "there is no pod 'worker-9'"),
+        ([str(_CHART), "--kill", "worker-1"], 2, "not POD@TIME"),
+        ([str(_CHART), "--set", "layers=4,4"], 2, "write \\,4 for one in a text, or --set-json for a list"),
         ([str(_CHART), "--set", "strategy=gossip"], 4, "unknown strategy 'gossip'"),
         ([str(_CHART), "--set-json", "roles=null"], 4, "no training pods"),
         ([str(_CHART), "--resume", "--fresh"], 2, "exclude each other"),
         ([str(_CHART), "--resume"], 2, "--resume needs the --release"),
-        ([str(_CHART), "--resume", "--release", "exp-7"], 4, "there is no release exp-7 to go on with"),
+        ([str(_CHART), "--resume", "--release", "exp-7"], 7, "there is no release exp-7 to go on with"),
         ([str(_CHART), "--claim", "data"], 2, "expected CLAIM=FOLDER"),
     ],
 )
@@ -152,16 +152,26 @@ def resume(folder: Path, *arguments: str) -> tuple[list[str], str]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "refusal"),
+    ("arguments", "code", "refusal"),
     [
-        (("--release", "exp-7"), "exp-7 exists already"),
-        (("--release", "exp-8", "--resume"), "there is no release exp-8"),
-        (("--release", "exp-8", "--only", "wroker"), "no such role or pod"),
+        # Something is missing, or in the way.
+        (("--release", "exp-7"), 7, "exp-7 exists already"),
+        (("--release", "exp-8", "--resume"), 7, "there is no release exp-8"),
+        (("--only", "wroker"), 7, "no such role or pod"),
+        (("--kill", "worker-9@3s"), 7, "there is no pod 'worker-9'"),
+        (("--claim", "nope=."), 7, "there is no claim 'nope'"),
+        # It cannot be meant so.
+        (("--kill", "worker-1"), 2, "is not POD@TIME"),
+        (("--kill", "worker-1", "--kill", "worker-9@3s"), 2, "there is no pod 'worker-9'"),
+        (("--release", "Exp_1"), 2, "is not a release name"),
+        (("--set", "runId"), 2, 'key "runId" has no value'),
     ],
 )
-def test_a_dry_run_is_refused_where_the_run_would_be(kept_run: Path, arguments: tuple[str, ...], refusal: str) -> None:
+def test_a_dry_run_is_refused_where_the_run_would_be(
+    kept_run: Path, arguments: tuple[str, ...], code: int, refusal: str
+) -> None:
     done = run(kept_run, str(_CHART), *arguments, "--dry-run")
-    assert (done.returncode, done.stdout) == (4, "")
+    assert (done.returncode, done.stdout) == (code, "")
     assert refusal in done.stderr
 
 
@@ -196,4 +206,4 @@ def test_a_run_is_not_resumed_as_another_model(kept_run: Path) -> None:
 
 def test_errors_are_json_where_asked(tmp_path: Path) -> None:
     done = run(tmp_path, str(_CHART), "--kill", "x", "--format", "json")
-    assert json.loads(done.stderr)["exitCode"] == 4
+    assert json.loads(done.stderr)["exitCode"] == 2

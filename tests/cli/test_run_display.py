@@ -12,7 +12,7 @@ from rich.live import Live
 
 from trainchart.cli.run_display import FOLDED, DisplayOptions, LineChoice, Lines, LiveTable, read_line
 from trainchart.cli.run_table import Outlook, describe_step, draw_run
-from trainchart.errors import PlanError
+from trainchart.errors import ToolError
 from trainchart.local.observer import PodSnapshot, RunSnapshot
 from trainchart.local.plan import LocalPlan
 
@@ -115,7 +115,7 @@ def test_only_names_what_the_run_has() -> None:
     pods = [SimpleNamespace(label=label, role=label[:-2]) for label in ("chief-0", "worker-0", "worker-1")]
     plan = cast(LocalPlan, SimpleNamespace(pods=pods))
     LineChoice(DisplayOptions(only=("worker", "chief-0"))).check(plan)
-    with pytest.raises(PlanError, match="--only wroker") as caught:
+    with pytest.raises(ToolError, match="--only wroker") as caught:
         LineChoice(DisplayOptions(only=("wroker",))).check(plan)
     assert caught.value.hint == "roles: chief, worker; pods: chief-0, worker-0, worker-1"
 

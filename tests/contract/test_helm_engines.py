@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trainchart.errors import RenderError, ToolError
+from trainchart.errors import RenderError, ToolError, UsageError
 from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.rendering import Rendering, ValueOverrides
 
@@ -190,7 +190,7 @@ def test_values_files_of_several_documents_are_refused(engine: HelmEngine, plain
 
 @pytest.mark.parametrize("release", ["Bad_Name", "", "-a", "a" * 54, "a..b", "a\nb"])
 def test_bad_release_names_are_refused(engine: HelmEngine, plain_chart: Path, release: str) -> None:
-    with pytest.raises(RenderError, match="is not a release name"):
+    with pytest.raises(UsageError, match="is not a release name"):
         render(engine, plain_chart, release=release)
 
 
@@ -226,7 +226,7 @@ def test_a_broken_template_says_where_and_why(
 
 @pytest.mark.parametrize("sets", [("free",), ("env[x]=1",), ("env={a,b",)])
 def test_a_malformed_set_is_refused(engine: HelmEngine, plain_chart: Path, sets: tuple[str, ...]) -> None:
-    with pytest.raises(RenderError):
+    with pytest.raises(UsageError):
         render(engine, plain_chart, sets=sets)
 
 
@@ -359,7 +359,7 @@ def test_the_environment_does_not_change_the_rendering(
     engine: HelmEngine, plain_chart: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refusal() -> tuple[str, list[str]]:
-        with pytest.raises(RenderError) as caught:
+        with pytest.raises(UsageError) as caught:
             render(engine, plain_chart, sets=("free",))
         return caught.value.message, problem_lines(caught.value)
 

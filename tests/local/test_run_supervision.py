@@ -368,7 +368,7 @@ def test_running_release_is_refused_to_others(runs: Runs) -> None:
     first = runs.start("exp-1", roles(chief=(1, "save_on_term"), worker=(1, "serve"), ps=(1, "serve")))
     wait_until((runs.claim("exp-1") / "ready").exists, "the chief is up")
     code, _, err = finish(runs.start("exp-1", {}, "--resume"))
-    assert code == 4
+    assert code == 7
     assert "exp-1 is running already" in err
     first.send_signal(signal.SIGTERM)
     assert finish(first)[0] == 143
@@ -377,7 +377,7 @@ def test_running_release_is_refused_to_others(runs: Runs) -> None:
 def test_existing_release_is_resumed_or_started_anew(runs: Runs) -> None:
     assert finish(runs.start("exp-1", {"runId": "one"}))[0] == 0
     code, _, err = finish(runs.start("exp-1", {}))
-    assert code == 4
+    assert code == 7
     assert "--resume" in err
     assert "--fresh" in err
     code, out, _ = finish(runs.start("exp-1", {"runId": "two"}, "--resume", "--format", "json"))

@@ -10,7 +10,7 @@ from trainchart.actions.generate import read_defaults
 from trainchart.actions.own_script import locate_code
 from trainchart.actions.project import MODELS, find_project
 from trainchart.actions.schema import read_spec_schema
-from trainchart.errors import Problem, SpecError, ToolError
+from trainchart.errors import Problem, SpecError, ToolError, UsageError
 from trainchart.host.files import read_text
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.host.new_files import write_new_files
@@ -56,8 +56,7 @@ def init_model(request: InitRequest) -> NewFiles:
     """Write models/<name>.yaml and what it needs into the project, which is the current folder where there is none.
 
     Raises:
-        SpecError: the name is not one a model can have, or the image is not one.
-        PlanError: there is no such strategy.
+        UsageError: the name is not one a model can have, the image is not one, or there is no such strategy.
         ToolError: a file is there already, or the script cannot be read.
     """
     project = find_project()
@@ -108,7 +107,7 @@ def _require_name(name: str, models: Path) -> None:
             raise ToolError(f"{other} is there already", hint="choose another name, or move it away")
         return
     suggestion = suggest_model_name(name)
-    raise SpecError(
+    raise UsageError(
         f"{name!r} cannot be a model's name: lower-case letters, digits and dashes, at most 40, a letter first",
         hint=f"try {suggestion}" if suggestion else "for example mnist or my-model-2",
     )
@@ -121,4 +120,4 @@ def _require_generates(text: str, spec: Path) -> None:
         render_chart(plan, read_family(FAMILY), read_definitions(KUBERNETES_VERSION))
     except SpecError as error:
         problems = tuple(Problem(problem.message, hint=problem.hint) for problem in error.problems)
-        raise SpecError("a model spec cannot hold what was asked for", problems=problems) from error
+        raise UsageError("a model spec cannot hold what was asked for", problems=problems) from error

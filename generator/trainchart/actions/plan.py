@@ -12,7 +12,7 @@ from trainchart.actions.chart_input import read_chart_files
 from trainchart.actions.generate import load_model, locate_specs, render_model
 from trainchart.check.objects import mapping_at
 from trainchart.check.sources import KUBERNETES_DEFINITIONS
-from trainchart.errors import PlanError, Problem
+from trainchart.errors import Problem, ToolError
 from trainchart.json_schema import resolve_reference
 from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import parse_mapping
@@ -40,7 +40,7 @@ def explain_key(model: str, key: str) -> tuple[Explanation, ...]:
     """Return every leaf at or below `key` (dotted, empty for all) of a model's completed spec.
 
     Raises:
-        PlanError: the spec has no such key.
+        ToolError: the spec has no such key.
     """
     plan = load_model(locate_specs((model,))[0]).plan
     leaves = dict(_leaves(plan.spec.model_dump(by_alias=True, exclude_none=True), ()))
@@ -50,7 +50,7 @@ def explain_key(model: str, key: str) -> tuple[Explanation, ...]:
         known = sorted({".".join(str(part) for part in path[:n]) for path in leaves for n in range(1, len(path) + 1)})
         close = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean {close[0]}?" if close else "trainchart plan shows all keys"
-        raise PlanError(f"{plan.name} has no key {key}", hint=hint)
+        raise ToolError(f"{plan.name} has no key {key}", hint=hint)
     return tuple(
         Explanation(".".join(str(part) for part in path), leaves[path], plan.origins.get(path)) for path in found
     )

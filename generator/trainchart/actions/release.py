@@ -90,7 +90,7 @@ class _Decided:
 def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     """Publish the next version of a model's chart, or nothing where its content is published already.
 
-    Raises PlanError for a pre-release that no version can have, VersionConflict where somebody else has published that
+    Raises UsageError for a pre-release that no version can have, VersionConflict where somebody else has published that
     version meanwhile, and what rendering, looking for the images, signing and publishing raise. Then nothing is
     published.
     """

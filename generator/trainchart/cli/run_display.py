@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from trainchart.cli.output import print_note
 from trainchart.cli.run_table import Outlook, describe_step, draw_run
-from trainchart.errors import PlanError
+from trainchart.errors import ToolError
 from trainchart.local.noise import NoiseFilter
 from trainchart.local.observer import Observer, PodSnapshot, RunSnapshot
 from trainchart.local.pace import Pace
@@ -70,7 +70,7 @@ class LineChoice:
         labels = [pod.label for pod in plan.pods]
         for name in self._options.only:
             if name not in (*roles, *labels):
-                raise PlanError(
+                raise ToolError(
                     f"--only {name}: the run has no such role or pod",
                     hint=f"roles: {', '.join(roles)}; pods: {', '.join(labels)}",
                 )

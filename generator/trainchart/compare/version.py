@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable
 
 from trainchart.chart_version import base_version, is_chart_version, raise_version, version_key
-from trainchart.errors import PlanError
+from trainchart.errors import UsageError
 
 
 class Bump(enum.IntEnum):
@@ -23,7 +23,7 @@ def next_version(last: str, bump: Bump, *, at_least: Bump = Bump.none, pre_relea
     """Return the version after `last`; `last` itself where nothing has changed.
 
     `at_least` raises the bump of what has changed, and never lowers it. `pre_release` (like dev.12+g1a2b3c) gives a
-    version before the next one. Raises PlanError where it is not fit to stand in a version.
+    version before the next one. Raises UsageError where it is not fit to stand in a version.
     """
     if bump is Bump.none:
         return last
@@ -31,10 +31,10 @@ def next_version(last: str, bump: Bump, *, at_least: Bump = Bump.none, pre_relea
 
 
 def with_pre_release(core: str, pre_release: str) -> str:
-    """Return a version before `core`; `core` itself where `pre_release` is empty. Raises PlanError."""
+    """Return a version before `core`; `core` itself where `pre_release` is empty. Raises UsageError."""
     version = f"{core.partition('+')[0]}-{pre_release}" if pre_release else core
     if not is_chart_version(version):
-        raise PlanError(
+        raise UsageError(
             f"{pre_release!r} cannot stand behind the dash of a version",
             hint="use letters, digits, dots and dashes, and a plus sign before what tells builds apart: dev.12+g1a2b3c",
         )

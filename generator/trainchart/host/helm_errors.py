@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from trainchart.errors import Problem, RenderError
+from trainchart.errors import Problem, RenderError, UsageError
 from trainchart.host.schema_refusals import Asked, find_refusals
 
 _FILE = r"[\w.-]+/(?P<place>(?:templates|charts)/[^\s:()\"]+"
@@ -20,14 +20,20 @@ _NOISE = re.compile(
     r"error unmarshaling JSON: |while decoding JSON: |json: )+"
 )
 _AFTER_COMMA = re.compile(r"key \"(?P<part>.*)\" has no value")
+_NOT_READ = re.compile(r"failed parsing --set")
 _ADVICE = re.compile(r"\n*Use --debug flag to render out invalid YAML\s*$")
 
 
-def render_error(raw: str, chart: str, asked: Asked | None = None) -> RenderError:
-    """Turn Helm's failure text into a RenderError about the chart called `chart`, of which `asked` knows the schema."""
+def render_error(raw: str, chart: str, asked: Asked | None = None) -> RenderError | UsageError:
+    """Turn Helm's failure text into an error about the chart called `chart`, of which `asked` knows the schema.
+
+    Where it is not the chart but an option that cannot be read, that is a UsageError.
+    """
     # Warnings about kube configuration, symbolic links and the like come before the error.
     _, _, told = f"\n{raw}".rpartition("\nError: ")
     text = _NOISE.sub("", _ADVICE.sub("", told or raw).strip())
+    if _NOT_READ.match(text):
+        return UsageError(_one_line(text), hint=explain_comma(text))
     problems = find_refusals(text, asked or Asked())
     if problems:
         return RenderError(f"the values do not fit the schema of chart {chart}", problems=problems)

@@ -17,7 +17,7 @@ from typing import Any
 from trainchart.archive.identity import build_tar
 from trainchart.archive.ignore import drop_ignored
 from trainchart.archive.read import parse_archive
-from trainchart.errors import Problem, RenderError, ToolError
+from trainchart.errors import Problem, RenderError, ToolError, UsageError
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.host.helm import INSTALL_HINT, HelmEngine
 from trainchart.host.helm_errors import clean_lint_message, explain_comma, render_error
@@ -154,7 +154,11 @@ class SdkEngine:
 
 
 def merge_overrides(overrides: ValueOverrides) -> dict[str, Any]:
-    """Return the values that `overrides` stand for, in Helm's order; RenderError for what does not parse."""
+    """Return the values that `overrides` stand for, in Helm's order.
+
+    :raises RenderError: for a file that does not parse.
+    :raises UsageError: for an option that does not.
+    """
     values: dict[str, Any] = {}
     for name, text in overrides.files:
         try:
@@ -177,7 +181,7 @@ def _apply(values: dict[str, Any], option: str, expression: str, parse: SetParse
         return merge_set(values, expression, parse, is_json=option == "--set-json")
     except (helm_python.HelmError, ValueError) as error:
         hint = explain_comma(str(error)) if "," in expression else ""
-        raise RenderError(f"cannot read {option} {expression!r}", hint=hint, problems=_problems(error)) from error
+        raise UsageError(f"cannot read {option} {expression!r}", hint=hint, problems=_problems(error)) from error
 
 
 def _parse_set_json(expression: str) -> dict[str, Any]:

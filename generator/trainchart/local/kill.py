@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from trainchart.errors import PlanError, Problem
+from trainchart.errors import Problem, ToolError, TrainchartError, UsageError
 
 _FORM = re.compile(r"(?P<label>[a-z][a-z0-9-]*)@(?P<amount>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
@@ -30,13 +30,16 @@ class KillRequest:
 def parse_kills(texts: Sequence[str], labels: Collection[str]) -> tuple[KillRequest, ...]:
     """Parse all requests, sorted by time; `labels` are the pods there are.
 
-    :raises PlanError: with one problem for each that cannot be.
+    :raises UsageError: where one is not POD@TIME.
+    :raises ToolError: where one names a pod that is not there. Either has one problem for each that cannot be.
     """
     problems = []
     requests = []
+    refusal: type[TrainchartError] = ToolError
     for text in texts:
         match = _FORM.fullmatch(text.strip())
         if match is None:
+            refusal = UsageError
             problems.append(Problem(f"--kill {text!r} is not POD@TIME", hint="for example `--kill worker-1@20s`"))
         elif match["label"] not in labels:
             problems.append(
@@ -45,5 +48,5 @@ def parse_kills(texts: Sequence[str], labels: Collection[str]) -> tuple[KillRequ
         else:
             requests.append(KillRequest(match["label"], float(match["amount"]) * _SECONDS[match["unit"]], match[0]))
     if problems:
-        raise PlanError("the failures to inject do not fit this run", problems=tuple(problems))
+        raise refusal("the failures to inject do not fit this run", problems=tuple(problems))
     return tuple(sorted(requests, key=lambda request: request.after_seconds))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainchart.errors import PlanError
+from trainchart.errors import PlanError, ToolError
 from trainchart.json_text import parse_json
 from trainchart.local import objects
 from trainchart.local.environment import ContainerEnvironment, inherit_variables, resolve_environment
@@ -130,6 +130,7 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
     """Return the plan of a run of these manifests.
 
     :raises PlanError: with every reason why they cannot run here.
+    :raises ToolError: where --claim names a claim that is not there.
     """
     notices = Notices()
     sets = objects.find_training_sets(manifests, notices)
@@ -207,7 +208,7 @@ def _check_claims(chosen: Collection[str], claims: Collection[str], prefixes: Co
     unknown = [name for name in chosen if not any(name in known for known in names.values())]
     if unknown:
         shortest = sorted(min(known, key=len) for known in names.values())
-        raise PlanError(
+        raise ToolError(
             f"there is no claim {', '.join(repr(name) for name in unknown)} for --claim to replace",
             hint=f"claims: {', '.join(shortest)}" if shortest else "no training pod mounts a claim",
         )

@@ -17,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NoReturn
 
-from trainchart.errors import PlanError, ToolError
+from trainchart.errors import ToolError
 from trainchart.json_text import parse_json
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.local.plan import LocalPlan
@@ -99,7 +99,7 @@ def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterato
 
 
 def require_startable(runs_folder: Path, release: str, existing: Existing) -> None:
-    """Raise PlanError where `existing` does not allow to start the release, for what its folder holds."""
+    """Raise ToolError where `existing` does not allow to start the release, for what its folder holds."""
     folder = runs_folder.resolve() / release
     is_used = folder.is_dir() and any(folder.iterdir())
     if not is_used:
@@ -107,12 +107,12 @@ def require_startable(runs_folder: Path, release: str, existing: Existing) -> No
             _refuse_resuming(runs_folder, release)
         return
     if not holds_run(folder) and not (folder / UNFINISHED_FILE).exists():
-        raise PlanError(
+        raise ToolError(
             f"{folder} was not made by a run of {release}, so it is left alone",
             hint="choose another name with --release, or another folder with --runs-dir",
         )
     if holds_run(folder) and existing is Existing.REFUSE:
-        raise PlanError(
+        raise ToolError(
             f"the release {release} exists already: {folder}",
             hint="--resume continues from its checkpoint, --fresh removes it and starts anew",
         )
@@ -186,7 +186,7 @@ def _refuse_resuming(runs_folder: Path, release: str) -> NoReturn:
     close = difflib.get_close_matches(release, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     hint += f"releases there: {', '.join(known)}" if known else f"{runs_folder} holds no releases; see --runs-dir"
-    raise PlanError(f"there is no release {release} to go on with", hint=hint)
+    raise ToolError(f"there is no release {release} to go on with", hint=hint)
 
 
 def _make(runs_folder: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trainchart.errors import PlanError, ToolError
+from trainchart.errors import ToolError
 
 _LOCKS = ".locks"
 _TRIES = 5
@@ -24,7 +24,7 @@ _PAUSE_SECONDS = 0.02
 
 @contextmanager
 def hold_lock(runs_folder: Path, release: str) -> Iterator[None]:
-    """Hold the lock of the run until the block or the process ends; PlanError where another process has it."""
+    """Hold the lock of the run until the block or the process ends; ToolError where another process has it."""
     path = _lock_file(runs_folder, release)
     try:
         path.parent.mkdir(exist_ok=True)
@@ -36,7 +36,7 @@ def hold_lock(runs_folder: Path, release: str) -> Iterator[None]:
         ) from err
     try:
         if not any(_take(descriptor, pause) for pause in [_PAUSE_SECONDS] * (_TRIES - 1) + [0.0]):
-            raise PlanError(
+            raise ToolError(
                 f"the release {release} is running already",
                 hint=f"wait for its end, or end it: trainchart stop {release}",
             )

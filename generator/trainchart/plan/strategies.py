@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainchart.errors import PlanError
+from trainchart.errors import UsageError
 
 MAX_REPLICAS = 1000
 """More tasks than this do not fit into TF_CONFIG, one environment string of at most 128 KiB."""
@@ -103,12 +103,12 @@ ROLES = ("chief", "worker", "ps", "evaluator")
 
 
 def find_strategy(name: str) -> Strategy:
-    """Return the strategy of that name. Raises PlanError with the closest name where there is none."""
+    """Return the strategy of that name. Raises UsageError with the closest name where there is none."""
     if name in STRATEGIES:
         return STRATEGIES[name]
     close = difflib.get_close_matches(name.lower(), STRATEGIES, n=1)
     known = f"strategies are {', '.join(STRATEGIES)}"
-    raise PlanError(f"there is no strategy {name!r}", hint=f"did you mean {close[0]}?" if close else known)
+    raise UsageError(f"there is no strategy {name!r}", hint=f"did you mean {close[0]}?" if close else known)
 
 
 def describe_lone_worker(strategy: Strategy, workers: int, gpus: int) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from trainchart.chart_version import is_chart_version, version_key
 from trainchart.compare.version import Bump, last_version, next_version, with_pre_release
-from trainchart.errors import PlanError
+from trainchart.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_is_no_pre_release(pre_release: str) -> None:
     if pre_release == "-":
         assert next_version("1.0.0", Bump.patch, pre_release="-") == "1.0.1--"
         return
-    with pytest.raises(PlanError, match="cannot stand behind the dash"):
+    with pytest.raises(UsageError, match="cannot stand behind the dash"):
         next_version("1.0.0", Bump.patch, pre_release=pre_release)
 
 

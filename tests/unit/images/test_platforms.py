@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainchart.errors import PlanError
+from trainchart.errors import UsageError
 from trainchart.images.platforms import parse_platform
 
 
@@ -24,5 +24,5 @@ def test_a_platform_has_one_name(text: str, name: str) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "arm64", "windows/amd64", "linux/amd64,linux/arm64", "linux/", "linux/a b"])
 def test_what_no_image_can_be_for_is_refused(text: str) -> None:
-    with pytest.raises(PlanError, match="is no platform"):
+    with pytest.raises(UsageError, match="is no platform"):
         parse_platform(text)

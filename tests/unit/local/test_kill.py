@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainchart.errors import PlanError
+from trainchart.errors import ToolError, UsageError
 from trainchart.local.kill import KillRequest, parse_kills
 
 LABELS = ("chief-0", "worker-0", "worker-1")
@@ -27,7 +27,8 @@ def test_missed_kill_says_whether_run_or_pod_ended_first() -> None:
 
 @pytest.mark.parametrize("text", ["worker-1", "worker-1@", "worker-1@soon", "@20s", "worker-1@-2s", "worker-7@20s"])
 def test_what_cannot_be_is_refused(text: str) -> None:
-    with pytest.raises(PlanError) as caught:
+    expected = ToolError if text == "worker-7@20s" else UsageError
+    with pytest.raises(expected) as caught:
         parse_kills([text, "chief-0@1s"], LABELS)
     (problem,) = caught.value.problems
     assert text in problem.message

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trainchart.errors import PlanError
+from trainchart.errors import PlanError, ToolError
 from trainchart.local.plan import WRITES_FILE, LocalPlan, LocalSettings, PodPlan, needed_addresses, plan_local_run
 from trainchart.local.report import describe_plan
 from trainchart.rendering import Manifest
@@ -338,7 +338,7 @@ def test_a_volume_of_clusters_only_can_be_replaced() -> None:
 
 
 def test_a_claim_that_nobody_mounts_cannot_be_replaced() -> None:
-    with pytest.raises(PlanError, match="no claim 'checkpoint' for --claim") as caught:
+    with pytest.raises(ToolError, match="no claim 'checkpoint' for --claim") as caught:
         make_plan(claims={"checkpoint": "/home/me/old"})
     assert caught.value.hint == "claims: ckpt"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.errors import PlanError, ToolError
+from trainchart.errors import ToolError
 from trainchart.local.release_folder import (
     RUN_FILE,
     UNFINISHED_FILE,
@@ -51,7 +51,7 @@ def test_a_folder_of_the_users_own_gets_no_gitignore(tmp_path: Path) -> None:
 
 def test_an_existing_release_needs_a_decision(tmp_path: Path) -> None:
     folder = use(tmp_path, "exp-7")
-    with pytest.raises(PlanError, match="exists already") as caught:
+    with pytest.raises(ToolError, match="exists already") as caught:
         use(tmp_path, "exp-7")
     assert "--resume" in caught.value.hint
     assert "--fresh" in caught.value.hint
@@ -77,7 +77,7 @@ def test_a_folder_that_no_run_made_is_never_touched(tmp_path: Path, existing: Ex
     (tmp_path / "mydata" / "pods" / "file").write_text("x")
     if record is not None:
         (tmp_path / "mydata" / RUN_FILE).write_text(record)
-    with pytest.raises(PlanError, match="left alone") as caught, open_release(tmp_path, "mydata", existing):
+    with pytest.raises(ToolError, match="left alone") as caught, open_release(tmp_path, "mydata", existing):
         pass
     assert "--fresh" not in caught.value.hint
     assert (tmp_path / "mydata" / "pods" / "file").read_text() == "x"
@@ -86,11 +86,11 @@ def test_a_folder_that_no_run_made_is_never_touched(tmp_path: Path, existing: Ex
 def test_only_what_exists_can_be_resumed(tmp_path: Path) -> None:
     use(tmp_path, "exp-7")
     (tmp_path / "other").mkdir()
-    with pytest.raises(PlanError, match="no release exp-8") as caught, open_release(tmp_path, "exp-8", Existing.RESUME):
+    with pytest.raises(ToolError, match="no release exp-8") as caught, open_release(tmp_path, "exp-8", Existing.RESUME):
         pass
     assert caught.value.hint == "did you mean exp-7? releases there: exp-7"
     assert not (tmp_path / "exp-8").exists()
-    with pytest.raises(PlanError) as caught, open_release(tmp_path / "none", "exp-8", Existing.RESUME):
+    with pytest.raises(ToolError) as caught, open_release(tmp_path / "none", "exp-8", Existing.RESUME):
         pass
     assert "--runs-dir" in caught.value.hint
     assert not (tmp_path / "none").exists()
@@ -99,7 +99,7 @@ def test_only_what_exists_can_be_resumed(tmp_path: Path) -> None:
 def test_a_running_release_is_locked(tmp_path: Path) -> None:
     with (
         open_release(tmp_path, "exp-7", Existing.REFUSE),
-        pytest.raises(PlanError, match="running already"),
+        pytest.raises(ToolError, match="running already"),
         open_release(tmp_path, "exp-7", Existing.FRESH),
     ):
         pass
