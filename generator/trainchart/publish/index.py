@@ -38,14 +38,13 @@ _HEADER = r"^(?P<indent>{})(?P<quote>[\"']?)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)
 """A chart's line; its indentation is filled in."""
 
 
-_QUOTED = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*')"""
+_BREAK = r"\\?\n(?:\ *\n)*\ {%s,}(?=[^\s-]|-[^\ ])"
+"""Where helm folds a long text: the rest is indented deeper than a chart's line, and begins no item."""
+_QUOTED = rf"""(?:"(?:[^"\\\n]|\\.|{_BREAK})*"|'(?:[^'\n]|''|{_BREAK})*')"""
 _PLAIN = r"""(?:-?[^\s"'\[\]{}&*!|>%@`#,?:-](?:(?!:(?:\s|$))[^\n])*)"""
-_WHOLE_LINE = re.compile(
-    rf"""\ *(?:-\ +)*(?:(?:{_QUOTED}|{_PLAIN}):(?=\s|$)\ *)?
-    (?:(?:{_QUOTED}|\[[^\[\]{{}}"'\#\n]*\]|{{}}|[|>][-+]?)?\ *(?:\#[^\n]*)?|{_PLAIN})""",
-    re.VERBOSE,
-)
-"""A line that leaves nothing open: no quote and no bracket that goes on in the next one."""
+_WHOLE_LINE = rf"""\ *(?:-\ +)*(?:(?:{_QUOTED}|{_PLAIN}):(?=\s|$)\ *)?
+    (?:(?:{_QUOTED}|\[[^\[\]{{}}"'\#\n]*\]|{{}}|[|>][-+]?)?\ *(?:\#[^\n]*)?|{_PLAIN})(?:\n|\Z)"""
+"""A line that leaves nothing open: no quote and no bracket that goes on where a chart or an item could begin."""
 _OTHER_BREAK = re.compile(r"[\r\x85\u2028\u2029]")
 """What ends a line for YAML, comments included, and not for the patterns here."""
 
@@ -187,9 +186,6 @@ def _find_layout(text: str) -> _Layout | None:
     found = list(_ENTRIES.finditer(text))
     if len(found) != 1 or _OTHER_BREAK.search(text) or not _API_VERSION.search(text):
         return None
-    # Lines say where entries begin only if none of them lies within a text.
-    if not all(_WHOLE_LINE.fullmatch(line) for line in text.split("\n")):
-        return None
     if not all(_is_plain_key(line[0]) for line in _TOP_LINE.finditer(text)):
         return None
     if found[0]["empty"]:
@@ -198,7 +194,8 @@ def _find_layout(text: str) -> _Layout | None:
     following = _TOP_LINE.search(text, start)
     end = following.start() if following else len(text)
     first = _FIRST_KEY.search(text, start, end)
-    if first is None:
+    # Lines say where entries begin only if none of them lies within a text.
+    if first is None or not _leaves_nothing_open(text, len(first[1])):
         return None
     # Charts are the keys that are least indented; what is deeper belongs to their entries.
     headers = tuple(re.compile(_HEADER.format(first[1]), re.MULTILINE).finditer(text, start, end))
@@ -210,6 +207,18 @@ def _find_layout(text: str) -> _Layout | None:
     if twice:
         raise PublishError(f"{INDEX_FILE} lists the chart {twice[0]} twice", hint="put all its versions below one key")
     return _Layout(start, end, False, headers)
+
+
+def _leaves_nothing_open(text: str, indent: int) -> bool:
+    """Tell whether each line stands for itself; `indent` is that of the charts' lines."""
+    line = re.compile(_WHOLE_LINE.replace("%s", str(indent + 1)), re.VERBOSE)
+    place = 0
+    while place < len(text):
+        found = line.match(text, place)
+        if found is None:
+            return False
+        place = found.end()
+    return True
 
 
 def _is_plain_key(line: str) -> bool:

@@ -66,6 +66,17 @@ entries:
           version: 1.0.0
           urls: [mnist-1.0.0.tgz]
 """
+FOLDED = BY_HELM.replace(
+    "    digest: bbb\n",
+    """\
+    description: 'note: a long text, which helm folds: - like a list
+
+      mnist: is said here, and more'
+    home: "https://example.com/\\
+      \\ x"
+    digest: bbb
+""",
+)
 FLOW = 'apiVersion: v1\nentries: {mnist: [{name: mnist, version: 1.0.0, created: "2026-01-01T00:00:00Z"}]}\n'
 ANCHORED = """\
 apiVersion: v1
@@ -94,7 +105,7 @@ def parsed(text: str) -> dict[str, Any]:
     return value
 
 
-@pytest.mark.parametrize("text", [BY_HELM, INDENTED], ids=["helm", "indented"])
+@pytest.mark.parametrize("text", [BY_HELM, INDENTED, FOLDED], ids=["helm", "indented", "folded"])
 @pytest.mark.parametrize("chart", ["mnist", "alpha", "beta", "aaa", "zzz"])
 def test_every_other_byte_stays(text: str, chart: str) -> None:
     entry = NEW | {"name": chart}
@@ -130,7 +141,7 @@ def test_the_first_version_of_all(text: str) -> None:
     assert added["apiVersion"] == "v1"
 
 
-@pytest.mark.parametrize("text", [BY_HELM, *UNUSUAL.values()], ids=["helm", *UNUSUAL])
+@pytest.mark.parametrize("text", [BY_HELM, FOLDED, *UNUSUAL.values()], ids=["helm", "folded", *UNUSUAL])
 def test_versions_are_found(text: str) -> None:
     versions = [str(entry["version"]) for entry in yaml.safe_load(text)["entries"]["mnist"]]
     assert [str(entry["version"]) for entry in find_entries(text, "mnist")] == versions
@@ -201,6 +212,7 @@ HIDDEN = {
     "behind a quoted key": ('"a: b": "', '# "'),
     "behind a tag": ('description: !!str "', '# "'),
     "in a list": ("keywords: [a,", "b]"),
+    "folded as an item": ('description: "', '     # "'),
     "below a dash": ('keywords:\n    - "', '# "'),
 }
 
