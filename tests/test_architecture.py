@@ -37,6 +37,7 @@ PURE_FILES = {
     "cluster/objects.py",
     "cluster/record.py",
     "cluster/sighting.py",
+    "cluster/stalls.py",
     "images/builders.py",
     "images/choices.py",
     "images/failures.py",

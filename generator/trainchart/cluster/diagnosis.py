@@ -28,6 +28,7 @@ from trainchart.cluster.sighting import (
     name_of,
     section,
 )
+from trainchart.cluster.stalls import find_stalls
 from trainchart.reports.report import (
     FROM_PODS,
     FROM_RECORD,
@@ -343,6 +344,7 @@ def _remark(
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
     remarks += _find_added_selectors(seen, pods)
+    remarks += find_stalls(report, seen)
     waiting = [each.subject for each in report.troubles if each.cause in (UNSCHEDULABLE.name, QUOTA_EXCEEDED.name)]
     running = sum(pod.view.is_running for pod in pods)
     if waiting and running and report.phase == STARTING:

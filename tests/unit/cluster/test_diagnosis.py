@@ -417,6 +417,29 @@ def test_a_success_that_nobody_records_is_told_after_a_minute(seconds: float, is
     assert any("chief-0 has succeeded, but the record does not say so" in each for each in remarks) == is_told
 
 
+@pytest.mark.parametrize(("seconds", "policy", "is_told"), [(119, "", False), (120, "", True), (600, "Always", False)])
+def test_an_init_container_that_goes_on_is_named(seconds: float, policy: str, is_told: bool) -> None:
+    waits = make_pod("worker-1")
+    waits["spec"]["initContainers"] = [{"name": "fetch"} | ({"restartPolicy": policy} if policy else {})]
+    running = {"startedAt": stamp(NOW - seconds)}
+    waits["status"] |= {
+        "containerStatuses": [],
+        "initContainerStatuses": [{"name": "fetch", "state": {"running": running}}],
+    }
+    remarks = look(pods=make_pods(worker_1=waits)).remarks
+    assert any("its init container fetch has run for" in each for each in remarks) == is_told
+
+
+def test_a_parameter_server_that_has_left_is_named_while_the_others_train() -> None:
+    state = make_state("Running", succeeded={"ps-0": NOW - 60, "worker-1": NOW - 50})
+    (remark,) = look(records=[make_record(state)], jobs=[make_job()]).remarks
+    assert remark.startswith("ps-0 ended with success while the training goes on")
+    assert (
+        look(records=[make_record(make_state("Running", succeeded={"worker-1": NOW - 50}))], jobs=[make_job()]).remarks
+        == ()
+    )
+
+
 def test_what_a_pod_asks_none_of_is_not_held() -> None:
     container = {"resources": {"limits": {"nvidia.com/gpu": "0", "amd.com/gpu": "2", "cpu": "1", "rdma/hca": "1"}}}
     assert count_gpus({"containers": [container, container]}) == {"amd.com/gpu": 4}

@@ -21,6 +21,7 @@ from trainchart_runtime.pod_problems import (
 ELSEWHERE = (
     "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s)."
 )
+ZONELESS = "0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints (missing required label)."
 MATCHING_BUT_FULL = (
     "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) didn't match Pod's node affinity/selector."
 )
@@ -77,6 +78,11 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
     [
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", SCHEDULER)]), "unschedulable", "gpu"),
         (pod_of(conditions=[condition("PodScheduled", "False", "", ELSEWHERE)]), "no-node-matches", "selector"),
+        (
+            pod_of(conditions=[condition("PodScheduled", "False", "", ZONELESS)]),
+            "no-node-matches",
+            "missing required label",
+        ),
         (pod_of(conditions=[condition("PodScheduled", "False", "", MATCHING_BUT_FULL)]), "unschedulable", "gpu"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", UNBOUND)]), "volume-error", "unbound"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", PORTS)]), "port-in-use", "free ports"),

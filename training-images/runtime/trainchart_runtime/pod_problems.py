@@ -150,7 +150,7 @@ _VOLUME_WORDS = re.compile(
 _PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
 _NO_MATCH = re.compile(
     r"^(?!.*(Insufficient|Too many pods|unschedulable|didn't satisfy|didn't match pod (anti-)?affinity))"
-    r".*didn't match Pod's node affinity/selector",
+    r".*didn't match (Pod's node affinity/selector|pod topology spread constraints \(missing required label\))",
     re.DOTALL,
 )
 """No node has the labels, and none that has them is merely full or closed."""

@@ -1,0 +1,58 @@
+"""What keeps a training from going on although nothing of it has failed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainchart.cluster.sighting import Object, Sighting, listed, name_of, section
+from trainchart.reports.report import Report
+from trainchart.reports.text import describe_seconds
+from trainchart_runtime.cluster import PS
+from trainchart_runtime.pod_problems import parse_time
+from trainchart_runtime.run_judge import list_names
+from trainchart_runtime.run_state import RUNNING
+
+_LONG_SECONDS = 120.0
+"""A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""
+
+
+def find_stalls(report: Report, seen: Sighting) -> list[str]:
+    """Return one remark for each init container that goes on, and for each parameter server that has left."""
+    return [*_find_long_starts(report, seen), *_find_absent_servers(report)]
+
+
+def _find_long_starts(report: Report, seen: Sighting) -> Iterator[str]:
+    for pod in listed(seen.pods):
+        for name, since in _running_first(pod):
+            seconds = report.now - since
+            if seconds >= _LONG_SECONDS:
+                yield (
+                    f"{name_of(pod)} does not start: its init container {name} has run for "
+                    f"{describe_seconds(seconds)}. What it waits for: kubectl logs {name_of(pod)} -c {name} "
+                    f"-n {report.key.namespace}, or its command in kubectl describe pod"
+                )
+
+
+def _running_first(pod: Object) -> Iterator[tuple[str, float]]:
+    """Yield the name and the start of the init container that must end before the pod goes on."""
+    sidecars = [
+        each.get("name") for each in _entries(pod, "spec", "initContainers") if each.get("restartPolicy") == "Always"
+    ]
+    for container in _entries(pod, "status", "initContainerStatuses"):
+        since = section(container, "state", "running").get("startedAt")
+        if since and container.get("name") not in sidecars:
+            yield str(container.get("name")), parse_time(since)
+
+
+def _entries(pod: Object, part: str, key: str) -> list[Object]:
+    found = section(pod, part).get(key)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _find_absent_servers(report: Report) -> Iterator[str]:
+    gone = [task for task in report.finished if task.rpartition("-")[0] == PS]
+    if gone and report.phase == RUNNING:
+        yield (
+            f"{list_names(gone)} ended with success while the training goes on, and the others wait for it: "
+            "the program of a parameter server must not return (tf.distribute.Server.join)"
+        )
