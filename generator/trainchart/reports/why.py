@@ -84,7 +84,7 @@ def _standing(report: Report) -> Iterator[str]:
 
 def _finished(report: Report) -> Iterator[str]:
     if report.outcome is None and report.finished:
-        yield "Finished already, before the run:"
+        yield "Tasks that have finished while the run goes on:"
         for task, at in list(report.finished.items())[:_INCIDENTS_SHOWN]:
             yield f"  {describe_time(at)}  {task}"
         if len(report.finished) > _INCIDENTS_SHOWN:

@@ -273,7 +273,7 @@ QUOTA_EXCEEDED = Cause(
 ADMISSION_REFUSED = Cause(
     "admission-refused",
     "The cluster refuses to create the pod.",
-    "Read the refusal: Pod Security, a policy webhook, or a field that the cluster does not allow.",
+    "Read the refusal: a LimitRange, Pod Security, a policy's webhook, or a field that the cluster does not allow.",
     RESTART_WAITED_FOR,
 )
 NAME_CONFLICT = Cause(
