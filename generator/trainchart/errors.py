@@ -4,7 +4,7 @@
   * UsageError (2): the command cannot be meant so: an option, name or command that is malformed, or does not fit what
     it is used on
   * SpecError (3): the model spec or a pack is wrong
-  * PlanError (4): the spec is well-formed but asks for something impossible
+  * PlanError (4): the spec is well-formed but holds a value or a combination that cannot work
   * RenderError (5): templates or values do not render
   * ChecksFailed (6): findings of severity error
   * ToolError (7): a file, key, run, pod or outside tool is missing, in the way or failed

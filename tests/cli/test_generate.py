@@ -111,7 +111,7 @@ def test_a_wrong_spec_gets_one_clear_error(project: Path, change: tuple[str, str
         (("generate", "nowhere.yaml"), 7, "there is no model spec nowhere.yaml"),
         (("plan",), 2, "Missing argument"),
         (("plan", "tiny", "--fromat", "json"), 2, "--format"),
-        (("explain", "tiny", "roles.worker.cpuz"), 4, "did you mean roles.worker.cpu"),
+        (("explain", "tiny", "roles.worker.cpuz"), 7, "did you mean roles.worker.cpu"),
         (("genrate",), 2, "No such command"),
     ],
 )

@@ -243,8 +243,8 @@ FAULTS = (
     Fault(
         "crooked indentation",
         "service.yaml",
-        "| nindent 4",
-        "| nindent 7",
+        "| nindent 2",
+        "| nindent 5",
         "rendered-style",
     ),
     Fault(
@@ -271,8 +271,8 @@ FAULTS = (
     Fault(
         "a name that Kubernetes refuses",
         "service.yaml",
-        'name: {{ include "<%= name %>.serviceName" . }}',
-        'name: {{ include "<%= name %>.serviceName" . }}_x',
+        '"name" (include "<%= name %>.serviceName" .)',
+        '"name" (printf "%s_x" (include "<%= name %>.serviceName" .))',
         "names-valid",
     ),
     Fault(

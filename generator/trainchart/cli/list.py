@@ -33,8 +33,9 @@ def _list(
 ) -> None:
     """List the local runs and the trainings of a cluster: what they do, since when, and the GPUs that they hold.
 
-    The cluster is left out where no kubeconfig names one, the local runs with --namespace or --context. Those that hold
-    most GPUs come first. A question mark stands for what could not be found out.
+    The cluster is left out where no kubeconfig names one and none of --all-namespaces, --namespace and --context
+    asks for it, the local runs with --namespace or --context. Those that hold most GPUs come first. A question mark
+    stands for what could not be found out.
     """
     from trainchart.actions.cluster_access import Place
     from trainchart.actions.release_report import list_reports

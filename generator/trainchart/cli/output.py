@@ -34,7 +34,7 @@ FormatOption = Annotated[
         "--format",
         callback=choose_format,
         is_eager=True,
-        help="Print the result, and errors, as text or as JSON; wrong usage is always told as text.",
+        help="Print the result, and errors, as text or as JSON; unknown options and missing arguments as text.",
     ),
 ]
 

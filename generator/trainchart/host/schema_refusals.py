@@ -272,7 +272,8 @@ def _rewrite(given: Any, wanted: list[str]) -> str:
         and re.fullmatch(r"[+-]?[0-9]+(\.0*)?([eE]\+?[0-9]{1,2})?", given)
         and float(given).is_integer()
     ):
-        return f"write {int(float(given))}"
+        whole = str(int(float(given)))
+        return f"write {whole}" if given != whole else "give it as a number: --set, or without quotes"
     if want == "boolean" and given.lower() in ("yes", "on", "no", "off", "y", "n", "true", "false"):
         return f"write {str(given.lower() in ('yes', 'on', 'y', 'true')).lower()}"
     if want == "string":

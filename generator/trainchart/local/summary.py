@@ -86,14 +86,16 @@ def _next_steps(
         yield from install
     elif result.before is not None:
         again = resume_command(record, folder)
-        yield from (f"{again} --set hyperparameters.{key}={2 * size}" for key, size in _lengths(record))
+        reached = result.step if result.step is not None else result.before.get("step")
+        longer = _longer_lengths(record, reached or 0)
+        yield from (f"{again} --set hyperparameters.{key}={size}" for key, size in longer)
 
 
-def _lengths(record: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield the hyperparameters that say how long to train."""
+def _longer_lengths(record: Mapping[str, Any], reached: int) -> Iterator[tuple[str, int]]:
+    """Yield the hyperparameters that say how long to train, each with twice of what it says or of the steps reached."""
     for key, value in (record.get("hyperparameters") or {}).items():
         if key in _LENGTHS and isinstance(value, int):
-            yield key, value
+            yield key, 2 * (max(value, reached) if "step" in key.lower() else value)
 
 
 def _times(count: int) -> str:

@@ -118,7 +118,7 @@ def _disagreements(parameter: Hyperparameter) -> list[str]:
             if default is not None and not isinstance(default, str) and not _holds(name, default, bound)
         ]
     if parameter.enum is not None and parameter.type != "string":
-        found.append("enum needs type string")
+        found.append("enum is for texts only: use type string, or minimum and maximum")
     elif parameter.enum is not None and default is not None and default not in parameter.enum:
         found.append(f"default {default!r} is not one of {', '.join(parameter.enum)}")
     return found

@@ -88,6 +88,12 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
         ),
         (
             "- at '/hyperparameters/maxSteps': got string, want integer",
+            "hyperparameters.maxSteps=50",
+            "hyperparameters.maxSteps: '50' is a text, expected a whole number",
+            "give it as a number: --set, or without quotes",
+        ),
+        (
+            "- at '/hyperparameters/maxSteps': got string, want integer",
             "hyperparameters.maxSteps=1.5",
             "hyperparameters.maxSteps: '1.5' is a text, expected a whole number",
             "Number of pods.",

@@ -192,4 +192,5 @@ def test_printed_commands_find_the_run_again(tmp_path: Path) -> None:
     assert done.endswith("  helm install exp-7 charts/mnist -f values.yaml")
     idle = summarize(replace(make_result(step=300), before={"step": 300}), plan)
     assert "--resume --release exp-7 --set hyperparameters.maxSteps=600" in idle
+    assert "--set hyperparameters.maxSteps=48000" in summarize(replace(make_result(), before={"step": 24000}), plan)
     assert resume_command({"target": "mnist", "release": "a"}, ".trainchart/runs/a").endswith("--release a")

@@ -33,7 +33,7 @@ def check_drift(given: CheckInput) -> Iterator[Finding]:
         yield Finding(
             _DRIFT[drift.kind],
             path=drift.path,
-            hint="change the model spec instead, then run: trainchart generate",
+            hint="change the model spec instead, then run: trainchart generate --overwrite",
         )
 
 
