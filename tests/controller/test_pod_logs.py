@@ -68,6 +68,12 @@ def test_marks_that_python_takes_for_line_ends_make_no_lines(api: FakeApi, decid
     assert (lines[0], lines[-1], len(lines)) == ("first", "last", 3)
 
 
+def test_of_a_long_progress_bar_the_last_state_is_kept(api: FakeApi, decide: Any) -> None:
+    bar = b"\r".join(b"%6d/30000 loss 0.5" % step for step in range(30_001))
+    api.pod_logs = {(f"{CHIEF}-0", "false"): b"first\n" + bar + b"\n"}
+    assert decide("worker-1", causes.PROGRAM_ERROR)[f"{CHIEF}-0"][-1].strip() == "30000/30000 loss 0.5"
+
+
 @pytest.mark.timeout(120)
 def test_logs_of_many_hostile_pods_need_little_memory() -> None:
     """A controller has 128 MiB, and needs 25 for itself."""

@@ -6,13 +6,12 @@ import gzip
 import io
 import json
 import tarfile
-import threading
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
+from counting_server import count_requests
 from trainchart.errors import RenderError
 from trainchart.host.helm import HelmEngine, find_engine
 from trainchart.host.helm_binary import BinaryEngine
@@ -26,23 +25,8 @@ BOM = b"\xef\xbb\xbf"
 @pytest.fixture
 def remote() -> Iterator[tuple[bytes, list[str]]]:
     """Give a schema that refers to a server, and what that server was asked for."""
-    seen: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            seen.append(self.path)
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"{}")
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/x.json"
-        yield json.dumps({"type": "object", "allOf": [{"$ref": address}]}).encode(), seen
-        server.shutdown()
+    with count_requests() as (address, seen):
+        yield json.dumps({"type": "object", "allOf": [{"$ref": f"{address}/x.json"}]}).encode(), seen
 
 
 @pytest.fixture(params=["sdk", "helm-3", "helm-4"])

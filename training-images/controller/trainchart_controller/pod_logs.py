@@ -22,7 +22,7 @@ _END_LIMIT = 400_000
 _LINE_LIMIT = 2000
 """Characters kept of one line."""
 _LINE_BYTES = 100_000
-"""Bytes looked at of one line: progress bars overwrite theirs many times."""
+"""Bytes looked at of one line."""
 _LOG_LIMIT = 40_000
 """Bytes of JSON kept of one pod's lines: a record of many roles must stay below a ConfigMap's megabyte."""
 _PODS_KEPT = 8
@@ -50,7 +50,7 @@ def read_logs(connect: Callable[[], Api], namespace: str, pods: Sequence[PodView
                 texts.insert(0, text)
         # Only at line feeds: str.splitlines knows ten more marks, of which a program can write a million.
         lines = [
-            visible_line(line[:_LINE_BYTES].decode("utf-8", "replace"))
+            visible_line(_cut(line).decode("utf-8", "replace"))
             for text in texts
             for line in text.rstrip(b"\n").split(b"\n")[-LOG_LINES_KEPT:]
             if text
@@ -65,6 +65,11 @@ def read_logs(connect: Callable[[], Api], namespace: str, pods: Sequence[PodView
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
     return dict(found)
+
+
+def _cut(line: bytes) -> bytes:
+    """Return what says most of a long line: its beginning, or what has overwritten it, as progress bars do."""
+    return line[-_LINE_BYTES:] if b"\r" in line else line[:_LINE_BYTES]
 
 
 def _keep_last(lines: Sequence[str]) -> List[str]:

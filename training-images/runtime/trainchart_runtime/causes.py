@@ -235,9 +235,9 @@ UNSCHEDULABLE = Cause(
 NO_NODE_MATCHES = Cause(
     "no-node-matches",
     "No node is one that the pod may run on.",
-    "kubectl get pod POD -o jsonpath='{.spec.nodeSelector}{.spec.affinity}{.spec.topologySpreadConstraints}' says what "
-    "it asks for, kubectl get nodes --show-labels what there is. What the values do not say was added when the pod was "
-    "created: by a policy, a webhook or a default of the namespace.",
+    "kubectl get pod POD -o yaml says what it asks for by nodeSelector, affinity, tolerations and "
+    "topologySpreadConstraints, kubectl get nodes --show-labels what there is. What the values do not say was added "
+    "when the pod was created: by a policy, a webhook or a default of the namespace.",
     RESTART_WAITED_FOR,
 )
 SCHEDULING_GATED = Cause(
