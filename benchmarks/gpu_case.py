@@ -73,8 +73,8 @@ def measure_case(case: Case) -> Result:
     """Train as `mirrored` does, also on one device, and return the median round."""
     import keras
 
-    from trainchart_training.replicas import ReplicaRunner
-    from trainchart_training.stop import StopRequest
+    from trainchart_training.leading.stop import StopRequest
+    from trainchart_training.strategies.replicas import ReplicaRunner
 
     _choose_devices(case)
     work = Work(policy=case.policy, **(_REHEARSAL if case.is_rehearsal else {}))

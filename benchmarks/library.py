@@ -23,7 +23,7 @@ from benchmarks.library_case import GO_ON, REPLICAS, SETTINGS
 from benchmarks.measure import Row, find_median_limits
 from benchmarks.own_cluster import wait_for
 from benchmarks.training import find_free_ports
-from testcluster.ingredients import tell
+from tests.cluster.testcluster.ingredients import tell
 from trainchart_runtime import contract
 from trainchart_training.place import (
     BETWEEN_GRAPH_ASYNC,

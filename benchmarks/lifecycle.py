@@ -29,10 +29,10 @@ from benchmarks.training import (
     wait_for_next_chief,
     wait_until_computing,
 )
-from testcluster.faults import Site
-from testcluster.ingredients import tell
-from testcluster.releases import Release, merge_values, mnist_values, read_termination
-from testcluster.runs import CONTROLLED
+from tests.cluster.testcluster.faults import Site
+from tests.cluster.testcluster.ingredients import tell
+from tests.cluster.testcluster.releases import Release, merge_values, mnist_values, read_termination
+from tests.cluster.testcluster.runs import CONTROLLED
 
 PODS, BY_HAND = "in pods", "by hand"
 VICTIMS = ("worker-1", "ps-0", CHIEF)

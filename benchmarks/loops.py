@@ -28,11 +28,11 @@ from benchmarks.fake_pods import FAKE_VALUES, end_program
 from benchmarks.generator import ROOT
 from benchmarks.measure import Row
 from benchmarks.own_cluster import RequestCount, make_namespace, wait_for
-from testcluster.config import API_PORT
-from testcluster.faults import Site
-from testcluster.ingredients import tell
-from testcluster.pods import dump_objects
-from testcluster.releases import Release
+from tests.cluster.testcluster.config import API_PORT
+from tests.cluster.testcluster.faults import Site
+from tests.cluster.testcluster.ingredients import tell
+from tests.cluster.testcluster.pods import dump_objects
+from tests.cluster.testcluster.releases import Release
 from trainchart.kubernetes_yaml import parse_documents
 from trainchart_runtime import contract
 

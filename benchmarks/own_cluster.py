@@ -11,13 +11,13 @@ from typing import TypeVar
 
 import psutil
 
-from testcluster.access import Access
-from testcluster.cluster import start_cluster
-from testcluster.faults import Site
-from testcluster.faults.processes import Container, Victim, find_processes
-from testcluster.ingredients import find_home, prepare_ingredients
-from testcluster.pods import dump_objects
-from testcluster.releases import Release
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cluster import start_cluster
+from tests.cluster.testcluster.faults import Site
+from tests.cluster.testcluster.faults.processes import Container, Victim, find_processes
+from tests.cluster.testcluster.ingredients import find_home, prepare_ingredients
+from tests.cluster.testcluster.pods import dump_objects
+from tests.cluster.testcluster.releases import Release
 
 MEBIBYTE = 1 << 20
 _SCHEMA = "benchmark"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.generator import KUBERNETES, ROOT
 from benchmarks.measure import Row, program, time_by_turns
-from testcluster.cache_folder import find_cache
-from trainchart.host.helm import find_engine
+from tests.cluster.testcluster.cache_folder import find_cache
+from trainchart.helm.io.choose import find_engine
 from trainchart.kubernetes_yaml import dump_mapping
 
 _TRAINCHART = Path(sys.executable).with_name("trainchart")

@@ -18,14 +18,14 @@ from benchmarks.generator import ROOT
 from benchmarks.loops import measure_loops
 from benchmarks.measure import Row
 from benchmarks.own_cluster import RequestCount, controller_memory, make_namespace, own_cluster, wait_for
-from testcluster.access import Access
-from testcluster.components import Component, plan_controllers
-from testcluster.fake_nodes import fake_nodes
-from testcluster.faults import Site
-from testcluster.ingredients import prepare_ingredients, tell
-from testcluster.pods import dump_objects
-from testcluster.releases import Release, merge_values
-from testcluster.runs import ROLES, read_replicas, wait_for_phase
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.components import Component, plan_controllers
+from tests.cluster.testcluster.fake_nodes import fake_nodes
+from tests.cluster.testcluster.faults import Site
+from tests.cluster.testcluster.ingredients import prepare_ingredients, tell
+from tests.cluster.testcluster.pods import dump_objects
+from tests.cluster.testcluster.releases import Release, merge_values
+from tests.cluster.testcluster.runs import ROLES, read_replicas, wait_for_phase
 from trainchart.kubernetes_yaml import parse_documents
 
 WORKERS = 1000

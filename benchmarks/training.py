@@ -21,9 +21,9 @@ from lightkube.core.exceptions import ApiError
 
 from benchmarks.generator import ROOT
 from benchmarks.own_cluster import wait_for
-from testcluster.faults import Site
-from testcluster.faults.processes import Container, ProcessNotFound, Victim, find_processes
-from testcluster.releases import Release
+from tests.cluster.testcluster.faults import Site
+from tests.cluster.testcluster.faults.processes import Container, ProcessNotFound, Victim, find_processes
+from tests.cluster.testcluster.releases import Release
 from trainchart_runtime import contract
 
 TASKS = ("chief-0", "worker-0", "worker-1", "ps-0")

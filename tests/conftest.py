@@ -13,7 +13,7 @@ import hypothesis
 import psutil
 import pytest
 
-from testcluster.programs import ProgramError, find_program
+from tests.cluster.testcluster.programs import ProgramError, find_program
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = Path(__file__).parent / "fixtures"

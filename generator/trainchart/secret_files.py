@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.json_text import parse_json
+from trainchart.json_documents import parse_json
 from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES
 
 _LARGEST = 1024 * 1024

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from counting_server import count_requests
+from tests.support.counting_server import count_requests
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 SCHEMA = {"type": "object", "properties": {"roles": {"type": "object"}}}

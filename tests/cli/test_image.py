@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from chart_servers import serve_registry
-from fake_docker import make_docker
+from tests.repositories.chart_servers import serve_registry
+from tests.repositories.fake_docker import make_docker
 
 SPEC = """\
 apiVersion: trainchart/v1

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from chart_images import push_image
-from chart_servers import PASSWORD, USER, serve_registry
+from tests.repositories.chart_images import push_image
+from tests.repositories.chart_servers import PASSWORD, USER, serve_registry
 from trainchart.archive.read import parse_archive
 
 

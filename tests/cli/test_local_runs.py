@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 from trainchart.cli.app import app
 from trainchart.errors import ToolError, TrainingFailed, UsageError
-from trainchart.local.release_lock import hold_lock
-from trainchart_runtime.run_state import STOPPED, STOPPING, SUCCEEDED
+from trainchart.local.io.release_lock import hold_lock
+from trainchart_runtime.run.state import STOPPED, STOPPING, SUCCEEDED
 
 RUNS = Path(".trainchart/runs")
 

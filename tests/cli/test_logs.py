@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.local.logs import stamp_of
+from trainchart.local.io.logs import stamp_of
 
 _START = 1_800_000_000.0
 

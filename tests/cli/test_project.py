@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from trainchart.actions.project import find_project, list_specs
+from trainchart.actions.support.project import find_project, list_specs
 from trainchart.cli.app import app
 from trainchart.errors import TrainchartError
 

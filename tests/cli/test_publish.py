@@ -14,8 +14,8 @@ from threading import Event
 import pytest
 import yaml
 
-from chart_servers import serve_registry, serve_web_folder
-from fault_proxy import CUT_BEFORE, Fault, Seen, proxied
+from tests.repositories.chart_servers import serve_registry, serve_web_folder
+from tests.repositories.fault_proxy import CUT_BEFORE, Fault, Seen, proxied
 from trainchart.archive.identity import build_tar
 from trainchart.archive.pack import open_archive
 from trainchart.archive.provenance import build_statement

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chart_servers import PASSWORD, USER, find_server, serve_registry
+from tests.repositories.chart_servers import PASSWORD, USER, find_server, serve_registry
 from trainchart.archive.read import parse_archive
 
 EPOCH = "1767225600"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cluster_objects import (
+from tests.small_cluster.cluster_objects import (
     NAMESPACE,
     NOW,
     make_end,
@@ -28,7 +28,7 @@ from cluster_objects import (
     stamp,
     unschedulable,
 )
-from small_api import SmallApi, serve_small_api
+from tests.small_cluster.small_api import SmallApi, serve_small_api
 from trainchart_runtime import causes
 
 LOGS = json.dumps({"exp1-mnist-worker-1": {"at": NOW, "lines": ["step 1", "ValueError: no data today"]}})

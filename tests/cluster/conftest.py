@@ -16,17 +16,17 @@ from lightkube.resources.apps_v1 import Deployment, StatefulSet
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Namespace, Pod, ResourceQuota, ServiceAccount
 
-from testcluster.access import Access, describe
-from testcluster.choice import Named, Nowhere, Own
-from testcluster.cluster import Cluster, ClusterError, start_cluster
-from testcluster.faults import Faults, Site
-from testcluster.images import ImageBuildError
-from testcluster.ingredients import find_home, prepare_ingredients
-from testcluster.machine import find_choice
-from testcluster.named import NotUsable, open_cluster
-from testcluster.pods import plan_namespace
-from testcluster.programs import ProgramError
-from testcluster.slots import NoSlotError
+from tests.cluster.testcluster.access import Access, describe
+from tests.cluster.testcluster.choice import Named, Nowhere, Own
+from tests.cluster.testcluster.cluster import Cluster, ClusterError, start_cluster
+from tests.cluster.testcluster.faults import Faults, Site
+from tests.cluster.testcluster.images import ImageBuildError
+from tests.cluster.testcluster.ingredients import find_home, prepare_ingredients
+from tests.cluster.testcluster.machine import find_choice
+from tests.cluster.testcluster.named import NotUsable, open_cluster
+from tests.cluster.testcluster.pods import plan_namespace
+from tests.cluster.testcluster.programs import ProgramError
+from tests.cluster.testcluster.slots import NoSlotError
 
 QUOTA = {"requests.cpu": "8", "requests.memory": "24Gi", "requests.nvidia.com/gpu": "16", "pods": "40"}
 """Quota of each test's namespace: roomy, but every container must say what it needs."""

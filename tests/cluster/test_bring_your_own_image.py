@@ -9,10 +9,10 @@ import pytest
 from lightkube.core.client import Client
 from lightkube.models.core_v1 import ContainerState, ContainerStatus
 
-from testcluster.access import Access
-from testcluster.images.plan import FOREIGN_IMAGE
-from testcluster.releases import PROJECT, Release, container_statuses, digits_values, merge_values
-from testcluster.runs import CONTROLLED, TINY, training_pods, wait_for_job, wait_for_phase
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.images.plan import FOREIGN_IMAGE
+from tests.cluster.testcluster.releases import PROJECT, Release, container_statuses, digits_values, merge_values
+from tests.cluster.testcluster.runs import CONTROLLED, TINY, training_pods, wait_for_job, wait_for_phase
 
 pytestmark = pytest.mark.cluster
 

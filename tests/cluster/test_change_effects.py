@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from lightkube.core.client import Client
 from lightkube.resources.apps_v1 import StatefulSet
 
-from testcluster.access import Access
-from testcluster.pods import dump_objects
-from testcluster.releases import PROJECT, mnist_values
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.pods import dump_objects
+from tests.cluster.testcluster.releases import PROJECT, mnist_values
 from trainchart.compare.effect import Effect, find_changes
-from trainchart.host.helm import find_engine
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import Manifest, Rendering, ValueOverrides
 from trainchart.kubernetes_yaml import dump_mapping
-from trainchart.rendering import Manifest, Rendering, ValueOverrides
 
 pytestmark = pytest.mark.cluster
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from testcluster.access import Access
-from testcluster.config import GPU_RESOURCE
-from testcluster.images.plan import RUNTIME_IMAGE
-from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
-from testcluster.runs import CONTROLLED, TINY
-from testcluster.users import make_user
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.config import GPU_RESOURCE
+from tests.cluster.testcluster.images.plan import RUNTIME_IMAGE
+from tests.cluster.testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
+from tests.cluster.testcluster.runs import CONTROLLED, TINY
+from tests.cluster.testcluster.users import make_user
 
 pytestmark = pytest.mark.cluster
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from testcluster.access import Access, CommandFailed
-from testcluster.releases import PROJECT, Release, merge_values, mnist_values
-from testcluster.runs import CONTROLLED, wait_for_phase
+from tests.cluster.testcluster.access import Access, CommandFailed
+from tests.cluster.testcluster.releases import PROJECT, Release, merge_values, mnist_values
+from tests.cluster.testcluster.runs import CONTROLLED, wait_for_phase
 
 pytestmark = pytest.mark.cluster
 

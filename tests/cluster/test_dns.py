@@ -14,11 +14,11 @@ from lightkube.core.client import Client
 from lightkube.models.core_v1 import NodeSpec
 from lightkube.resources.core_v1 import Node, Pod
 
-from testcluster.access import Access
-from testcluster.cluster import Cluster
-from testcluster.config import REGISTRY_HOST
-from testcluster.releases import PROJECT, Release, container_statuses, merge_values, mnist_values
-from testcluster.stand_in import Report, plan_stand_ins, read_report, wait_for_reports
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cluster import Cluster
+from tests.cluster.testcluster.config import REGISTRY_HOST
+from tests.cluster.testcluster.releases import PROJECT, Release, container_statuses, merge_values, mnist_values
+from tests.cluster.testcluster.stand_in import Report, plan_stand_ins, read_report, wait_for_reports
 
 pytestmark = pytest.mark.cluster
 

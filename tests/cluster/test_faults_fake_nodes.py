@@ -10,12 +10,12 @@ from lightkube.models.core_v1 import PodStatus
 from lightkube.resources.apps_v1 import StatefulSet
 from lightkube.resources.core_v1 import Node, Pod
 
-from testcluster.access import Access
-from testcluster.cluster import Cluster
-from testcluster.config import GPU_RESOURCE
-from testcluster.fake_nodes import EXIT_CODE, EXIT_REASON, SELECTOR, TOLERATION, FakeNodes, fake_nodes
-from testcluster.pods import dump_objects
-from testcluster.scheduled_pods import ScheduledPod
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cluster import Cluster
+from tests.cluster.testcluster.config import GPU_RESOURCE
+from tests.cluster.testcluster.fake_nodes import EXIT_CODE, EXIT_REASON, SELECTOR, TOLERATION, FakeNodes, fake_nodes
+from tests.cluster.testcluster.pods import dump_objects
+from tests.cluster.testcluster.scheduled_pods import ScheduledPod
 
 pytestmark = pytest.mark.cluster
 

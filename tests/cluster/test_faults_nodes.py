@@ -11,15 +11,15 @@ import pytest
 from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Pod
 
-from testcluster.access import Access, CommandFailed
-from testcluster.cluster import Cluster
-from testcluster.config import API_SERVICE_ADDRESS, DNS_ADDRESS
-from testcluster.faults import Change, Fault, Faults, UndoFailed, daemons, network, nodes, storage, tokens
-from testcluster.faults.fault import Inside, Kubectl
-from testcluster.faults.processes import Container, Victim, find_processes, kill_process
-from testcluster.faults.soundness import RESOLVE, find_problems
-from testcluster.pods import dump_objects, plan_claim
-from testcluster.scheduled_pods import ScheduledPod
+from tests.cluster.testcluster.access import Access, CommandFailed
+from tests.cluster.testcluster.cluster import Cluster
+from tests.cluster.testcluster.config import API_SERVICE_ADDRESS, DNS_ADDRESS
+from tests.cluster.testcluster.faults import Change, Fault, Faults, UndoFailed, daemons, network, nodes, storage, tokens
+from tests.cluster.testcluster.faults.fault import Inside, Kubectl
+from tests.cluster.testcluster.faults.processes import Container, Victim, find_processes, kill_process
+from tests.cluster.testcluster.faults.soundness import RESOLVE, find_problems
+from tests.cluster.testcluster.pods import dump_objects, plan_claim
+from tests.cluster.testcluster.scheduled_pods import ScheduledPod
 
 pytestmark = pytest.mark.cluster
 

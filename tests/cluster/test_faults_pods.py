@@ -9,13 +9,20 @@ from lightkube.core.client import Client
 from lightkube.models.core_v1 import ContainerStatus
 from lightkube.resources.core_v1 import Node, Pod
 
-from testcluster.access import Access, CommandFailed
-from testcluster.config import NODES, REGISTRY_HOST
-from testcluster.faults import Faults, nodes, quota, registry
-from testcluster.faults.processes import Container, NoMemoryLimit, Victim, exceed_memory, find_processes, kill_process
-from testcluster.images.plan import REGISTRY_ONLY_TAG
-from testcluster.pods import dump_objects
-from testcluster.scheduled_pods import ScheduledPod
+from tests.cluster.testcluster.access import Access, CommandFailed
+from tests.cluster.testcluster.config import NODES, REGISTRY_HOST
+from tests.cluster.testcluster.faults import Faults, nodes, quota, registry
+from tests.cluster.testcluster.faults.processes import (
+    Container,
+    NoMemoryLimit,
+    Victim,
+    exceed_memory,
+    find_processes,
+    kill_process,
+)
+from tests.cluster.testcluster.images.plan import REGISTRY_ONLY_TAG
+from tests.cluster.testcluster.pods import dump_objects
+from tests.cluster.testcluster.scheduled_pods import ScheduledPod
 
 pytestmark = pytest.mark.cluster
 

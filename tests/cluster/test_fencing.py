@@ -7,10 +7,10 @@ import pytest
 from lightkube.core.client import Client
 from lightkube.core.exceptions import ApiError
 
-from testcluster.access import Access
-from testcluster.faults import Faults, network, nodes
-from testcluster.faults.processes import Container, Victim, find_processes
-from testcluster.releases import PROJECT, Release, digits_values, merge_values
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.faults import Faults, network, nodes
+from tests.cluster.testcluster.faults.processes import Container, Victim, find_processes
+from tests.cluster.testcluster.releases import PROJECT, Release, digits_values, merge_values
 
 pytestmark = pytest.mark.cluster
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from golden_charts import list_charts
-from testcluster.access import Access
-from testcluster.pods import dump_objects
-from testcluster.releases import PROJECT
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.pods import dump_objects
+from tests.cluster.testcluster.releases import PROJECT
+from tests.support.golden_charts import list_charts
 
 pytestmark = pytest.mark.cluster
 

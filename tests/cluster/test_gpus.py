@@ -12,10 +12,10 @@ import pytest
 from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Node, Pod
 
-from testcluster.access import Access
-from testcluster.cluster import Cluster
-from testcluster.config import GPU_RESOURCE
-from testcluster.releases import PROJECT, Release, container_statuses, make_values, merge_values
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cluster import Cluster
+from tests.cluster.testcluster.config import GPU_RESOURCE
+from tests.cluster.testcluster.releases import PROJECT, Release, container_statuses, make_values, merge_values
 
 pytestmark = pytest.mark.cluster
 

@@ -14,10 +14,17 @@ from lightkube.resources.apps_v1 import StatefulSet
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import ConfigMap, Service
 
-from testcluster.access import Access
-from testcluster.releases import Release, merge_values
-from testcluster.runs import find_jobs, read_replicas, read_state, training_pods, wait_for_job, wait_for_phase
-from testcluster.traced import Traces
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.releases import Release, merge_values
+from tests.cluster.testcluster.runs import (
+    find_jobs,
+    read_replicas,
+    read_state,
+    training_pods,
+    wait_for_job,
+    wait_for_phase,
+)
+from tests.cluster.testcluster.traced import Traces
 
 pytestmark = pytest.mark.cluster
 

@@ -13,11 +13,11 @@ from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Event
 from lightkube.resources.policy_v1 import PodDisruptionBudget
 
-from testcluster.access import Access
-from testcluster.cluster import Cluster
-from testcluster.ingredients import prepare_images
-from testcluster.releases import IDLE, PROJECT, Release, digits_values, list_objects, merge_values
-from testcluster.users import make_user
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cluster import Cluster
+from tests.cluster.testcluster.ingredients import prepare_images
+from tests.cluster.testcluster.releases import IDLE, PROJECT, Release, digits_values, list_objects, merge_values
+from tests.cluster.testcluster.users import make_user
 
 pytestmark = pytest.mark.cluster
 

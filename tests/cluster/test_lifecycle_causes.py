@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from testcluster.access import Access
-from testcluster.config import REGISTRY_HOST
-from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
-from testcluster.runs import CONTROLLED, TINY, read_replicas, training_pods, wait_for_job, wait_for_phase
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.config import REGISTRY_HOST
+from tests.cluster.testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
+from tests.cluster.testcluster.runs import CONTROLLED, TINY, read_replicas, training_pods, wait_for_job, wait_for_phase
 
 pytestmark = pytest.mark.cluster
 

@@ -13,10 +13,17 @@ import pytest
 from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Event, Pod
 
-from testcluster.access import Access
-from testcluster.releases import Release, list_objects, merge_values
-from testcluster.runs import find_jobs, read_replicas, read_state, training_pods, wait_for_job, wait_for_phase
-from testcluster.traced import Line, Traces
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.releases import Release, list_objects, merge_values
+from tests.cluster.testcluster.runs import (
+    find_jobs,
+    read_replicas,
+    read_state,
+    training_pods,
+    wait_for_job,
+    wait_for_phase,
+)
+from tests.cluster.testcluster.traced import Line, Traces
 
 pytestmark = pytest.mark.cluster
 

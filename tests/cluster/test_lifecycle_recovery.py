@@ -10,17 +10,17 @@ import pytest
 from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Pod
 
-from testcluster.access import Access
-from testcluster.components import VOLUMES
-from testcluster.config import GPU_RESOURCE
-from testcluster.faults import Faults, daemons, network, nodes
-from testcluster.faults.fault import Change, Fault, Kubectl
-from testcluster.faults.processes import Container, Victim, kill_process
-from testcluster.pods import dump_objects
-from testcluster.releases import Release, merge_values
-from testcluster.runs import TINY, read_state, training_pods, wait_for_job, wait_for_phase
-from testcluster.scheduled_pods import ScheduledPod
-from testcluster.traced import Line, Traces
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.components import VOLUMES
+from tests.cluster.testcluster.config import GPU_RESOURCE
+from tests.cluster.testcluster.faults import Faults, daemons, network, nodes
+from tests.cluster.testcluster.faults.fault import Change, Fault, Kubectl
+from tests.cluster.testcluster.faults.processes import Container, Victim, kill_process
+from tests.cluster.testcluster.pods import dump_objects
+from tests.cluster.testcluster.releases import Release, merge_values
+from tests.cluster.testcluster.runs import TINY, read_state, training_pods, wait_for_job, wait_for_phase
+from tests.cluster.testcluster.scheduled_pods import ScheduledPod
+from tests.cluster.testcluster.traced import Line, Traces
 
 pytestmark = pytest.mark.cluster
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from testcluster.access import Access
-from testcluster.parity import (
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.parity import (
     ALLOWED,
     Comparison,
     Maps,
@@ -30,8 +30,8 @@ from testcluster.parity import (
     table_of_pod,
     table_of_process,
 )
-from testcluster.releases import PROJECT, Release, merge_values
-from testcluster.stand_in import Report, parse_report, plan_stand_ins, wait_for_reports
+from tests.cluster.testcluster.releases import PROJECT, Release, merge_values
+from tests.cluster.testcluster.stand_in import Report, parse_report, plan_stand_ins, wait_for_reports
 
 pytestmark = pytest.mark.cluster
 

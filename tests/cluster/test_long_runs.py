@@ -12,13 +12,13 @@ import psutil
 import pytest
 from lightkube.core.client import Client
 
-from golden_charts import chart_folder
-from testcluster.access import Access
-from testcluster.faults import Faults
-from testcluster.faults.processes import Container, ProcessNotFound, Victim, find_processes, kill_process
-from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
-from testcluster.runs import CONTROLLED, read_state, training_pods, wait_for_phase
-from testcluster.traced import Traces
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.faults import Faults
+from tests.cluster.testcluster.faults.processes import Container, ProcessNotFound, Victim, find_processes, kill_process
+from tests.cluster.testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
+from tests.cluster.testcluster.runs import CONTROLLED, read_state, training_pods, wait_for_phase
+from tests.cluster.testcluster.traced import Traces
+from tests.support.golden_charts import chart_folder
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1500)]
 

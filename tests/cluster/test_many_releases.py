@@ -12,9 +12,9 @@ import pytest
 from lightkube.core.client import Client
 from lightkube.resources.core_v1 import PersistentVolumeClaim, Pod
 
-from testcluster.access import Access
-from testcluster.releases import Release, container_statuses
-from testcluster.stand_in import Report, plan_stand_ins, read_report, wait_for_reports
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.releases import Release, container_statuses
+from tests.cluster.testcluster.stand_in import Report, plan_stand_ins, read_report, wait_for_reports
 
 pytestmark = pytest.mark.cluster
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from lightkube.resources.core_v1 import Node
 
-from testcluster import config
-from testcluster.access import Access
-from testcluster.pods import dump_objects, plan_namespace
-from testcluster.reach import wait_for_reach
-from testcluster.releases import PROJECT, Release, merge_values, mnist_values
-from testcluster.runs import CONTROLLED
-from testcluster.scheduled_pods import ScheduledPod
+from tests.cluster.testcluster import config
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.pods import dump_objects, plan_namespace
+from tests.cluster.testcluster.reach import wait_for_reach
+from tests.cluster.testcluster.releases import PROJECT, Release, merge_values, mnist_values
+from tests.cluster.testcluster.runs import CONTROLLED
+from tests.cluster.testcluster.scheduled_pods import ScheduledPod
 
 pytestmark = pytest.mark.cluster
 

@@ -16,21 +16,21 @@ import psutil
 import pytest
 from lightkube.resources.core_v1 import Node
 
-from testcluster import slots
-from testcluster.access import Access
-from testcluster.cgroups import find_cgroups
-from testcluster.cluster import Cluster, ClusterError, start_cluster
-from testcluster.config import GPU_RESOURCE
-from testcluster.control import ControlError
-from testcluster.ingredients import prepare_ingredients
+from tests.cluster.testcluster import slots
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cgroups import find_cgroups
+from tests.cluster.testcluster.cluster import Cluster, ClusterError, start_cluster
+from tests.cluster.testcluster.config import GPU_RESOURCE
+from tests.cluster.testcluster.control import ControlError
+from tests.cluster.testcluster.ingredients import prepare_ingredients
 
 pytestmark = pytest.mark.cluster
 
 START_AND_SLEEP = """
 import sys, time
 from pathlib import Path
-from testcluster.cluster import start_cluster
-from testcluster.ingredients import prepare_ingredients
+from tests.cluster.testcluster.cluster import start_cluster
+from tests.cluster.testcluster.ingredients import prepare_ingredients
 cluster = start_cluster(prepare_ingredients(), Path(sys.argv[1]))
 print(cluster.config.name, cluster.keeper_pid, cluster.folder, flush=True)
 time.sleep(600)
@@ -54,7 +54,7 @@ def starting(lasting_cluster: Cluster) -> Iterator[subprocess.Popen[str]]:
         [sys.executable, "-c", START_AND_SLEEP, str(lasting_cluster.folder.parent)],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     yield process
     process.kill()

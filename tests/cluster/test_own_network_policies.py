@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from lightkube.resources.core_v1 import Pod, Service
 
-from testcluster.access import Access
-from testcluster.cluster import Cluster
-from testcluster.pods import dump_objects, plan_pod
-from testcluster.reach import CONNECT, wait_for_reach
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cluster import Cluster
+from tests.cluster.testcluster.pods import dump_objects, plan_pod
+from tests.cluster.testcluster.reach import CONNECT, wait_for_reach
 
 pytestmark = pytest.mark.cluster
 

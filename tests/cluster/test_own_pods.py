@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from lightkube.core.client import Client
 
-from testcluster.access import Access
-from testcluster.cluster import Cluster
-from testcluster.pods import dump_objects, plan_pod
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cluster import Cluster
+from tests.cluster.testcluster.pods import dump_objects, plan_pod
 
 pytestmark = pytest.mark.cluster
 

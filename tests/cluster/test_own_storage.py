@@ -6,10 +6,10 @@ import pytest
 from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Event, PersistentVolume, PersistentVolumeClaim, Pod
 
-from testcluster.access import Access
-from testcluster.cluster import Cluster
-from testcluster.components import VOLUMES
-from testcluster.pods import USER, dump_objects, plan_claim, plan_pod
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cluster import Cluster
+from tests.cluster.testcluster.components import VOLUMES
+from tests.cluster.testcluster.pods import USER, dump_objects, plan_claim, plan_pod
 
 pytestmark = pytest.mark.cluster
 

@@ -12,12 +12,12 @@ from lightkube.core.client import Client
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import ResourceQuota
 
-from testcluster.access import Access
-from testcluster.config import GPU_RESOURCE
-from testcluster.images.plan import RUNTIME_IMAGE
-from testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
-from testcluster.runs import CONTROLLED as RUNTIME_CONTROLLED
-from testcluster.runs import (
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.config import GPU_RESOURCE
+from tests.cluster.testcluster.images.plan import RUNTIME_IMAGE
+from tests.cluster.testcluster.releases import PROJECT, Release, digits_values, merge_values, mnist_values
+from tests.cluster.testcluster.runs import CONTROLLED as RUNTIME_CONTROLLED
+from tests.cluster.testcluster.runs import (
     ENDED,
     find_jobs,
     read_replicas,
@@ -26,7 +26,7 @@ from testcluster.runs import (
     wait_for_job,
     wait_for_phase,
 )
-from testcluster.users import make_user
+from tests.cluster.testcluster.users import make_user
 
 pytestmark = pytest.mark.cluster
 

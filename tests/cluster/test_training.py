@@ -19,10 +19,17 @@ from lightkube.core.client import Client
 from lightkube.models.core_v1 import NodeSpec
 from lightkube.resources.core_v1 import ConfigMap, Node, Pod, ResourceQuota, ServiceAccount
 
-from testcluster.access import Access, CommandFailed
-from testcluster.notes import find_commands, forward_port, paste
-from testcluster.releases import PROJECT, TRAINING_SECONDS, Release, list_objects, merge_values, mnist_values
-from testcluster.users import make_user
+from tests.cluster.testcluster.access import Access, CommandFailed
+from tests.cluster.testcluster.notes import find_commands, forward_port, paste
+from tests.cluster.testcluster.releases import (
+    PROJECT,
+    TRAINING_SECONDS,
+    Release,
+    list_objects,
+    merge_values,
+    mnist_values,
+)
+from tests.cluster.testcluster.users import make_user
 from trainchart_runtime.termination import Termination
 
 pytestmark = pytest.mark.cluster

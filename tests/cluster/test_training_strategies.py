@@ -20,10 +20,17 @@ import yaml
 from lightkube.core.client import Client
 from lightkube.resources.core_v1 import Pod
 
-from testcluster.access import Access
-from testcluster.pods import dump_objects, plan_claim, plan_pod
-from testcluster.releases import PROJECT, TRAINING_GROUP, TRAINING_SECONDS, Release, make_values, merge_values
-from testcluster.runs import CONTROLLED, ENDED, training_pods, wait_for_phase
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.pods import dump_objects, plan_claim, plan_pod
+from tests.cluster.testcluster.releases import (
+    PROJECT,
+    TRAINING_GROUP,
+    TRAINING_SECONDS,
+    Release,
+    make_values,
+    merge_values,
+)
+from tests.cluster.testcluster.runs import CONTROLLED, ENDED, training_pods, wait_for_phase
 from trainchart.actions.generate import render_model_to
 from trainchart.plan.strategies import STRATEGIES
 

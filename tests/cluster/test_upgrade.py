@@ -16,8 +16,8 @@ import pytest
 from lightkube.core.client import Client
 from lightkube.resources.apps_v1 import ControllerRevision, Deployment, ReplicaSet, StatefulSet
 
-from testcluster.access import Access, CommandFailed
-from testcluster.releases import (
+from tests.cluster.testcluster.access import Access, CommandFailed
+from tests.cluster.testcluster.releases import (
     IDLE,
     PROJECT,
     Release,

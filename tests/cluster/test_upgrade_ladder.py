@@ -15,11 +15,11 @@ import pytest
 from lightkube.core.client import Client
 from lightkube.resources.apps_v1 import StatefulSet
 
-from chart_servers import serve_registry
-from testcluster.access import Access, CommandFailed
-from testcluster.ladder import LADDERS, Ladder, Rung
-from testcluster.releases import Release
-from trainchart.actions.repository_access import Address
+from tests.cluster.testcluster.access import Access, CommandFailed
+from tests.cluster.testcluster.ladder import LADDERS, Ladder, Rung
+from tests.cluster.testcluster.releases import Release
+from tests.repositories.chart_servers import serve_registry
+from trainchart.actions.support.repository_access import Address
 from trainchart.compare.effect import Effect
 
 pytestmark = pytest.mark.cluster

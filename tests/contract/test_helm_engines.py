@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from trainchart.errors import RenderError, ToolError, UsageError
-from trainchart.host.helm import HelmEngine, find_engine
-from trainchart.rendering import Rendering, ValueOverrides
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.io.protocol import HelmEngine
+from trainchart.helm.rendering import Rendering, ValueOverrides
 
 pytestmark = pytest.mark.helm
 

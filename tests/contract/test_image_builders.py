@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from chart_servers import PASSWORD, USER, serve_registry
-from fake_docker import make_docker
-from trainchart.actions.generate import generate_charts, load_model, render_model
+from tests.repositories.chart_servers import PASSWORD, USER, serve_registry
+from tests.repositories.fake_docker import make_docker
+from trainchart.actions.generate import generate_charts
 from trainchart.actions.image import (
     BuildTool,
     ImageRequest,
@@ -30,6 +30,7 @@ from trainchart.actions.image import (
     push_image,
     read_sbom,
 )
+from trainchart.actions.support.models import load_model, render_model
 from trainchart.archive.lock import LOCK_FILE, parse_lock
 from trainchart.errors import ImageNotFound, PublishError, RepositoryUnauthorized, ToolError, VersionConflict
 from trainchart.images.builders import BUILDERS, Builder, BuildPlace, Step
@@ -241,7 +242,7 @@ def test_what_an_image_holds_is_read_from_its_last_layers(bench: Bench, monkeypa
     written = DOCKERFILE + f"COPY ${{MODEL}}/sbom.json /{SBOM}\nCOPY ${{MODEL}}/train.py /more/\n".encode()
     push_image(bench.plan(dockerfile=written), bench.tool(), update_spec=True)
     assert read_sbom(bench.plan(), bench.environment) == HELD
-    monkeypatch.setattr("trainchart.publish.image.LAYER_LIMIT", 1)
+    monkeypatch.setattr("trainchart.publish.io.image.LAYER_LIMIT", 1)
     with pytest.raises(PublishError, match=f"does not say what it holds: it has no /{SBOM}"):
         read_sbom(bench.plan(), bench.environment)
 

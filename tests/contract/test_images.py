@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from chart_images import push_image, push_index
-from chart_servers import PASSWORD, USER, serve_registry
-from fault_proxy import Reply, proxied
-from free_ports import find_free_port
-from trainchart.actions.image_check import ImageAnswer, ask_for_images, require_images
-from trainchart.actions.repository_access import Address, ImageAccess
+from tests.repositories.chart_images import push_image, push_index
+from tests.repositories.chart_servers import PASSWORD, USER, serve_registry
+from tests.repositories.fault_proxy import Reply, proxied
+from tests.support.free_ports import find_free_port
+from trainchart.actions.support.image_check import ImageAnswer, ask_for_images, require_images
+from trainchart.actions.support.repository_access import Address, ImageAccess
 from trainchart.errors import (
     ImageConflict,
     ImageNotFound,
@@ -23,8 +23,8 @@ from trainchart.errors import (
     RepositoryUnauthorized,
     RepositoryUnreachable,
 )
-from trainchart.publish.image import ImageState
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
+from trainchart.publish.io.image import ImageState
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from chart_archives import upload
-from chart_servers import find_new_registry, serve_registry
-from fault_proxy import CUT_AFTER, CUT_BEFORE, Fault, Proxy, Reply, Seen, proxied
+from tests.repositories.chart_archives import upload
+from tests.repositories.chart_servers import find_new_registry, serve_registry
+from tests.repositories.fault_proxy import CUT_AFTER, CUT_BEFORE, Fault, Proxy, Reply, Seen, proxied
 from trainchart.actions.release import ReleaseOptions, release_model
-from trainchart.actions.repository_access import Address, open_repository
+from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.actions.verify import VerifyOptions, verify_chart
 from trainchart.archive.attestation import (
     MATERIALS_TYPE,
@@ -24,12 +24,11 @@ from trainchart.archive.attestation import (
     parse_statement,
 )
 from trainchart.errors import ChecksFailed, PublishError, RepositoryForbidden, RepositoryUnreachable
-from trainchart.publish.http import HttpClient
-from trainchart.publish.oci import OciRepository
-from trainchart.publish.oci_manifest import build_artifact, describe_upload
-from trainchart.publish.oci_referrer import INDEX_TYPE, build_referrer, referrers_tag
-from trainchart.publish.referrers import attach
-from trainchart.publish.registry import Registry
+from trainchart.publish.io.http import HttpClient
+from trainchart.publish.io.oci import OciRepository
+from trainchart.publish.io.referrers import attach
+from trainchart.publish.io.registry import Registry
+from trainchart.publish.oci_manifest import INDEX_TYPE, build_artifact, build_referrer, describe_upload, referrers_tag
 from trainchart.publish.repository import publish_upload
 
 ROOT = Path(__file__).parent.parent.parent

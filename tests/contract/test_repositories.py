@@ -15,11 +15,11 @@ from threading import Barrier
 
 import pytest
 
-from chart_archives import upload
-from chart_images import push_image, push_index
-from chart_servers import find_new_registry, serve_museum, serve_registry, serve_web_folder
+from tests.repositories.chart_archives import upload
+from tests.repositories.chart_images import push_image, push_index
+from tests.repositories.chart_servers import find_new_registry, serve_museum, serve_registry, serve_web_folder
 from trainchart.actions.publish import PublishOptions, publish_chart
-from trainchart.actions.repository_access import Address, open_repository
+from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.errors import (
     PublishError,
     RepositoryNotFound,
@@ -28,7 +28,7 @@ from trainchart.errors import (
     TrainchartError,
     VersionConflict,
 )
-from trainchart.publish.registry import ANY_MANIFEST
+from trainchart.publish.io.registry import ANY_MANIFEST
 from trainchart.publish.repository import Publication, Repository, Upload, publish_upload
 
 KINDS = ("folder", "web folder", "web folder without locks", "ChartMuseum", "registry", "new registry")

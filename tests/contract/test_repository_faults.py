@@ -11,10 +11,10 @@ from threading import Event
 
 import pytest
 
-from chart_archives import upload
-from chart_servers import PASSWORD, USER, serve_museum, serve_registry, serve_web_folder
-from fault_proxy import CUT_AFTER, CUT_ANSWER, CUT_BEFORE, SPOIL, Fault, Proxy, Reply, Seen, proxied
-from trainchart.actions.repository_access import Address, open_repository
+from tests.repositories.chart_archives import upload
+from tests.repositories.chart_servers import PASSWORD, USER, serve_museum, serve_registry, serve_web_folder
+from tests.repositories.fault_proxy import CUT_AFTER, CUT_ANSWER, CUT_BEFORE, SPOIL, Fault, Proxy, Reply, Seen, proxied
+from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.errors import (
     PublishError,
     RepositoryForbidden,
@@ -23,7 +23,7 @@ from trainchart.errors import (
     RepositoryUnreachable,
     TrainchartError,
 )
-from trainchart.publish import http
+from trainchart.publish.io import http
 from trainchart.publish.repository import Repository, publish_upload
 
 URLS = {"web folder": "http://{}/charts", "ChartMuseum": "chartmuseum+http://{}", "registry": "oci://{}/team/charts"}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from testcluster.ladder import ENVIRONMENT, LADDERS, Ladder
+from tests.cluster.testcluster.ladder import ENVIRONMENT, LADDERS, Ladder
 from trainchart.actions.release import ReleaseOptions, release_model
-from trainchart.actions.repository_access import Address
+from trainchart.actions.support.repository_access import Address
 from trainchart.compare.effect import Effect
 
 

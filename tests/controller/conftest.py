@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_api import JOB_NAME, NAMESPACE, RUN_SETTINGS, STATE_NAME, FakeApi, make_pod
+from tests.controller.fake_api import JOB_NAME, NAMESPACE, RUN_SETTINGS, STATE_NAME, FakeApi, make_pod
 from trainchart_launcher.bundle import build_controller
 
 SOURCES = Path(__file__).parents[2] / "training-images"

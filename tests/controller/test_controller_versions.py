@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_api import make_pod
+from tests.controller.fake_api import make_pod
 from trainchart_runtime import causes
 
 SOURCES = Path(__file__).parents[2] / "training-images"

@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from fake_api import make_pod
-from free_ports import find_free_port
+from tests.controller.fake_api import make_pod
+from tests.support.free_ports import find_free_port
 from trainchart_controller.metrics import follow_run, render_metrics
 from trainchart_runtime import causes
-from trainchart_runtime.run_state import (
+from trainchart_runtime.run.state import (
     PHASES,
     Incident,
     PodProblem,

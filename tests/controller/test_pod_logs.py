@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fake_api import FakeApi, make_pod
+from tests.controller.fake_api import FakeApi, make_pod
 from trainchart_runtime import causes
 
 CHIEF, WORKER, PS = (f"exp1-mnist-{role}" for role in ("chief", "worker", "ps"))

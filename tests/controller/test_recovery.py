@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from fake_api import RUN_SETTINGS, make_metadata, make_pod
+from tests.controller.fake_api import RUN_SETTINGS, make_metadata, make_pod
 from trainchart_runtime import causes
 
 CHIEF, WORKER, PS = "exp1-mnist-chief", "exp1-mnist-worker", "exp1-mnist-ps"

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from fake_api import RUN_SETTINGS, make_metadata, make_pod
+from tests.controller.fake_api import RUN_SETTINGS, make_metadata, make_pod
 from trainchart_controller.settings import read_settings
 from trainchart_runtime import causes
 

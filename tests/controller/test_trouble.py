@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_api import FakeApi, make_pod
+from tests.controller.fake_api import FakeApi, make_pod
 from trainchart_launcher.bundle import build_controller
 from trainchart_runtime import causes
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from chart_images import push_image
-from chart_servers import serve_registry
+from tests.repositories.chart_images import push_image
+from tests.repositories.chart_servers import serve_registry
 
 ROOT = Path(__file__).parent.parent.parent
 RECIPES = ROOT / "docs" / "publishing"

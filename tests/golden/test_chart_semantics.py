@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from golden_charts import list_charts
+from tests.support.golden_charts import list_charts
 from trainchart.errors import RenderError
-from trainchart.host.helm import find_engine
-from trainchart.json_schema import resolve_reference
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import Manifest, Rendering, ValueOverrides
+from trainchart.json_documents import resolve_reference
 from trainchart.kubernetes_yaml import parse_mapping
-from trainchart.rendering import Manifest, Rendering, ValueOverrides
 from trainchart_runtime.cluster import TASK_TYPES_BY_STRATEGY, hosts_by_task_type, parse_cluster
 
 ROOT = Path(__file__).parent.parent.parent

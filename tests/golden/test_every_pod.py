@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from trainchart.host.helm import find_engine
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import Rendering, ValueOverrides
 from trainchart.render.chart import list_pod_fields
-from trainchart.rendering import Rendering, ValueOverrides
 from trainchart.spec.settings import EveryPodSettings
 
 MNIST = Path(__file__).parent.parent.parent / "charts" / "mnist"

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from golden_charts import CASES, GOLDEN, chart_folder, render_case, write_chart
-from trainchart.host.helm import find_engine
+from tests.support.golden_charts import CASES, GOLDEN, chart_folder, render_case, write_chart
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import ValueOverrides
 from trainchart.kubernetes_yaml import dump_mapping
-from trainchart.rendering import ValueOverrides
 
 WHOLE = "parameter-server"
 """The case that keeps its whole chart: it has every role."""
@@ -61,7 +61,7 @@ def test_every_strategy_has_a_case() -> None:
 def test_rendering_does_not_depend_on_where_and_how_it_runs(tmp_path: Path) -> None:
     spec = GOLDEN / CASES[0] / "spec.yaml"
     program = (
-        "import sys, hashlib; from pathlib import Path; from trainchart.actions.generate import load_model\n"
+        "import sys, hashlib; from pathlib import Path; from trainchart.actions.support.models import load_model\n"
         "from trainchart.render.chart import FAMILY, render_chart\n"
         "from trainchart.resources import read_family\n"
         "from trainchart.host.kubernetes_schemas import read_definitions\n"

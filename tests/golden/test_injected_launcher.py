@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from trainchart.errors import RenderError
-from trainchart.host.helm import find_engine
-from trainchart.rendering import Rendering, ValueOverrides
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import Rendering, ValueOverrides
 from trainchart_runtime.contract import LAUNCHER_CONTAINER, LAUNCHER_PATH
 
 CHART = Path(__file__).parent.parent.parent / "charts" / "mnist"

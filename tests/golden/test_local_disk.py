@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from trainchart.errors import RenderError
-from trainchart.host.helm import find_engine
-from trainchart.rendering import ValueOverrides
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import ValueOverrides
 
 ROOT = Path(__file__).parent.parent.parent
 CHARTS = sorted(path.parent for path in (ROOT / "charts").glob("*/Chart.yaml"))

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from trainchart.errors import RenderError
-from trainchart.host.helm import find_engine
-from trainchart.rendering import Manifest, Rendering, ValueOverrides
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import Manifest, Rendering, ValueOverrides
 
 ROOT = Path(__file__).parent.parent.parent
 CHARTS = sorted([*Path(__file__).parent.glob("*/chart"), *(ROOT / "charts").glob("*")])

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from trainchart.errors import RenderError
-from trainchart.host.helm import HelmEngine, find_engine
-from trainchart.rendering import Rendering, ValueOverrides
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.io.protocol import HelmEngine
+from trainchart.helm.rendering import Rendering, ValueOverrides
 
 GOLDEN = Path(__file__).parent
 MNIST = GOLDEN.parent.parent / "charts" / "mnist"

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from free_ports import find_free_port
+from tests.support.free_ports import find_free_port
 from trainchart_launcher.bundle import build_installed_launcher
 from trainchart_runtime import contract
 from trainchart_runtime.termination import parse_termination

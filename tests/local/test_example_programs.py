@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from free_ports import find_free_port
+from tests.support.free_ports import find_free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = REPOSITORY / "examples"

@@ -311,7 +311,7 @@ def test_programs_end_even_when_all_that_watch_them_are_killed_at_once(runs: Run
 def guardian_of(pid: int) -> int | None:
     for child in psutil.Process(pid).children():
         with contextlib.suppress(psutil.Error):
-            if child.status() != psutil.STATUS_ZOMBIE and "trainchart.local.guardian" in child.cmdline():
+            if child.status() != psutil.STATUS_ZOMBIE and "trainchart.local.io.guardian" in child.cmdline():
                 return child.pid
     return None
 

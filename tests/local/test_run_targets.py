@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.local.code_index import remember_code
+from trainchart.local.io.code_index import remember_code
 
 _HERE = Path(__file__).parent
 _CHART = _HERE / "charts" / "trainer"

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from trainchart.local.process_table import find_program
+from trainchart.local.io.process_table import find_program
 
 ACCURACY = 0.95
 """On held-out digits; the worst of three seeds must reach it, the third of them although processes are killed."""

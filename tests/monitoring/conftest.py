@@ -22,8 +22,8 @@ from typing import Any
 import psutil
 import pytest
 
-from fake_api import NAMESPACE, RUN_SETTINGS, STATE_NAME, FakeApi
-from free_ports import find_free_port
+from tests.controller.fake_api import NAMESPACE, RUN_SETTINGS, STATE_NAME, FakeApi
+from tests.support.free_ports import find_free_port
 from trainchart_launcher.bundle import build_controller, build_installed_launcher
 from trainchart_runtime import contract
 

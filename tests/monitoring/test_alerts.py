@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 import yaml
 
-from fake_api import NAMESPACE, FakeApi, make_pod
-from free_ports import find_free_port
-from trainchart.host.helm import find_engine
+from tests.controller.fake_api import NAMESPACE, FakeApi, make_pod
+from tests.support.free_ports import find_free_port
+from trainchart.helm.io.choose import find_engine
 from trainchart_runtime import causes
-from trainchart_runtime.run_state import RunProgress, RunState, dump_state
+from trainchart_runtime.run.state import RunProgress, RunState, dump_state
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

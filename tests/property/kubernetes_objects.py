@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
+from trainchart.helm.rendering import Rendering
 from trainchart.host.kubernetes_schemas import read_definitions
-from trainchart.rendering import Rendering
 from trainchart.spec.section import LABEL_KEY_PATTERN, LABEL_VALUE_PATTERN
 
 VERSION = "1.37"

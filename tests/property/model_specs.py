@@ -7,8 +7,8 @@ import functools
 from typing import Any
 
 from hypothesis import strategies as st
-from schema_values import SchemaValues, texts
 
+from tests.property.schema_values import SchemaValues, texts
 from trainchart.actions.schema import read_spec_schema
 from trainchart.plan.strategies import STRATEGIES
 

@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from trainchart.check.sources import KUBERNETES_DEFINITIONS
-from trainchart.json_schema import resolve_reference
+from trainchart.json_documents import resolve_reference
 
 Schema = Mapping[str, Any]
 Path = tuple[str, ...]

@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubernetes_objects import find_faults
-from model_specs import damaged_specs, well_typed_specs
 
-from trainchart.actions.generate import read_defaults
+from tests.property.kubernetes_objects import find_faults
+from tests.property.model_specs import damaged_specs, well_typed_specs
+from trainchart.actions.support.models import resolve_spec
 from trainchart.errors import PlanError, RenderError, SpecError
-from trainchart.host.helm import find_engine
+from trainchart.helm.io.choose import find_engine
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.plan.chart_plan import ChartPlan
-from trainchart.plan.resolve import resolve
 from trainchart.render.chart import FAMILY, RenderedChart, render_chart
 from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_family
@@ -31,7 +30,7 @@ PLACE = re.compile(rf"{FILE}(:\d+(:\d+)?)?")
 
 
 def plan_of(text: str) -> ChartPlan:
-    return resolve(parse_document(text, file=FILE, layer="model spec"), [read_defaults()])
+    return resolve_spec(parse_document(text, file=FILE, layer="model spec"))
 
 
 def chart_of(plan: ChartPlan) -> RenderedChart:

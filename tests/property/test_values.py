@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubernetes_objects import find_faults
-from schema_values import Place, SchemaValues
 
-from golden_charts import list_charts
+from tests.property.kubernetes_objects import find_faults
+from tests.property.schema_values import Place, SchemaValues
+from tests.support.golden_charts import list_charts
 from trainchart.errors import RenderError
-from trainchart.host.helm import find_engine
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import Rendering, ValueOverrides
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.render.schema import KUBERNETES_VERSION
-from trainchart.rendering import Rendering, ValueOverrides
 
 TESTS = Path(__file__).parents[1]
 CHARTS = [*list_charts(), TESTS.parent / "charts" / "digits", TESTS.parent / "charts" / "mnist"]

@@ -8,7 +8,7 @@ import json
 import urllib.request
 from typing import Any
 
-from chart_servers import PASSWORD, USER
+from tests.repositories.chart_servers import PASSWORD, USER
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"

@@ -15,9 +15,9 @@ from threading import Thread
 
 import pytest
 
-from chart_museum_stand_in import Museum, MuseumHandler
-from free_ports import find_free_port
-from testcluster.programs import ProgramError, find_program
+from tests.cluster.testcluster.programs import ProgramError, find_program
+from tests.repositories.chart_museum_stand_in import Museum, MuseumHandler
+from tests.support.free_ports import find_free_port
 
 USER = "ada"
 PASSWORD = "secret"

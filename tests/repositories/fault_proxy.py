@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
 from typing import Any
 
-from chart_servers import in_thread
+from tests.repositories.chart_servers import in_thread
 
 
 @dataclass(frozen=True)

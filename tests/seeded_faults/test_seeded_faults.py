@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from trainchart.actions.check import check_chart, choose_rules
-from trainchart.actions.generate import load_model
+from trainchart.actions.support.models import load_model
 from trainchart.check.finding import Severity
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.plan.chart_plan import ChartPlan

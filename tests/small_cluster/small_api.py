@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from cluster_objects import NAMESPACE
+from tests.small_cluster.cluster_objects import NAMESPACE
 
 
 @dataclass

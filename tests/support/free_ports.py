@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from trainchart.local.ports import PortReservation, reserve_ports
+from trainchart.local.io.ports import PortReservation, reserve_ports
 
 _KEPT = 100
 """Reservations at a time; each is an open file, and one test needs a few."""

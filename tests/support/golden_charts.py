@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from trainchart.actions.generate import load_model
+from trainchart.actions.support.models import load_model
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.render.chart import FAMILY, render_chart
 from trainchart.render.schema import KUBERNETES_VERSION

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from small_training import Trainer
-from strategy_runs import StrategyRun
+from tests.training.small_training import Trainer
+from tests.training.strategy_runs import StrategyRun
 
 
 @pytest.fixture

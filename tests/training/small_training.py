@@ -63,7 +63,7 @@ class Trainer:
         return _compute(training, Settings(**settings), self.place)
 
     def steps(self) -> list[int]:
-        from trainchart_training.checkpoints import Checkpoints
+        from trainchart_training.saving.checkpoints import Checkpoints
 
         return Checkpoints(str(self.folder)).steps()
 

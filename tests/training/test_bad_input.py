@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from small_training import (
+from tests.training.small_training import (
     TRAINING,
     Settings,
     Trainer,

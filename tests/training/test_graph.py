@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from free_ports import find_free_port
-from small_training import TRAINING, Settings
+from tests.support.free_ports import find_free_port
+from tests.training.small_training import TRAINING, Settings
 from trainchart_training import Shard, Training
 from trainchart_training.place import BETWEEN_GRAPH_ASYNC, BETWEEN_GRAPH_SYNC, CHIEF, IN_GRAPH, PS, WORKER, Place
 
@@ -78,8 +78,8 @@ def _scaled(settings: Settings) -> Any:
 def test_a_worker_with_ps_computes_what_a_process_computes_alone(optimizer: Callable[[Settings], Any]) -> None:
     import tensorflow as tf
 
-    from trainchart_training.replicas import ReplicaRunner
-    from trainchart_training.stop import StopRequest
+    from trainchart_training.leading.stop import StopRequest
+    from trainchart_training.strategies.replicas import ReplicaRunner
 
     graph = _start(BETWEEN_GRAPH_ASYNC, optimizer)
     alone = ReplicaRunner(_training(optimizer), _SETTINGS, Place(), StopRequest(30))
@@ -97,7 +97,7 @@ def test_a_worker_with_ps_computes_what_a_process_computes_alone(optimizer: Call
 
 def test_an_optimizer_works_where_its_weights_lie() -> None:
     """Whatever the optimizer computes of a gradient, and keeps of it, no weight makes another way over the network."""
-    from trainchart_training.graph import build_graph
+    from trainchart_training.strategies.graph import build_graph
 
     cluster = {WORKER: ["127.0.0.1:1"], PS: [f"127.0.0.1:{port}" for port in (2, 3, 4)]}
     graph = build_graph(TRAINING, Settings(), Place(BETWEEN_GRAPH_ASYNC, WORKER, 0, cluster)).graph
@@ -121,7 +121,7 @@ def test_no_tuner_of_a_worker_holds_up_a_chief_that_comes_back(is_wanted: bool) 
     import tensorflow as tf
     from tensorflow.core.framework.dataset_options_pb2 import Options
 
-    from trainchart_training.graph import build_graph
+    from trainchart_training.strategies.graph import build_graph
 
     def read(split: str, shard: Shard, settings: Settings) -> Any:
         options = tf.data.Options()
@@ -149,8 +149,8 @@ def test_who_comes_back_does_not_begin_the_same_examples_again() -> None:
 def test_weights_that_are_not_finite_are_given_up() -> None:
     """What the ps have kept is gone on with, but not what can never be trained again."""
     from trainchart_training.errors import PeerLost
-    from trainchart_training.sessions import GraphRunner, follow
-    from trainchart_training.stop import StopRequest
+    from trainchart_training.leading.stop import StopRequest
+    from trainchart_training.strategies.sessions import GraphRunner, follow
 
     def run_away(settings: Settings) -> Any:
         import keras
@@ -212,9 +212,9 @@ def test_the_mean_of_sparse_gradients_is_that_of_all_workers() -> None:
     """Two gradients a step, both of one worker: of two batches, that a process alone has as one of double size."""
     import tensorflow as tf
 
-    from trainchart_training.replicas import ReplicaRunner
-    from trainchart_training.sessions import GraphRunner
-    from trainchart_training.stop import StopRequest
+    from trainchart_training.leading.stop import StopRequest
+    from trainchart_training.strategies.replicas import ReplicaRunner
+    from trainchart_training.strategies.sessions import GraphRunner
 
     def embed(settings: Settings) -> Any:
         import keras
@@ -271,8 +271,8 @@ def _start(
     settings: Settings = _SETTINGS,
 ) -> Any:
     """Return a runner whose worker and ps are in this process."""
-    from trainchart_training.sessions import GraphRunner
-    from trainchart_training.stop import StopRequest
+    from trainchart_training.leading.stop import StopRequest
+    from trainchart_training.strategies.sessions import GraphRunner
 
     place = Place(strategy, WORKER, 0, _start_ps(workers=1))
     return GraphRunner(_training(optimizer, model), settings, place, StopRequest(30))

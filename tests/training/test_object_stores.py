@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-import google_storage
-from small_training import TRAINING, Settings, Trainer
-from testcluster.pki import Authority
+from tests.cluster.testcluster.pki import Authority
+from tests.training import google_storage
+from tests.training.small_training import TRAINING, Settings, Trainer
 from trainchart_training import Hook
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(120)]
@@ -45,7 +45,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_a_training_in_a_bucket_of_google_storage_saves_goes_on_and_exports(trainer: Trainer, bucket: str) -> None:
     import tensorflow as tf
 
-    from trainchart_training.checkpoints import Checkpoints
+    from trainchart_training.saving.checkpoints import Checkpoints
 
     folder = f"{bucket}/run"
     trainer.place = replace(trainer.place, checkpoints_dir=folder, log_dir=f"{folder}/logs")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from small_training import (
+from tests.training.small_training import (
     TRAINING,
     Settings,
     Trainer,
@@ -159,7 +159,7 @@ def test_damaged_evaluations_are_begun_anew(trainer: Trainer, damage: str) -> No
 
 
 def test_evaluations_are_json_whatever_is_measured(tmp_path: Path) -> None:
-    from trainchart_training.evaluation import EvaluationBook
+    from trainchart_training.leading.evaluation import EvaluationBook
 
     book = EvaluationBook(str(tmp_path), "worker")
     metrics = {"loss": math.inf, "gain": -math.inf, "error": math.nan, "accuracy": 0.5}
@@ -202,7 +202,7 @@ def test_it_ends_early_when_it_gets_no_better(trainer: Trainer) -> None:
 
 @pytest.mark.parametrize("evaluators", [0, 1])
 def test_an_early_end_that_failed_is_made_good_by_the_next_process(trainer: Trainer, evaluators: int) -> None:
-    from trainchart_training.evaluation import EvaluationBook
+    from trainchart_training.leading.evaluation import EvaluationBook
 
     trainer.place = replace(trainer.place, evaluators=evaluators)
     settings = {"max_steps": 10_000, "early_stop_evaluations": 2, "learning_rate": 0.0}
@@ -249,7 +249,7 @@ def test_a_loss_far_below_one_is_no_zero(trainer: Trainer) -> None:
 def test_keras_knows_which_of_its_metrics_shall_fall(mode: str, falls: bool) -> None:
     import keras
 
-    from trainchart_training.evaluation import shall_fall
+    from trainchart_training.leading.evaluation import shall_fall
 
     training = replace(TRAINING, metrics=lambda: [keras.metrics.BinaryCrossentropy(), keras.metrics.BinaryAccuracy()])
     settings = Settings(early_stop_metric="binary_crossentropy", early_stop_mode=mode)
@@ -260,7 +260,7 @@ def test_keras_knows_which_of_its_metrics_shall_fall(mode: str, falls: bool) -> 
 
 
 def test_what_was_measured_of_a_former_training_in_the_same_folder_is_forgotten(trainer: Trainer) -> None:
-    from trainchart_training.evaluation import EvaluationBook
+    from trainchart_training.leading.evaluation import EvaluationBook
 
     trainer.folder.mkdir()
     book = EvaluationBook(str(trainer.folder), "worker")
@@ -271,7 +271,7 @@ def test_what_was_measured_of_a_former_training_in_the_same_folder_is_forgotten(
 
 
 def test_an_evaluator_that_came_first_measures_what_the_leader_made_it_forget(trainer: Trainer) -> None:
-    from trainchart_training.evaluation import EvaluationBook
+    from trainchart_training.leading.evaluation import EvaluationBook
 
     trainer.folder.mkdir()
     book = EvaluationBook(str(trainer.folder), "worker")
@@ -299,7 +299,7 @@ def test_clipping_knows_the_sum_of_what_a_sparse_gradient_repeats() -> None:
     import keras
     import tensorflow as tf
 
-    from trainchart_training.step import clip
+    from trainchart_training.strategies.step import clip
 
     sparse = tf.IndexedSlices(tf.fill([9, 1], 1.0), tf.constant([5, 2, 5, 5, 2, 5, 2, 5, 2]), tf.constant([7, 1]))
     dense = tf.constant([1.0])
@@ -332,8 +332,8 @@ def test_another_learning_rate_is_taken_when_a_training_goes_on(trainer: Trainer
 def test_a_checkpoint_that_is_read_by_half_leaves_the_learning_rate_as_it_is(trainer: Trainer) -> None:
     import tensorflow as tf
 
-    from trainchart_training.checkpoints import Checkpoints
-    from trainchart_training.state import create_state
+    from trainchart_training.saving.checkpoints import Checkpoints
+    from trainchart_training.saving.state import create_state
 
     assert trainer.run(max_steps=40, learning_rate=0.01) == 0
     marker = trainer.folder / "ckpt-40.json"
@@ -369,7 +369,7 @@ def test_averages_of_the_weights_are_measured_and_exported(trainer: Trainer) -> 
     # An evaluator, which sees nothing but checkpoints, measures the same.
     measured = trainer.progress()["metrics"]["test_loss"]
     (trainer.folder / "evaluations.json").unlink()
-    from trainchart_training.evaluation import evaluate
+    from trainchart_training.leading.evaluation import evaluate
 
     place = replace(trainer.place, task_type="evaluator")
     assert evaluate(training, Settings(max_steps=20), place) == 0
@@ -497,7 +497,7 @@ def test_the_graph_of_a_step_is_written_once(trainer: Trainer, tmp_path: Path) -
 
 
 def test_the_graph_asks_for_no_examples_of_other_workers() -> None:
-    from trainchart_training.model_graph import trace_gradients
+    from trainchart_training.leading.model_views import trace_gradients
 
     asked = []
 
@@ -520,7 +520,7 @@ def test_where_every_variable_lies_is_told(trainer: Trainer, caplog: pytest.LogC
 
 
 def test_the_evaluator_measures_every_checkpoint_and_ends_with_the_last(trainer: Trainer, tmp_path: Path) -> None:
-    from trainchart_training.evaluation import evaluate
+    from trainchart_training.leading.evaluation import evaluate
 
     ended: list[int] = []
     place = replace(trainer.place, task_type="evaluator", progress_file=str(tmp_path / "evaluator.json"))
@@ -686,8 +686,8 @@ def build_with_lists(settings: Settings) -> Any:
 def test_what_layers_keep_in_lists_is_restored_and_exported(trainer: Trainer) -> None:
     import tensorflow as tf
 
-    from trainchart_training.checkpoints import Checkpoints
-    from trainchart_training.state import create_state
+    from trainchart_training.saving.checkpoints import Checkpoints
+    from trainchart_training.saving.state import create_state
 
     def decay(settings: Settings) -> Any:
         import keras
@@ -719,7 +719,7 @@ def test_a_variable_is_exported_once(trainer: Trainer) -> None:
 def test_several_outputs_are_measured() -> None:
     import tensorflow as tf
 
-    from trainchart_training.evaluation import Measure
+    from trainchart_training.leading.evaluation import Measure
 
     def both(features: Any, training: bool) -> dict[str, Any]:
         return {"sum": tf.reduce_sum(features, -1, keepdims=True), "first": features[:, :1]}
@@ -742,7 +742,7 @@ def damaged(trainer: Trainer) -> Trainer:
 
 
 def make_evaluator(trainer: Trainer, **settings: Any) -> Any:
-    from trainchart_training.evaluation import Evaluator
+    from trainchart_training.leading.evaluation import Evaluator
 
     return Evaluator(TRAINING, Settings(**settings), replace(trainer.place, task_type="evaluator"))
 
@@ -769,7 +769,7 @@ def test_the_evaluator_passes_over_a_damaged_checkpoint_until_it_is_written_anew
 
 
 def test_the_evaluator_measures_anew_what_the_leader_made_anew(damaged: Trainer) -> None:
-    from trainchart_training.evaluation import EvaluationBook
+    from trainchart_training.leading.evaluation import EvaluationBook
 
     book = EvaluationBook(str(damaged.folder), "worker")
     book.add(40, {"loss": -1.0})
@@ -802,8 +802,8 @@ def test_a_marker_under_way_makes_no_checkpoint_anew(trainer: Trainer) -> None:
 
 
 def test_the_evaluator_does_not_end_without_the_last_checkpoint(damaged: Trainer) -> None:
-    from trainchart_training.catalogue import EARLY
-    from trainchart_training.checkpoints import Checkpoints
+    from trainchart_training.saving.catalogue import EARLY
+    from trainchart_training.saving.checkpoints import Checkpoints
 
     evaluator = make_evaluator(damaged, max_steps=60, early_stop_evaluations=2)
     assert not evaluator.look()
@@ -885,7 +885,7 @@ def test_what_feeds_the_devices_is_not_freed_before_the_process_ends(trainer: Tr
 def test_a_tuner_that_could_hold_up_the_end_is_off_unless_the_program_wants_it(is_wanted: bool) -> None:
     import tensorflow as tf
 
-    from trainchart_training.batches import build_batches, build_test_batches
+    from trainchart_training.strategies.batches import build_batches, build_test_batches
 
     def read(split: str, shard: Shard, settings: Settings) -> Any:
         options = tf.data.Options()

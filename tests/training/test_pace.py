@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainchart_training.pace import Pace
+from trainchart_training.strategies.replicas import Pace
 
 
 @given(st.floats(0.0001, 20))

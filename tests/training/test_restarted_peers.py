@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from restarted_peers import TRAININGS, Death, hurt, open_group, start_ended_again
+from tests.training.restarted_peers import TRAININGS, Death, hurt, open_group, start_ended_again
 from trainchart_runtime import causes
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.long, pytest.mark.timeout(1500)]

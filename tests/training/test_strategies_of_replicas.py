@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from strategy_runs import ACCURACY, STEPS, StrategyRun
+from tests.training.strategy_runs import ACCURACY, STEPS, StrategyRun
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(600)]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from free_ports import find_free_port
-from strategy_runs import ACCURACY, LIBRARY, PROGRAMS, STEPS, StrategyRun
+from tests.support.free_ports import find_free_port
+from tests.training.strategy_runs import ACCURACY, LIBRARY, PROGRAMS, STEPS, StrategyRun
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(600)]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from trainchart.actions.chart_input import read_chart_files
-from trainchart.actions.check_input import read_manifests
-from trainchart.actions.check_probes import render_probes
+from trainchart.actions.support.chart_input import read_chart_files
+from trainchart.actions.support.check_input import read_manifests
+from trainchart.actions.support.check_probes import render_probes
 from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.check.registry import RULES, find_rules
@@ -23,13 +23,14 @@ from trainchart.check.sources import chart_file, read_source
 from trainchart.check.unknown_kinds import UnknownKind, find_unknown_kinds
 from trainchart.check.waivers import Waived
 from trainchart.errors import Problem, RenderError
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.io.inputs import RELEASE_NAME_LIMIT
+from trainchart.helm.io.protocol import HelmEngine
+from trainchart.helm.rendering import LintMessage, ValueOverrides
 from trainchart.host.files import read_text, refuse_pipe
-from trainchart.host.helm import HelmEngine, find_engine
-from trainchart.host.helm_input import RELEASE_NAME_LIMIT
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
 from trainchart.host.time_limit import TookTooLong, time_limit
 from trainchart.kubernetes_yaml import find_unprintable
-from trainchart.rendering import LintMessage, ValueOverrides
 
 OLDEST_KUBERNETES = "1.33"
 _RELEASE = "check"

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainchart.actions.chart_input import read_chart_files
-from trainchart.actions.cluster_access import Place, open_cluster
-from trainchart.actions.generate import load_model, locate_specs, render_model
-from trainchart.actions.release_control import read_installed
-from trainchart.actions.rendered_version import render_version, values_sets
-from trainchart.actions.repository_access import Address, open_repository
+from trainchart.actions.control import read_installed
+from trainchart.actions.support.chart_input import read_chart_files
+from trainchart.actions.support.cluster_access import Place, open_cluster
+from trainchart.actions.support.models import load_model, locate_specs, render_model
+from trainchart.actions.support.rendered_version import render_version, values_sets
+from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.archive.chart_file import parse_chart_file
 from trainchart.archive.read import parse_packed_chart
 from trainchart.chart_version import is_chart_version
 from trainchart.compare.chart import ChartChanges, compare_versions
 from trainchart.compare.version import last_version, next_version
 from trainchart.errors import NotFound, PublishError, RepositoryNotFound, ToolError
-from trainchart.host.helm import find_engine
+from trainchart.helm.io.choose import find_engine
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.publish.repository import Repository
 

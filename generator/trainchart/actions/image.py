@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart import __version__
-from trainchart.actions.generate import (
+from trainchart.actions.package import read_source_date
+from trainchart.actions.support.models import (
     LocatedModel,
     find_program,
     list_own_specs,
@@ -15,17 +16,17 @@ from trainchart.actions.generate import (
     locate_specs,
     require_code,
 )
-from trainchart.actions.package import read_source_date
-from trainchart.actions.repository_access import ImageAccess, open_image_registry
+from trainchart.actions.support.repository_access import ImageAccess, open_image_registry
 from trainchart.errors import ImageNotFound, Problem, PublishError, SpecError, VersionConflict
 from trainchart.host.files import read_text, write_file
 from trainchart.host.git import describe_commit, read_commit
 from trainchart.host.machine import read_platform
 from trainchart.images.builders import BUILDERS, Builder, BuildPlace, Step
-from trainchart.images.choices import BuilderName, Flavour, TagChoice
-from trainchart.images.code_folder import read_code, read_ignore_rules
+from trainchart.images.choices import BuilderName, Flavour, TagChoice, parse_platform
 from trainchart.images.ignore import IGNORE_FILE
 from trainchart.images.inputs import ContextFile, require_no_secrets
+from trainchart.images.io.code_folder import read_code, read_ignore_rules
+from trainchart.images.io.program import build_context, find_builder, run_step
 from trainchart.images.plan import (
     IMAGE_FILES,
     PACKAGES,
@@ -38,10 +39,8 @@ from trainchart.images.plan import (
     plan_runtime_image,
     plan_training_image,
 )
-from trainchart.images.platforms import parse_platform
-from trainchart.images.program import build_context, find_builder, run_step
-from trainchart.publish.image import PublishedImage, read_image, read_image_file
 from trainchart.publish.image_reference import ImageReference, parse_image_reference
+from trainchart.publish.io.image import PublishedImage, read_image, read_image_file
 from trainchart.resources import read_image_source, read_package
 from trainchart.spec.edit import set_texts
 

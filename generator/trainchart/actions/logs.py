@@ -1,69 +1,26 @@
-"""The use case `trainchart logs` for a local run: which pods, which lines."""
+"""The use case `trainchart logs`: a local run if there is one, else a release on a cluster."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
-from trainchart.errors import ToolError
-from trainchart.local.logs import LogLine, follow_lines, read_lines, stamp_of
-from trainchart.local.release_folder import RESULT_FILE, RUN_FILE, read_record
-from trainchart.local.release_lock import is_running
-
-FAILURE_LEAD_SECONDS = 2.0
-"""A program prints its error some time before it ends."""
+from trainchart.actions.support.cluster_logs import read_cluster_logs
+from trainchart.actions.support.local_logs import read_local_logs
+from trainchart.actions.support.log_filter import LogsFilter
+from trainchart.actions.support.run_lookup import RunAddress, find_local_run
+from trainchart.reports.log_line import LogLine
 
 
-@dataclass(frozen=True)
-class LogsFilter:
-    """Which lines are wanted, of a local run or of a release."""
+def read_logs(address: RunAddress, wanted: LogsFilter, note: Callable[[str], None]) -> Iterator[LogLine]:
+    """Yield the lines asked for, oldest first; `note` is called with what is missing.
 
-    role: str = ""
-    pod: str = ""
-    """Short (worker-1) or full name."""
-    tail: int | None = None
-    follow: bool = False
-    since_failure: bool = False
-
-
-def read_logs(folder: Path, wanted: LogsFilter) -> Iterator[LogLine]:
-    """Yield the lines asked for, oldest first.
-
-    :raises ToolError: where there is no such pod or failure.
+    Raises:
+        ToolError: there is no such run, pod or failure.
+        ClusterError: the cluster cannot be read.
     """
-    logs = _find_logs(folder, wanted)
-    since = _find_failure_stamp(folder) if wanted.since_failure else ""
-    if wanted.follow:
-        lines = follow_lines(logs, lambda: not is_running(folder.parent, folder.name), wanted.tail)
-    else:
-        lines = read_lines(logs)
-    chosen = (line for line in lines if line.at >= since)
-    if wanted.tail is not None and not wanted.follow:
-        return iter(deque(chosen, maxlen=wanted.tail))
-    return chosen
-
-
-def _find_logs(folder: Path, wanted: LogsFilter) -> dict[str, Path]:
-    pods = read_record(folder / RUN_FILE).get("pods", [])
-    chosen = [
-        pod["label"]
-        for pod in pods
-        if wanted.role in ("", pod["role"]) and wanted.pod in ("", pod["label"], pod["name"])
-    ]
-    if not chosen:
-        roles = list(dict.fromkeys(pod["role"] for pod in pods))
-        if wanted.role and wanted.role not in roles:
-            raise ToolError(f"{folder.name} has no role {wanted.role!r}", hint=f"its roles: {', '.join(roles)}")
-        known = ", ".join(pod["label"] for pod in pods if wanted.role in ("", pod["role"]))
-        of = f" of the role {wanted.role}" if wanted.role else ""
-        raise ToolError(f"{folder.name} has no pod {wanted.pod!r}{of}", hint=f"its pods{of}: {known}")
-    return {label: folder / "logs" / f"{label}.log" for label in chosen}
-
-
-def _find_failure_stamp(folder: Path) -> str:
-    failure = read_record(folder / RESULT_FILE).get("failure")
-    if not failure:
-        raise ToolError(f"no failure is recorded for {folder.name}", hint="leave --since-failure out")
-    return stamp_of(failure["at"] - FAILURE_LEAD_SECONDS)
+    folder = find_local_run(address)
+    if folder is not None:
+        return read_local_logs(folder, wanted)
+    if not address.place.context and not address.place.namespace:
+        note(f"note: no local run {address.name} in {address.runs_folder}; looking on the cluster")
+    return read_cluster_logs(address.place, address.name, wanted, note)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainchart.actions.chart_input import read_chart_files
+from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.archive.identity import compute_identity
 from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
@@ -16,10 +16,10 @@ from trainchart.archive.read import parse_packed_chart
 from trainchart.check.finding import CheckInput
 from trainchart.check.rules.archive import check_no_secrets
 from trainchart.errors import ChecksFailed, Problem, ToolError
+from trainchart.helm.io.choose import find_engine
 from trainchart.host.files import read_bytes, write_file
 from trainchart.host.git import read_commit
 from trainchart.host.gpg import clear_sign
-from trainchart.host.helm import find_engine
 
 PASSPHRASE = "TRAINCHART_PASSPHRASE"
 """Variable with the passphrase of the key to sign with, where gpg's agent is not to ask for it."""

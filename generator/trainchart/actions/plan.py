@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.actions.chart_input import read_chart_files
-from trainchart.actions.generate import load_model, locate_specs, render_model
+from trainchart.actions.support.chart_input import read_chart_files
+from trainchart.actions.support.models import load_model, locate_specs, render_model
 from trainchart.check.objects import mapping_at
 from trainchart.check.sources import KUBERNETES_DEFINITIONS
 from trainchart.errors import Problem, ToolError
-from trainchart.json_schema import resolve_reference
-from trainchart.json_text import parse_json
+from trainchart.json_documents import parse_json, resolve_reference
 from trainchart.kubernetes_yaml import parse_mapping
 from trainchart.plan.chart_plan import dump_plan
 from trainchart.spec.document import Origin, Path

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainchart.actions.image_check import require_images
-from trainchart.actions.owners import put_owners, read_owners
 from trainchart.actions.package import build_archive, sign_archive
-from trainchart.actions.rendered_version import require_rendering
-from trainchart.actions.repository_access import Address, ImageAccess, open_repository
-from trainchart.actions.token_image import list_token_images
+from trainchart.actions.support.image_check import require_images
+from trainchart.actions.support.owners import put_owners, read_owners
+from trainchart.actions.support.rendered_version import require_rendering
+from trainchart.actions.support.repository_access import Address, ImageAccess, open_repository
 from trainchart.archive.provenance import read_clear_text, stated_digest
 from trainchart.archive.read import parse_packed_chart
+from trainchart.check.rules.training import list_token_images
 from trainchart.errors import ToolError
+from trainchart.helm.io.inputs import require_chart
 from trainchart.host.files import read_bytes
-from trainchart.host.helm_input import require_chart
 from trainchart.publish.repository import (
     Publication,
     Upload,

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.actions.diff import compare_files, fetch_last, nothing_published
-from trainchart.actions.generate import load_model, locate_specs, render_model
-from trainchart.actions.image_check import require_images
-from trainchart.actions.owners import put_owners, read_owners
 from trainchart.actions.package import read_build_info, read_source_date, require_no_secrets, sign_archive
 from trainchart.actions.publish import utc_now
-from trainchart.actions.rendered_version import require_rendering, values_sets
-from trainchart.actions.repository_access import Address, ImageAccess, open_repository
-from trainchart.actions.token_image import list_token_images
+from trainchart.actions.support.image_check import require_images
+from trainchart.actions.support.models import load_model, locate_specs, render_model
+from trainchart.actions.support.owners import put_owners, read_owners
+from trainchart.actions.support.rendered_version import require_rendering, values_sets
+from trainchart.actions.support.repository_access import Address, ImageAccess, open_repository
 from trainchart.archive.chart_file import (
     BUILD_ANNOTATIONS,
     CHART_FILE,
@@ -31,13 +30,14 @@ from trainchart.archive.chart_file import (
 from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.chart_version import is_pre_release, version_key
+from trainchart.check.rules.training import list_token_images
 from trainchart.compare.changelog import add_to_changelog, build_entry, dump_changes, list_changes
 from trainchart.compare.chart import ChartChanges
 from trainchart.compare.version import Bump, next_version, with_pre_release
 from trainchart.errors import PlanError
+from trainchart.helm.rendering import Rendering
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.publish.repository import Publication, Repository, prepare_upload, publish_upload
-from trainchart.rendering import Rendering
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
-from trainchart.actions.chart_input import read_chart_files
-from trainchart.actions.generate import load_model, render_model
-from trainchart.actions.image_check import ImageAnswer, ask_for_images, require_known
-from trainchart.actions.project import MODELS, find_project
-from trainchart.actions.published_chart import RegistryChart, fetch_published, is_reference
-from trainchart.actions.rendered_version import require_rendering
-from trainchart.actions.repository_access import ImageAccess
+from trainchart.actions.support.chart_input import read_chart_files
+from trainchart.actions.support.image_check import ImageAnswer, ask_for_images, require_known
+from trainchart.actions.support.models import load_model, render_model
+from trainchart.actions.support.project import MODELS, find_project
+from trainchart.actions.support.published_chart import RegistryChart, fetch_published, is_reference
+from trainchart.actions.support.rendered_version import require_rendering
+from trainchart.actions.support.repository_access import ImageAccess
 from trainchart.archive.attestation import origin_annotations
 from trainchart.archive.chart_file import (
     CHART_FILE,

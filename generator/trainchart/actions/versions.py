@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trainchart.actions.diff import nothing_published
-from trainchart.actions.repository_access import Address, open_repository
+from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.chart_version import is_chart_version, version_key
 from trainchart.publish.repository import PublishedVersion
 

@@ -21,7 +21,7 @@ from trainchart.archive.chart_file import (
     SPEC_ANNOTATION,
     TEMPLATES_ANNOTATION,
 )
-from trainchart.json_text import parse_json
+from trainchart.json_documents import parse_json
 
 STATEMENT_TYPE = "application/vnd.in-toto+json"
 MATERIALS_TYPE = "application/vnd.cyclonedx+json"

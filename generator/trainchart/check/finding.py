@@ -9,7 +9,7 @@ from datetime import date
 
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.errors import Problem
-from trainchart.rendering import LintMessage, Manifest, Rendering
+from trainchart.helm.rendering import LintMessage, Manifest, Rendering
 
 LONG_RELEASE = "a release name of 53 characters"
 _CHART_FILE = "Chart.yaml"

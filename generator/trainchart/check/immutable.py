@@ -10,8 +10,8 @@ from typing import Any
 
 from trainchart.check.objects import mapping_at
 from trainchart.check.pod_templates import kubernetes_kind
+from trainchart.helm.rendering import Manifest
 from trainchart.plan.quantity import parse_quantity
-from trainchart.rendering import Manifest
 
 _FIXED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "ClusterRoleBinding": (("roleRef",),),

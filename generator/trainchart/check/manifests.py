@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.errors import Problem, ToolError
+from trainchart.helm.rendering import Manifest
 from trainchart.kubernetes_yaml import YamlError, parse_objects, require_few_nodes
-from trainchart.rendering import Manifest
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 _TOOL_GROUPS = ("audit.k8s.io", "config.k8s.io", "k3d.io", "kind.x-k8s.io", "kubeadm.k8s.io", "skaffold")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.check.pod_templates import PodTemplate, is_of_kubernetes, kubernetes_kind, pod_templates
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 
 REPLICAS_ANNOTATION = "trainchart/replicas"
 """The wanted number of pods where spec.replicas belongs to the run controller."""

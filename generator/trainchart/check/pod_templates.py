@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.rendering import Manifest
+from trainchart.helm.rendering import Manifest
 
 _OWN: Mapping[str, str] = {
     "Pod": "",

@@ -9,7 +9,7 @@ from typing import Any
 from trainchart.check.finding import CheckInput
 from trainchart.check.objects import mapping_at
 from trainchart.check.sources import CHART_FILE, chart_file, chart_templates, chart_values, values_schema
-from trainchart.json_schema import resolve_reference
+from trainchart.json_documents import resolve_reference
 from trainchart.kubernetes_yaml import dump_mapping
 
 MORE_REPLICAS = 12

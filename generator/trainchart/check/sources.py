@@ -9,8 +9,7 @@ from typing import Any
 
 from trainchart.check.finding import CheckInput
 from trainchart.check.objects import mapping_at
-from trainchart.json_schema import resolve_reference
-from trainchart.json_text import parse_json
+from trainchart.json_documents import parse_json, resolve_reference
 from trainchart.kubernetes_yaml import KeyPlace, YamlError, find_keys, parse_mapping
 
 KUBERNETES_DEFINITIONS = "#/$defs/io.k8s."

@@ -17,8 +17,8 @@ from typing import Any
 
 from trainchart.check.finding import Finding, Severity
 from trainchart.check.yaml_style import find_comment_lines
+from trainchart.helm.rendering import Manifest
 from trainchart.kubernetes_yaml import YamlError, find_duplicate_keys, parse_mapping
-from trainchart.rendering import Manifest
 
 WAIVER_FILE = ".trainchart-check.yaml"
 _TEXT_FIELDS = ("rule", "path", "reason")

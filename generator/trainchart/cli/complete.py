@@ -31,7 +31,7 @@ def _offer(list_words: Callable[[typer.Context], Iterable[str]]) -> Words:
 
 @_offer
 def models(ctx: typer.Context) -> Iterable[str]:
-    from trainchart.actions.project import list_specs
+    from trainchart.actions.support.project import list_specs
 
     del ctx
     return [path.stem for path in list_specs()]
@@ -39,9 +39,9 @@ def models(ctx: typer.Context) -> Iterable[str]:
 
 @_offer
 def runs(ctx: typer.Context) -> Iterable[str]:
-    from trainchart.actions.cluster_access import Place
-    from trainchart.actions.release_report import list_reports
-    from trainchart.local.run_report import find_runs
+    from trainchart.actions.list import list_reports
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart.local.io.run_report import find_runs
     from trainchart.reports.report import CLUSTER
 
     place = Place(ctx.params.get("context") or "", ctx.params.get("namespace") or "")
@@ -68,8 +68,8 @@ def roles(ctx: typer.Context) -> Iterable[str]:
 
 @_offer
 def pods(ctx: typer.Context) -> Iterable[str]:
-    from trainchart.local.release_folder import RUN_FILE, read_record
-    from trainchart.local.run_report import find_runs
+    from trainchart.local.io.release_folder import RUN_FILE, read_record
+    from trainchart.local.io.run_report import find_runs
 
     name, runs_folder = ctx.params.get("release") or (ctx.args[0] if ctx.args else ""), ctx.params["runs_folder"]
     found = [folder for folder in find_runs(runs_folder) if name in ("", folder.name)]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, ReleaseArgument, RunsOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line
-from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, ReleaseArgument, RunsOption
 
 if TYPE_CHECKING:
-    from trainchart.actions.run_lookup import RunAddress
+    from trainchart.actions.support.run_lookup import RunAddress
 
 _HELP = {
     "suspend": """Suspend a run: its programs are told to end, and all they hold becomes free until it is resumed.
@@ -58,8 +58,8 @@ def _make_command(verb: str) -> Callable[..., None]:
         runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
         output: FormatOption = Format.text,
     ) -> None:
-        from trainchart.actions.cluster_access import Place
-        from trainchart.actions.run_lookup import RunAddress
+        from trainchart.actions.support.cluster_access import Place
+        from trainchart.actions.support.run_lookup import RunAddress
 
         _control(verb, RunAddress(release, Place(context, namespace), runs_folder), output)
 
@@ -67,7 +67,7 @@ def _make_command(verb: str) -> Callable[..., None]:
 
 
 def _control(verb: str, address: RunAddress, output: Format) -> None:
-    from trainchart.actions.release_control import control_run
+    from trainchart.actions.control import control_run
     from trainchart.cluster.control import Verb
 
     controlled = control_run(address, Verb(verb))

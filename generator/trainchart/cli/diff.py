@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trainchart.cli import complete
+from trainchart.cli.options import ContextOption, NamespaceOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, spell_out
-from trainchart.cli.place import ContextOption, NamespaceOption
 from trainchart.cli.publish import PlainHttpOption
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def diff(
 
     Example: trainchart diff mnist --from oci://registry.example.com/charts
     """
-    from trainchart.actions.cluster_access import Place
     from trainchart.actions.diff import Against, diff_model
-    from trainchart.actions.repository_access import Address
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart.actions.support.repository_access import Address
 
     repository = Address(from_, plain_http) if from_ else None
     found = diff_model(

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from trainchart.cli import complete
+from trainchart.cli.options import start_from_project
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
-from trainchart.cli.place import start_from_project
 
 ModelsArgument = Annotated[
     list[str] | None,
@@ -51,7 +51,8 @@ def generate(
 
     Example: trainchart generate mnist && trainchart check charts/mnist
     """
-    from trainchart.actions.generate import generate_charts, locate_specs, require_up_to_date
+    from trainchart.actions.generate import generate_charts, require_up_to_date
+    from trainchart.actions.support.models import locate_specs
 
     specs = locate_specs(tuple(models or ()))
     if check:

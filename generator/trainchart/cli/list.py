@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunsOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
-from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunsOption
 
 _EXAMPLES = """
 Examples:
@@ -37,9 +37,9 @@ def _list(
     asks for it, the local runs with --namespace or --context. Those that hold most GPUs come first. A question mark
     stands for what could not be found out.
     """
-    from trainchart.actions.cluster_access import Place
-    from trainchart.actions.release_report import list_reports
-    from trainchart.cluster.kubeconfig import is_configured
+    from trainchart.actions.list import list_reports
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart.cluster.io.kubeconfig import is_configured
     from trainchart.reports.report import LOCAL, describe_report
     from trainchart.reports.text import list_lines, sort_key
 

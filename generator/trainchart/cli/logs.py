@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from trainchart.cli import complete
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 from trainchart.cli.output import Format, FormatOption, dump_json, print_line, print_note
-from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
-
-if TYPE_CHECKING:
-    from trainchart.actions.logs import LogsFilter
-    from trainchart.actions.run_lookup import RunAddress
-    from trainchart.cluster.log_lines import LogLine as ReleaseLine
-    from trainchart.local.logs import LogLine
 
 _EXAMPLES = """
 Examples:
@@ -63,32 +55,18 @@ def _logs(
     A local run comes first; --namespace or --context always means a release on the cluster. When the pods of a
     release are gone, the lines that the run controller kept are shown.
     """
-    from trainchart.actions.cluster_access import Place
-    from trainchart.actions.logs import LogsFilter
-    from trainchart.actions.run_lookup import RunAddress
+    from trainchart.actions.logs import read_logs
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart.actions.support.log_filter import LogsFilter
+    from trainchart.actions.support.run_lookup import RunAddress
     from trainchart_runtime.log_text import clean
 
     address = RunAddress(release, Place(context, namespace), runs_folder)
     wanted = LogsFilter(role, pod, tail, follow, since_failure)
-    for line in _read(address, wanted):
+    for line in read_logs(address, wanted, print_note):
         if output is Format.json:
             print_line(dump_json({"at": line.at or None, "pod": line.label, "text": line.text}, indent=None))
         elif raw:
             print(f"[{line.label}] {line.text}", flush=follow)
         else:
             print_line(f"[{line.label}] {clean(line.text)}", flush=follow)
-
-
-def _read(address: RunAddress, wanted: LogsFilter) -> Iterator[LogLine] | Iterator[ReleaseLine]:
-    from trainchart.actions.logs import read_logs
-    from trainchart.actions.run_lookup import find_local_run
-
-    folder = find_local_run(address)
-    if folder is not None:
-        return read_logs(folder, wanted)
-
-    from trainchart.actions.release_logs import ReleaseLogsRequest, read_release_logs
-
-    if not address.place.context and not address.place.namespace:
-        print_note(f"note: no local run {address.name} in {address.runs_folder}; looking on the cluster")
-    return read_release_logs(ReleaseLogsRequest(address.place, address.name, **asdict(wanted)), print_note)

@@ -12,7 +12,7 @@ from trainchart.cli.output import Format, FormatOption, print_json, print_line, 
 from trainchart.cli.package import SignOption
 
 if TYPE_CHECKING:
-    from trainchart.actions.repository_access import Address, ImageAccess
+    from trainchart.actions.support.repository_access import Address, ImageAccess
 
 ToOption = Annotated[
     str,
@@ -77,7 +77,7 @@ def publish(
     Example: trainchart publish charts/mnist --to oci://registry.example.com/charts
     """
     from trainchart.actions.publish import PublishOptions, publish_chart
-    from trainchart.actions.repository_access import Address
+    from trainchart.actions.support.repository_access import Address
 
     address = Address(to, plain_http)
     images = choose_image_access(address, skip_image_check, insecure_registry)
@@ -111,7 +111,7 @@ def publish(
 
 def choose_image_access(to: Address, is_skipped: bool, insecure_registries: list[str] | None) -> ImageAccess | None:
     """Return how images are to be looked for; None, with a warning, where the user says that they are not."""
-    from trainchart.actions.repository_access import ImageAccess
+    from trainchart.actions.support.repository_access import ImageAccess
 
     if is_skipped:
         print_note("warning: nobody has looked whether the chart's images are in their registries (--skip-image-check)")

@@ -81,7 +81,7 @@ def release(
     Example: trainchart release mnist --to oci://registry.example.com/charts
     """
     from trainchart.actions.release import ReleaseOptions, release_model
-    from trainchart.actions.repository_access import Address
+    from trainchart.actions.support.repository_access import Address
     from trainchart.compare.version import Bump
 
     address = Address(to, plain_http)
@@ -121,7 +121,7 @@ def deprecate(
     Example: trainchart deprecate mnist --to oci://registry.example.com/charts --reason "use digits instead"
     """
     from trainchart.actions.release import ReleaseOptions, deprecate_chart
-    from trainchart.actions.repository_access import Address
+    from trainchart.actions.support.repository_access import Address
 
     options = ReleaseOptions(None, sign=sign, is_dry_run=dry_run, environment=os.environ)
     released = deprecate_chart(model, reason, Address(to, plain_http), options)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainchart.cli import complete
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, RunsOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
-from trainchart.cli.place import DEFAULT_RUNS_FOLDER, RunsOption
 from trainchart.errors import Problem, TrainingFailed
 
 if TYPE_CHECKING:
@@ -145,9 +145,9 @@ def _run(
     ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run in order. A program that fails by
     its own fault is not started again, unless --kill is given or the values set run.maxRestarts.
     """
-    from trainchart.actions.run_local import RunRequest, preview_run, run_local
+    from trainchart.actions.run import RunRequest, preview_run, run_local
     from trainchart.cli.run_display import DisplayOptions, LineChoice, choose_display
-    from trainchart.local.release_folder import Existing
+    from trainchart.local.io.release_folder import Existing
     from trainchart.local.report import describe_plan, describe_result, summarize_plan
     from trainchart.local.summary import summarize_result
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainchart.cli.output import print_note
-from trainchart.cli.run_table import Outlook, describe_step, draw_run
+from trainchart.cli.run_table import Outlook, Pace, describe_step, draw_run
 from trainchart.errors import ToolError
 from trainchart.local.noise import NoiseFilter
 from trainchart.local.observer import Observer, PodSnapshot, RunSnapshot
-from trainchart.local.pace import Pace
 from trainchart.local.report import introduce_plan
 from trainchart.reports.text import describe_seconds
 from trainchart_runtime.log_text import clean

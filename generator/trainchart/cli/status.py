@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 from trainchart.cli.output import Format, FormatOption, dump_json, print_json, print_line
-from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 
 if TYPE_CHECKING:
     from trainchart.reports.report import Report
@@ -44,9 +44,9 @@ def _status(
     A local run comes first; --namespace or --context always means a release on the cluster, of which the run
     controller's record is read, or without one the pods. With --watch, JSON is one document a line.
     """
-    from trainchart.actions.cluster_access import Place
-    from trainchart.actions.release_report import open_run, watch_report
-    from trainchart.actions.run_lookup import RunAddress
+    from trainchart.actions.status import open_run, watch_report
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart.actions.support.run_lookup import RunAddress
     from trainchart.reports.report import describe_report
     from trainchart.reports.text import status_lines
 

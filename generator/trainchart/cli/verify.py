@@ -46,7 +46,7 @@ def verify(
 
     Example: trainchart verify charts/mnist
     """
-    from trainchart.actions.repository_access import ImageAccess
+    from trainchart.actions.support.repository_access import ImageAccess
     from trainchart.actions.verify import VerifyOptions, verify_chart
 
     access = ImageAccess(os.environ, tuple(insecure_registry or ())) if images else None

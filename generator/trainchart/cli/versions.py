@@ -36,7 +36,7 @@ def versions(
 
     Example: trainchart versions mnist --from oci://registry.example.com/charts
     """
-    from trainchart.actions.repository_access import Address
+    from trainchart.actions.support.repository_access import Address
     from trainchart.actions.versions import list_published
 
     found = list_published(model, Address(from_, plain_http), os.environ)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
-from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 from trainchart.errors import TrainingFailed
 
 _EXAMPLES = """
@@ -36,13 +36,13 @@ def _wait(
 
     What happens meanwhile is told on stderr. An API server that is away for some minutes does not end the waiting.
     """
-    from trainchart.actions.cluster_access import Place
-    from trainchart.actions.release_report import open_run
-    from trainchart.actions.release_wait import wait_for_end
-    from trainchart.actions.run_lookup import RunAddress
+    from trainchart.actions.status import open_run
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart.actions.support.run_lookup import RunAddress
+    from trainchart.actions.wait import wait_for_end
     from trainchart.reports.report import describe_report
     from trainchart.reports.text import headline, parse_seconds
-    from trainchart_runtime.run_state import SUCCEEDED
+    from trainchart_runtime.run.state import SUCCEEDED
 
     seconds = parse_seconds(timeout) if timeout else None
     if timeout and seconds is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line
-from trainchart.cli.place import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, RunArgument, RunsOption
 
 
 def register(app: typer.Typer) -> None:
@@ -26,9 +26,9 @@ def _why(
 
     Example: trainchart why exp-7 -n team-a
     """
-    from trainchart.actions.cluster_access import Place
-    from trainchart.actions.release_report import open_run
-    from trainchart.actions.run_lookup import RunAddress
+    from trainchart.actions.status import open_run
+    from trainchart.actions.support.cluster_access import Place
+    from trainchart.actions.support.run_lookup import RunAddress
     from trainchart.reports.report import describe_report
     from trainchart.reports.why import why_lines
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from trainchart.cluster.helm_record import HelmRelease
 from trainchart.reports.report import FROM_RECORD, Report
-from trainchart_runtime.run_plan import DESIRED_RUNNING, DESIRED_STOPPED, DESIRED_SUSPENDED
-from trainchart_runtime.run_state import STOPPING, SUSPENDED
+from trainchart_runtime.run.plan import DESIRED_RUNNING, DESIRED_STOPPED, DESIRED_SUSPENDED
+from trainchart_runtime.run.state import STOPPING, SUSPENDED
 
 
 class Verb(enum.StrEnum):

@@ -45,9 +45,9 @@ from trainchart.reports.report import (
 from trainchart_runtime.causes import OBJECT_MISSING, QUOTA_EXCEEDED, UNSCHEDULABLE
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
 from trainchart_runtime.pod_problems import parse_event
-from trainchart_runtime.run_judge import list_names
-from trainchart_runtime.run_observation import PodView
-from trainchart_runtime.run_state import (
+from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.observation import PodView
+from trainchart_runtime.run.state import (
     ENDED_PHASES,
     PROBLEMS_KEPT,
     RUNNING,
@@ -58,8 +58,8 @@ from trainchart_runtime.run_state import (
     RunState,
     Verdict,
 )
-from trainchart_runtime.run_troubles import name_death
-from trainchart_runtime.run_verdict import explain_failure, explain_success, find_failures
+from trainchart_runtime.run.troubles import name_death
+from trainchart_runtime.run.verdict import explain_failure, explain_success, find_failures
 
 _UNHEARD_SECONDS = 60.0
 """A run controller that has not recorded a success for so long cannot."""

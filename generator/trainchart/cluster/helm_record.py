@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.cluster.sighting import Object, label, name_of, section
-from trainchart.json_text import parse_json
+from trainchart.helm.rendering import merge_maps
+from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import dump_mapping
-from trainchart.rendering import merge_maps
 
 _GZIP = b"\x1f\x8b\x08"
 _LARGEST = 100 * 1024 * 1024

@@ -5,28 +5,18 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from trainchart.cluster.record import KeptLog
+from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report
-from trainchart_runtime.run_state import FAILED
+from trainchart_runtime.run.state import FAILED
 
 LEAD_SECONDS = 2.0
 """A program prints its error some time before it ends."""
 _VERDICT_LEAD_SECONDS = 15.0
 """A verdict comes some seconds after the failure, which may have been recorded nowhere else."""
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
-
-
-@dataclass(frozen=True, order=True)
-class LogLine:
-    """One line of one pod."""
-
-    at: str
-    """UTC in ISO 8601 with nanoseconds, so that it sorts as text; empty where it is not known."""
-    label: str
-    text: str
 
 
 def parse_line(label: str, raw: str) -> LogLine:

@@ -31,7 +31,7 @@ from trainchart_runtime.pod_problems import (
     find_set_problem,
     parse_time,
 )
-from trainchart_runtime.run_observation import PodView, parse_pod
+from trainchart_runtime.run.observation import PodView, parse_pod
 
 _ENDED_POD = ("Succeeded", "Failed")
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.cluster.sighting import Object, Objects, Unseen, name_of, section
-from trainchart.json_text import parse_json
+from trainchart.json_documents import parse_json
 from trainchart_runtime.contract import LOGS_KEY, STATE_KEY
 from trainchart_runtime.progress import parse_number
-from trainchart_runtime.run_state import VERSION, RunState, StateError, parse_state
+from trainchart_runtime.run.state import VERSION, RunState, StateError, parse_state
 
 
 @dataclass(frozen=True)

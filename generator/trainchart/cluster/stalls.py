@@ -9,8 +9,8 @@ from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds
 from trainchart_runtime.cluster import PS
 from trainchart_runtime.pod_problems import parse_time
-from trainchart_runtime.run_judge import list_names
-from trainchart_runtime.run_state import RUNNING
+from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import RUNNING
 
 _LONG_SECONDS = 120.0
 """A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""

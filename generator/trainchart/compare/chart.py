@@ -13,9 +13,9 @@ from trainchart.compare.defaults import DefaultChange, find_changed_defaults
 from trainchart.compare.effect import Effect, ObjectChange, find_changes, removed_names
 from trainchart.compare.schema import KeyChange, Turn, compare_schemas
 from trainchart.compare.version import Bump
-from trainchart.json_text import parse_json
+from trainchart.helm.rendering import Rendering
+from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
-from trainchart.rendering import Rendering
 
 SCHEMA_FILE = "values.schema.json"
 _VALUES_FILE = "values.yaml"

@@ -14,7 +14,7 @@ from typing import Any
 from trainchart.check.immutable import find_differences, find_rejections
 from trainchart.check.objects import is_hook, mapping_at, namespace_of
 from trainchart.compare.normal import normal_document
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 
 _KEEP = "helm.sh/resource-policy"
 _HASH = re.compile(r"-[0-9a-f]{8}$")

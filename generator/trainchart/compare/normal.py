@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainchart.check.objects import mapping_at
+from trainchart.helm.rendering import Manifest
 from trainchart.plan.quantity import parse_quantity
-from trainchart.rendering import Manifest
 
 _VERSION_LABELS = ("helm.sh/chart", "app.kubernetes.io/version")
 _QUANTITIES = ("requests", "limits")

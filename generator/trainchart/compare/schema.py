@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.check.objects import mapping_at
-from trainchart.json_schema import resolve_reference
+from trainchart.json_documents import resolve_reference
 
 _IGNORED = {"description", "title", "default", "examples", "$comment", "$schema", "$defs", "deprecated", "format"}
 _BELOW = {"properties", "items", "additionalProperties", "propertyNames", "required", "type", "enum", "$ref"}

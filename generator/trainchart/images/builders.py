@@ -1,6 +1,6 @@
 """The programs that build images, as command lines: docker with buildx, podman and buildah. Pure.
 
-All three take a Dockerfile and the same words for most of it. What differs is here; running them is in program.py.
+All three take a Dockerfile and the same words for most of it. What differs is here; running them is in io/program.py.
 """
 
 from __future__ import annotations

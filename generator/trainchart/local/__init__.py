@@ -1,4 +1,4 @@
-"""Trains a chart as processes of this machine: plan.py decides (pure), supervise.py and its neighbours act.
+"""Trains a chart as processes of this machine: plan.py decides, io/ acts.
 
 Everything is taken from rendered manifests, so that what runs here is what a cluster gets.
 """

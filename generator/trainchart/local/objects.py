@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainchart.helm.rendering import Manifest
 from trainchart.local.notices import Notices
-from trainchart.rendering import Manifest
 from trainchart_runtime import contract
 
 TRAINING_ROLES = ("chief", "worker", "ps", "evaluator")

@@ -12,7 +12,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.errors import PlanError, ToolError
-from trainchart.json_text import parse_json
+from trainchart.helm.rendering import Manifest
+from trainchart.json_documents import parse_json
 from trainchart.local import objects
 from trainchart.local.environment import ContainerEnvironment, inherit_variables, resolve_environment
 from trainchart.local.notices import Notices
@@ -20,7 +21,6 @@ from trainchart.local.objects import PodIdentity, RenderedData, TrainingSet
 from trainchart.local.path_map import PathMap
 from trainchart.local.volumes import PlannedFile, Storage, claim_names, leads_out, resolve_volumes
 from trainchart.plan.strategies import STRATEGIES, describe_lone_worker
-from trainchart.rendering import Manifest
 from trainchart.variables import expand_variables
 from trainchart_runtime import cluster, contract
 

@@ -6,10 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.local.outputs import NOTHING, Outputs
 from trainchart.local.verdict import Verdict
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.termination import Termination, find_first_failure
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a run leaves at its end: all in its own folder, and what it wrote into folders that were there before it."""
+
+    checkpoints: str = ""
+    """Folder or URI; empty where nothing was written."""
+    saved_models: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    """Folders for `tensorboard --logdir`: at most one a volume."""
+    claims: tuple[tuple[str, str], ...] = ()
+    """(name, folder) of the claims that hold files."""
+    is_changed: bool = False
+    """Whether the run has written anything that outlives its pods."""
+
+
+NOTHING = Outputs()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import enum
 from collections.abc import Collection, Sequence
 
 from trainchart.local.plan import PodPlan
-from trainchart_runtime import causes, cluster, run_state
+from trainchart_runtime import causes, cluster
+from trainchart_runtime.run import state
 
 BACK_OFF_START_SECONDS = 10
 BACK_OFF_CAP_SECONDS = 300
@@ -37,9 +38,9 @@ class RunPhase(enum.StrEnum):
 class Verdict(enum.StrEnum):
     """How a run ended, in the words of a run on a cluster."""
 
-    SUCCEEDED = run_state.SUCCEEDED
-    FAILED = run_state.FAILED
-    STOPPED = run_state.STOPPED
+    SUCCEEDED = state.SUCCEEDED
+    FAILED = state.FAILED
+    STOPPED = state.STOPPED
 
 
 def decide_next(exit_code: int, cause: str, *, restarts: int, max_restarts: int) -> Next:

@@ -1,5 +1,4 @@
-"""Acting code that meets chart repositories: OCI registries, ChartMuseum, and folders with an index.yaml.
+"""Chart repositories: OCI registries, ChartMuseum, and folders with an index.yaml. io/ acts, the rest is pure.
 
-`Repository` (repository.py) is what the rest of trainchart sees. index.py, location.py, credentials.py and
-oci_manifest.py are pure.
+`Repository` (repository.py) is what the rest of trainchart sees.
 """

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainchart.errors import PublishError
-from trainchart.json_text import parse_json
+from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 
 _DOCKER_HUB = ("docker.io", "registry-1.docker.io", "index.docker.io")

@@ -18,7 +18,7 @@ from typing import Any
 from trainchart.archive.chart_file import IDENTITY_ANNOTATION
 from trainchart.archive.chart_keys import find_mistaken_chart_key, find_mistaken_key
 from trainchart.errors import PublishError
-from trainchart.json_text import parse_json
+from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
 from trainchart.publish.repository import PublishedVersion
 

@@ -13,11 +13,10 @@ from typing import Any
 
 import jinja2
 
-from trainchart.errors import RenderError, SpecError
+from trainchart.errors import RenderError
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.render.metadata import KUBE_VERSION, render_chart_yaml
-from trainchart.render.misfits import find_misfits
 from trainchart.render.readme import describe_hyperparameters, list_value_rows
 from trainchart.render.schema import NUMBER_PATTERN, dump_schema, render_values_schema
 from trainchart.render.values_yaml import render_values_yaml
@@ -57,13 +56,9 @@ def render_chart(
     """Render the templates of `family` (path -> text) and add values.yaml, the schema and Chart.yaml.
 
     Raises:
-        SpecError: a value that is passed through is not what Kubernetes takes.
         RenderError: a template of the family is broken; names file and line.
     """
     schema = render_values_schema(plan, kubernetes_definitions)
-    misfits = find_misfits(plan, schema)
-    if misfits:
-        raise SpecError("the model spec is not valid", problems=misfits)
     environment = _environment(tuple(family.items()))
     variables = _variables(plan)
     files = {path: _render(environment, path, variables) for path in family}

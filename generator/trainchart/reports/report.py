@@ -1,6 +1,6 @@
 """What is known about one training, here or on a cluster, as `list`, `status`, `why` and `wait` say it; and as JSON.
 
-Types and their JSON, those of the run's record where it has them. local/run_report.py and cluster/diagnosis.py fill
+Types and their JSON, those of the run's record where it has them. local/io/run_report.py and cluster/diagnosis.py fill
 them, text.py and why.py put them into words.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.records import dump_record
-from trainchart_runtime.run_state import ENDED_PHASES, HistoryEntry, Incident, Verdict
+from trainchart_runtime.run.state import ENDED_PHASES, HistoryEntry, Incident, Verdict
 
 NOT_RUNNING = "NotRunning"
 """No pod is there or asked for, and nobody has recorded why."""

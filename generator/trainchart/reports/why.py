@@ -15,7 +15,7 @@ from trainchart.reports.report import (
 from trainchart.reports.settings import suggest_settings
 from trainchart.reports.text import clean_lines, describe_seconds, describe_time, headline, trouble_lines
 from trainchart_runtime.causes import CAUSES
-from trainchart_runtime.run_state import (
+from trainchart_runtime.run.state import (
     FAILED,
     RESTARTING,
     RUNNING,

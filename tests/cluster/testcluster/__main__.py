@@ -1,4 +1,4 @@
-"""The test cluster by hand: `python -m testcluster up` and so on, which `make cluster-up` and so on call."""
+"""The test cluster by hand: what `make cluster-up` and its siblings call."""
 
 from __future__ import annotations
 

@@ -165,17 +165,16 @@ def _start_keeper(
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     bound = [] if detached else ["setpriv", "--pdeathsig", "KILL"]
     frame = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
-    package = Path(__file__).parent
     with (folder / "keeper.log").open("wb") as log:
         process = subprocess.Popen(
-            [*bound, *frame, sys.executable, "-m", f"{package.name}.keeper", str(descriptor)],
+            [*bound, *frame, sys.executable, "-m", f"{__package__}.keeper", str(descriptor)],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
             pass_fds=(descriptor, lock),
             # Ctrl-C is for the tests, which end the cluster in their own order.
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(package.parent)},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         )
     os.close(descriptor)
     deadline = time.monotonic() + 60

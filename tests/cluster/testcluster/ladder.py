@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainchart.actions.release import Released, ReleaseOptions, release_model
-from trainchart.actions.repository_access import Address
+from trainchart.actions.support.repository_access import Address
 from trainchart.compare.effect import Effect
 from trainchart.kubernetes_yaml import dump_mapping
 

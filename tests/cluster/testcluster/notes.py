@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from free_ports import find_free_port
+from tests.support.free_ports import find_free_port
 
 from .access import Access
 

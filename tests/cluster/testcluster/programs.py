@@ -2,7 +2,7 @@
 registry.
 
 Those of the Go module beside this package are cached by what they are made of, the others by version. Parallel runs
-and other checkouts share them. `python -m testcluster.programs [NAME…]` builds them ahead of time.
+and other checkouts share them. `python -m tests.cluster.testcluster.programs [NAME…]` builds them ahead of time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testcluster.cache_folder import find_cache
-from testcluster.versions import GO_PROGRAMS, KUBERNETES_MODULE, parse_required_version
+from tests.cluster.testcluster.cache_folder import find_cache
+from tests.cluster.testcluster.versions import GO_PROGRAMS, KUBERNETES_MODULE, parse_required_version
 
 MODULE = Path(__file__).resolve().parents[1] / "go"
 MODULE_PROGRAMS = ("pause", "storage", "networkpolicy", "kubernetes")
@@ -132,7 +132,9 @@ def _read_go_version(name: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build the named programs, or all; print their paths, and on standard error how long each took."""
-    parser = argparse.ArgumentParser(prog="testcluster.programs", description="Build the programs that the tests run.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.cluster.testcluster.programs", description="Build the programs that the tests run."
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(PROGRAMS)}; all of them if none")
     names = parser.parse_args(arguments).names or PROGRAMS
     unknown = sorted(set(names) - set(PROGRAMS))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from benchmarks.gpu import (
     BFLOAT16,
     EXIT_NO_GPU,

@@ -4,6 +4,7 @@ import random
 import statistics
 
 import pytest
+
 from benchmarks.measure import find_median_limits
 
 

@@ -12,9 +12,9 @@ from trainchart.check.objects import find_images, find_pods
 from trainchart.check.registry import RULES, find_rules
 from trainchart.check.runner import run_checks
 from trainchart.check.unknown_kinds import UnknownKind, find_unknown_kinds
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.kubernetes_yaml import parse_documents
-from trainchart.rendering import Manifest, Rendering
 
 POD = "{spec: {containers: [{name: main, image: 'example.com/a:1', resources: {limits: {nvidia.com/gpu: 0.5}}}]}}"
 KINDS = {

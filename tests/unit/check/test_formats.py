@@ -8,8 +8,8 @@ from trainchart.check.finding import Case, CheckInput
 from trainchart.check.formats import is_label_key, is_label_value, is_port_name, is_schedule
 from trainchart.check.registry import find_rules
 from trainchart.check.runner import run_checks
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.kubernetes_yaml import parse_documents
-from trainchart.rendering import Manifest, Rendering
 
 CONTAINERS = "containers: [{name: a, image: b}]"
 

@@ -17,9 +17,9 @@ from trainchart.check.finding import Case, CheckInput, Finding, Probe, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.check.registry import RULES, find_rules
 from trainchart.check.runner import run_checks
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.kubernetes_yaml import parse_documents
-from trainchart.rendering import Manifest, Rendering
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden" / "parameter-server"
 CHART = GOLDEN / "chart"

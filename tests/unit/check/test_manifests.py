@@ -6,7 +6,7 @@ import pytest
 
 from trainchart.check.manifests import parse_plain_manifests
 from trainchart.errors import RenderError, ToolError
-from trainchart.host.helm_manifests import parse_manifests
+from trainchart.helm.manifests import parse_manifests
 from trainchart.yaml_limits import NODE_LIMIT
 
 LIST = """\

@@ -7,8 +7,8 @@ import pytest
 from trainchart.check.finding import Case, CheckInput
 from trainchart.check.registry import find_rules
 from trainchart.check.runner import run_checks
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.kubernetes_yaml import parse_documents
-from trainchart.rendering import Manifest, Rendering
 
 WORKLOAD = """
 apiVersion: apps/v1

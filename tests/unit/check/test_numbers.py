@@ -9,8 +9,8 @@ import pytest
 from trainchart.check.finding import Case, CheckInput, Probe
 from trainchart.check.registry import find_rules
 from trainchart.check.runner import run_checks
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.kubernetes_yaml import parse_documents
-from trainchart.rendering import Manifest, Rendering
 
 CONFIG = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {rules: 'expr: rate(x[5m]) > 1e+06'}}"
 

@@ -13,8 +13,8 @@ import pytest
 from trainchart.check.finding import Case, CheckInput, Probe
 from trainchart.check.registry import RULES
 from trainchart.check.runner import run_checks
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.kubernetes_yaml import parse_documents
-from trainchart.rendering import Manifest, Rendering
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden" / "parameter-server"
 CHART_FILE = b"apiVersion: v2\nname: odd\nversion: 1.0.0\nannotations: {trainchart/strategy: parameter-server}\n"

@@ -10,7 +10,7 @@ import pytest
 from trainchart.check.finding import Case, CheckInput
 from trainchart.check.registry import find_rules
 from trainchart.check.runner import run_checks
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 
 POD: Mapping[str, Any] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 OWN: Mapping[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

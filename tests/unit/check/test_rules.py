@@ -17,9 +17,9 @@ from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.check.registry import find_rules
 from trainchart.check.runner import run_checks
 from trainchart.errors import Problem
+from trainchart.helm.rendering import LintMessage, Manifest, Rendering
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
 from trainchart.kubernetes_yaml import parse_documents
-from trainchart.rendering import LintMessage, Manifest, Rendering
 
 SCHEMA = '{"type": "object", "properties": {"image": {"type": "string"}}, "additionalProperties": false}'
 FILES = {

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.actions.token_image import list_token_images
 from trainchart.check.finding import Case, CheckInput, Severity
-from trainchart.check.rules.training import check_token_image
-from trainchart.host.helm import find_engine
-from trainchart.rendering import Rendering, ValueOverrides
+from trainchart.check.rules.training import check_token_image, list_token_images
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import Rendering, ValueOverrides
 
 MNIST = Path(__file__).parents[3] / "charts" / "mnist"
 RUNTIME = "registry.example.com/ml/trainchart-runtime"

@@ -8,8 +8,8 @@ from trainchart.check.finding import Case, CheckInput, Probe, Severity
 from trainchart.check.probes import next_version
 from trainchart.check.registry import find_rules
 from trainchart.check.runner import run_checks
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.kubernetes_yaml import parse_documents, parse_mapping
-from trainchart.rendering import Manifest, Rendering
 
 TEMPLATE = "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: 'a:VERSION'}]}}"
 STATEFUL_SET = (

@@ -8,8 +8,8 @@ import pytest
 
 from trainchart.check.finding import Case, CheckInput
 from trainchart.check.rules.variables import check_names, check_order
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.kubernetes_yaml import parse_documents
-from trainchart.rendering import Manifest, Rendering
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i:1, CONTAINER}]}\n"
 

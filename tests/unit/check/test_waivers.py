@@ -8,7 +8,7 @@ from trainchart.check.finding import Case, CheckInput, Severity
 from trainchart.check.manifests import parse_plain_manifests
 from trainchart.check.registry import find_rules
 from trainchart.check.runner import CheckResult, run_checks
-from trainchart.rendering import Rendering
+from trainchart.helm.rendering import Rendering
 
 RULES = find_rules(("names-valid", "waivers"))
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster_objects import NOW
+from tests.small_cluster.cluster_objects import NOW
 from trainchart.cluster.control import Verb, decide_change
 from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_record, parse_release
 from trainchart.reports.report import FROM_PODS, FROM_RECORD, Report, TrainingKey

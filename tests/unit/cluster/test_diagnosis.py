@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster_objects import (
+from tests.small_cluster.cluster_objects import (
     GPU,
     NAMESPACE,
     NOW,

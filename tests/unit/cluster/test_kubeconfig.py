@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from trainchart.cluster import kubeconfig
-from trainchart.cluster.kubeconfig import is_configured, read_entry
+from trainchart.cluster.io import kubeconfig
+from trainchart.cluster.io.kubeconfig import is_configured, read_entry
 from trainchart.errors import ClusterError
 
 

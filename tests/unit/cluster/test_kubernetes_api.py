@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from cluster_objects import NAMESPACE, make_pods
-from endless_server import serve_endless
-from small_api import SmallApi, serve_small_api
-from trainchart.cluster import kubernetes_api
-from trainchart.cluster.kubeconfig import Entry
-from trainchart.cluster.kubernetes_api import PODS, KubernetesApi, connect
+from tests.small_cluster.cluster_objects import NAMESPACE, make_pods
+from tests.small_cluster.small_api import SmallApi, serve_small_api
+from tests.support.endless_server import serve_endless
+from trainchart.cluster.io import kubernetes_api
+from trainchart.cluster.io.kubeconfig import Entry
+from trainchart.cluster.io.kubernetes_api import PODS, KubernetesApi, connect
 from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
 
 

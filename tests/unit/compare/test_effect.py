@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trainchart.compare.effect import Effect, Fate, find_changes, removed_names
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 
 STATEFUL_SET: dict[str, Any] = {
     "apiVersion": "apps/v1",

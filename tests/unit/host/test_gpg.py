@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chart_servers import find_server
+from tests.repositories.chart_servers import find_server
 from trainchart.archive.provenance import read_clear_text, stated_digest
 from trainchart.errors import ToolError
 from trainchart.host.gpg import check_signed_text, clear_sign

@@ -10,8 +10,8 @@ import pytest
 from trainchart.archive.lock import LOCK_FILE
 from trainchart.archive.pack import BuildInfo, pack_chart
 from trainchart.errors import PlanError, ToolError
-from trainchart.images.code_folder import read_code, read_ignore_rules
 from trainchart.images.inputs import require_no_secrets
+from trainchart.images.io.code_folder import read_code, read_ignore_rules
 
 
 @pytest.fixture

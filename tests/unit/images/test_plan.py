@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.actions.generate import load_model
 from trainchart.actions.image import ImageRequest, plan_image
+from trainchart.actions.support.models import load_model
 from trainchart.errors import PlanError
 from trainchart.images.builders import BUILDERS, BuildPlace
 from trainchart.images.choices import BuilderName, Flavour, TagChoice

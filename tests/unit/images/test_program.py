@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from trainchart.images import program
 from trainchart.images.builders import Step
+from trainchart.images.io import program
 
 
 def test_a_builder_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

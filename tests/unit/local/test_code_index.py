@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainchart.errors import ToolError
-from trainchart.local.code_index import index_path, recall_code, remember_code
+from trainchart.local.io.code_index import index_path, recall_code, remember_code
 
 REPOSITORY = "registry.example.com/ml/mnist"
 

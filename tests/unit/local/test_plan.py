@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from trainchart.errors import PlanError, ToolError
+from trainchart.helm.rendering import Manifest
 from trainchart.local.plan import WRITES_FILE, LocalPlan, LocalSettings, PodPlan, needed_addresses, plan_local_run
 from trainchart.local.report import describe_plan
-from trainchart.rendering import Manifest
 
 RELEASE_FOLDER = "/home/me/.trainchart/runs/exp-7"
 CLAIMS = f"{RELEASE_FOLDER}/claims"

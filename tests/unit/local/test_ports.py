@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from trainchart.errors import ToolError
-from trainchart.local import ports
-from trainchart.local.ports import reserve_ports
+from trainchart.local.io import ports
+from trainchart.local.io.ports import reserve_ports
 
 ADDRESSES = [f"worker-{index}.exp-7:2222" for index in range(20)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainchart.errors import ToolError
-from trainchart.local.release_folder import (
+from trainchart.local.io.release_folder import (
     RUN_FILE,
     UNFINISHED_FILE,
     Existing,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.local.logs import follow_lines, read_lines, stamp_of
-from trainchart.local.role_log import MAX_LINE_BYTES, RoleLog
+from trainchart.local.io.logs import follow_lines, read_lines, stamp_of
+from trainchart.local.io.role_log import MAX_LINE_BYTES, RoleLog
 
 
 def texts(path: Path) -> list[str]:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trainchart.local.release_lock import hold_lock
-from trainchart.local.run_report import find_runs, read_report
+from trainchart.local.io.release_lock import hold_lock
+from trainchart.local.io.run_report import find_runs, read_report
 from trainchart.reports.report import describe_report
 from trainchart.reports.text import list_lines, status_lines
 from trainchart.reports.why import why_lines

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.local.outputs import Outputs, find_outputs
+from trainchart.local.io.outputs import find_outputs
 from trainchart.local.plan import LocalPlan, PodPlan
 from trainchart.local.report import describe_result
-from trainchart.local.result import PodResult, RunResult
+from trainchart.local.result import Outputs, PodResult, RunResult
 from trainchart.local.summary import resume_command, summarize_result
 from trainchart.local.verdict import Verdict
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from trainchart.local.io.writes import WATCH_FOLDER, describe_writes, read_code_times
 from trainchart.local.plan import WRITES_FILE
-from trainchart.local.writes import WATCH_FOLDER, describe_writes, read_code_times
 
 PROGRAM = """
 import os

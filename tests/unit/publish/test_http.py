@@ -10,15 +10,15 @@ from types import SimpleNamespace
 import httpx2
 import pytest
 
-from endless_server import serve_endless
+from tests.support.endless_server import serve_endless
 from trainchart.errors import PublishError, RepositoryUnreachable
-from trainchart.publish import http, registry
 from trainchart.publish.credentials import Credentials
-from trainchart.publish.http import HttpClient
+from trainchart.publish.io import http, registry
+from trainchart.publish.io.http import HttpClient
+from trainchart.publish.io.oci import OciRepository
+from trainchart.publish.io.registry import Registry
+from trainchart.publish.io.webdav import WebDavStore
 from trainchart.publish.location import parse_location
-from trainchart.publish.oci import OciRepository
-from trainchart.publish.registry import Registry
-from trainchart.publish.webdav import WebDavStore
 
 FORMS = {
     "header": (b"HTTP/1.1 200 OK\r\nX-A: ", b"a"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chart_archives import upload
+from tests.repositories.chart_archives import upload
 from trainchart.actions.diff import fetch_files
 from trainchart.errors import PublishError, VersionConflict
 from trainchart.host.folder_store import FolderStore

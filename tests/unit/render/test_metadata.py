@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from trainchart.actions.generate import load_model
+from trainchart.actions.support.models import load_model
 from trainchart.render.metadata import render_chart_yaml
 
 SPEC = Path(__file__).parents[2] / "golden" / "single" / "spec.yaml"

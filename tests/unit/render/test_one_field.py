@@ -9,15 +9,15 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from trainchart.actions.generate import load_model
-from trainchart.host.helm import find_engine
+from trainchart.actions.support.models import load_model
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.rendering import ValueOverrides
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.render import chart as chart_module
 from trainchart.render import schema as schema_module
 from trainchart.render import value_tree, values_yaml
 from trainchart.render.chart import FAMILY, list_pod_fields, render_chart
 from trainchart.render.schema import KUBERNETES_VERSION
-from trainchart.rendering import ValueOverrides
 from trainchart.resources import read_family
 from trainchart.spec import settings
 from trainchart.spec.section import PassThrough, list_of

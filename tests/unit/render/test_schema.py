@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from trainchart.json_schema import resolve_reference
+from trainchart.json_documents import resolve_reference
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "parameter-server" / "chart"
 SCHEMA = json.loads((GOLDEN / "values.schema.json").read_text())

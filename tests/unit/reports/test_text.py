@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from cluster_objects import NOW
+from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.report import PodReport, Report, TrainingKey, Trouble
 from trainchart.reports.text import (
     describe_seconds,

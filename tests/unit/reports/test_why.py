@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_objects import NOW
+from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.report import LOCAL, RUN_KILLED, Progress, Report, TrainingKey
 from trainchart.reports.settings import suggest_settings
 from trainchart.reports.why import why_lines
-from trainchart_runtime.run_state import FAILED, RUNNING, Verdict
+from trainchart_runtime.run.state import FAILED, RUNNING, Verdict
 
 RESUME = "trainchart run first --resume --release k9"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role, Task
-from trainchart_runtime.run_judge import SETTLE_SECONDS
-from trainchart_runtime.run_observation import ContainerEnd, Observation, PodView, SetView
-from trainchart_runtime.run_plan import RunPlan
-from trainchart_runtime.run_rules import decide
+from trainchart_runtime.run.judge import SETTLE_SECONDS
+from trainchart_runtime.run.observation import ContainerEnd, Observation, PodView, SetView
+from trainchart_runtime.run.plan import RunPlan
+from trainchart_runtime.run.rules import decide
 from trainchart_runtime.termination import Termination
 
 NOW = 1_790_000_000.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainchart_runtime.pages import OPEN, Guard, _answer
+from trainchart_runtime.io.pages import OPEN, Guard, _answer
 
 KEY = "0c6e4f0e-6b0f-4c3c-9d57-2f3a8f1d8f10"
 PAGES = {"/status": ("application/json", lambda query: "{}\n"), "/metrics": ("text/plain", lambda query: "up 1\n")}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from testcluster.access import Access, keep_direct
-from testcluster.config import ClusterConfig
+from tests.cluster.testcluster.access import Access, keep_direct
+from tests.cluster.testcluster.config import ClusterConfig
 
 ADDRESS = ClusterConfig(slot=7).address
 PROXY = "http://proxy.example:3128"

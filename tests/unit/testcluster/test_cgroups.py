@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testcluster import cgroups
+from tests.cluster.testcluster import cgroups
 
 
 @pytest.mark.parametrize(

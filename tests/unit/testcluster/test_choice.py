@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from testcluster.choice import NEEDED_PROGRAMS, Machine, Named, Nowhere, Own, choose_cluster, parse_rights
+from tests.cluster.testcluster.choice import NEEDED_PROGRAMS, Machine, Named, Nowhere, Own, choose_cluster, parse_rights
 
 ABLE = Machine(
     system="Linux",

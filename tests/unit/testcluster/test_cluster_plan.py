@@ -8,9 +8,9 @@ import json
 import pytest
 from cryptography import x509
 
-from testcluster import components, config, files, network
-from testcluster.config import NODES, SLOTS, ClusterConfig, Programs
-from testcluster.pki import Authority
+from tests.cluster.testcluster import components, config, files, network
+from tests.cluster.testcluster.config import NODES, SLOTS, ClusterConfig, Programs
+from tests.cluster.testcluster.pki import Authority
 
 PROGRAMS = Programs("/bin/kubernetes", "/bin/storage", "/bin/networkpolicy", "/bin/kwok", "/bin/helm")
 CLUSTER = ClusterConfig(slot=7)

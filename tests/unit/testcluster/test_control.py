@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from testcluster import control, keeper
-from testcluster.components import Component
-from testcluster.supervisor import Supervisor
+from tests.cluster.testcluster import control, keeper
+from tests.cluster.testcluster.components import Component
+from tests.cluster.testcluster.supervisor import Supervisor
 
 
 @pytest.fixture

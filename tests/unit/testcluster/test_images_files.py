@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from testcluster.images import layout, oci
-from testcluster.images.cache import ImageCache, open_cache
-from testcluster.images.containerd_root import DATABASES, copy_containerd_root, link_held_blobs, read_held_blobs
-from testcluster.images.registry_storage import blob_data, copy_registry_storage, write_registry_storage
+from tests.cluster.testcluster.images import layout, oci
+from tests.cluster.testcluster.images.cache import ImageCache, open_cache
+from tests.cluster.testcluster.images.containerd_root import (
+    DATABASES,
+    copy_containerd_root,
+    link_held_blobs,
+    read_held_blobs,
+)
+from tests.cluster.testcluster.images.registry_storage import blob_data, copy_registry_storage, write_registry_storage
 
 PAUSE = "registry.trainchart.test/cluster/pause:1"
 DNS = "registry.trainchart.test/cluster/coredns:1"

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from testcluster.images import plan
+from tests.cluster.testcluster.images import plan
 
 DOCKERFILE = """# first comment
 ARG BASE_IMAGE

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from testcluster.choice import Named
-from testcluster.named import NotUsable, open_cluster
+from tests.cluster.testcluster.choice import Named
+from tests.cluster.testcluster.named import NotUsable, open_cluster
 
 ROOT = Path(__file__).parents[3]
 KUBECTL = """#!/bin/sh
@@ -26,7 +26,7 @@ REFUSED = "echo E1122 memcache.go >&2; echo The connection to 10.0.0.9:6443 was 
 
 
 FAILING = """
-from testcluster import choice, cluster, ingredients, machine
+from tests.cluster.testcluster import choice, cluster, ingredients, machine
 machine.find_choice = lambda context: choice.Own()
 ingredients.prepare_ingredients = lambda: None
 def fail(*arguments):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from testcluster import programs
-from testcluster.programs import BuildFailedError, GoMissingError, find_program
-from testcluster.versions import GO_PROGRAMS
+from tests.cluster.testcluster import programs
+from tests.cluster.testcluster.programs import BuildFailedError, GoMissingError, find_program
+from tests.cluster.testcluster.versions import GO_PROGRAMS
 
 FAKE_GO = """#!/bin/sh
 if [ "$1" = env ]; then cat "$FAKE/version"; exit; fi

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from testcluster import slots
-from testcluster.bring_up import Ingredients
-from testcluster.cluster import ClusterError, start_cluster
-from testcluster.config import Programs
+from tests.cluster.testcluster import slots
+from tests.cluster.testcluster.bring_up import Ingredients
+from tests.cluster.testcluster.cluster import ClusterError, start_cluster
+from tests.cluster.testcluster.config import Programs
 
 NOW = 2_000_000_000
 """When the machine was started, long after any folder here was made."""

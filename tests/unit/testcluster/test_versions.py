@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from testcluster.programs import MODULE, read_kubernetes_version
-from testcluster.versions import GO_PROGRAMS, KUBERNETES_MODULE, parse_required_version
+from tests.cluster.testcluster.programs import MODULE, read_kubernetes_version
+from tests.cluster.testcluster.versions import GO_PROGRAMS, KUBERNETES_MODULE, parse_required_version
 
 GO_MOD = """module trainchart.example/testcluster
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from trainchart_training.catalogue import (
+from trainchart_training.saving.catalogue import (
     EARLY,
     LAST,
     Marker,

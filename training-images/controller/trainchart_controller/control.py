@@ -1,7 +1,7 @@
 """The loop: look, decide, record, scale, tell, wait.
 
 Whatever fails is tried again from the beginning, with what is there by then; what must follow is decided in
-trainchart_runtime.run_rules.
+trainchart_runtime.run.rules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trainchart_controller.api import Api, ApiError, NotFound, Unauthorized
 from trainchart_controller.backoff import Backoff
 from trainchart_controller.console import TroubleLog, print_line
 from trainchart_controller.launchers import LauncherAnswer, LauncherPoll, Target
-from trainchart_controller.metrics_page import MetricsPage
+from trainchart_controller.metrics import MetricsPage
 from trainchart_controller.pod_logs import read_logs
 from trainchart_controller.pod_watch import PodList, PodWatch, Sighting, WatchTimes
 from trainchart_controller.release import Release, Superseded
@@ -22,10 +22,10 @@ from trainchart_controller.settings import Settings
 from trainchart_runtime.cluster import deciding_tasks
 from trainchart_runtime.contract import EXIT_TOKEN_REFUSED
 from trainchart_runtime.pod_problems import Event
-from trainchart_runtime.run_observation import LauncherReport, Observation, PodView, SetView
-from trainchart_runtime.run_plan import Decision, Notice
-from trainchart_runtime.run_rules import decide
-from trainchart_runtime.run_state import RunState, StateError
+from trainchart_runtime.run.observation import LauncherReport, Observation, PodView, SetView
+from trainchart_runtime.run.plan import Decision, Notice
+from trainchart_runtime.run.rules import decide
+from trainchart_runtime.run.state import RunState, StateError
 
 REREAD_SECONDS = 5.0
 """Others may change replicas, which shows in the pods: they are read again when pods change, at most so often."""

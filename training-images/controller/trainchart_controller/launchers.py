@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from trainchart_runtime.run_observation import LauncherReport, parse_report
+from trainchart_runtime.run.observation import LauncherReport, parse_report
 
 POLL_SECONDS = 10.0
 _PAUSE_SECONDS = 0.05

@@ -1,14 +1,17 @@
-"""What a run says to Prometheus: its recorded state in the text format, version 0.0.4.
+"""What a run reports to Prometheus, and the page that answers with it: text format, version 0.0.4.
 
-Pure rendering; metrics_page.py answers the requests. docs/monitoring.md lists the names, and alerts rest on them.
+The run never waits for the page: showing a state is an assignment, and a port that cannot be used is a line in the log.
+docs/monitoring.md lists the names, and alerts depend on them.
 """
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from trainchart_runtime.metrics_text import Family, Samples, dump_families
-from trainchart_runtime.run_state import PHASES, Incident, RunState
+from trainchart_controller.console import print_line
+from trainchart_runtime.io.pages import serve_pages
+from trainchart_runtime.metrics_text import CONTENT_TYPE, Family, Samples, dump_families
+from trainchart_runtime.run.state import PHASES, Incident, RunState
 
 
 class RunView(NamedTuple):
@@ -88,3 +91,30 @@ def _count(numbers: Mapping[str, int], incidents: Sequence[Incident]) -> Dict[st
     for incident in incidents:
         counted[incident.cause] = counted.get(incident.cause, 0) + 1
     return counted
+
+
+class MetricsPage:
+    """The page of one run; it opens with the first state that is shown."""
+
+    def __init__(self, release: str, address: Optional[Tuple[str, int]]) -> None:
+        self._release = release
+        self._address = address
+        self._view: Optional[RunView] = None
+
+    def show(self, state: RunState) -> None:
+        """Answer with `state` from now on."""
+        before = self._view
+        if before is None or state is not before.state:
+            self._view = follow_run(before, state)
+        if before is None and self._address is not None:
+            self._open(*self._address)
+
+    def _open(self, host: str, port: int) -> None:
+        try:
+            serve_pages(host, port, {"/metrics": (CONTENT_TYPE, self._render)})
+        except OSError as err:
+            print_line(f"no metrics, port {port} cannot be used: {err}")
+
+    def _render(self, query: str) -> str:
+        assert self._view is not None
+        return render_metrics(self._release, self._view)

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 from trainchart_controller.api import Api, ApiError
 from trainchart_runtime.contract import LOG_LINES_KEPT, TRAINING_CONTAINER
 from trainchart_runtime.log_text import visible_line
-from trainchart_runtime.run_observation import PodView
+from trainchart_runtime.run.observation import PodView
 
 _SECONDS = 3.0
 """GPUs are held while the lines are read, so a node that is slow is left out."""

@@ -16,7 +16,7 @@ from trainchart_controller.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backof
 from trainchart_controller.console import TroubleLog
 from trainchart_controller.launchers import LauncherAnswer
 from trainchart_runtime.cluster import Cluster
-from trainchart_runtime.run_observation import PodView, parse_pod
+from trainchart_runtime.run.observation import PodView, parse_pod
 
 _PAGE = 100
 """Pods in one answer: a thousand at once would be ten megabytes of JSON, and several times that in memory."""

@@ -14,9 +14,9 @@ from trainchart_controller.api import APPLY, Api, Conflict, NotFound, Refused
 from trainchart_controller.settings import OBJECT_PATHS, Settings
 from trainchart_runtime.contract import LOGS_KEY, PLAN_ANNOTATION, STATE_KEY
 from trainchart_runtime.pod_problems import Event, parse_event
-from trainchart_runtime.run_observation import SetView, parse_set
-from trainchart_runtime.run_plan import Deletion, Notice, Scale
-from trainchart_runtime.run_state import RunState, StateError, dump_state, parse_state
+from trainchart_runtime.run.observation import SetView, parse_set
+from trainchart_runtime.run.plan import Deletion, Notice, Scale
+from trainchart_runtime.run.state import RunState, StateError, dump_state, parse_state
 
 _COMPONENT = "trainchart-controller"
 _CLAIM = "PersistentVolumeClaim"

@@ -9,7 +9,7 @@ from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import ClusterDescriptionError, deciding_tasks, parse_cluster
-from trainchart_runtime.run_plan import CHANGE_POLICIES, DESIRED_STATES, RunPlan
+from trainchart_runtime.run.plan import CHANGE_POLICIES, DESIRED_STATES, RunPlan
 
 OBJECT_PATHS = {
     "Service": "/api/v1/namespaces/{}/services/{}",

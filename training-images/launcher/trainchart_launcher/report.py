@@ -12,8 +12,8 @@ from trainchart_launcher.signals import Signals
 from trainchart_launcher.state import read_progress
 from trainchart_launcher.status import Status, dump_status, render_metrics
 from trainchart_runtime.cluster import needed_peers
+from trainchart_runtime.io.pages import Guard, serve_pages
 from trainchart_runtime.metrics_text import CONTENT_TYPE
-from trainchart_runtime.pages import Guard, serve_pages
 
 if TYPE_CHECKING:
     from trainchart_launcher.fence import Fence

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple
 
-from trainchart_runtime.restart import (
-    RESTART_IN_PLACE,
-    RESTART_IN_PLACE_PEER,
-    RESTART_NEVER,
-    RESTART_RECREATED,
-    RESTART_WAITED_FOR,
-)
+RESTART_NEVER = "never"
+"""Would fail again in the same way, or must not run again."""
+RESTART_IN_PLACE = "in-place"
+"""The program's own fault: restarted in its pod, counted against the pod's restart budget."""
+RESTART_IN_PLACE_PEER = "in-place-peer"
+"""Another task went away: restarted in its pod, not counted as this pod's fault."""
+
+RESTART_RECREATED = "recreated"
+"""The cluster took the pod away: Kubernetes makes it anew, and it is nobody's fault."""
+RESTART_WAITED_FOR = "waited-for"
+"""The pod could not be started: Kubernetes goes on trying, and the run waits until its start deadline."""
 
 
 class Cause(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-import signal as signals
+from signal import Signals
 from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
@@ -219,7 +219,7 @@ _INFORMATION = re.compile(r"^(I\d{4} \d\d:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: 
 """TensorFlow's lines of level INFO: of a coordination service that begins, and of errors from rounding."""
 
 _CRASH_SIGNALS = tuple(
-    getattr(signals, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
+    Signals[name] for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
 )
 
 

@@ -6,22 +6,13 @@ goes on counting.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from trainchart_runtime.causes import Cause
-
-RESTART_NEVER = "never"
-"""Would fail again in the same way, or must not run again."""
-RESTART_IN_PLACE = "in-place"
-"""The program's own fault: restarted in its pod, counted against the pod's restart budget."""
-RESTART_IN_PLACE_PEER = "in-place-peer"
-"""Another task went away: restarted in its pod, not counted as this pod's fault."""
-
-RESTART_RECREATED = "recreated"
-"""The cluster took the pod away: Kubernetes makes it anew, and it is nobody's fault."""
-RESTART_WAITED_FOR = "waited-for"
-"""The pod could not be started: Kubernetes goes on trying, and the run waits until its start deadline."""
+from trainchart_runtime.causes import (
+    RESTART_IN_PLACE,
+    RESTART_IN_PLACE_PEER,
+    Cause,
+)
 
 PEER_RESTARTS_LIMIT = 100
 """So many restarts because of peers, without STEADY_SECONDS of work in between, and the launcher gives up."""

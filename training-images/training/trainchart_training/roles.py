@@ -38,8 +38,8 @@ from trainchart_training.place import (
 )
 
 if TYPE_CHECKING:
-    from trainchart_training.runner import Runner
-    from trainchart_training.stop import StopRequest
+    from trainchart_training.leading.stop import StopRequest
+    from trainchart_training.strategies.runner import Runner
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ def _play(training: Training, settings: Hyperparameters, place: Place) -> int:
     tf.debugging.set_log_device_placement(settings.log_device_placement)
     _check_scheme(place.checkpoints_dir)
     if place.task_type == EVALUATOR:
-        from trainchart_training.evaluation import evaluate
+        from trainchart_training.leading.evaluation import evaluate
 
         return evaluate(training, settings, place)
     if place.task_type == PS or (place.task_type == WORKER and place.strategy in (PARAMETER_SERVER, IN_GRAPH)):
@@ -161,10 +161,10 @@ def _serve(place: Place) -> int:
 
 def _compute(training: Training, settings: Hyperparameters, place: Place) -> int:
     """Train as the leader, or as one of the workers that run a loop of their own."""
-    from trainchart_training.checkpoints import Checkpoints
-    from trainchart_training.leader import Leader
-    from trainchart_training.rehearsal import rehearse
-    from trainchart_training.stop import StopRequest
+    from trainchart_training.leading.leader import Leader
+    from trainchart_training.leading.rehearsal import rehearse
+    from trainchart_training.leading.stop import StopRequest
+    from trainchart_training.saving.checkpoints import Checkpoints
 
     checkpoints = Checkpoints(place.checkpoints_dir)
     last = checkpoints.find_last(settings.max_steps, settings.early_stop_evaluations > 0)
@@ -179,7 +179,7 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
     if place.strategy != MULTI_WORKER_MIRRORED:
         rehearse(training, settings, place, is_new)
     if place.strategy in _BETWEEN_GRAPH and not place.is_leader:
-        from trainchart_training.sessions import follow
+        from trainchart_training.strategies.sessions import follow
 
         return follow(training, settings, place)
     stop = StopRequest(place.stop_grace_seconds)
@@ -194,14 +194,14 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
 def _open_runner(training: Training, settings: Hyperparameters, place: Place, stop: StopRequest) -> Runner:
     """Return the strategy at work; waits for the processes that it cannot begin without."""
     if place.strategy == PARAMETER_SERVER:
-        from trainchart_training.coordinator import CoordinatorRunner
+        from trainchart_training.strategies.coordinator import CoordinatorRunner
 
         return CoordinatorRunner(training, settings, stop)
     if place.strategy in (*_BETWEEN_GRAPH, IN_GRAPH):
-        from trainchart_training.sessions import GraphRunner
+        from trainchart_training.strategies.sessions import GraphRunner
 
         return GraphRunner(training, settings, place, stop)
-    from trainchart_training.replicas import ReplicaRunner
+    from trainchart_training.strategies.replicas import ReplicaRunner
 
     return ReplicaRunner(training, settings, place, stop)
 

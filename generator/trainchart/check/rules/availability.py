@@ -20,7 +20,7 @@ from trainchart.check.objects import (
 from trainchart.check.randomness import is_random_behind_lookup
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release, for_each_rendering
-from trainchart.rendering import Rendering
+from trainchart.helm.rendering import Rendering
 
 _REMOVED_VOLUMES = {
     "cephfs": "1.31",

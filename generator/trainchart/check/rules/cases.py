@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from trainchart.check.finding import CheckInput, Finding, Probe
-from trainchart.rendering import Rendering
+from trainchart.helm.rendering import Rendering
 
 
 def for_each_rendering(

@@ -20,8 +20,8 @@ from trainchart.check.objects import (
 from trainchart.check.pod_templates import is_of_kubernetes, kubernetes_kind
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.plan.scheduling import find_scheduling_problems
-from trainchart.rendering import Manifest, Rendering
 
 _LAST_PORT = 65535
 _ENDING = ("Job", "CronJob")

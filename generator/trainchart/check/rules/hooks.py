@@ -11,7 +11,7 @@ from trainchart.check.pod_templates import group_of
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.check.sources import NOTES_FILE, chart_file, read_source
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 
 _POINTS = {"install", "upgrade", "delete", "rollback"}
 _HOOKS = {f"{when}-{point}" for when in ("pre", "post") for point in _POINTS} | {"test", "test-success", "crd-install"}

@@ -13,8 +13,8 @@ from trainchart.check.finding import Finding
 from trainchart.check.objects import mapping_at, mappings_at, pods_of, wanted_replicas
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release
-from trainchart.json_text import parse_json
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
+from trainchart.json_documents import parse_json
 
 CLUSTER_KEY = "cluster.json"
 

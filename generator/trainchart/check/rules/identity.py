@@ -11,7 +11,7 @@ from trainchart.check.objects import called, list_at, mapping_at
 from trainchart.check.pod_templates import group_of, kubernetes_kind, pod_templates
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release, for_each_rendering
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 
 _SERVICE_NAME = re.compile("[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _PATH_NAMED = {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "APIService", "CertificateSigningRequest"}

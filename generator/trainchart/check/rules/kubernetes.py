@@ -20,7 +20,7 @@ from trainchart.check.objects import (
 from trainchart.check.pod_templates import group_of, kubernetes_kind, pod_templates
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 
 
 def check_schemas(given: CheckInput) -> Iterator[Finding]:

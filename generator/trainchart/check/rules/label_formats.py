@@ -11,8 +11,8 @@ from trainchart.check.objects import called
 from trainchart.check.pod_templates import is_of_kubernetes, pod_templates
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart.plan.scheduling import find_expression_problems
-from trainchart.rendering import Manifest, Rendering
 
 _SELECTING = {"matchLabels", "nodeSelector"}
 _NODE_TERMS = {"nodeSelectorTerms", "preference"}

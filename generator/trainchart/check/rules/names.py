@@ -12,7 +12,7 @@ from trainchart.check.objects import EXTRA_MANIFESTS, mapping_at, namespace_of, 
 from trainchart.check.pod_templates import kubernetes_kind, pod_templates
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_release
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 
 STATEFUL_SET_LIMIT = 52
 """The label controller-revision-hash is the name, a dash and ten characters: kubernetes/kubernetes#64023."""

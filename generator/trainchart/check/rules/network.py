@@ -21,7 +21,7 @@ from trainchart.check.objects import (
 from trainchart.check.pod_templates import kubernetes_kind, names_peers
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 
 _HOST_NETWORK_HINT = "dnsPolicy: ClusterFirstWithHostNet"
 

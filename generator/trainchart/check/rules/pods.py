@@ -10,7 +10,7 @@ from trainchart.check.finding import Finding, Severity
 from trainchart.check.objects import Pods, find_pods, list_at, mapping_at, mappings_at, namespace_of
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
-from trainchart.rendering import Rendering
+from trainchart.helm.rendering import Rendering
 
 _DIGEST = re.compile(r"@[a-z0-9]+:[a-f0-9]{32,}$")
 

@@ -9,8 +9,8 @@ from trainchart.check.finding import Finding, Severity
 from trainchart.check.objects import Container, Pods, called, find_pods, mapping_at, mappings_at
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
+from trainchart.helm.rendering import Rendering
 from trainchart.plan.quantity import find_amount_problems, read_amount
-from trainchart.rendering import Rendering
 
 
 @for_each_rendering

@@ -12,7 +12,7 @@ from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.check.rules.quantities import sees_unrequested_gpus
 from trainchart.check.sources import chart_values
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import ClusterDescriptionError, Task, dump_tf_config, hosts_by_task_type, parse_cluster
 
@@ -108,11 +108,16 @@ def check_token_image(given: CheckInput) -> Iterator[Finding]:
     """Find a run controller, the only pod with a token, whose image others can replace."""
     # Of the chart's own values: what others install it with is theirs.
     for label, rendering in given.renderings():
-        for pods, message, hint in () if label else find_token_images(rendering):
+        for pods, message, hint in () if label else _find_token_images(rendering):
             yield replace(_finding(pods, message, hint), severity=Severity.info)
 
 
-def find_token_images(rendering: Rendering) -> Iterator[tuple[Pods, str, str]]:
+def list_token_images(rendering: Rendering) -> tuple[str, ...]:
+    """Return a warning for each run controller whose image its builder, or the owner of its tag, can replace."""
+    return tuple(f"{message}; {hint}" for _, message, hint in _find_token_images(rendering))
+
+
+def _find_token_images(rendering: Rendering) -> Iterator[tuple[Pods, str, str]]:
     """Yield run controllers whose image is the training's or is named by tag, with what that means and a hint."""
     training = {
         str(container.document.get("image"))

@@ -13,7 +13,7 @@ from trainchart.check.pod_templates import kubernetes_kind, pod_templates
 from trainchart.check.randomness import is_random_behind_lookup
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import chart_file
-from trainchart.rendering import Manifest, Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 
 _VERSION_LABELS = ("helm.sh/chart", "app.kubernetes.io/version")
 _SELECTOR = "spec.selector"

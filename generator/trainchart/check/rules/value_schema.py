@@ -18,7 +18,7 @@ from trainchart.check.sources import (
     value_keys,
     values_schema,
 )
-from trainchart.json_schema import resolve_reference
+from trainchart.json_documents import resolve_reference
 
 _ALLOWED_EXTRA = {"global", "enabled"}
 """What a parent chart sets in a subchart's values."""

@@ -20,8 +20,8 @@ from trainchart.check.sources import (
     values_schema,
     without_comments,
 )
-from trainchart.json_schema import resolve_reference
-from trainchart.rendering import Manifest
+from trainchart.helm.rendering import Manifest
+from trainchart.json_documents import resolve_reference
 
 _REFERENCE = re.compile(r"\.Values((?:\.[A-Za-z_]\w*)+)?")
 _PRINTED = re.compile(

@@ -9,7 +9,7 @@ from trainchart.check.finding import Finding, Severity
 from trainchart.check.objects import Container, Pods, find_pods, list_at, mappings_at
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
-from trainchart.rendering import Rendering
+from trainchart.helm.rendering import Rendering
 from trainchart.variables import find_references
 from trainchart_runtime import contract
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.objects import called, find_pods, mapping_at
 from trainchart.check.rule import Rule
-from trainchart.rendering import Manifest
+from trainchart.helm.rendering import Manifest
 
 _DEPRECATED = {
     ("v1", "Endpoints"): ("1.33", "EndpointSlice in discovery.k8s.io/v1"),

@@ -5,10 +5,10 @@
 containerd, mmdebstrap, runc and skopeo.
 """
 
-from testcluster.images.build import ImagePrograms, ImageSet, build_images
-from testcluster.images.containerd_root import copy_containerd_root
-from testcluster.images.registry_storage import copy_registry_storage
-from testcluster.images.tool import ImageBuildError
+from tests.cluster.testcluster.images.build import ImagePrograms, ImageSet, build_images
+from tests.cluster.testcluster.images.containerd_root import copy_containerd_root
+from tests.cluster.testcluster.images.registry_storage import copy_registry_storage
+from tests.cluster.testcluster.images.tool import ImageBuildError
 
 __all__ = [
     "ImageBuildError",

@@ -1,12 +1,12 @@
-"""`python -m testcluster.images` builds all images ahead of time and says how long each step took."""
+"""`python -m tests.cluster.testcluster.images` builds all images ahead of time and says how long each step took."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-from testcluster.images import ImageBuildError, ImagePrograms, build_images
-from testcluster.programs import ProgramError, find_program
+from tests.cluster.testcluster.images import ImageBuildError, ImagePrograms, build_images
+from tests.cluster.testcluster.programs import ProgramError, find_program
 
 
 def main() -> int:

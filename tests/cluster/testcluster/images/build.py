@@ -14,11 +14,16 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from testcluster.config import REGISTRY_HOST
-from testcluster.images import plan
-from testcluster.images.cache import ImageCache, open_cache
-from testcluster.images.containerd_root import copy_containerd_root, import_images, link_held_blobs, read_held_blobs
-from testcluster.images.layout import (
+from tests.cluster.testcluster.config import REGISTRY_HOST
+from tests.cluster.testcluster.images import plan
+from tests.cluster.testcluster.images.cache import ImageCache, open_cache
+from tests.cluster.testcluster.images.containerd_root import (
+    copy_containerd_root,
+    import_images,
+    link_held_blobs,
+    read_held_blobs,
+)
+from tests.cluster.testcluster.images.layout import (
     add_image,
     blob_path,
     file_digest,
@@ -28,8 +33,8 @@ from testcluster.images.layout import (
     write_image,
     write_program_layer,
 )
-from testcluster.images.registry_storage import write_registry_storage
-from testcluster.images.tool import run_tool
+from tests.cluster.testcluster.images.registry_storage import write_registry_storage
+from tests.cluster.testcluster.images.tool import run_tool
 
 PROJECT = Path(__file__).resolve().parents[4]
 _DOCKERFILE = "training-images/tensorflow/Dockerfile"

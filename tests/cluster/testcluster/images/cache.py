@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testcluster.cache_folder import find_cache
+from tests.cluster.testcluster.cache_folder import find_cache
 
 _UNFINISHED = ".new-"
 _KEPT = 3

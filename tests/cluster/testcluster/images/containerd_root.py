@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from testcluster.images.tool import ImageBuildError, last_lines, run_tool, start_tool
+from tests.cluster.testcluster.images.tool import ImageBuildError, last_lines, run_tool, start_tool
 
 DATABASES = ("io.containerd.metadata.v1.bolt/meta.db", "io.containerd.snapshotter.v1.overlayfs/metadata.db")
 """Files that containerd changes in place, relative to its root."""

@@ -11,7 +11,7 @@ import os
 import tarfile
 from pathlib import Path
 
-from testcluster.images import oci
+from tests.cluster.testcluster.images import oci
 
 
 def read_layout(layout: Path) -> tuple[oci.StoredImage, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from testcluster.config import REGISTRY_HOST
+from tests.cluster.testcluster.config import REGISTRY_HOST
 
 MODELS = ("mnist", "digits")
 RUNTIME_IMAGE = f"{REGISTRY_HOST}/ml/trainchart-runtime:1.0.0"

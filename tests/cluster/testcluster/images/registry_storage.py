@@ -9,8 +9,8 @@ import os
 import subprocess
 from pathlib import Path, PurePosixPath
 
-from testcluster.images.layout import blob_path
-from testcluster.images.oci import StoredImage
+from tests.cluster.testcluster.images.layout import blob_path
+from tests.cluster.testcluster.images.oci import StoredImage
 
 _ROOT = PurePosixPath("docker/registry/v2")
 

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from testcluster.images.plan import isolated_argv
+from tests.cluster.testcluster.images.plan import isolated_argv
 
 _SHOWN_LINES = 30
 

@@ -1,0 +1,106 @@
+"""The use cases `trainchart suspend`, `resume`, `stop` and `rerun`: a value changed, with the chart that Helm keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainchart.actions.support.cluster_access import open_cluster
+from trainchart.actions.support.run_lookup import RunAddress, find_local_run
+from trainchart.cluster.control import Change, Verb, decide_change
+from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_record, parse_release
+from trainchart.cluster.io import kubernetes_api
+from trainchart.cluster.io.kubernetes_api import KubernetesApi
+from trainchart.cluster.io.releases import read_training
+from trainchart.errors import ClusterError, Conflict, NotFound, UsageError
+from trainchart.helm.io.upgrade import HelmUpgrade, run_upgrade
+from trainchart.local.io.release_lock import ask_to_stop
+from trainchart.local.io.run_report import read_report
+from trainchart.reports.report import Report
+from trainchart_runtime.run.state import STOPPING
+
+
+@dataclass(frozen=True)
+class Controlled:
+    """What was done about a release."""
+
+    report: Report
+    """As it was found."""
+    change: Change
+    is_changed: bool
+
+
+def control_run(address: RunAddress, verb: Verb) -> Controlled:
+    """Change what a release's values ask its run controller for; stop a local run.
+
+    :raises Conflict: where the run's state, the chart or another helm command forbids it; nothing is changed then.
+    :raises NotFound: where Helm does not know the release.
+    :raises ToolError: where a local run cannot be stopped.
+    :raises UsageError: where a local run is asked for what only a release can do.
+    """
+    folder = find_local_run(address)
+    if folder is not None:
+        return _control_local(folder, verb)
+    api, namespace = open_cluster(address.place)
+    report = diagnose(*read_training(api, namespace, address.name))
+    installed = read_installed(api, report.key.release, report.key.namespace)
+    change = decide_change(verb, report, installed)
+    if change.refusal:
+        raise Conflict(change.refusal, hint=change.hint)
+    if change.sets:
+        upgrade = HelmUpgrade(
+            release=report.key.release,
+            namespace=namespace,
+            context=address.place.context,
+            files=installed.files,
+            sets=change.sets,
+            description=f"trainchart {verb}",
+        )
+        run_upgrade(upgrade)
+    return Controlled(report, change, is_changed=bool(change.sets))
+
+
+def _control_local(folder: Path, verb: Verb) -> Controlled:
+    report = read_report(folder)
+    if verb is not Verb.stop:
+        later = report.resume_command if report.is_over else f"trainchart stop {report.address}"
+        then = "" if report.is_over else f", then {report.resume_command}"
+        raise UsageError(
+            f"{report.key.release} is a local run, and `{verb}` is for releases on a cluster",
+            hint=f"{later}{then}; a release of that name is found with --namespace",
+        )
+    if report.is_over:
+        done = f"the run is over already: {report.phase}; a release of that name is found with --namespace"
+        return Controlled(report, Change(done=done), is_changed=False)
+    if report.phase == STOPPING:
+        # Asked twice, it would kill its programs before they have saved.
+        return Controlled(report, Change(done="its programs were asked to end already"), is_changed=False)
+    ask_to_stop(folder.parent, folder.name)
+    return Controlled(
+        report,
+        Change(done="its programs were asked to end (SIGTERM); those that then save go on from there"),
+        is_changed=True,
+    )
+
+
+def read_installed(api: KubernetesApi, name: str, namespace: str) -> HelmRelease:
+    """Return what Helm keeps of the release `name`. Raises ClusterError of the kind that fits."""
+    labels = f"owner=helm,name={name}"
+    # Where HELM_DRIVER says so, Helm keeps ConfigMaps.
+    records = api.list_objects(kubernetes_api.SECRETS, namespace, labels=labels) or api.list_objects(
+        kubernetes_api.CONFIG_MAPS, namespace, labels=labels
+    )
+    try:
+        record = choose_record(records)
+        if record is None:
+            raise NotFound(
+                f"Helm does not know the release {name} in namespace {namespace}: something else applied its manifests",
+                hint="set run.desiredState, or another run.id for a new run, where the manifests come from",
+            )
+        return parse_release(record)
+    except HelmRecordError as error:
+        kind = Conflict if "another helm command" in str(error) else ClusterError
+        raise kind(
+            f"cannot use what Helm keeps of {name}: {error}", hint=f"see: helm history {name} -n {namespace}"
+        ) from error

@@ -1,0 +1,36 @@
+"""The use case `trainchart list`: local runs, and the trainings of a cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from trainchart.actions.support.cluster_access import Place, open_cluster
+from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.io.kubeconfig import is_configured
+from trainchart.cluster.io.releases import look_at_all
+from trainchart.cluster.sighting import find_trainings
+from trainchart.errors import ClusterError
+from trainchart.local.io import run_report
+from trainchart.reports.report import Report
+
+
+def list_reports(place: Place, runs_folder: Path, note: Callable[[str], None], *, everywhere: bool) -> list[Report]:
+    """Return a report of every local run, and of every training in the namespace, or in all of them.
+
+    Without a cluster asked for, one that cannot be read is noted, and the local runs are returned.
+    """
+    is_named = bool(place.context or place.namespace)
+    reports = [] if is_named else [run_report.read_report(folder) for folder in run_report.find_runs(runs_folder)]
+    if not is_named and not everywhere and not is_configured(os.environ):
+        return reports
+    try:
+        api, namespace = open_cluster(place)
+        seen = look_at_all(api, "" if everywhere else namespace)
+    except ClusterError as error:
+        if is_named or everywhere or not reports:
+            raise
+        note(f"note: local runs only, since the cluster cannot be read: {error.message}")
+        return reports
+    return reports + [diagnose(key, own) for key, own in find_trainings(seen).items()]

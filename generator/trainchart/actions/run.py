@@ -1,0 +1,391 @@
+"""The use case `trainchart run`: chart and values through the Helm engine, plan, ports, folders, processes.
+
+The same manifests that `helm install` would create are what runs; printing is the command line's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from trainchart.actions.support.chart_input import read_chart_files
+from trainchart.actions.support.project import NO_PROJECT, find_project, find_spec, suggest_model
+from trainchart.actions.support.run_record import add_overrides, make_record, merge_values, require_run_of
+from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
+from trainchart.check.waivers import WAIVER_FILE
+from trainchart.errors import PlanError, Problem, ToolError, TrainchartError
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.io.inputs import find_near_chart, require_chart, require_release_name
+from trainchart.helm.rendering import Rendering, ValueOverrides
+from trainchart.host.files import read_text, read_tree
+from trainchart.host.machine import has_gpu
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
+from trainchart.local.io import release_folder
+from trainchart.local.io.code_index import recall_code
+from trainchart.local.io.launcher_archive import ensure_launcher, find_launcher
+from trainchart.local.io.outputs import find_outputs
+from trainchart.local.io.ports import PortReservation, reserve_ports
+from trainchart.local.io.release_folder import Existing
+from trainchart.local.io.run_keeper import RunKeeper
+from trainchart.local.io.supervise import run_plan
+from trainchart.local.io.writes import WATCH_FOLDER, describe_writes, read_code_times
+from trainchart.local.kill import parse_kills
+from trainchart.local.notices import Notices
+from trainchart.local.objects import find_training_sets, image_repository
+from trainchart.local.observer import Observer
+from trainchart.local.plan import LocalPlan, LocalSettings, needed_addresses, plan_local_run
+from trainchart.local.report import describe_result
+from trainchart.local.result import RunResult
+from trainchart.local.run_record import RunOptions, RunRecord, describe_record, parse_record
+from trainchart.plan.strategies import find_strategy
+from trainchart.scaffold.model_name import is_model_name
+
+_ARCHIVES = (".tgz", ".tar.gz")
+DEFAULT_NAMESPACE = "default"
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What the user asked for."""
+
+    target: str
+    """A chart folder, a chart archive, a model spec file, or the name of a model in models/."""
+    runs_folder: Path
+    strategy: str = ""
+    """A strategy to train a model with, instead of its spec's."""
+    command: str = ""
+    """The command line as typed, for the record."""
+    python: str = ""
+    """Empty, like the strategy, namespace, engine and code: what the start before took, else the default."""
+    release: str = ""
+    namespace: str = ""
+    values: tuple[Path, ...] = ()
+    sets: tuple[str, ...] = ()
+    set_strings: tuple[str, ...] = ()
+    set_jsons: tuple[str, ...] = ()
+    engine: str = ""
+    code: Path | None = None
+    existing: Existing = Existing.REFUSE
+    keeps_values: bool = True
+    """Whether a resumed run starts from the values of the start before."""
+    kept_values: Mapping[str, Any] = field(default_factory=dict)
+    """Those values."""
+    kills: tuple[str, ...] = ()
+    claims: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Target:
+    chart: Path
+    chart_name: str
+    code: Path | None
+    """Where a model spec says that its code is."""
+    notes: tuple[Problem, ...] = ()
+    """What the author of a model spec should know of."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run that is over, and what there is to say about it."""
+
+    plan: LocalPlan
+    result: RunResult
+    record: Mapping[str, Any]
+    """As in run.json."""
+    install: tuple[str, ...]
+    """Commands that put the same chart with the same values into a cluster."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    plan: LocalPlan
+    record: RunRecord
+    reservation: PortReservation
+
+
+def preview_run(request: RunRequest) -> LocalPlan:
+    """Return the plan of the run that this request would start, without leaving anything behind."""
+    request = _take_over(request)
+    with _open_target(request.target, request.strategy) as target:
+        if request.existing is Existing.RESUME:
+            require_run_of(target.chart_name, request.runs_folder / request.release)
+        if request.release:
+            require_release_name(request.release)
+            release_folder.require_startable(request.runs_folder, request.release, request.existing)
+        release = request.release or release_folder.choose_release(request.runs_folder, target.chart_name)
+        folder = request.runs_folder.resolve() / release
+        prepared = _prepare(request, target, release, folder)
+        prepared.reservation.close()
+        parse_kills(request.kills, [pod.label for pod in prepared.plan.pods])
+        return prepared.plan
+
+
+def run_local(request: RunRequest, observer: Observer) -> FinishedRun:
+    """Run to the verdict. Call it from the main thread.
+
+    :raises TrainchartError: for all that keeps the run from starting; a failed training is a result.
+    """
+    request = _take_over(request)
+    with _open_target(request.target, request.strategy) as target:
+        if request.existing is Existing.RESUME:
+            require_run_of(target.chart_name, request.runs_folder / request.release)
+        if request.release:
+            require_release_name(request.release)
+        release = request.release or release_folder.claim_release(request.runs_folder, target.chart_name)
+        with release_folder.open_release(request.runs_folder, release, request.existing) as folder:
+            # Of a run that was killed, nothing is known but that it was there.
+            before = release_folder.read_result(folder) if request.existing is Existing.RESUME else None
+            prepared = _prepare(request, target, release, folder)
+            plan, record = prepared.plan, describe_record(prepared.record, prepared.plan)
+            keeper = RunKeeper(folder, request.command, observer)
+            try:
+                kills = parse_kills(request.kills, [pod.label for pod in plan.pods])
+                ensure_launcher(find_launcher(folder))
+                keeper.show_plan(plan)
+                release_folder.write_plan(plan, record)
+                code_times = read_code_times(plan)
+                result = run_plan(plan, kills, keeper)
+            finally:
+                prepared.reservation.close()
+            outputs = find_outputs(plan, prepared.record.started_at)
+            warnings = (*result.warnings, *describe_writes(plan, code_times))
+            result = replace(result, outputs=outputs, before=before, warnings=warnings)
+            _keep(folder, plan, record, result, keeper)
+            return FinishedRun(plan, result, record, tuple(_install_commands(request, target, plan, record)))
+
+
+def _keep(folder: Path, plan: LocalPlan, record: Mapping[str, Any], result: RunResult, keeper: RunKeeper) -> None:
+    try:
+        body = {**describe_result(plan, result), "record": record}
+        release_folder.write_record(folder / release_folder.RESULT_FILE, body)
+    except ToolError as err:
+        # A disk that is full by now must not hide how the training ended.
+        keeper.show_event(f"the result is not recorded: {err.message}")
+    keeper.finish(result.verdict)
+
+
+def _install_commands(
+    request: RunRequest, target: _Target, plan: LocalPlan, record: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield the commands that install the chart and the values of a run, generated first where it is not there."""
+    if request.strategy:
+        return  # no chart on disk has the strategy that was tried
+    chart = request.target
+    if not _is_chart(Path(chart)):
+        chart = str(find_project() / "charts" / target.chart_name)
+        if not _has_same_files(Path(chart), target.chart):
+            yield f"trainchart generate {shlex.quote(request.target)}"
+    words = ["helm", "install", plan.release, chart]
+    if record["options"]["namespace"]:
+        words += ["-n", record["options"]["namespace"]]
+    if record["values"]:
+        words += ["-f", str(request.runs_folder / plan.release / release_folder.VALUES_FILE)]
+    yield f"{shlex.join(words)}   # the same chart and values, in a cluster"
+
+
+def _has_same_files(chart: Path, other: Path) -> bool:
+    return chart.is_dir() and read_tree(chart) == read_tree(other)
+
+
+def _take_over(request: RunRequest) -> RunRequest:
+    """Return the request of a resumed run completed by what the start before took."""
+    if request.existing is not Existing.RESUME:
+        return request
+    before = parse_record(release_folder.read_record(request.runs_folder / request.release / release_folder.RUN_FILE))
+    if before is None:
+        return request
+    kept = before.options
+    return replace(
+        request,
+        strategy=request.strategy or kept.strategy,
+        python=request.python or kept.python,
+        namespace=request.namespace or kept.namespace,
+        engine=request.engine or kept.engine,
+        code=request.code or (Path(kept.code) if kept.code else None),
+        claims={**{name: Path(path) for name, path in kept.claims.items()}, **request.claims},
+        kept_values=before.values if request.keeps_values else {},
+    )
+
+
+def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -> _Prepared:
+    namespace, engine = request.namespace or DEFAULT_NAMESPACE, find_engine(request.engine or "auto")
+    python = _find_python(request.python or sys.executable)
+    overrides = add_overrides(request.kept_values, _read_overrides(request), f"the values of {release}")
+    rendering = engine.render(target.chart, release=release, namespace=namespace, overrides=overrides)
+    code = _find_code(request, target, rendering)
+    claims = {name: str(path.absolute()) for name, path in request.claims.items()}
+    asked = RunRecord(
+        command=request.command,
+        target=request.target,
+        options=RunOptions(
+            strategy=request.strategy,
+            namespace=request.namespace,
+            engine=request.engine,
+            python=str(request.python),
+            code=str(request.code.absolute()) if request.code else "",
+            claims=claims,
+        ),
+        values=merge_values(engine, overrides),
+        chart_name=target.chart_name,
+        python=python,
+    )
+    reservation = reserve_ports(needed_addresses(rendering.manifests))
+    try:
+        settings = LocalSettings(
+            release=release,
+            namespace=namespace,
+            release_folder=str(folder),
+            launcher=str(find_launcher(folder)),
+            code=str(code),
+            python=python,
+            caller=os.environ,
+            claims=claims,
+            ports=reservation.ports,
+            write_watch=WATCH_FOLDER,
+            has_gpu=has_gpu(),
+            # Whoever tries a program wants to see its error once; a cluster's restarts hide it.
+            max_restarts=None if request.kills or _sets_restarts(overrides) else 0,
+        )
+        plan = plan_local_run(rendering.manifests, settings)
+        notes = (str(note) for note in target.notes if note.message not in plan.warnings)
+        plan = replace(plan, warnings=(*notes, *plan.warnings))
+        return _Prepared(plan, make_record(asked, target.chart, code), reservation)
+    except BaseException:
+        reservation.close()
+        raise
+
+
+def _read_overrides(request: RunRequest) -> ValueOverrides:
+    return ValueOverrides(
+        files=tuple((str(path), read_text(path)) for path in request.values),
+        sets=request.sets,
+        set_strings=request.set_strings,
+        set_jsons=request.set_jsons,
+    )
+
+
+def _sets_restarts(overrides: ValueOverrides) -> bool:
+    """Return whether the user's values hold run.maxRestarts, also for a chart below another one."""
+    texts = (*overrides.sets, *overrides.set_strings, *overrides.set_jsons, *(text for _, text in overrides.files))
+    return any(re.search(r"\bmaxRestarts\b", text) for text in texts)
+
+
+def _find_code(request: RunRequest, target: _Target, rendering: Rendering) -> Path:
+    """Return what stands for the image's code: the folder asked for, the spec's, remembered, or this one."""
+    if request.code is not None:
+        if not request.code.is_dir():
+            raise ToolError(f"there is no folder {request.code}", hint="--code takes the folder of the training code")
+        return request.code.absolute()
+    if target.code is not None:
+        return target.code.absolute()
+    sets = find_training_sets(rendering.manifests, Notices())
+    repository = image_repository(str(sets[0].container.get("image", ""))) if sets else ""
+    return recall_code(repository) or Path.cwd()
+
+
+def _find_python(wanted: str) -> str:
+    found = shutil.which(wanted)
+    if found is None:
+        raise ToolError(f"there is no Python at {wanted!r}", hint="--python takes an interpreter's path or name")
+    # Not resolved: a virtual environment's python is a link, and only the link knows its packages.
+    return str(Path(found).absolute())
+
+
+@contextmanager
+def _open_target(target: str, strategy: str) -> Iterator[_Target]:
+    path = Path(target)
+    if _is_chart(path):
+        if strategy:
+            raise PlanError(
+                f"the strategy of the chart {target} is fixed", hint="--strategy takes a model, or its spec file"
+            )
+        require_chart(path)
+        yield _Target(path, _read_chart_name(path), _find_project_code(path), _find_edits(path))
+        return
+    spec = find_spec(target)
+    if not spec.is_file():
+        raise _no_model(target, spec)
+    if strategy:
+        find_strategy(strategy)
+    with tempfile.TemporaryDirectory(prefix="trainchart-") as scratch:
+        yield _render_model(spec, Path(scratch), strategy)
+
+
+def _no_model(target: str, spec: Path) -> ToolError:
+    """Return the error about a target that is neither a chart nor a model; it may be a folder of that name."""
+    known = suggest_model(target)
+    if not Path(target).is_dir():
+        near = find_near_chart(Path(target)) if "/" in target else None
+        hint = (
+            f"did you mean {near}?" if near else known or f"{NO_PROJECT}; or name a chart folder, a .tgz or a spec file"
+        )
+        return ToolError(f"there is no model, chart or archive {target!r}", hint=hint)
+    make = f"make one: trainchart init {target}, or trainchart init {target} --from-script {target}/SCRIPT.py"
+    return ToolError(
+        f"there is no model {target}, and the folder {target} is not a chart",
+        hint=f"{known}; {make}" if known else make,
+    )
+
+
+def _is_chart(target: Path) -> bool:
+    """Say whether `target` means a chart. A model's code may lie in a folder of the model's name, which is none."""
+    if target.is_dir():
+        return (target / "Chart.yaml").is_file() or not is_model_name(str(target))
+    return target.name.endswith(_ARCHIVES)
+
+
+def _find_edits(chart: Path) -> tuple[Problem, ...]:
+    """Return the note on a generated chart folder whose files were edited or added by hand since."""
+    lock = chart / LOCK_FILE
+    if not lock.is_file():
+        return ()
+    with suppress(TrainchartError):  # a lock that cannot be read is for `check` to refuse
+        drift = [found.path for found in find_drift(parse_lock(read_text(lock)), read_tree(chart))]
+        edited = [path for path in drift if path != WAIVER_FILE]
+        if edited:
+            others = f" and {len(edited) - 1} more" if len(edited) > 1 else ""
+            what = f"{edited[0]}{others} is not as generated, which check, package and verify refuse"
+            return (Problem(what, str(chart), "move the change into the model spec, and run trainchart generate"),)
+    return ()
+
+
+def _find_project_code(chart: Path) -> Path | None:
+    """Return the code of a chart folder that lies in its own project, beside the model spec it was generated from."""
+    lock = chart / LOCK_FILE
+    if not lock.is_file():
+        return None
+    spec = parse_lock(read_text(lock)).spec.name
+    for folder in chart.absolute().parents:
+        if (folder / spec).is_file():
+            from trainchart.actions.support.models import load_model
+
+            with suppress(TrainchartError):  # a spec that is being edited does not keep its chart from running
+                return load_model(folder / spec).code
+    return None
+
+
+def _render_model(spec: Path, scratch: Path, strategy: str) -> _Target:
+    """Generate the chart of a model spec, perhaps with another strategy, into `scratch`."""
+    from trainchart.actions import generate
+
+    model = generate.render_model_to(spec, scratch, strategy)
+    return _Target(model.chart, _read_chart_name(model.chart), model.code, model.notes)
+
+
+def _read_chart_name(chart: Path) -> str:
+    try:
+        name = parse_mapping(read_chart_files(chart)["Chart.yaml"].decode(errors="replace")).get("name")
+    except (KeyError, YamlError) as err:
+        raise ToolError(f"cannot read Chart.yaml of {chart}: {err}", hint="is this the chart you mean?") from err
+    if not isinstance(name, str) or not name:
+        raise PlanError(f"Chart.yaml of {chart} has no name")
+    return name

@@ -1,0 +1,39 @@
+"""The use cases `trainchart status` and `why`: look at one run, here or on a cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from trainchart.actions.support.cluster_access import open_cluster
+from trainchart.actions.support.run_lookup import RunAddress, find_local_run
+from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.io.releases import read_training
+from trainchart.local.io import run_report
+from trainchart.reports.report import Report
+
+WATCH_SECONDS = 2.0
+Look = Callable[[], Report]
+"""Returns the report of a run as it is now; raises ClusterError of the kind that fits."""
+
+
+def open_run(address: RunAddress) -> Look:
+    """Return what looks at one run.
+
+    :raises TrainchartError: where there is none, or nobody can know.
+    """
+    folder = find_local_run(address)
+    if folder is not None:
+        return lambda: run_report.read_report(folder)
+    api, namespace = open_cluster(address.place)
+    return lambda: diagnose(*read_training(api, namespace, address.name))
+
+
+def watch_report(look: Look) -> Iterator[Report]:
+    """Yield a report every two seconds, until the run is over."""
+    while True:
+        report = look()
+        yield report
+        if report.is_over:
+            return
+        time.sleep(WATCH_SECONDS)

@@ -1,0 +1,1 @@
+"""What several commands share, and what one command does not do alone."""

@@ -1,0 +1,63 @@
+"""Read what is to be checked where it is no chart: YAML files, folders of them, standard input, a shell's <(…)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from trainchart.check.finding import Case, CheckInput
+from trainchart.check.manifests import parse_plain_manifests
+from trainchart.check.waivers import is_waiver_file
+from trainchart.errors import ToolError
+from trainchart.helm.rendering import Rendering
+from trainchart.host.files import read_bytes, read_tree, refuse_pipe
+
+STANDARD_INPUT = Path("-")
+_MANIFEST_ENDINGS = (".yaml", ".yml", ".json")
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_manifests(path: Path) -> CheckInput | None:
+    """Return the plain manifests at `path`, None where that must be a chart.
+
+    Raises ToolError where they cannot be read, or `path` is a pipe that nobody may ever write to.
+    """
+    refuse_pipe(path)
+    if path.is_dir():
+        if (path / "Chart.yaml").is_file() or not any(file.suffix in _MANIFEST_ENDINGS for file in path.rglob("*")):
+            return None
+        return _parse(path, {name: content for name, content in read_tree(path).items() if _is_manifest(name)})
+    if path == STANDARD_INPUT:
+        return _parse(path, {"": sys.stdin.buffer.read()})
+    if not path.exists():
+        return None
+    content = read_bytes(path)
+    if content.startswith(_GZIP_MAGIC):
+        return None
+    if path.suffix in _MANIFEST_ENDINGS or path.is_fifo():
+        return _parse(path, {"": content})
+    try:
+        found = _parse(path, {"": content})
+    except ToolError:
+        return None
+    # No name says what it should be, so it must say so itself.
+    return found if any(manifest.kind for manifest in found.objects()) else None
+
+
+def _parse(path: Path, files: dict[str, bytes]) -> CheckInput:
+    texts = {name: content.decode("utf-8-sig", errors="replace") for name, content in files.items()}
+    objects = {name: text for name, text in texts.items() if not is_waiver_file(name)}
+    manifests = parse_plain_manifests(objects, "stdin" if path == STANDARD_INPUT else str(path))
+    for manifest in manifests:
+        if "" in files and str(manifest.document.get("apiVersion")).startswith("trainchart/"):
+            name = manifest.document.get("name") or "NAME"
+            raise ToolError(
+                f"{path} holds the spec of a model, not manifests",
+                hint=f"trainchart generate {name}, then trainchart check charts/{name}",
+            )
+    rendering = Rendering(release="", namespace="default", manifests=manifests, texts=objects)
+    return CheckInput(files=files, cases=(Case("", rendering),))
+
+
+def _is_manifest(path: str) -> bool:
+    return path.endswith(_MANIFEST_ENDINGS) or is_waiver_file(path)

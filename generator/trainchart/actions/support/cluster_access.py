@@ -1,0 +1,33 @@
+"""Opens the cluster that a command means: the kubeconfig's context, and the namespace of the option or the context."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from trainchart.cluster.io.kubeconfig import read_entry
+from trainchart.cluster.io.kubernetes_api import KubernetesApi, connect
+from trainchart.errors import NotFound
+
+_NAMESPACE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a user looks; empty means what the kubeconfig says."""
+
+    context: str = ""
+    namespace: str = ""
+
+
+def open_cluster(place: Place) -> tuple[KubernetesApi, str]:
+    """Return a door to the cluster and the namespace to look in.
+
+    :raises ClusterError: where the kubeconfig names no cluster that can be used.
+    """
+    entry = read_entry(place.context, os.environ)
+    namespace = place.namespace or entry.namespace
+    if not _NAMESPACE_NAME.fullmatch(namespace):
+        raise NotFound(f"{namespace!r} is no name that a namespace can have")
+    return connect(entry), namespace

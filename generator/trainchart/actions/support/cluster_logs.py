@@ -1,0 +1,166 @@
+"""Read the logs of a release on a cluster: of its pods while they are there, else of the record."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from trainchart.actions.support.cluster_access import Place, open_cluster
+from trainchart.actions.support.log_filter import LogsFilter
+from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.io.kubernetes_api import KubernetesApi
+from trainchart.cluster.io.releases import read_training
+from trainchart.cluster.log_lines import (
+    add_last_words,
+    find_failure_time,
+    find_kept_lines,
+    merge_logs,
+    parse_line,
+    stamp_of,
+)
+from trainchart.cluster.record import read_record
+from trainchart.cluster.sighting import Sighting
+from trainchart.errors import ClusterError, Forbidden, NotFound, Unauthorized, Unreachable
+from trainchart.reports.log_line import LogLine
+from trainchart.reports.report import PodReport, Report
+from trainchart_runtime.contract import TRAINING_CONTAINER
+
+_READERS = 8
+_POLL_SECONDS = 1.0
+
+
+def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Callable[[str], None]) -> Iterator[LogLine]:
+    """Yield the lines asked for, oldest first; `note` is told what is missing.
+
+    :raises ClusterError: where there is no such release, pod or failure, or nothing can be read.
+    """
+    api, namespace = open_cluster(place)
+    key, seen = read_training(api, namespace, release)
+    report = diagnose(key, seen)
+    pods = _choose(wanted, report)
+    since = _find_since(wanted, report)
+    if wanted.follow and not report.is_over:
+        return _follow(api, namespace, release, wanted, since)
+    if pods:
+        lines = merge_logs(_Reader(api, namespace, note).read(pods, {}, since, wanted.tail))
+        lines = add_last_words(lines, report) if wanted.since_failure else lines
+        return iter(deque(lines, maxlen=wanted.tail)) if wanted.tail is not None else lines
+    return iter(_read_kept(wanted, seen, report, note))
+
+
+def _choose(wanted: LogsFilter, report: Report) -> list[PodReport]:
+    if report.pods is None:
+        raise Forbidden(f"cannot read the logs of {report.key.release}: {'; '.join(report.gaps)}")
+    return [pod for pod in report.pods if pod.node and _is_wanted(wanted, pod.role, pod.label, pod.name)]
+
+
+def _is_wanted(wanted: LogsFilter, role: str, label: str, name: str) -> bool:
+    return wanted.role in ("", role) and wanted.pod in ("", label, name)
+
+
+def _find_since(wanted: LogsFilter, report: Report) -> str:
+    if not wanted.since_failure:
+        return ""
+    at = find_failure_time(report)
+    if at is None:
+        raise NotFound(f"no failure of {report.key.release} is known", hint="leave --since-failure out")
+    return stamp_of(at)
+
+
+def _read_kept(wanted: LogsFilter, seen: Sighting, report: Report, note: Callable[[str], None]) -> list[LogLine]:
+    """Return what the record kept; its lines have no times, so that nothing can be cut off before a failure."""
+    record = read_record(seen.records)
+    labels = {
+        f"{each.set_name}-{index}": f"{each.role}-{index}" for each in report.roles for index in range(each.wanted)
+    }
+    lines = find_kept_lines(record.logs, report, labels)
+    for trouble in filter(None, (record.trouble, record.logs_trouble)):
+        note(f"note: {trouble}")
+    chosen = [line for line in lines if _is_wanted(wanted, line.label.rpartition("-")[0], line.label, line.label)]
+    if not chosen:
+        raise NotFound(
+            f"no pod of {report.key.release} is there as asked for, and no line of it was kept",
+            hint=f"see: trainchart status {report.key.release} -n {report.key.namespace}",
+        )
+    note("note: the pods are gone; these are the last lines that were kept of them, pod by pod")
+    return chosen if wanted.tail is None else chosen[-wanted.tail :] if wanted.tail else []
+
+
+@dataclass
+class _Reader:
+    """Reads the logs of several pods at once; one that cannot be read is noted once, and the others go on."""
+
+    api: KubernetesApi
+    namespace: str
+    note: Callable[[str], None]
+    noted: set[str] = field(default_factory=set)
+
+    def read(
+        self, pods: list[PodReport], newest: Mapping[str, str], since: str, tail: int | None
+    ) -> list[list[LogLine]]:
+        """Return each pod's lines from its time in `newest` on, else from `since`.
+
+        Those of the container before a restart come first.
+
+        :raises ClusterError: where not one pod can be read, or this user may not.
+        """
+        with ThreadPoolExecutor(max_workers=_READERS) as readers:
+            found = list(readers.map(lambda pod: self._read_pod(pod, newest.get(pod.label, since), tail), pods))
+        errors = [result for result in found if isinstance(result, ClusterError)]
+        for error in errors:
+            if isinstance(error, (Forbidden, Unauthorized)) or (len(errors) == len(pods) and _is_trouble(error)):
+                raise error
+            if error.message not in self.noted:
+                self.noted.add(error.message)
+                self.note(f"note: {error.message}")
+        return [result for result in found if not isinstance(result, ClusterError)]
+
+    def _read_pod(self, pod: PodReport, since: str, tail: int | None) -> list[LogLine] | ClusterError:
+        lines: list[LogLine] = []
+        for is_previous in (True, False) if pod.restarts else (False,):
+            try:
+                raw = self.api.read_log(
+                    pod.name,
+                    self.namespace,
+                    TRAINING_CONTAINER,
+                    since=since,
+                    is_previous=is_previous,
+                    tail=tail or 0,
+                )
+            except ClusterError as error:
+                # The log of the container before may have been cleaned up already.
+                if not is_previous or _is_trouble(error):
+                    return error
+            else:
+                lines += (line for line in (parse_line(pod.label, each) for each in raw) if line.at >= since)
+        return lines
+
+
+def _is_trouble(error: ClusterError) -> bool:
+    """Return whether an error says more than that a container has no log (yet, or any more)."""
+    return isinstance(error, (Forbidden, Unauthorized, Unreachable))
+
+
+def _follow(api: KubernetesApi, namespace: str, release: str, wanted: LogsFilter, since: str) -> Iterator[LogLine]:
+    """Yield lines as they come, of pods as they come and go, until the run is over.
+
+    Asking again each second outlives restarts, moves and connections, which a stream per pod would not.
+    """
+    reader = _Reader(api, namespace, lambda text: None)
+    newest: dict[str, str] = {}
+    tail = wanted.tail
+    while True:
+        report = diagnose(*read_training(api, namespace, release))
+        pods = _choose(wanted, report)
+        lines = list(merge_logs(reader.read(pods, newest, since, tail)))
+        fresh = [line for line in lines if line.at > newest.get(line.label, "")]
+        for line in fresh:
+            newest[line.label] = max(line.at, newest.get(line.label, ""))
+        yield from fresh if tail is None else fresh[len(fresh) - min(tail, len(fresh)) :]
+        tail = None
+        if report.is_over:
+            return
+        time.sleep(_POLL_SECONDS)

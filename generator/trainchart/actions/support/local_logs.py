@@ -1,0 +1,58 @@
+"""Read the logs of a local run: which pods, which lines."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainchart.actions.support.log_filter import LogsFilter
+from trainchart.errors import ToolError
+from trainchart.local.io.logs import follow_lines, read_lines, stamp_of
+from trainchart.local.io.release_folder import RESULT_FILE, RUN_FILE, read_record
+from trainchart.local.io.release_lock import is_running
+from trainchart.reports.log_line import LogLine
+
+FAILURE_LEAD_SECONDS = 2.0
+"""A program prints its error some time before it ends."""
+
+
+def read_local_logs(folder: Path, wanted: LogsFilter) -> Iterator[LogLine]:
+    """Yield the lines asked for, oldest first.
+
+    :raises ToolError: where there is no such pod or failure.
+    """
+    logs = _find_logs(folder, wanted)
+    since = _find_failure_stamp(folder) if wanted.since_failure else ""
+    if wanted.follow:
+        lines = follow_lines(logs, lambda: not is_running(folder.parent, folder.name), wanted.tail)
+    else:
+        lines = read_lines(logs)
+    chosen = (line for line in lines if line.at >= since)
+    if wanted.tail is not None and not wanted.follow:
+        return iter(deque(chosen, maxlen=wanted.tail))
+    return chosen
+
+
+def _find_logs(folder: Path, wanted: LogsFilter) -> dict[str, Path]:
+    pods = read_record(folder / RUN_FILE).get("pods", [])
+    chosen = [
+        pod["label"]
+        for pod in pods
+        if wanted.role in ("", pod["role"]) and wanted.pod in ("", pod["label"], pod["name"])
+    ]
+    if not chosen:
+        roles = list(dict.fromkeys(pod["role"] for pod in pods))
+        if wanted.role and wanted.role not in roles:
+            raise ToolError(f"{folder.name} has no role {wanted.role!r}", hint=f"its roles: {', '.join(roles)}")
+        known = ", ".join(pod["label"] for pod in pods if wanted.role in ("", pod["role"]))
+        of = f" of the role {wanted.role}" if wanted.role else ""
+        raise ToolError(f"{folder.name} has no pod {wanted.pod!r}{of}", hint=f"its pods{of}: {known}")
+    return {label: folder / "logs" / f"{label}.log" for label in chosen}
+
+
+def _find_failure_stamp(folder: Path) -> str:
+    failure = read_record(folder / RESULT_FILE).get("failure")
+    if not failure:
+        raise ToolError(f"no failure is recorded for {folder.name}", hint="leave --since-failure out")
+    return stamp_of(failure["at"] - FAILURE_LEAD_SECONDS)

@@ -1,0 +1,17 @@
+"""Which lines of a run's logs are wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LogsFilter:
+    """Which lines are wanted, of a local run or of a release."""
+
+    role: str = ""
+    pod: str = ""
+    """Short (worker-1) or full name."""
+    tail: int | None = None
+    follow: bool = False
+    since_failure: bool = False

@@ -1,0 +1,185 @@
+"""Model specs on disk: find them, read and resolve them, and render their charts."""
+
+from __future__ import annotations
+
+import functools
+import os
+import posixpath
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from trainchart import __version__
+from trainchart.actions.support.project import MODELS, NO_PROJECT, find_spec, list_specs, suggest_model
+from trainchart.archive.lock import (
+    LOCK_FILE,
+    Source,
+    build_lock,
+    dump_lock,
+    hash_content,
+    hash_tree,
+)
+from trainchart.errors import Problem, SpecError, ToolError
+from trainchart.host.files import read_text, refuse_pipe
+from trainchart.host.kubernetes_schemas import read_definitions
+from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.layers import BUILTIN_LAYER
+from trainchart.plan.misfits import require_fit
+from trainchart.plan.resolve import resolve
+from trainchart.render.chart import FAMILY, RenderedChart, render_chart
+from trainchart.render.schema import KUBERNETES_VERSION, render_values_schema
+from trainchart.resources import read_builtin_defaults, read_family
+from trainchart.spec.document import Document, parse_document
+
+
+@dataclass(frozen=True)
+class LocatedModel:
+    """A model spec that was read and resolved, and where its code lies."""
+
+    spec: Path
+    text: str
+    plan: ChartPlan
+    code: Path
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a model's command starts, in words, and the files of the code folder one of which it is."""
+
+    title: str
+    files: tuple[str, ...]
+
+
+def locate_specs(models: tuple[str, ...]) -> tuple[Path, ...]:
+    """Return the spec files that `models` (names or paths) mean; without any, all of models/.
+
+    Raises:
+        ToolError: there is no such model, or none at all.
+    """
+    if not models:
+        found = list_specs()
+        if not found:
+            raise ToolError(
+                f"there is no model spec in {MODELS}/, here or in a folder above",
+                hint="go to the folder that holds yours, start a model with trainchart init NAME, or name a spec file",
+            )
+        return found
+    return tuple(_locate(model) for model in models)
+
+
+def load_model(spec: Path, strategy: str = "") -> LocatedModel:
+    """Read and resolve a model spec, with another `strategy` than it names if one is given.
+
+    Raises:
+        ToolError: the file cannot be read.
+        SpecError, PlanError: what it says is wrong; every problem with its line.
+    """
+    text = read_text(spec)
+    document = parse_document(text, file=str(spec), layer="model spec")
+    if strategy:
+        document = document.with_value("strategy", strategy)
+    plan = resolve_spec(document)
+    project = _project_folder(spec)
+    code = project / plan.spec.code.path
+    _require_inside(project, code, plan)
+    return LocatedModel(spec, text, plan, code)
+
+
+def resolve_spec(document: Document) -> ChartPlan:
+    """Return the plan of a spec on the built-in defaults.
+
+    Raises:
+        SpecError, PlanError: what it says is wrong; every problem with its line.
+    """
+    plan = resolve(document, [read_defaults()])
+    require_fit(plan, render_values_schema(plan, read_definitions(KUBERNETES_VERSION)))
+    return plan
+
+
+@functools.cache
+def read_defaults() -> Document:
+    """Return the built-in layer of defaults."""
+    name, text = read_builtin_defaults()
+    return parse_document(text, file=name, layer=BUILTIN_LAYER)
+
+
+def render_model(model: LocatedModel) -> RenderedChart:
+    """Return all files of the model's chart, the lock included."""
+    require_code(model)
+    family = read_family(FAMILY)
+    chart = render_chart(model.plan, family, read_definitions(KUBERNETES_VERSION))
+    image = model.plan.spec.image
+    lock = build_lock(
+        generator=__version__,
+        spec=Source(f"{model.spec.parent.name}/{model.spec.name}", hash_content(model.text.encode())),
+        family=Source(FAMILY, hash_tree({path: text.encode() for path, text in family.items()})),
+        files=chart.files,
+        image=f"{image.repository}:{image.tag}@{image.digest}" if image.digest else "",
+    )
+    return RenderedChart(chart.name, chart.version, {**chart.files, LOCK_FILE: dump_lock(lock).encode()})
+
+
+def _locate(model: str) -> Path:
+    path = find_spec(model)
+    refuse_pipe(path)
+    if not path.is_file():
+        raise ToolError(
+            f"there is no model spec {path}", hint=suggest_model(path.stem) or f"{NO_PROJECT}; or name a spec file"
+        )
+    return path
+
+
+def _project_folder(spec: Path) -> Path:
+    """Return the folder that paths in a spec start from: the one that holds models/."""
+    folder = spec.absolute().parent
+    return (folder.parent if folder.name == MODELS else folder).resolve()
+
+
+def list_own_specs(spec: Path) -> frozenset[Path]:
+    """Return the absolute paths of `spec` and, where it lies in models/, of the specs beside it."""
+    folder = spec.absolute().parent
+    beside = (*folder.glob("*.yaml"), *folder.glob("*.yml")) if folder.name == MODELS else ()
+    return frozenset(path.resolve() for path in (spec, *beside))
+
+
+def _require_inside(project: Path, code: Path, plan: ChartPlan) -> None:
+    """Refuse code that a link brings in from outside the project. Raises SpecError."""
+    # Path.resolve raises for links that lead round in a circle; such code is not there, which is said elsewhere.
+    target = Path(os.path.realpath(code))
+    if target.is_relative_to(project):
+        return
+    what = f"code.path: {plan.spec.code.path!r} leads to {target}, outside the project {project}"
+    hint = "all of code.path goes into the image: move the code into the project in place of the link"
+    problem = Problem(what, str(plan.origins["code", "path"]), hint)
+    raise SpecError("the training code is outside the project", problems=(problem,))
+
+
+def require_code(model: LocatedModel) -> None:
+    """Refuse a spec whose code is not there: it would only be noticed when the image starts. Raises SpecError."""
+    where = str(model.plan.origins["code", "path"])
+    if not model.code.is_dir():
+        raise SpecError(
+            "the training code is not there",
+            problems=(Problem(f"code.path: there is no folder {model.code}", where, "paths start where models/ is"),),
+        )
+    program = find_program(model)
+    if program and not any((model.code / file).is_file() for file in program.files):
+        where = str(model.plan.origins["code", "command"])
+        problem = Problem(f"code.command: there is no {program.title} in {model.code}", where, "check the spelling")
+        raise SpecError("the training code is not there", problems=(problem,))
+
+
+def find_program(model: LocatedModel) -> Program | None:
+    """Return the script or module of the code folder that a Python command names; None where that cannot be told."""
+    program, *arguments = model.plan.values.command
+    if PurePosixPath(program).name not in ("python", "python3") or not arguments:
+        return None
+    if arguments[0] == "-m" and len(arguments) > 1:
+        top = arguments[1].split(".")[0]
+        if not (model.code / top).is_dir() and not (model.code / f"{top}.py").is_file():
+            return None  # a module of the image's own Python, such as a library
+        path = arguments[1].replace(".", "/")
+        return Program(f"module {arguments[1]}", (f"{path}.py", f"{path}/__main__.py"))
+    script = PurePosixPath(posixpath.normpath(arguments[0]))
+    if script.suffix != ".py" or script.is_absolute():
+        return None
+    return Program(f"script {script}", (str(script),))

@@ -1,0 +1,59 @@
+"""Read a chart that a registry has, named as helm names it, with what is attached there about where it comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainchart.actions.support.repository_access import Address, open_repository
+from trainchart.archive.attestation import STATEMENT_TYPE, Origin, parse_statement
+from trainchart.errors import PublishError, RepositoryNotFound
+from trainchart.publish.io.oci import OciRepository
+from trainchart.publish.oci_manifest import tag_version
+
+_REFERENCE = re.compile(r"(?P<repository>oci://.+)/(?P<name>[^/:@]+):(?P<tag>[^/:@]+)")
+
+
+@dataclass(frozen=True)
+class RegistryChart:
+    """A chart of a registry."""
+
+    reference: str
+    name: str
+    version: str
+    digest: str
+    """Of the manifest."""
+    archive: bytes
+    signature: bytes | None
+    origins: tuple[Origin, ...]
+    """What the attached statements of our kind say."""
+
+
+def is_reference(text: str) -> bool:
+    """Whether `text` names a chart in a registry, and no file."""
+    return text.startswith("oci://")
+
+
+def fetch_published(reference: str, *, plain_http: bool, environment: Mapping[str, str]) -> RegistryChart:
+    """Return the chart at oci://HOST/PATH/NAME:VERSION.
+
+    Raises RepositoryNotFound where there is none, and another PublishError where the registry does not tell.
+    """
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
+        raise PublishError(f"{reference} names no version of a chart", hint="expected oci://HOST/PATH/NAME:VERSION")
+    name, version = match["name"], tag_version(match["tag"])
+    with open_repository(Address(match["repository"], plain_http), environment) as repository:
+        found = repository.fetch(name, version)
+        if found is None:
+            raise RepositoryNotFound(
+                f"{reference} is not there", hint=f"trainchart versions {name} --from {repository.url}"
+            )
+        assert isinstance(repository, OciRepository)
+        attached = repository.read_attached(name, found.digest, STATEMENT_TYPE)
+    try:
+        origins = tuple(origin for origin in map(parse_statement, attached) if origin is not None)
+    except ValueError as error:
+        raise PublishError(f"{reference}: its provenance cannot be read: {error}") from error
+    return RegistryChart(reference, name, version, found.digest, found.data, found.provenance, origins)

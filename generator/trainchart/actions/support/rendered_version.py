@@ -1,0 +1,53 @@
+"""Renders a chart given as files, with every set of values that its next version will be compared by."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainchart.archive.chart_file import parse_chart_file
+from trainchart.archive.identity import build_tar
+from trainchart.archive.ignore import drop_ignored
+from trainchart.compare.chart import RenderedVersion
+from trainchart.errors import RenderError
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.io.protocol import HelmEngine
+from trainchart.helm.rendering import Rendering, ValueOverrides
+
+_RELEASE = "release"
+
+
+def values_sets(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the YAML of every set of values in the chart's ci folder by its name, and none for its own."""
+    found = {path: text.decode(errors="replace") for path, text in sorted(files.items()) if _is_values(path)}
+    return {"": "", **found}
+
+
+def render_version(helm: HelmEngine, files: Mapping[str, bytes], values: Mapping[str, str]) -> RenderedVersion:
+    """Render a chart with each of `values` (name → YAML). Raises ToolError where `files` are no chart."""
+    chart = parse_chart_file(files)
+    renderings: dict[str, Rendering | str] = {}
+    with tempfile.TemporaryDirectory(prefix="trainchart-") as folder:
+        archive = Path(folder, "chart.tgz")
+        archive.write_bytes(gzip.compress(build_tar(chart.name, drop_ignored(files)), compresslevel=1, mtime=0))
+        for name, text in values.items():
+            overrides = ValueOverrides(files=((name, text),) if text else ())
+            try:
+                renderings[name] = helm.render(archive, release=_RELEASE, overrides=overrides, is_upgrade=True)
+            except RenderError as error:
+                renderings[name] = "; ".join([error.message, *map(str, error.problems)])
+    return RenderedVersion(chart.version, files, renderings)
+
+
+def require_rendering(files: Mapping[str, bytes], engine: str) -> Rendering:
+    """Return a chart rendered with its own values. Raises RenderError where it does not render with them."""
+    found = render_version(find_engine(engine), files, {"": ""}).renderings[""]
+    if isinstance(found, str):
+        raise RenderError(found, hint="see what is wrong with: trainchart check")
+    return found
+
+
+def _is_values(path: str) -> bool:
+    return path.startswith("ci/") and path.endswith("-values.yaml")

@@ -1,0 +1,117 @@
+"""What a local run records about itself before it starts, and what a resumed run takes over from the start before."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from trainchart.actions.support.chart_input import read_chart_files
+from trainchart.archive.identity import compute_identity
+from trainchart.archive.lock import hash_tree
+from trainchart.errors import PlanError, ToolError
+from trainchart.helm.io.protocol import HelmEngine
+from trainchart.helm.rendering import ValueOverrides
+from trainchart.host.git import read_commit
+from trainchart.kubernetes_yaml import dump_mapping, parse_mapping
+from trainchart.local.io.release_folder import RUN_FILE, read_record
+from trainchart.local.run_record import CodeVersion, RunRecord
+from trainchart.local.summary import resume_command
+
+_FILES_READ = 5000
+_BYTES_READ = 64 * 1024 * 1024
+"""Code is smaller; a folder that holds more holds data as well, and is not read for a hash."""
+_PASSED_OVER = ("__pycache__", ".git", ".trainchart", ".venv", "node_modules")
+_VALUES_CHART = {
+    "Chart.yaml": "apiVersion: v2\nname: values\nversion: 0.0.0\n",
+    "templates/values.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\n"
+    "data: {values: {{ .Values | toJson | quote }}}\n",
+}
+
+
+def require_run_of(chart_name: str, folder: Path) -> None:
+    """Refuse to go on with the run in `folder` as another model or chart than it was started with.
+
+    :raises PlanError: since the values and the checkpoints of one model mean nothing to another.
+    """
+    record = read_record(folder / RUN_FILE)
+    started = record.get("chartName") or chart_name
+    if started != chart_name:
+        raise PlanError(
+            f"{folder.name} is a run of {started}, not of {chart_name}",
+            hint=f"go on with it: {resume_command(record, str(folder))}; or choose another name with --release",
+        )
+
+
+def merge_values(engine: HelmEngine, overrides: ValueOverrides) -> dict[str, Any]:
+    """Return the values that `overrides` stand for, as Helm itself merges them. Raises RenderError."""
+    if overrides == ValueOverrides():
+        return {}
+    with tempfile.TemporaryDirectory(prefix="trainchart-values-") as folder:
+        for path, text in _VALUES_CHART.items():
+            file = Path(folder, path)
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        manifest = engine.render(Path(folder), release="values", overrides=overrides).manifests[0]
+    return parse_mapping(manifest.document["data"]["values"])
+
+
+def add_overrides(values: Mapping[str, Any], overrides: ValueOverrides, origin: str) -> ValueOverrides:
+    """Return `overrides` laid over `values`."""
+    if not values:
+        return overrides
+    return replace(overrides, files=((origin, dump_mapping(values)), *overrides.files))
+
+
+def make_record(asked: RunRecord, chart: Path, code: Path) -> RunRecord:
+    """Return the record of a run that starts now with this chart and code."""
+    return replace(
+        asked,
+        chart_identity=_identify(chart),
+        code=_find_version(code),
+        started_at=time.time(),
+        host=platform.node(),
+    )
+
+
+def _identify(chart: Path) -> str:
+    """Return the identity of a chart; empty for one that is not shaped as trainchart packages charts."""
+    with suppress(ToolError):
+        return compute_identity(read_chart_files(chart))
+    return ""
+
+
+def _find_version(code: Path) -> CodeVersion:
+    commit = read_commit(code)
+    files = _read_code(code)
+    return CodeVersion(
+        folder=str(code),
+        commit=commit.commit if commit else "",
+        is_dirty=commit is not None and commit.is_dirty,
+        sha256="" if files is None else hash_tree(files),
+    )
+
+
+def _read_code(folder: Path) -> dict[str, bytes] | None:
+    """Return the files of a code folder by relative path; None where there are too many, or one cannot be read."""
+    files: dict[str, bytes] = {}
+    left = _BYTES_READ
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _PASSED_OVER]
+        for path in (Path(parent, name) for name in names):
+            if not path.is_file():
+                continue
+            try:
+                left -= path.stat().st_size
+                if left < 0 or len(files) == _FILES_READ:
+                    return None
+                files[path.relative_to(folder).as_posix()] = path.read_bytes()
+            except OSError:
+                return None
+    return files

@@ -1,0 +1,53 @@
+"""The options that say which run a command means, and which cluster and namespace it looks at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainchart.cli import complete
+
+ContextOption = Annotated[
+    str, typer.Option("--context", help="Context of the kubeconfig. Default: its current one. KUBECONFIG is honoured.")
+]
+NamespaceOption = Annotated[
+    str, typer.Option("--namespace", "-n", help="Namespace of the release. Default: the context's.")
+]
+DEFAULT_RUNS_FOLDER = Path(".trainchart/runs")
+
+
+def start_from_project(context: typer.Context, option: typer.CallbackParam, folder: Path) -> Path:
+    """Return a folder as given; a default lies in the project, also where that is a folder above."""
+    from trainchart.actions.support.project import find_project
+
+    source = context.get_parameter_source(option.name or "")
+    return find_project() / folder if source is not None and source.name == "DEFAULT" else folder
+
+
+RunsOption = Annotated[
+    Path,
+    typer.Option(
+        "--runs-dir",
+        help="Folder that keeps the local runs; the default is in the project.",
+        callback=start_from_project,
+    ),
+]
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Name of the run or release. Default: the local run that was started last. "
+        "RELEASE/CHART where a release holds several trainings.",
+        show_default=False,
+        autocompletion=complete.runs,
+    ),
+]
+ReleaseArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Name of the release; RELEASE/CHART where it holds several trainings.",
+        show_default=False,
+        autocompletion=complete.runs,
+    ),
+]

@@ -1,0 +1,1 @@
+"""Acts: reads the kubeconfig and calls the Kubernetes API."""

@@ -1,0 +1,122 @@
+"""Looks at releases through the Kubernetes API, and finds the one that is asked for. Objects are found by labels only.
+
+What may not be read becomes Unseen and the look goes on; what cannot be reached ends it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+
+from trainchart.cluster.io import kubernetes_api
+from trainchart.cluster.io.kubernetes_api import Kind, KubernetesApi
+from trainchart.cluster.sighting import (
+    COMPONENT_LABEL,
+    CONTROLLER,
+    INSTANCE_LABEL,
+    TRAINING_LABEL,
+    Objects,
+    Sighting,
+    Unseen,
+    find_trainings,
+    listed,
+)
+from trainchart.errors import ClusterError, Forbidden, NotFound
+from trainchart.reports.report import TrainingKey
+from trainchart.reports.text import natural_key
+
+_RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
+_NAMES_SHOWN = 8
+
+
+def look_at_all(api: KubernetesApi, namespace: str) -> Sighting:
+    """Return everything of trainchart in a namespace, or with an empty one in the cluster; events left out.
+
+    :raises Forbidden: where the user may not even see which trainings there are.
+    """
+    owned = f"{COMPONENT_LABEL}={CONTROLLER},{INSTANCE_LABEL}"
+    return Sighting(
+        now=time.time(),
+        sets=_list_sets(api, namespace),
+        pods=_list(api, kubernetes_api.PODS, namespace, f"{TRAINING_LABEL}=true"),
+        records=_list(api, kubernetes_api.CONFIG_MAPS, namespace, owned),
+        jobs=_list(api, kubernetes_api.JOBS, namespace, owned),
+    )
+
+
+def look_at_release(api: KubernetesApi, namespace: str, release: str) -> Sighting:
+    """Return what is there of a release; of others too where they have no labels, such as events."""
+    labels = f"{INSTANCE_LABEL}={release}"
+    return Sighting(
+        now=time.time(),
+        sets=_list(api, kubernetes_api.STATEFUL_SETS, namespace, labels),
+        pods=_list(api, kubernetes_api.PODS, namespace, labels),
+        records=_list(api, kubernetes_api.CONFIG_MAPS, namespace, labels),
+        jobs=_list(api, kubernetes_api.JOBS, namespace, labels),
+        events=_list(api, kubernetes_api.EVENTS, namespace, "", fields="type!=Normal"),
+    )
+
+
+def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Sighting]:
+    """Return the training that `name` means: RELEASE, or RELEASE/CHART where a release holds several.
+
+    :raises NotFound: where there is none, or it is not one of trainchart's.
+    :raises Forbidden: where nobody can know, for this user.
+    """
+    release, _, chart = name.partition("/")
+    if not _RELEASE_NAME.fullmatch(release) or not _RELEASE_NAME.fullmatch(chart or "any"):
+        raise NotFound(f"{name!r} is no name that a release can have", hint="see: trainchart list")
+    seen = look_at_release(api, namespace, release)
+    trainings = {key: own for key, own in find_trainings(seen).items() if chart in ("", key.chart)}
+    if len(trainings) == 1:
+        return next(iter(trainings.items()))
+    if trainings:
+        names = ", ".join(map(str, trainings))
+        raise NotFound(f"the release {release} holds several trainings", hint=f"name one of them: {names}")
+    raise _explain_absence(api, namespace, name, seen)
+
+
+def _explain_absence(api: KubernetesApi, namespace: str, name: str, seen: Sighting) -> ClusterError:
+    hidden = [each for each in (seen.sets, seen.pods, seen.records) if isinstance(each, Unseen)]
+    if hidden:
+        what = ", ".join(each.what for each in hidden)
+        return Forbidden(
+            f"could not find out whether there is a training {name!r} in namespace {namespace}: {what} "
+            f"({hidden[0].reason}): {hidden[0].detail}",
+            hint="ask for the right to list them, or use a context that has it (--context)",
+        )
+    if any(listed(each) for each in (seen.sets, seen.pods, seen.records, seen.jobs)):
+        return NotFound(
+            f"nothing that is there of the release {name!r} in namespace {namespace} is a training of trainchart",
+            hint=f"it is another kind of release, or half deleted; see: helm status {name} -n {namespace}",
+        )
+    return NotFound(f"there is no training {name!r} in namespace {namespace}", hint=_find_alike(api, namespace, name))
+
+
+def _find_alike(api: KubernetesApi, namespace: str, name: str) -> str:
+    """Return where a release of that name is, or what there is instead; as far as this user may see."""
+    for place in ("", namespace):
+        try:
+            keys = list(find_trainings(Sighting(0, sets=_list_sets(api, place))))
+        except ClusterError:
+            continue
+        elsewhere = sorted({key.namespace for key in keys if key.release == name.partition("/")[0]})
+        if elsewhere:
+            return f"there is one in: {', '.join(elsewhere)} (name it with -n)"
+        here = sorted({key.release for key in keys if key.namespace == namespace}, key=natural_key)
+        if here:
+            more = f" and {len(here) - _NAMES_SHOWN} more" if len(here) > _NAMES_SHOWN else ""
+            return f"trainings there: {', '.join(here[:_NAMES_SHOWN])}{more}"
+        return "there is none in this namespace; see: trainchart list -A" if keys or place else ""
+    return "see: trainchart list"
+
+
+def _list_sets(api: KubernetesApi, namespace: str) -> Objects:
+    return api.list_objects(kubernetes_api.STATEFUL_SETS, namespace, labels=f"{COMPONENT_LABEL},{INSTANCE_LABEL}")
+
+
+def _list(api: KubernetesApi, kind: Kind, namespace: str, labels: str, fields: str = "") -> Objects:
+    try:
+        return api.list_objects(kind, namespace, labels=labels, fields=fields)
+    except Forbidden as error:
+        return Unseen(kind.plural, "forbidden", error.message)

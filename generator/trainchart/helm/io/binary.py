@@ -1,0 +1,189 @@
+"""The Helm engine that runs a helm 3 or 4 program.
+
+Value files reach it through a private temporary folder that is gone when the call returns. Notes are not
+part of `helm template`, so renderings of this engine have none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainchart.errors import ToolError
+from trainchart.helm.errors import clean_lint_message, render_error
+from trainchart.helm.io.inputs import (
+    DEFAULT_KUBE_VERSION,
+    chart_label,
+    describe_request,
+    require_chart,
+    require_own_schemas,
+    require_release_name,
+    require_single_documents,
+)
+from trainchart.helm.manifests import parse_manifests
+from trainchart.helm.rendering import LintMessage, Rendering, ValueOverrides
+from trainchart.helm.schema_refusals import Asked
+
+TIMEOUT_SECONDS = 120.0
+_DOCUMENT = re.compile(r"^---\n# Source: (?P<source>.+)\n", re.MULTILINE)
+_LINT_LINE = re.compile(r"^\[(?P<severity>INFO|WARNING|ERROR)\] (?P<path>[^:\n]*): ", re.MULTILINE)
+_LINT_SUMMARY = re.compile(r"^(?:==> Linting|\d+ chart\(s\) linted).*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class BinaryEngine:
+    """Runs the helm program at `path`."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    def render(
+        self,
+        chart: Path,
+        *,
+        release: str,
+        namespace: str = "default",
+        overrides: ValueOverrides = ValueOverrides(),  # noqa: B008 - frozen
+        kube_version: str | None = None,
+        api_versions: tuple[str, ...] = (),
+        is_upgrade: bool = False,
+        validate: bool = True,
+    ) -> Rendering:
+        require_chart(chart)
+        require_own_schemas(chart)
+        require_release_name(release)
+        require_single_documents(overrides)
+        with _value_options(overrides) as (options, names):
+            # The version is always said: helm's own default depends on how the program was built.
+            argv = ["template", release, _absolute(chart), "--namespace", namespace, "--include-crds"]
+            argv += ["--kube-version", kube_version or DEFAULT_KUBE_VERSION, *options]
+            argv += [f"--api-versions={version}" for version in api_versions]
+            if is_upgrade:
+                argv.append("--is-upgrade")
+            if not validate:
+                argv.append("--skip-schema-validation")
+            done = self._run(argv)
+            if done.returncode != 0:
+                raise render_error(_named(done.stderr, names), chart_label(chart), describe_request(chart, overrides))
+        texts = _split_by_source(done.stdout)
+        return Rendering(release, namespace, parse_manifests(texts, chart_label(chart)), texts)
+
+    def lint(
+        self,
+        chart: Path,
+        *,
+        overrides: ValueOverrides = ValueOverrides(),  # noqa: B008 - frozen
+        strict: bool = True,
+        kube_version: str | None = None,
+        validate: bool = True,
+    ) -> tuple[LintMessage, ...]:
+        require_chart(chart)
+        require_own_schemas(chart)
+        require_single_documents(overrides)
+        with _value_options(overrides) as (options, names):
+            version = kube_version or DEFAULT_KUBE_VERSION
+            if not validate:
+                options.append("--skip-schema-validation")
+            done = self._run(["lint", _absolute(chart), "--strict", "--kube-version", version, *options])
+            messages = _parse_lint(_named(done.stdout, names), strict, describe_request(chart, overrides))
+            if done.returncode != 0 and not any(message.severity != "info" for message in messages):
+                raise render_error(_named(done.stderr, names), chart_label(chart), describe_request(chart, overrides))
+        return messages
+
+    def _run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
+        # HELM_DEBUG, HELM_NAMESPACE and the like would change the result behind the caller's back.
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("HELM_")}
+        return run_helm(self.path, argv, environment, TIMEOUT_SECONDS)
+
+
+def run_helm(
+    program: Path, argv: Sequence[str], environment: Mapping[str, str], timeout_seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a helm program to its end, whatever its exit code.
+
+    :raises ToolError: where it cannot be started, or does not end in time.
+    """
+    try:
+        return subprocess.run(
+            [str(program), *argv],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout_seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(f"{program} {argv[0]} did not end within {timeout_seconds:.0f} seconds") from error
+    except (OSError, ValueError) as error:
+        raise ToolError(f"cannot run {program}: {error}", hint="is this a helm 3 or 4 program?") from error
+
+
+@contextmanager
+def _value_options(overrides: ValueOverrides) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Yield the options for `overrides` and what to call the temporary files in messages."""
+    with tempfile.TemporaryDirectory(prefix="trainchart-values-") as folder:
+        options: list[str] = []
+        names: dict[str, str] = {}
+        for number, (name, text) in enumerate(overrides.files):
+            path = Path(folder, f"{number}.yaml")
+            # Some helm versions ignore a one-line file of exactly n * 4096 bytes: helm/helm#32506.
+            path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+            options += ["--values", str(path)]
+            names[str(path)] = name
+        for flag, expressions in (
+            ("--set-json", overrides.set_jsons),
+            ("--set", overrides.sets),
+            ("--set-string", overrides.set_strings),
+        ):
+            for expression in expressions:
+                options += [flag, expression]
+        yield options, names
+
+
+def _named(text: str, names: dict[str, str]) -> str:
+    for path, name in names.items():
+        text = text.replace(path, name)
+    return text
+
+
+def _absolute(chart: Path) -> str:
+    # A relative path could be taken for a chart of a repository, or for an option.
+    return str(chart.absolute())
+
+
+def _split_by_source(stdout: str) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for mark, text in _sections(_DOCUMENT, stdout):
+        source = mark["source"].partition("/")[2]
+        texts[source] = f"{texts[source]}---\n{text}" if source in texts else text
+    return dict(sorted(texts.items()))
+
+
+def _parse_lint(stdout: str, strict: bool, asked: Asked) -> tuple[LintMessage, ...]:
+    messages: list[LintMessage] = []
+    for mark, text in _sections(_LINT_LINE, _LINT_SUMMARY.sub("", stdout)):
+        severity = mark["severity"].lower()
+        if strict and severity == "warning":
+            severity = "error"
+        messages.append(LintMessage(severity, mark["path"], clean_lint_message(text, asked)))
+    return tuple(messages)
+
+
+def _sections(mark: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield each match of `mark` with the text up to the next one."""
+    marks = list(mark.finditer(text))
+    ends = [following.start() for following in marks[1:]] + [len(text)]
+    for found, end in zip(marks, ends, strict=False):
+        yield found, text[found.end() : end]

@@ -1,0 +1,306 @@
+"""Values that a chart's schema refuses, told as the messages about specs are: what, what is expected, what was meant.
+
+Pure. Helm names the place and the rule; the given value comes from the user's own options, the nearest key and the
+meaning of a key from the schema.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainchart.errors import Problem
+from trainchart.helm.rendering import ValueOverrides
+from trainchart.json_documents import resolve_reference
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
+from trainchart.spec.section import DURATION_PATTERN, QUANTITY_PATTERN
+
+Path = tuple[str, ...]
+Schema = Mapping[str, Any]
+
+_REFUSAL = re.compile(r"^(?P<indent> *)- (?:at '(?P<pointer>[^']*)'|(?P<dotted>[^:\s]+)): (?P<message>.*)$")
+_CHART = re.compile(r"^(?P<name>[a-z0-9][-a-z0-9.]*):$")
+_UNKNOWN = re.compile(r"[Aa]dditional propert(?:y|ies) (?P<names>.+?) (?:is|are)? ?not allowed")
+_TYPE = re.compile(r"got (?P<got>\w+), want (?P<want>[\w ]+)")
+_OLD_TYPE = re.compile(r"Invalid type\. Expected: (?P<want>[\w/]+), given: (?P<got>\w+)")
+_PATTERN = re.compile(r"'(?P<given>.*)' does not match pattern '(?P<pattern>.*)'")
+_BOUND = re.compile(r"(?P<rule>\w+): got (?P<given>[^,]+), want (?P<bound>.+)")
+_CHOICE = re.compile(r"value must be (?:one of )?(?P<choices>'.*')")
+_MISSING = re.compile(r"missing propert(?:y|ies) (?P<names>.+)")
+_KEY = re.compile(r"invalid propertyName '(?P<name>.*)'")
+_TYPES = {
+    "string": "a text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+}
+_BOUNDS = {
+    "minimum": "is less than the minimum",
+    "exclusiveMinimum": "must be greater than",
+    "maximum": "is greater than the maximum",
+    "exclusiveMaximum": "must be less than",
+}
+_EXAMPLES = {QUANTITY_PATTERN: "500m, 2, 512Mi or 4Gi", DURATION_PATTERN: "30m, 1h30m, 45s or seconds"}
+_FALLBACK = "values.yaml of the chart lists the keys that it takes"
+_HYPERPARAMETERS = "hyperparameters"
+_GENERIC = ("name", "path", "host", "port", "create", "enabled", "image", "annotations", "id", "size", "digest", "tag")
+"""Keys of many sections: with none, they say nothing of which is meant."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked of Helm: the schemas of the charts, by name, and the values that the user gave."""
+
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
+    chart: str = ""
+    """The name of the chart itself; other names are those of subcharts."""
+    overrides: ValueOverrides = field(default_factory=ValueOverrides)
+
+
+@dataclass
+class _Refusal:
+    chart: str
+    path: Path
+    message: str
+    parts: list[_Refusal] = field(default_factory=list)
+    """What is wrong in detail: all of it, or the reasons against each member of anyOf and oneOf."""
+
+
+def find_refusals(text: str, asked: Asked) -> tuple[Problem, ...]:
+    """Return one problem per refused value in a schema message of Helm, sorted; none for other text."""
+    problems = [problem for refusal in _parse(text) for problem in _Teller(asked, refusal.chart).tell(refusal)]
+    return tuple(sorted(problems, key=lambda problem: problem.message))
+
+
+def _parse(text: str) -> list[_Refusal]:
+    """Read the refusals, which are indented below those that they explain."""
+    found: list[_Refusal] = []
+    above: list[tuple[int, _Refusal]] = []
+    chart = ""
+    for line in text.splitlines():
+        match = _REFUSAL.match(line)
+        if not match:
+            named = _CHART.match(line)
+            chart = named["name"] if named else chart
+            continue
+        path = _read_pointer(match["pointer"]) if match["dotted"] is None else _read_dotted(match["dotted"])
+        refusal, indent = _Refusal(chart, path, match["message"]), len(match["indent"])
+        above = [(outer, holder) for outer, holder in above if outer < indent]
+        (above[-1][1].parts if above else found).append(refusal)
+        above.append((indent, refusal))
+    return found
+
+
+def _read_pointer(pointer: str) -> Path:
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
+
+
+def _read_dotted(dotted: str) -> Path:
+    return () if dotted == "(root)" else tuple(dotted.split("."))
+
+
+@dataclass(frozen=True)
+class _Teller:
+    asked: Asked
+    chart: str
+    """The chart that refuses."""
+
+    def tell(self, refusal: _Refusal) -> Iterator[Problem]:
+        """Yield the problems of one refusal; of alternatives, those that the value came closest to."""
+        if named := _KEY.match(refusal.message):
+            yield self._invalid_key(named["name"], refusal)
+        elif not refusal.parts:
+            yield from self._tell(refusal.path, refusal.message)
+        elif refusal.message in ("'anyOf' failed", "'oneOf' failed", "'oneOf' failed, none matched"):
+            deepest = max(len(part.path) for part in refusal.parts)
+            told = [problem for part in refusal.parts if len(part.path) == deepest for problem in self.tell(part)]
+            hints = dict.fromkeys(problem.hint for problem in told if problem.hint)
+            yield Problem("; or ".join(problem.message for problem in told), hint="; or ".join(hints))
+        else:
+            yield from (problem for part in refusal.parts for problem in self.tell(part))
+
+    def _tell(self, path: Path, message: str) -> Iterator[Problem]:
+        key, schema = self._called(path), self._schema(path)
+        given = self._given(path)
+        about = str(schema.get("description", "")).split("\n")[0]
+        if match := _UNKNOWN.match(message):
+            for name in _names(match["names"]):
+                yield Problem(f"unknown key {self._called((*path, name))}", hint=self._suggest(path, name))
+        elif match := _TYPE.match(message) or _OLD_TYPE.match(message):
+            wanted = [name for name in re.split(r" or |/", match["want"]) if name != "null"]
+            expected = " or ".join(_TYPES.get(name, name) for name in wanted)
+            hint = _rewrite(given, wanted) or about
+            yield Problem(f"{key}: {_show(given, match['got'])}, expected {expected}", hint=hint)
+        elif match := _PATTERN.match(message):
+            pattern = match["pattern"].replace("\\\\", "\\")
+            example = next((text for known, text in _EXAMPLES.items() if known in (pattern, f"^$|{pattern}")), "")
+            if not example and "number" in schema.get("type", ()):
+                yield Problem(f"{key}: {match['given']!r} is a text, expected a number", hint=about)
+                return
+            hint = f"for example {example}" if example else f"{about} It matches {pattern}".strip()
+            yield Problem(f"{key}: {match['given']!r} is not accepted", hint=hint)
+        elif (match := _BOUND.match(message)) and match["rule"] in _BOUNDS:
+            yield Problem(f"{key}: {match['given']} {_BOUNDS[match['rule']]} {match['bound']}", hint=about)
+        elif match := _CHOICE.match(message):
+            choices = _names(match["choices"])
+            shown = repr(given) if given is not None else "the value"
+            yield Problem(f"{key}: {shown} is not known", hint=_closest(str(given), choices))
+        elif match := _MISSING.match(message):
+            for name in _names(match["names"]):
+                about = str(self._schema((*path, name)).get("description", "")).split("\n")[0]
+                yield Problem(f"{self._called((*path, name))} is missing", hint=about)
+        elif message == "'not' failed" and given is not None:
+            yield Problem(f"{key}: {given!r} is not accepted", hint=about)
+        else:
+            yield Problem(f"{key}: {message}", hint=about)
+
+    def _invalid_key(self, name: str, refusal: _Refusal) -> Problem:
+        """Tell of a name that may not be a key here; Helm says the wrong place, so the user's own value tells it."""
+        places = [path for path in _given_values(self.asked.overrides) if name in path]
+        shown = _dotted(places[0][: places[0].index(name) + 1]) if places else name
+        patterns = [
+            match["pattern"].replace("\\\\", "\\") for part in refusal.parts if (match := _PATTERN.match(part.message))
+        ]
+        hint = f"names match {patterns[0]}" if patterns else ""
+        return Problem(f"{shown}: {name!r} is not a name that is accepted here", hint=hint)
+
+    def _called(self, path: Path) -> str:
+        return _dotted((*self._prefix(), *path)) or "values"
+
+    def _prefix(self) -> Path:
+        """Return the key under which the values of a subchart lie; a chart's own name is none."""
+        return () if self.chart in ("", self.asked.chart) else (self.chart,)
+
+    def _given(self, path: Path) -> Any:
+        return _given_values(self.asked.overrides).get((*self._prefix(), *path))
+
+    def _schema(self, path: Path) -> Schema:
+        """Return the schema of the value at `path`, an empty one where there is none."""
+        root = self.asked.schemas.get(self.chart, {})
+        node = _resolve(root, root)
+        for part in path:
+            below = node.get("properties", {}).get(part)
+            if below is None:
+                below = node.get("items") if part.isdecimal() else node.get("additionalProperties")
+            node = _resolve(below, root) if isinstance(below, Mapping) else {}
+        return node
+
+    def _suggest(self, path: Path, name: str) -> str:
+        """Name the closest key beside an unknown one, for one at the top also below, else all that are known there."""
+        known = list(self._schema(path).get("properties", {}))
+        close = _near(name, known)
+        if close:
+            return f"did you mean {close}?"
+        if path[-1:] == (_HYPERPARAMETERS,) and not known:
+            chart = self.chart or self.asked.chart or "the chart"
+            return (
+                f"{chart} declares no hyperparameters: add {name} below `hyperparameters` in its model spec "
+                f"(models/{chart}.yaml), and read it in the program"
+            )
+        if not path and name == "strategy":
+            return (
+                "a chart has one strategy: try another with trainchart run MODEL --strategy, or change the model spec"
+            )
+        elsewhere = {key[-1]: key for key in reversed(list(self._keys((), 0))) if len(key) > 1}
+        far = "" if path or name in _GENERIC else _near(name, list(elsewhere), _ELSEWHERE)
+        if far:
+            return f"did you mean {self._called(elsewhere[far])}?"
+        return f"known here: {', '.join(sorted(known))}" if known else _FALLBACK
+
+    def _keys(self, path: Path, depth: int) -> Iterator[Path]:
+        """Yield the keys of the schema, the upper ones first; those of Kubernetes' own objects are left out."""
+        names = [(*path, name) for name in self._schema(path).get("properties", {})]
+        yield from names
+        for below in names if depth < 2 else ():
+            yield from self._keys(below, depth + 1)
+
+
+def _resolve(node: Schema, root: Schema) -> Schema:
+    """Follow a $ref inside of the schema. Members of anyOf are taken together."""
+    found = resolve_reference(node, root)
+    resolved = found if isinstance(found, Mapping) else {}
+    members = [_resolve(member, root) for member in resolved.get("anyOf", ()) if isinstance(member, Mapping)]
+    properties = {name: below for member in members for name, below in member.get("properties", {}).items()}
+    return {**resolved, "properties": properties} if properties else resolved
+
+
+def _given_values(overrides: ValueOverrides) -> dict[Path, Any]:
+    """Return the leaves that the user gave by path, later options winning; sets are read roughly, for messages only."""
+    given: dict[Path, Any] = {}
+    for _, text in overrides.files:
+        try:
+            given.update(_leaves(parse_mapping(text), ()))
+        except YamlError:
+            continue
+    for expressions in (overrides.set_jsons, overrides.sets, overrides.set_strings):
+        for part in (part for expression in expressions for part in re.split(r"(?<!\\),", expression)):
+            key, sign, value = part.partition("=")
+            if sign:
+                words = re.split(r"(?<!\\)\.", re.sub(r"\[(\d+)\]", r".\1", key))
+                given[tuple(re.sub(r"\\(.)", r"\1", word) for word in words)] = value
+    return given
+
+
+def _leaves(node: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(node, (dict, list)):
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from _leaves(value, (*path, str(key)))
+    else:
+        yield path, node
+
+
+def _show(given: Any, got: str) -> str:
+    """Say what the given value is; what an option gives is a text here, whatever Helm makes of it."""
+    kind = _TYPES.get(got, got)
+    if given is None or got == "boolean":
+        return f"{kind} is given" if given is None else str(given)
+    return f"{repr(given) if got == 'string' else given} is {kind}"
+
+
+def _rewrite(given: Any, wanted: list[str]) -> str:
+    """Return how to write a value that has the wrong type, where that is plain."""
+    want = wanted[0] if len(wanted) == 1 else ""
+    if not isinstance(given, str):
+        return f'quote it: "{given}"' if want == "string" and isinstance(given, (int, float)) else ""
+    if (
+        want == "integer"
+        and re.fullmatch(r"[+-]?[0-9]+(\.0*)?([eE]\+?[0-9]{1,2})?", given)
+        and float(given).is_integer()
+    ):
+        whole = str(int(float(given)))
+        return f"write {whole}" if given != whole else "give it as a number: --set, or without quotes"
+    if want == "boolean" and given.lower() in ("yes", "on", "no", "off", "y", "n", "true", "false"):
+        return f"write {str(given.lower() in ('yes', 'on', 'y', 'true')).lower()}"
+    if want == "string":
+        return "give it as text: --set-string"
+    if want == "array" and given:
+        return f"write {{{given}}}"
+    return ""
+
+
+def _closest(word: str, choices: list[str]) -> str:
+    close = _near(word, choices)
+    return f"{f'did you mean {close}? ' if close else ''}known here: {', '.join(choices)}"
+
+
+_BESIDE, _ELSEWHERE = 0.75, 0.85
+"""How alike two words have to be, of 1, for one to be a slip of the other."""
+
+
+def _near(word: str, known: list[str], cutoff: float = _BESIDE) -> str:
+    lowered = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=cutoff)
+    return lowered[close[0]] if close else ""
+
+
+def _names(quoted: str) -> list[str]:
+    return re.findall(r"'((?:[^'\\]|\\.)*)'", quoted) or [name.strip() for name in quoted.split(",")]
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(path)

@@ -1,0 +1,1 @@
+"""Acts: reads code folders, runs docker, podman and buildah."""

@@ -1,0 +1,72 @@
+"""JSON that others have written: text whose faults are ValueErrors, and schemas whose references are followed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def parse_json(text: str | bytes, *, are_keys_unique: bool = False, keep_numbers: bool = False) -> Any:
+    """Return what a text of JSON says, with `keep_numbers` its numbers as they are written.
+
+    Raises ValueError where it is none, or nested deeper than Python follows; with `are_keys_unique` also where an
+    object has a key twice, of which readers take one or the other.
+    """
+    numbers = str if keep_numbers else None
+    try:
+        pairs = _unique if are_keys_unique else None
+        return json.loads(text, object_pairs_hook=pairs, parse_int=numbers, parse_float=numbers)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"it has the key {twice!r} twice in one object")
+    return found
+
+
+Schema = Mapping[str, Any]
+
+
+def resolve_reference(node: Any, root: Schema, *, until: str = "") -> Any:
+    """Return `node` with a $ref into `root` replaced by what is there; nothing else is ever looked up.
+
+    What stands beside the reference holds as well; of properties, key by key. A reference that leads nowhere is an
+    empty schema, and so is one that leads back to itself. One that begins with `until` is left as it is.
+    """
+    seen: set[str] = set()
+    while isinstance(node, Mapping) and isinstance(reference := node.get("$ref"), str) and reference.startswith("#"):
+        if until and reference.startswith(until):
+            break
+        if reference in seen:
+            return {}
+        seen.add(reference)
+        beside = {key: value for key, value in node.items() if key != "$ref"}
+        node = _add(_look_up(reference, root), beside)
+    return node
+
+
+def _look_up(reference: str, root: Schema) -> Any:
+    found: Any = root
+    for part in reference.split("/")[1:]:
+        found = found.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(found, Mapping) else {}
+    return found
+
+
+def _add(found: Any, beside: Schema) -> Any:
+    if not beside or not isinstance(found, Mapping):
+        return found
+    added = {**found, **beside}
+    below, more = found.get("properties"), beside.get("properties")
+    if isinstance(below, Mapping) and isinstance(more, Mapping):
+        added["properties"] = {**below, **{name: _beside(below.get(name), schema) for name, schema in more.items()}}
+    return added
+
+
+def _beside(found: Any, more: Any) -> Any:
+    return {**found, **more} if isinstance(found, Mapping) and isinstance(more, Mapping) else more

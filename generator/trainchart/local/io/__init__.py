@@ -1,0 +1,1 @@
+"""Acts: processes, ports, files and locks of local runs."""

@@ -1,0 +1,175 @@
+"""Reads the report of a local run from its folder: while it goes on, after its end, and after it was killed.
+
+Reads only. The lock says whether it goes on; run.json, state.json, result.json and the progress files say the rest.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainchart.local.io.release_folder import RESULT_FILE, RUN_FILE, STATE_FILE, holds_run, read_record
+from trainchart.local.io.release_lock import is_running
+from trainchart.local.io.run_keeper import read_history
+from trainchart.local.summary import resume_command
+from trainchart.reports.report import (
+    FROM_RECORD,
+    LOCAL,
+    NOTHING_DONE,
+    RUN_KILLED,
+    PodReport,
+    Progress,
+    Report,
+    RoleReport,
+    TrainingKey,
+)
+from trainchart_runtime import contract
+from trainchart_runtime.progress import parse_progress
+from trainchart_runtime.run.state import ENDED_PHASES, FAILED, STARTING, STOPPED, SUCCEEDED, Verdict
+
+_LIVING = ("running", "stopping")
+_STATES = {"finished": "Succeeded"}
+_ON_REQUEST = "The run was stopped on request"
+
+
+def find_runs(runs_folder: Path) -> list[Path]:
+    """Return the folders of all local runs, the one that was started last at the end."""
+    folders = [path.parent for path in runs_folder.glob(f"*/{RUN_FILE}") if holds_run(path.parent)]
+    return sorted(folders, key=lambda folder: (folder / RUN_FILE).stat().st_mtime)
+
+
+def read_report(folder: Path) -> Report:
+    """Return the report of the run in `folder`, which holds one."""
+    # Asked before the files are read: a run that ends meanwhile has then written its result.
+    is_alive = is_running(folder.parent, folder.name)
+    record, state, result = (read_record(folder / name) for name in (RUN_FILE, STATE_FILE, RESULT_FILE))
+    if is_alive and not result:
+        phase = state.get("phase", STARTING)
+        # What was written before this start.
+        phase = STARTING if phase in ENDED_PHASES else str(phase)
+        outcome, progress = None, _read_progress(record)
+    else:
+        outcome = _conclude(result, state)
+        phase, progress = outcome.result, _final_progress(result, outcome)
+    pods = tuple(_read_pods(record, state, is_alive=phase not in ENDED_PHASES))
+    chart = str(record.get("chart", ""))
+    return Report(
+        key=TrainingKey("", folder.name, chart.rpartition("-")[0] or chart),
+        now=time.time(),
+        phase=phase,
+        source=FROM_RECORD,
+        origin=LOCAL,
+        folder=str(folder),
+        resume_command=resume_command(record, str(folder)),
+        record={name: record.get(name) for name in _RECORDED},
+        chart=chart,
+        since=float(state.get("since") or 0.0),
+        attempt=max((_attempt(pod, state) for pod in record.get("deciding", ())), default=None),
+        progress=progress,
+        outcome=outcome,
+        roles=tuple(_count_roles(pods)),
+        pods=pods,
+        history=tuple(read_history(folder / STATE_FILE)),
+    )
+
+
+_RECORDED = ("command", "startedAt", "values", "hyperparameters", "code", "python", "chartIdentity", "host")
+
+
+def _conclude(result: Mapping[str, Any], state: Mapping[str, Any]) -> Verdict:
+    """Return how a run ended that does not go on any more."""
+    if not result:
+        return Verdict(
+            result=FAILED,
+            at=float(state.get("updated") or 0.0),
+            cause=RUN_KILLED,
+            sentence="The process of `trainchart run` was killed, or the machine went down.",
+        )
+    at, failure = float(result.get("finishedAt") or 0.0), result.get("failure")
+    if failure:
+        return Verdict(
+            result=FAILED,
+            at=float(failure["at"]),
+            cause=str(failure["cause"]),
+            sentence=str(failure["sentence"]),
+            hint=str(failure["hint"]),
+            pod=str(failure["pod"]),
+            exit_code=failure["exit_code"],
+            error=str(failure["error"]),
+            step=result.get("step"),
+            lines=tuple(failure["last_lines"]),
+        )
+    if result.get("nothingDone"):
+        return Verdict(SUCCEEDED, at, NOTHING_DONE, str(result["nothingDone"]), step=result.get("step"))
+    is_unread = result.get("signal") == signal.SIGPIPE
+    stopped = "The run was stopped since its output was closed, as by `| head`" if is_unread else _ON_REQUEST
+    sentences = {SUCCEEDED: "The training is done", STOPPED: stopped}
+    verdict = str(result.get("verdict"))
+    return Verdict(verdict, at, verdict.lower(), sentences.get(verdict, ""), step=result.get("step"))
+
+
+def _read_progress(record: Mapping[str, Any]) -> Progress:
+    """Return what the deciding pods report now."""
+    deciding = record.get("deciding", ())
+    found = []
+    for pod in record.get("pods", ()):
+        file = Path(str(pod.get("state")), contract.PROGRESS_FILE_NAME)
+        if pod["label"] in deciding and file.is_file():
+            found.append((parse_progress(file.read_text(errors="replace")), file.stat().st_mtime))
+    speeds = [each.examples_per_second for each, _ in found if each.examples_per_second is not None]
+    return Progress(
+        step=max((each.step for each, _ in found if each.step is not None), default=None),
+        examples_per_second=sum(speeds) if speeds else None,
+        metrics=found[0][0].metrics if found else {},
+        at=max((at for _, at in found), default=0.0),
+    )
+
+
+def _final_progress(result: Mapping[str, Any], outcome: Verdict) -> Progress:
+    metrics: Mapping[str, float] = next(iter((result.get("metrics") or {}).values()), {})
+    return Progress(result.get("step"), result.get("examplesPerSecond"), metrics, outcome.at)
+
+
+def _read_pods(record: Mapping[str, Any], state: Mapping[str, Any], *, is_alive: bool) -> list[PodReport]:
+    pods = []
+    for pod in record.get("pods", ()):
+        known = state.get("pods", {}).get(pod["label"], {})
+        now = str(known.get("state", "waiting"))
+        if not is_alive and now in (*_LIVING, "restarting", "waiting"):
+            now = "gone"
+        pods.append(
+            PodReport(
+                name=pod["name"],
+                label=pod["label"],
+                role=pod["role"],
+                state=_STATES.get(now, now.capitalize()),
+                node=str(record.get("host") or ""),
+                restarts=max(0, _attempt(pod["label"], state) - 1),
+                created=float(record.get("startedAt") or 0.0),
+                gpus={},
+                holds_gpus=False,
+            )
+        )
+    return pods
+
+
+def _attempt(label: str, state: Mapping[str, Any]) -> int:
+    return int(state.get("pods", {}).get(label, {}).get("attempt", 0))
+
+
+def _count_roles(pods: tuple[PodReport, ...]) -> list[RoleReport]:
+    roles: dict[str, list[PodReport]] = {}
+    for pod in pods:
+        roles.setdefault(pod.role, []).append(pod)
+    return [
+        RoleReport(
+            role,
+            wanted=len(own),
+            running=sum(pod.state.lower() in _LIVING for pod in own),
+            failures=sum(pod.restarts for pod in own),
+        )
+        for role, own in roles.items()
+    ]

@@ -1,0 +1,53 @@
+"""Values that do not fit their own chart's schema, told with the line of the spec that set them.
+
+The models check what trainchart defines; what it passes through to Kubernetes only the schema knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jsonschema
+
+from trainchart.errors import Problem, SpecError
+from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.resolve import find_origin
+
+
+def require_fit(plan: ChartPlan, schema: Mapping[str, Any]) -> None:
+    """Check the plan's values against their chart's schema.
+
+    Raises:
+        SpecError: names every value that `schema` refuses, in the order of the spec.
+    """
+    misfits = _find_misfits(plan, schema)
+    if misfits:
+        raise SpecError("the model spec is not valid", problems=misfits)
+
+
+def _find_misfits(plan: ChartPlan, schema: Mapping[str, Any]) -> tuple[Problem, ...]:
+    validator = jsonschema.Draft202012Validator(schema)
+    errors = [
+        jsonschema.exceptions.best_match([error])
+        for error in validator.iter_errors(plan.values.model_dump(by_alias=True))
+    ]
+    return tuple(
+        Problem(
+            f"{'.'.join(str(part) for part in error.absolute_path)}: {_one_line(error.message)}",
+            str(find_origin(plan.origins, tuple(error.absolute_path))),
+            _hint(plan, error),
+        )
+        for error in errors
+    )
+
+
+def _hint(plan: ChartPlan, error: jsonschema.ValidationError) -> str:
+    origin = plan.origins.get(tuple(error.absolute_path))
+    if origin and origin.spelling and error.validator == "type" and "string" in str(error.validator_value):
+        return f'quote it: "{origin.spelling}"'
+    return "see the Kubernetes API reference for this field" if "io.k8s" in str(error.schema_path) else ""
+
+
+def _one_line(text: str) -> str:
+    return text if len(text) <= 160 else text[:157] + "..."

@@ -1,0 +1,1 @@
+"""Acts: calls registries and repositories of charts."""

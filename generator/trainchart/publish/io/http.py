@@ -1,0 +1,228 @@
+"""HTTP to chart repositories: one answer or one error of ours. Owner of httpx2 for publishing.
+
+What a server may answer in good faith (not there, exists already) is a value; no answer, no permission and
+nonsense are errors of different kinds. Only a server that says when to come back is asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+
+import httpx2
+
+from trainchart.errors import (
+    PublishError,
+    RepositoryForbidden,
+    RepositoryNotFound,
+    RepositoryUnauthorized,
+    RepositoryUnreachable,
+)
+from trainchart.host.deadline import run_within
+from trainchart.publish.credentials import Credentials
+
+CONNECT_SECONDS = 10.0
+SILENCE_SECONDS = 60.0
+ANSWER_SECONDS = 300.0
+"""An answer must be whole within it, however slowly it drips; tries and redirects included."""
+BODY_LIMIT = 256 * 1024 * 1024
+"""Bytes of an answer; Helm itself reads indexes of this size no more."""
+_NO_TLS = "WRONG_VERSION_NUMBER"
+"""What TLS says of an answer in plain HTTP."""
+_REDIRECTS = 10
+_TRIES = 4
+_LONGEST_WAIT_SECONDS = 30.0
+_TEXT_LIMIT = 300
+_LOGIN_HINT = (
+    "log in with helm registry login (oci://) or helm repo add --username (https://), or set TRAINCHART_USERNAME and "
+    "TRAINCHART_PASSWORD"
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers and the whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    body: bytes = field(repr=False)
+    is_own: bool = True
+    """It comes from the server that was meant, and not from one that this has sent us to."""
+
+    @property
+    def is_done(self) -> bool:
+        return 200 <= self.status < 300
+
+
+class HttpClient:
+    """Speaks to one server; `authorization`, where set, goes to that server alone."""
+
+    def __init__(self, base: str, credentials: Credentials | None = None) -> None:
+        self.base = base
+        self.credentials = credentials
+        self._origin = _origin(base)
+        timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
+        # An archive is gzip by itself; a server that says so in Content-Encoding must not have it unpacked on the way.
+        headers = {"User-Agent": "trainchart", "Accept-Encoding": "identity"}
+        self._client = httpx2.Client(timeout=timeout, headers=headers)
+
+    def __enter__(self) -> HttpClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        what: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        files: Mapping[str, tuple[str, bytes]] | None = None,
+        with_password: bool = True,
+    ) -> Answer:
+        """Return the server's answer, whatever its status; `what` completes "cannot …" in errors.
+
+        Redirects of reading requests are followed, without the password to other servers, and never from a server that
+        is spoken to with encryption to an address without. Raises RepositoryUnreachable where no answer comes, or where
+        the server still asks for patience in the end, and PublishError for such an address.
+        """
+        end = time.monotonic() + ANSWER_SECONDS
+        for attempt in range(_TRIES):
+            answer = self._send_once(method, url, what, headers or {}, body, files, with_password, end)
+            wait = _wait_seconds(answer)
+            if wait is None or attempt == _TRIES - 1:
+                return answer
+            time.sleep(wait)
+        raise AssertionError("the loop returns")
+
+    def _send_once(
+        self,
+        method: str,
+        url: str,
+        what: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        files: Mapping[str, tuple[str, bytes]] | None,
+        with_password: bool,
+        end: float,
+    ) -> Answer:
+        self._require_encryption(url, what)
+        try:
+            auth = self._basic_auth(url) if with_password else None
+            request = self._client.build_request(method, url, headers=dict(headers), content=body, files=files)
+            response, content = run_within(end - time.monotonic(), lambda: self._exchange(request, auth, what))
+        except (httpx2.TimeoutException, TimeoutError) as error:
+            raise self._unreachable(what, "did not answer in time") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
+            # UnicodeError: a name that no host can have.
+            raise self._unreachable(what, _shorten(str(error)) or type(error).__name__) from error
+        told = {key.lower(): value for key, value in response.headers.items()}
+        return Answer(response.status_code, told, content, self.is_own(str(response.url)))
+
+    def _exchange(self, request: httpx2.Request, auth: httpx2.Auth | None, what: str) -> tuple[httpx2.Response, bytes]:
+        """Return the answer to a request, redirects followed, and its body."""
+        response = self._client.send(request, stream=True, auth=auth)
+        if request.method in ("GET", "HEAD"):
+            response = self._follow(response, what)
+        try:
+            return response, self._read_body(response, what)
+        finally:
+            response.close()
+
+    def _follow(self, response: httpx2.Response, what: str) -> httpx2.Response:
+        """Return the answer at the end of a response's redirects."""
+        for _ in range(_REDIRECTS):
+            if response.next_request is None:
+                return response
+            response.close()
+            self._require_encryption(str(response.next_request.url), what)
+            response = self._client.send(response.next_request, stream=True)
+        response.close()
+        raise PublishError(f"cannot {what}: {self.base} leads us round in circles", hint="tell who runs it")
+
+    def _require_encryption(self, url: str, what: str) -> None:
+        """Refuse an address without encryption that a server with encryption has given, whatever it is for."""
+        if self.base.startswith("https://") and not url.lower().startswith("https://"):
+            raise PublishError(
+                f"cannot {what}: {self.base} sends us to {_shorten(url)}, which is not encrypted",
+                hint="name an address that stays with https; --plain-http speaks without encryption from the start",
+            )
+
+    def is_own(self, url: str) -> bool:
+        """Tell whether an address is one of the server that this client is for. Raises nothing: what is none is not."""
+        with suppress(httpx2.InvalidURL, UnicodeError):
+            return _origin(url) == self._origin
+        return False
+
+    def _basic_auth(self, url: str) -> httpx2.Auth | None:
+        if self.credentials is None or not self.is_own(url):
+            return None
+        return httpx2.BasicAuth(self.credentials.username, self.credentials.password)
+
+    def _read_body(self, response: httpx2.Response, what: str) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        for part in response.iter_raw():
+            size += len(part)
+            if size > BODY_LIMIT:
+                raise PublishError(f"cannot {what}: {self.base} answers with more than {BODY_LIMIT} bytes")
+            parts.append(part)
+        return b"".join(parts)
+
+    def _unreachable(self, what: str, why: str) -> RepositoryUnreachable:
+        hint = "nothing is known about what is there; check the address and the network, then run it again"
+        if _NO_TLS in why:
+            hint = "it seems to speak HTTP without encryption: --plain-http, or --insecure-registry HOST for images"
+        return RepositoryUnreachable(f"cannot {what}: {self.base}: {why}", hint=hint)
+
+
+def refusal(answer: Answer, what: str, server: str) -> PublishError:
+    """Return the error that an answer stands for which is none of those expected."""
+    said = _shorten(answer.body)
+    message = f"cannot {what}: {server} answers {answer.status}" + (f": {said}" if said else "")
+    if 300 <= answer.status < 400:
+        return PublishError(
+            message, hint=f"it has moved to {answer.headers.get('location', 'nowhere')}: name that address"
+        )
+    if answer.status == 401:
+        return RepositoryUnauthorized(message, hint=_LOGIN_HINT)
+    if answer.status == 403:
+        return RepositoryForbidden(message, hint="ask for the right to do this, or log in as somebody who has it")
+    if answer.status in (404, 405, 501):
+        return RepositoryNotFound(message, hint="check the address: is this kind of repository there, and this path?")
+    if answer.status == 413:
+        return PublishError(message, hint="let the server take larger uploads; nginx: client_max_body_size")
+    if answer.status == 429 or answer.status >= 500:
+        return RepositoryUnreachable(message, hint="run it again; nothing is half published")
+    return PublishError(message)
+
+
+def _wait_seconds(answer: Answer) -> float | None:
+    """Return how long the server asks us to wait; None where it does not, or asks for too much."""
+    if answer.status not in (429, 503):
+        return None
+    with suppress(KeyError, ValueError):
+        seconds = float(answer.headers["retry-after"])
+        return seconds if 0 <= seconds <= _LONGEST_WAIT_SECONDS else None
+    return None
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parsed = httpx2.URL(url)
+    return parsed.scheme, parsed.host, parsed.port
+
+
+def _shorten(text: str | bytes) -> str:
+    if isinstance(text, bytes):
+        text = text[: 4 * _TEXT_LIMIT].decode(errors="replace")
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= _TEXT_LIMIT else f"{line[:_TEXT_LIMIT]}…"

@@ -1,0 +1,156 @@
+"""What registries know about images: whether they are there under tag and digest, their size, platforms and labels.
+
+What a registry says is an answer; that it says nothing, or refuses to, is an error of the kind that fits. Pushing an
+image is the builders' work.
+"""
+
+from __future__ import annotations
+
+import enum
+import io
+import tarfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainchart.errors import PublishError
+from trainchart.json_documents import parse_json
+from trainchart.publish.image_reference import ImageReference
+from trainchart.publish.io.registry import Registry
+
+LAYER_LIMIT = 16 * 1024 * 1024
+"""Bytes of the layers that are pulled to find a file in them."""
+
+
+class ImageState(enum.StrEnum):
+    """What a registry says of an image."""
+
+    there = "there"
+    absent = "absent"
+    """No such tag or digest."""
+    other = "other"
+    """The tag stands for another digest."""
+
+
+@dataclass(frozen=True)
+class PublishedImage:
+    """An image of a registry."""
+
+    digest: str
+    size: int
+    """Bytes to pull, for the first platform."""
+    platforms: tuple[str, ...]
+    labels: Mapping[str, str]
+    """Of the first platform."""
+
+
+def find_image(registry: Registry, image: ImageReference) -> tuple[ImageState, str]:
+    """Return what the registry says of an image, and the digest that it has under the tag, else under the digest.
+
+    Where an image has both, the tag counts: it must stand for the digest, or for an index of platforms with it.
+    Raises PublishError of the kind that fits where nothing can be known.
+    """
+    found = registry.read_manifest(image.path, image.tag or image.digest, image.text)
+    if found is None:
+        return ImageState.absent, ""
+    digest, manifest = found
+    if image.digest in ("", digest):
+        return ImageState.there, digest
+    if image.digest in _list_digests(manifest):
+        # An index may outlive what it lists.
+        is_there = registry.read_manifest(image.path, image.digest, image.text) is not None
+        return (ImageState.there if is_there else ImageState.absent), image.digest
+    return ImageState.other, digest
+
+
+def read_image(registry: Registry, image: ImageReference) -> PublishedImage | None:
+    """Return what the registry has under a digest, else under a tag; None where there is nothing.
+
+    Raises PublishError.
+    """
+    found = _read_manifests(registry, image)
+    if found is None:
+        return None
+    digest, platforms, document = found
+    try:
+        size = sum(int(blob["size"]) for blob in (document["config"], *document["layers"]))
+        config = _parse(registry.read_blob(image.path, document["config"]["digest"]), image.text)
+        labels = (config.get("config") or {}).get("Labels") or {}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PublishError(f"{image.text} is no image: {error!r}") from error
+    return PublishedImage(digest, size, platforms or (_platform({"platform": config}),), dict(labels))
+
+
+def read_image_file(registry: Registry, image: ImageReference, path: str) -> bytes | None:
+    """Return a file of an image's last layers; None where they do not have it, down to the first that is large.
+
+    Of the first platform, under a digest, else under a tag. Raises PublishError.
+    """
+    found = _read_manifests(registry, image)
+    layers = found[2].get("layers") if found else None
+    for layer in reversed(layers or ()):
+        if int(layer["size"]) > LAYER_LIMIT:
+            return None
+        content = _unpack(registry.read_blob(image.path, layer["digest"]), path, image.text)
+        if content is not None:
+            return content
+    return None
+
+
+def _unpack(layer: bytes, path: str, name: str) -> bytes | None:
+    """Return a file of a layer, which may be compressed."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+            for member in archive:
+                if member.name.removeprefix("./").removeprefix("/") == path and member.isfile():
+                    file = archive.extractfile(member)
+                    return file.read(LAYER_LIMIT) if file else None
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise PublishError(
+            f"a layer of {name} cannot be read: {error}", hint="it is no tar, or packed by zstd"
+        ) from error
+    return None
+
+
+def _read_manifests(registry: Registry, image: ImageReference) -> tuple[str, tuple[str, ...], Mapping[str, Any]] | None:
+    """Return digest and platforms of an image, and the manifest of the first platform; None where there is none."""
+    found = registry.read_manifest(image.path, image.digest or image.tag, image.text)
+    if found is None:
+        return None
+    digest, body = found
+    document = _parse(body, image.text)
+    platforms = tuple(name for name in map(_platform, document.get("manifests") or ()) if name)
+    if "manifests" in document:
+        first = next((str(each["digest"]) for each in document["manifests"] if _platform(each)), None)
+        below = registry.read_manifest(image.path, first, image.text) if first else None
+        if below is None:
+            raise PublishError(f"{image.text} is an index without an image that is there")
+        document = _parse(below[1], image.text)
+    return digest, platforms, document
+
+
+def _list_digests(manifest: bytes) -> set[str]:
+    """Return the digests that an index of platforms lists; nothing where the manifest is of one image."""
+    try:
+        return {str(each["digest"]) for each in parse_json(manifest).get("manifests", ())}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _parse(body: bytes, name: str) -> Mapping[str, Any]:
+    try:
+        document = parse_json(body)
+    except ValueError as error:
+        raise PublishError(f"{name} is no image: its manifest is no JSON") from error
+    if not isinstance(document, dict):
+        raise PublishError(f"{name} is no image: its manifest is no JSON object")
+    return document
+
+
+def _platform(entry: Mapping[str, Any]) -> str:
+    """Return os/architecture; empty for what is none, such as a record of the build."""
+    platform = entry.get("platform") or {}
+    parts = (platform.get("os"), platform.get("architecture"), platform.get("variant"))
+    name = "/".join(str(part) for part in parts if part)
+    return "" if name.startswith("unknown") else name

@@ -1,0 +1,1 @@
+"""Tests of the run controller against a fake Kubernetes API."""

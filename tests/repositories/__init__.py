@@ -1,0 +1,1 @@
+"""Servers of charts on loopback, and a proxy that breaks them."""

@@ -1,0 +1,1 @@
+"""A release's objects, and a small API server that lists them."""

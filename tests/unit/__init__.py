@@ -1,0 +1,1 @@
+"""Tests of single modules, in the generator's folders."""

@@ -1,0 +1,232 @@
+"""What a chart's schema refuses, in the words of Helm, becomes what, what is expected, and what was meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainchart.errors import Problem
+from trainchart.helm.rendering import ValueOverrides
+from trainchart.helm.schema_refusals import Asked, find_refusals
+
+HEADER = "values don't meet the specifications of the schema(s) in the following chart(s):\nmnist:\n"
+COUNT = {"type": "integer", "minimum": 1, "description": "Number of pods.\nMore."}
+RATE = {"type": ["number", "string"], "description": "Step size."}
+SCHEMA = {
+    "properties": {
+        "image": {"$ref": "#/$defs/Image"},
+        "roles": {"properties": {"worker": {"properties": {"replicas": COUNT, "gpus": COUNT, "memory": {}}}}},
+        "hyperparameters": {"properties": {"maxSteps": COUNT, "epochs": COUNT}},
+        "env": {"additionalProperties": {"anyOf": [{"type": "string"}, {"properties": {"valueFrom": {}}}]}},
+        "tolerations": {"items": {"properties": {"effect": {}, "rate": RATE}}},
+    },
+    "$defs": {"Image": {"properties": {"tag": {"description": "Tag, never latest."}, "pullPolicy": {}}}},
+}
+QUANTITY = r"^[0-9]+(\\.[0-9]+)?(e[+-]?[0-9]+|m|k|Ki|[MGTPE]i?)?$"
+
+
+def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, ...]:
+    overrides = ValueOverrides(files=tuple(("v.yaml", text) for text in files), sets=sets)
+    return find_refusals(HEADER + line, Asked({"mnist": SCHEMA}, "mnist", overrides))
+
+
+@pytest.mark.parametrize(
+    ("line", "given", "message", "hint"),
+    [
+        (
+            "- at '': additional properties 'maxStep' not allowed",
+            "maxStep=50",
+            "unknown key maxStep",
+            "did you mean hyperparameters.maxSteps?",
+        ),
+        (
+            "- at '': additional properties 'hyperparameter' not allowed",
+            "hyperparameter.epochs=1",
+            "unknown key hyperparameter",
+            "did you mean hyperparameters?",
+        ),
+        (
+            "- at '/roles/worker': additional properties 'colour' not allowed",
+            "roles.worker.colour=1",
+            "unknown key roles.worker.colour",
+            "known here: gpus, memory, replicas",
+        ),
+        (
+            "- at '/hyperparameters': additional properties 'replicas' not allowed",
+            "hyperparameters.replicas=3",
+            "unknown key hyperparameters.replicas",
+            "known here: epochs, maxSteps",
+        ),
+        (
+            "- at '': additional properties 'mode' not allowed",
+            "mode=3",
+            "unknown key mode",
+            "known here: env, hyperparameters, image, roles, tolerations",
+        ),
+        (
+            "- at '': additional properties 'tag' not allowed",
+            "tag=x",
+            "unknown key tag",
+            "known here: env, hyperparameters, image, roles, tolerations",
+        ),
+        (
+            "- at '': additional properties 'strategy' not allowed",
+            "strategy=mirrored",
+            "unknown key strategy",
+            "a chart has one strategy: try another with trainchart run MODEL --strategy, or change the model spec",
+        ),
+        (
+            "- at '/tolerations/0': additional properties 'efect' not allowed",
+            "tolerations[0].efect=x",
+            "unknown key tolerations.0.efect",
+            "did you mean effect?",
+        ),
+        (
+            "- at '/hyperparameters/maxSteps': got string, want integer",
+            "hyperparameters.maxSteps=1e3",
+            "hyperparameters.maxSteps: '1e3' is a text, expected a whole number",
+            "write 1000",
+        ),
+        (
+            "- at '/hyperparameters/maxSteps': got string, want integer",
+            "hyperparameters.maxSteps=50",
+            "hyperparameters.maxSteps: '50' is a text, expected a whole number",
+            "give it as a number: --set, or without quotes",
+        ),
+        (
+            "- at '/hyperparameters/maxSteps': got string, want integer",
+            "hyperparameters.maxSteps=1.5",
+            "hyperparameters.maxSteps: '1.5' is a text, expected a whole number",
+            "Number of pods.",
+        ),
+        (
+            "- at '/run/on': got string, want boolean",
+            "run.on=yes",
+            "run.on: 'yes' is a text, expected true or false",
+            "write true",
+        ),
+        (
+            "- at '/command': got string, want array",
+            "command=x",
+            "command: 'x' is a text, expected a list",
+            "write {x}",
+        ),
+        (
+            "- at '/tolerations/0/operator': got number, want null or string",
+            "tolerations[0].operator=5",
+            "tolerations.0.operator: 5 is a number, expected a text",
+            "give it as text: --set-string",
+        ),
+        (
+            "- worker.replicas: Invalid type. Expected: integer, given: string",
+            "worker.replicas=x",
+            "worker.replicas: 'x' is a text, expected a whole number",
+            "",
+        ),
+        (
+            "- at '/tolerations/0/rate': 'abc' does not match pattern '^[0-9.]+$'",
+            "tolerations[0].rate=abc",
+            "tolerations.0.rate: 'abc' is a text, expected a number",
+            "Step size.",
+        ),
+        (
+            f"- at '/roles/worker/memory': 'lots' does not match pattern '{QUANTITY}'",
+            "roles.worker.memory=lots",
+            "roles.worker.memory: 'lots' is not accepted",
+            "for example 500m, 2, 512Mi or 4Gi",
+        ),
+        (
+            "- at '/a/0/b~1c': 'x' does not match pattern '^a\\\\.b$'",
+            "a=1",
+            "a.0.b/c: 'x' is not accepted",
+            "It matches ^a\\.b$",
+        ),
+        (
+            "- at '/image/pullPolicy': value must be one of 'IfNotPresent', 'Always', 'Never'",
+            "image.pullPolicy=allways",
+            "image.pullPolicy: 'allways' is not known",
+            "did you mean Always? known here: IfNotPresent, Always, Never",
+        ),
+        (
+            "- at '/roles/worker/replicas': minimum: got 0, want 1",
+            "roles.worker.replicas=0",
+            "roles.worker.replicas: 0 is less than the minimum 1",
+            "Number of pods.",
+        ),
+        (
+            "- at '/roles/worker': missing property 'replicas'",
+            "roles.worker.replicas=null",
+            "roles.worker.replicas is missing",
+            "Number of pods.",
+        ),
+        (
+            "- at '/image/tag': 'not' failed",
+            "image.tag=latest",
+            "image.tag: 'latest' is not accepted",
+            "Tag, never latest.",
+        ),
+        (
+            "- at '/image': invalid propertyName 'A-B'\n  - at '': 'A-B' does not match pattern '^[A-Z]*$'",
+            "env.A-B=5",
+            "env.A-B: 'A-B' is not a name that is accepted here",
+            "names match ^[A-Z]*$",
+        ),
+        (
+            "- at '/env/A': 'anyOf' failed\n  - at '/env/A': got object, want string\n"
+            "  - at '/env/A': additional properties 'valueFrm' not allowed",
+            "env.A.valueFrm=1",
+            "env.A: a mapping is given, expected a text; or unknown key env.A.valueFrm",
+            "did you mean valueFrom?",
+        ),
+        (
+            "- at '/env/A': 'anyOf' failed\n  - at '/env/A': got object, want string\n"
+            "  - at '/env/A/valueFrom': additional properties 'x' not allowed",
+            "env.A.valueFrom.x=1",
+            "unknown key env.A.valueFrom.x",
+            "values.yaml of the chart lists the keys that it takes",
+        ),
+        ("- at '/roles': something new", "roles=1", "roles: something new", ""),
+    ],
+)
+def test_a_refusal_is_told(line: str, given: str, message: str, hint: str) -> None:
+    assert tell(line, given) == (Problem(message, hint=hint),)
+
+
+def test_several_faults_of_one_value_are_all_told() -> None:
+    lines = (
+        "- at '/roles': validation failed\n  - at '/roles/worker': validation failed\n"
+        "    - at '/roles/worker/gpus': minimum: got -1, want 0\n"
+        "    - at '/roles/worker': additional properties 'gpuz' not allowed\n"
+        "  - at '/roles': additional properties 'workr' not allowed\n- at '': additional properties 'env2' not allowed"
+    )
+    assert [problem.message for problem in tell(lines)] == [
+        "roles.worker.gpus: -1 is less than the minimum 0",
+        "unknown key env2",
+        "unknown key roles.worker.gpuz",
+        "unknown key roles.workr",
+    ]
+
+
+def test_a_value_of_a_file_is_shown_and_options_win() -> None:
+    line = "- at '/image/tag': got number, want string"
+    problem = Problem("image.tag: 1.5 is a number, expected a text", hint='quote it: "1.5"')
+    assert tell(line, files=("image: {tag: 1.5}",)) == (problem,)
+    [shown] = tell(line, "image.tag=7", files=("image: {tag: 1.5}",))
+    assert shown.message == "image.tag: 7 is a number, expected a text"
+
+
+def test_values_of_a_subchart_have_its_key() -> None:
+    [problem] = tell("left:\n- at '': additional properties 'gpuz' not allowed", "left.gpuz=1")
+    assert problem.message == "unknown key left.gpuz"
+
+
+def test_without_the_schema_the_place_and_the_reason_stay() -> None:
+    found = find_refusals(f"{HEADER}- (root): Additional property foo is not allowed\n", Asked())
+    assert [problem.message for problem in found] == ["unknown key mnist.foo"]
+
+
+def test_a_chart_without_hyperparameters_says_where_they_are_declared() -> None:
+    schema = {"properties": {"hyperparameters": {"additionalProperties": False}, "run": {"properties": {"steps": {}}}}}
+    line = "- at '/hyperparameters': additional properties 'steps' not allowed"
+    (problem,) = find_refusals(HEADER + line, Asked({"mnist": schema}, "mnist"))
+    assert problem.hint.startswith("mnist declares no hyperparameters: add steps below `hyperparameters`")
+    assert "models/mnist.yaml" in problem.hint

@@ -1,0 +1,161 @@
+"""Pod objects as the API server gives them, reduced to what the rules need."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from trainchart_runtime import causes
+from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role, Task
+from trainchart_runtime.pod_problems import Problem
+from trainchart_runtime.run.observation import (
+    ContainerEnd,
+    LauncherReport,
+    SetView,
+    find_task,
+    parse_pod,
+    parse_report,
+    parse_set,
+)
+from trainchart_runtime.termination import Termination, dump_termination
+
+CLUSTER = Cluster(PARAMETER_SERVER, "exp1", 2222, 2223, {"chief": Role("exp1-chief", 1), "worker": Role("exp1-w", 12)})
+WORDS = Termination(causes.SUCCEEDED.name, 0, "worker", 11, "run-1", step=800, lines=("done",))
+POD = {
+    "metadata": {"name": "exp1-w-11", "uid": "0c6e"},
+    "spec": {
+        "nodeName": "node-2",
+        "containers": [
+            {"name": "proxy", "env": [{"name": "TRAINCHART_RUN_ID", "value": "no"}]},
+            {"name": "training", "env": [{"name": "OTHER"}, {"name": "TRAINCHART_RUN_ID", "value": "run-1"}]},
+        ],
+    },
+    "status": {
+        "phase": "Running",
+        "containerStatuses": [
+            {"name": "proxy", "restartCount": 9, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+            {
+                "name": "training",
+                "restartCount": 1,
+                "state": {"running": {"startedAt": "2026-11-21T10:00:00Z"}},
+                "lastState": {
+                    "terminated": {
+                        "exitCode": 0,
+                        "reason": "Completed",
+                        "finishedAt": "2026-11-21T09:59:59Z",
+                        "message": dump_termination(WORDS).decode(),
+                    }
+                },
+            },
+        ],
+    },
+}
+
+
+def test_a_parked_pod():
+    view = parse_pod(CLUSTER, POD)
+    assert (view.name, view.task, view.uid, view.node) == ("exp1-w-11", Task("worker", 11), "0c6e", "node-2")
+    assert (view.run_id, view.is_running, view.is_deleting, view.problem) == ("run-1", True, False, None)
+    assert (view.restarts, view.deaths) == (1, 1)
+    assert view.ends == (ContainerEnd(0, "Completed", "", WORDS, 1795255199.0),)
+    assert view.ends[0].succeeded
+
+
+OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "exp1-w", "uid": "5e70", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("owners", "uid"),
+    [
+        ([OWNER], "5e70"),
+        ([{**OWNER, "controller": False, "uid": "0"}, OWNER], "5e70"),
+        ([{**OWNER, "kind": "ReplicaSet"}], ""),
+        ([{**OWNER, "apiVersion": "example.com/v1"}], ""),
+        ([{**OWNER, "controller": None}], ""),
+        (None, ""),
+    ],
+)
+def test_owner_is_the_stateful_set_that_controls_a_pod(owners, uid):
+    metadata = {"name": "exp1-w-11", "ownerReferences": owners}
+    assert parse_pod(CLUSTER, {**POD, "metadata": metadata}).owner_uid == uid
+
+
+def test_the_newest_end_comes_first_and_foreign_words_are_kept_as_detail():
+    pod = copy.deepcopy(POD)
+    training = pod["status"]["containerStatuses"][1]
+    training["state"] = {"terminated": {"exitCode": 128, "reason": "StartError", "message": "runc: no python3"}}
+    view = parse_pod(CLUSTER, pod)
+    assert [(end.exit_code, end.detail) for end in view.ends] == [(128, "runc: no python3"), (0, "")]
+    assert (view.is_running, view.deaths) == (False, 2)
+
+
+def test_why_a_container_does_not_run():
+    waiting = {"name": "training", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
+    view = parse_pod(CLUSTER, {"metadata": {"name": "exp1-chief-0"}, "status": {"containerStatuses": [waiting]}})
+    assert view.problem == Problem("image-pull", "not found")
+    assert (view.run_id, view.is_running, view.ends, view.deaths) == (None, False, (), 0)
+    assert (view.is_held, view.is_backing_off) == (True, False)
+
+
+def test_a_container_that_the_kubelet_lets_wait():
+    waiting = {"name": "training", "restartCount": 2, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    labels = {"controller-revision-hash": "exp1-w-7d9"}
+    pod = {"metadata": {"name": "exp1-w-0", "labels": labels}, "status": {"containerStatuses": [waiting]}}
+    view = parse_pod(CLUSTER, pod)
+    assert (view.is_backing_off, view.is_held, view.problem, view.revision) == (True, False, None, "exp1-w-7d9")
+
+
+def test_a_pod_that_is_going():
+    pod = {**POD, "metadata": {"name": "exp1-chief-0", "deletionTimestamp": "2026-11-21T10:00:00Z"}}
+    view = parse_pod(CLUSTER, pod)
+    assert (view.is_deleting, view.gone_by) == (True, 1795255200.0)
+    assert not view.is_lost(view.gone_by + 29)
+    assert view.is_lost(view.gone_by + 30)
+
+
+@pytest.mark.parametrize(
+    ("generation", "status", "view"),
+    [
+        (2, {"observedGeneration": 2, "updateRevision": "exp1-w-7d9"}, SetView(3, "exp1-w-7d9")),
+        (2, {"observedGeneration": 1, "updateRevision": "exp1-w-old"}, SetView(3, "")),
+        (1, {}, SetView(3, "")),
+    ],
+)
+def test_a_set_has_a_revision_once_kubernetes_has_looked_at_it(generation, status, view):
+    assert parse_set({"metadata": {"generation": generation}, "spec": {"replicas": 3}, "status": status}) == view
+
+
+def test_a_set_without_replicas_leaves_the_number_out():
+    assert parse_set({"spec": {}}).replicas == 0
+
+
+def test_uid_of_a_set_is_kept():
+    assert parse_set({"metadata": {"uid": "5e70"}}).uid == "5e70"
+
+
+def test_what_the_leader_reports():
+    document = {"attempt": 2, "ownFailures": 1, "step": 40, "metrics": {"loss": 0.5}, "lastCause": "killed"}
+    assert parse_report(document) == LauncherReport(2, 1, 0, "killed", "", 40, None, {"loss": 0.5})
+    for junk in (None, [], "x", {}, {"attempt": "one"}, {"attempt": float("nan")}):
+        assert parse_report(junk) is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "run_id"),
+    [({}, ""), ({"value": ""}, ""), ({"value": "7"}, "7"), ({"valueFrom": {"fieldRef": {}}}, None)],
+)
+def test_an_empty_run_id_is_an_identity_too(variable, run_id):
+    environment = [{"name": "TRAINCHART_RUN_ID", **variable}]
+    spec = {"containers": [{"name": "training", "env": environment}]}
+    assert parse_pod(CLUSTER, {"metadata": {"name": "exp1-w-0"}, "spec": spec}).run_id == run_id
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [("exp1-w-0", Task("worker", 0)), ("exp1-controller-ab12c-x9", None), ("exp1-w", None), ("exp1-w-x", None),
+     ("exp1-tensorboard-6d5f-0", None), ("exp1-w-²", None), ("", None)],
+)  # fmt: skip
+def test_only_training_pods_are_seen(name, task):
+    assert find_task(CLUSTER, name) == task
+    assert (parse_pod(CLUSTER, {"metadata": {"name": name}}) is None) == (task is None)

@@ -1,0 +1,44 @@
+"""References inside of a JSON Schema, and what may stand beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainchart.json_documents import resolve_reference
+
+ROOT: dict[str, Any] = {
+    "properties": {"env": {"$ref": "#/$defs/a~1b"}, "self": {"$ref": "#/properties/self"}},
+    "$defs": {
+        "a/b": {"type": "object"},
+        "Role": {"type": "object", "properties": {"replicas": {"type": "integer", "minimum": 0}, "cpu": {}}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("node", "resolved"),
+    [
+        ({"type": "string"}, {"type": "string"}),
+        (True, True),
+        ({"$ref": "#/$defs/a~1b"}, {"type": "object"}),
+        ({"$ref": "#/properties/env", "description": "d"}, {"type": "object", "description": "d"}),
+        ({"$ref": "#/properties/self"}, {}),
+        ({"$ref": "#/$defs/missing"}, {}),
+        ({"$ref": "https://example.com/schema.json"}, {"$ref": "https://example.com/schema.json"}),
+        (
+            {"$ref": "#/$defs/Role", "properties": {"replicas": {"minimum": 1}, "gpus": {}}},
+            {
+                "type": "object",
+                "properties": {"replicas": {"type": "integer", "minimum": 1}, "cpu": {}, "gpus": {}},
+            },
+        ),
+    ],
+)
+def test_a_reference_is_replaced_by_what_is_there(node: Any, resolved: Any) -> None:
+    assert resolve_reference(node, ROOT) == resolved
+
+
+def test_a_reference_into_definitions_that_are_not_wanted_stays() -> None:
+    assert resolve_reference({"$ref": "#/properties/env"}, ROOT, until="#/$defs/a") == {"$ref": "#/$defs/a~1b"}

@@ -1,0 +1,1 @@
+"""Acts: the HTTP server that the launcher and the run controller share."""

@@ -1,0 +1,1 @@
+"""The run controller's decisions: from what is observed to what is done and recorded."""

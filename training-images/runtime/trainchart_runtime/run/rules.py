@@ -1,0 +1,268 @@
+"""The rules of a run: from what is seen and what is recorded to what is recorded next, scaled and said.
+
+Pure and level-triggered: `decide` gets the whole picture every time and may be asked twice, late, or by another
+controller, and the answer is right for what is there. What pods go through is in troubles.py, when a verdict is
+due in judge.py, what it says in verdict.py, and what the sets are told in scaling.py.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from trainchart_runtime import causes
+from trainchart_runtime.cluster import Cluster, deciding_tasks
+from trainchart_runtime.contract import EXIT_TRAINING_FAILED
+from trainchart_runtime.run.judge import SETTLE_SECONDS, conclude, judge, list_names
+from trainchart_runtime.run.observation import LOST_SECONDS, Observation, PodView
+from trainchart_runtime.run.plan import (
+    DESIRED_RUNNING,
+    DESIRED_STOPPED,
+    DESIRED_SUSPENDED,
+    FINISH_FIRST,
+    Decision,
+    Notice,
+    RunPlan,
+    resolve_group,
+)
+from trainchart_runtime.run.scaling import is_newcomer, resolve_deletions, resolve_scales
+from trainchart_runtime.run.state import (
+    ENDED_PHASES,
+    FAILED,
+    FINISHING,
+    RESTARTING,
+    RUNNING,
+    STARTING,
+    STATE_LOST,
+    STOPPED,
+    STOPPING,
+    SUCCEEDED,
+    SUSPENDED,
+    RoleState,
+    RunState,
+    enter_phase,
+)
+from trainchart_runtime.run.troubles import (
+    find_missing,
+    note_deaths,
+    note_disruptions,
+    note_failures,
+    note_problems,
+    note_progress,
+    note_replacements,
+)
+from trainchart_runtime.run.verdict import (
+    explain_stop,
+)
+
+_EXIT_CODES = {FAILED: EXIT_TRAINING_FAILED, STOPPED: EXIT_TRAINING_FAILED}
+REPORT_SECONDS = 10.0
+"""Counts of pods alone are recorded so often at most: a start of a thousand pods is not a thousand writes."""
+PROGRESS_SECONDS = 30.0
+"""So is the step of a training."""
+
+
+def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> Decision:
+    """Return what follows from one look at the release."""
+    state = recorded if recorded and recorded.run_id == plan.run_id else _begin(plan, seen, recorded)
+    state = _follow_clock(state, seen.now)
+    group = resolve_group(plan.cluster, state.roles)
+    of_run = [pod for pod in seen.pods if pod.run_id in (None, plan.run_id)]
+    has_strangers = len(of_run) < len(seen.pods)
+    # A pod that somebody else's scaling has made is of no task, and goes again: what becomes of it says nothing.
+    own = [pod for pod in of_run if pod.task.task_index < group.roles[pod.task.task_type].replicas]
+    gone = [pod for pod in seen.departed if pod.run_id in (None, plan.run_id)]
+    state = _note(plan, group, seen, own, gone, state)
+    if state.phase in (STARTING, RUNNING, FINISHING):
+        parked = [pod for pod in own if pod.uid in seen.reports and seen.reports[pod.uid].is_parked]
+        state = judge(plan, group, own, gone, parked, state, seen.now)
+    state = _follow_wishes(plan, seen, own, state)
+    state = _leave_pods_behind(plan, seen, state)
+    group = resolve_group(plan.cluster, state.roles)
+    state = state._replace(roles=_count_roles(group, own, state))
+    scales = resolve_scales(group, seen, state, has_strangers)
+    deletions = resolve_deletions(plan, group, seen, of_run, state)
+    is_recorded, wake_at = _resolve_recording(plan, seen, state, recorded)
+    if scales or deletions or not is_recorded:
+        is_recorded, state = False, state._replace(updated=seen.now)
+    is_over = state.phase in ENDED_PHASES and not scales and (_are_gone(seen) or state.phase == STATE_LOST)
+    return Decision(
+        state=state,
+        is_recorded=is_recorded,
+        scales=scales,
+        deletions=deletions,
+        notices=_find_notices(state, recorded),
+        wants_events=_wants_events(group, own, state),
+        keeps_logs=state.phase == STOPPING and (recorded is None or recorded.phase != STOPPING),
+        wake_at=wake_at,
+        exit_code=_EXIT_CODES.get(state.phase, 0) if is_over else None,
+    )
+
+
+def _begin(plan: RunPlan, seen: Observation, earlier: Optional[RunState]) -> RunState:
+    """Return the first state of a run, or STATE_LOST where a run has ended that nobody remembers."""
+    state = RunState(plan.run_id, STARTING, since=seen.now, updated=seen.now, active_since=seen.now)
+    if earlier is not None:
+        return enter_phase(state, STARTING, seen.now, f"follows run {earlier.run_id!r} ({earlier.phase})")
+    is_stopped = bool(seen.sets) and not any(view.replicas for view in seen.sets.values())
+    if is_stopped and plan.desired_state == DESIRED_RUNNING:
+        # A new StatefulSet without replicas gets 1: only a controller has set it to 0.
+        lost = "the record of this run is gone, but its pods were stopped: nothing is started; set another run.id"
+        return enter_phase(state, STATE_LOST, seen.now, lost)
+    return enter_phase(state, STARTING, seen.now, "a new run")
+
+
+def _follow_clock(state: RunState, now: float) -> RunState:
+    """Return `state` without times that are still to come: a clock that was set back must not put deadlines off."""
+    return state._replace(
+        since=min(state.since, now),
+        active_since=min(state.active_since, now),
+        failure_seen_at=None if state.failure_seen_at is None else min(state.failure_seen_at, now),
+        missing_since=None if state.missing_since is None else min(state.missing_since, now),
+    )
+
+
+def _note(
+    plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodView], gone: Sequence[PodView], state: RunState
+) -> RunState:
+    """Return `state` with what has happened to the pods, and the revisions that the attempt began with."""
+    if state.phase in (STARTING, RUNNING, FINISHING):
+        state = note_deaths(plan, own, state, seen.now)
+        state = note_failures(group, own, seen.reports, state, seen.now)
+        state = note_disruptions(own, gone, state, seen.now)
+        state = note_replacements(own, state, seen.now)
+        leader = deciding_tasks(group)[0]
+        state = note_progress(next((pod for pod in own if pod.task == leader), None), seen.reports, state, seen.now)
+        seen_first = {name: view.revision for name, view in seen.sets.items() if view.revision}
+        state = state._replace(revisions={**seen_first, **state.revisions})
+    return note_problems(group, seen, own, state)
+
+
+def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
+    """Return `state` after what the values ask for, and after an upgrade that changes pods."""
+    now = seen.now
+    if state.phase not in (STARTING, RUNNING, FINISHING, RESTARTING, SUSPENDED):
+        return state
+    if plan.desired_state == DESIRED_STOPPED:
+        return conclude(state, state.pending_verdict or explain_stop(state.progress, now), now)
+    if state.phase == FINISHING:
+        return state
+    if plan.desired_state == DESIRED_SUSPENDED:
+        if state.phase == SUSPENDED:
+            return state
+        return enter_phase(state, SUSPENDED, now, "run.desiredState is suspended: the pods save and go")
+    if state.phase == SUSPENDED:
+        state = state._replace(active_since=now)
+        return enter_phase(state, RESTARTING, now, "run.desiredState is running again")
+    if state.phase == RESTARTING:
+        return state
+    changed = [name for name, view in seen.sets.items() if view.revision and view.revision != state.revisions.get(name)]
+    mixed = [pod.name for pod in own if is_newcomer(plan.cluster, pod, state)]
+    if mixed:
+        return enter_phase(
+            state, RESTARTING, now, f"{list_names(mixed)} came back as an upgrade wants it, others did not"
+        )
+    if changed and plan.on_change != FINISH_FIRST:
+        return enter_phase(state, RESTARTING, now, f"an upgrade has changed the pods of {list_names(changed)}")
+    return state
+
+
+def _leave_pods_behind(plan: RunPlan, seen: Observation, state: RunState) -> RunState:
+    """Return `state` in its next phase where it was only waiting for pods to go."""
+    if any(view.replicas for view in seen.sets.values()):
+        return state
+    if state.phase == RESTARTING and not seen.pods:
+        state = state._replace(
+            attempt=state.attempt + 1,
+            roles={},
+            revisions={},
+            pods={},
+            missing_since=None,
+            failure_seen_at=None,
+        )
+        return enter_phase(state, STARTING, seen.now, f"attempt {state.attempt}")
+    if state.phase == STOPPING and _are_gone(seen):
+        assert state.verdict is not None
+        lost = [f"{pod.name} on {pod.node}" for pod in seen.pods]
+        words = f"not waited for {list_names(lost)}, whose node does not answer" if lost else "every pod is gone"
+        return enter_phase(state, state.verdict.result, seen.now, words)
+    return state
+
+
+def _are_gone(seen: Observation) -> bool:
+    """Say whether no pod is left but those that a lost node keeps from going."""
+    return all(pod.is_lost(seen.now) for pod in seen.pods)
+
+
+def _count_roles(group: Cluster, own: Sequence[PodView], state: RunState) -> Dict[str, RoleState]:
+    counts = {}
+    for task_type, role in group.roles.items():
+        pods = [pod for pod in own if pod.task.task_type == task_type]
+        running = sum(pod.is_running and not pod.is_deleting and str(pod.task) not in state.succeeded for pod in pods)
+        dead = [*state.deaths.items(), *state.restarts.items()]
+        failures = sum(deaths.total for task, deaths in dead if task.rpartition("-")[0] == task_type)
+        finished = sum(task.rpartition("-")[0] == task_type for task in state.succeeded)
+        counts[task_type] = RoleState(role.replicas, running, failures, finished)
+    return counts
+
+
+def _wants_events(group: Cluster, own: Sequence[PodView], state: RunState) -> bool:
+    """Say whether a pod is missing whose own status does not say why."""
+    if state.phase not in (STARTING, RUNNING, FINISHING):
+        return False
+    explained = {pod.task for pod in own if pod.problem and pod.problem.cause != causes.VOLUME_ERROR.name}
+    return any(task not in explained and str(task) not in state.succeeded for task in find_missing(group, own))
+
+
+def _resolve_recording(
+    plan: RunPlan, seen: Observation, state: RunState, recorded: Optional[RunState]
+) -> Tuple[bool, Optional[float]]:
+    """Return whether the record says enough, and when to ask again."""
+    deadlines = [pod.gone_by + LOST_SECONDS for pod in seen.pods if pod.is_deleting and not pod.is_lost(seen.now)]
+    deadlines += _find_deadlines(plan, state)
+    is_recorded = state == recorded
+    if recorded is not None and not is_recorded:
+        small = recorded._replace(roles=state.roles, problems=state.problems, progress=state.progress, pods=state.pods)
+        if state == small:
+            others = (state.roles, state.problems, state.pods)
+            is_progress_only = others == (recorded.roles, recorded.problems, recorded.pods)
+            until = recorded.updated + (PROGRESS_SECONDS if is_progress_only else REPORT_SECONDS)
+            is_recorded = recorded.updated <= seen.now < until
+            if is_recorded:
+                deadlines.append(until)
+    return is_recorded, min(deadlines, default=None)
+
+
+def _find_deadlines(plan: RunPlan, state: RunState) -> List[float]:
+    deadlines = []
+    if state.phase == STARTING and plan.start_deadline_seconds:
+        deadlines.append(state.since + plan.start_deadline_seconds)
+    if state.phase == FINISHING:
+        deadlines.append(state.since + plan.evaluator_grace_seconds)
+    if state.phase in (STARTING, RUNNING):
+        if plan.active_deadline_seconds:
+            deadlines.append(state.active_since + plan.active_deadline_seconds)
+        if state.failure_seen_at is not None:
+            deadlines.append(state.failure_seen_at + SETTLE_SECONDS)
+        if state.missing_since is not None and plan.start_deadline_seconds:
+            deadlines.append(state.missing_since + plan.start_deadline_seconds)
+    return deadlines
+
+
+def _find_notices(state: RunState, recorded: Optional[RunState]) -> Tuple[Notice, ...]:
+    """Return a notice for every incident and every phase that was entered since the record."""
+    known = recorded if recorded and recorded.run_id == state.run_id else None
+    told = set(known.incidents) if known else set()
+    notices = [
+        Notice("RunTaskFinished", f"{task} has come to its good end before the run")
+        for task in state.succeeded
+        if state.phase == RUNNING and (known is None or task not in known.succeeded)
+    ]
+    notices += [
+        Notice("RunIncident", f"{each.pod} on {each.node}: {each.cause}: {each.error}; {each.action}", is_warning=True)
+        for each in state.incidents
+        if each not in told
+    ]
+    entered = set(known.history) if known else set()
+    is_bad = state.phase == STATE_LOST or (state.verdict is not None and state.verdict.result != SUCCEEDED)
+    notices += [Notice(f"Run{entry.phase}", entry.message, is_bad) for entry in state.history if entry not in entered]
+    return tuple(notices)

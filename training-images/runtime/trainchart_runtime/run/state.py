@@ -1,0 +1,257 @@
+"""The recorded state of a run: what the run controller keeps in its ConfigMap, from the start to the day after.
+
+Types, JSON and nothing else; rules.py decides what follows. The schema is for readers too (CLI, dashboards,
+people with kubectl), so a field is never renamed: a change raises VERSION.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
+
+from trainchart_runtime.records import RecordError, dump_record, parse_record
+
+VERSION = 1
+
+STARTING = "Starting"
+"""Every set has its replicas; not every pod has run yet."""
+RUNNING = "Running"
+FINISHING = "Finishing"
+"""The leading task has succeeded; the evaluator, or the other workers, may finish their work."""
+RESTARTING = "Restarting"
+"""The pods are going, those that write checkpoints first; when all are gone, the next attempt starts."""
+SUSPENDED = "Suspended"
+"""Asked for in the values: there are no pods, or they are going, and the run can go on."""
+STOPPING = "Stopping"
+"""The verdict is recorded; the pods are going."""
+SUCCEEDED = "Succeeded"
+FAILED = "Failed"
+STOPPED = "Stopped"
+"""Ended on request, before it had succeeded or failed."""
+STATE_LOST = "StateLost"
+"""The sets say that a run was here, but its record is gone: nothing is started until a person decides."""
+
+VERDICTS = (SUCCEEDED, FAILED, STOPPED)
+PHASES = (STARTING, RUNNING, FINISHING, RESTARTING, SUSPENDED, STOPPING, *VERDICTS, STATE_LOST)
+ENDED_PHASES = (*VERDICTS, STATE_LOST)
+
+HISTORY_KEPT = 20
+PROBLEMS_KEPT = 20
+INCIDENTS_KEPT = 20
+"""The first of a run is kept as well: what came after it is often its consequence."""
+RECORD_LIMIT = 700_000
+"""Bytes of JSON. The API server refuses a ConfigMap of more than 1,048,576, and kept logs lie beside the record."""
+MESSAGE_LIMIT = 1000
+"""Characters kept of one message: a scheduler's message about a thousand nodes must not fill the ConfigMap."""
+
+
+_SHORTER, _SHORTEST = 300, 100
+_UIDS_KEPT = 1000
+
+
+class StateError(ValueError):
+    """The recorded state is not one that this version can read."""
+
+
+class Verdict(NamedTuple):
+    """How the run ended, and for a failure the first one: where, why, and the program's own words."""
+
+    result: str
+    """One of VERDICTS."""
+    at: float
+    cause: str = ""
+    sentence: str = ""
+    hint: str = ""
+    pod: str = ""
+    node: str = ""
+    exit_code: Optional[int] = None
+    error: str = ""
+    step: Optional[int] = None
+    metrics: Mapping[str, float] = {}
+    lines: Sequence[str] = ()
+
+
+class RoleState(NamedTuple):
+    """The pods of one role in numbers."""
+
+    wanted: int
+    """In the present attempt, whatever an upgrade asks for since."""
+    running: int = 0
+    failures: int = 0
+    """Deaths of the containers and of the programs in them, over all pods of the run."""
+    finished: int = 0
+    """Tasks that have ended well."""
+
+
+class PodProblem(NamedTuple):
+    """What keeps a pod from running, or a set from creating it."""
+
+    subject: str
+    """Name of the pod, or kind and name of an object that is gone."""
+    node: str
+    cause: str
+    message: str
+    since: float
+    """Unix time at which it was first seen."""
+
+
+class Incident(NamedTuple):
+    """Something that a pod did not survive, and what was done about it."""
+
+    at: float
+    pod: str
+    node: str
+    cause: str
+    action: str
+    exit_code: Optional[int] = None
+    error: str = ""
+    uid: str = ""
+
+
+class Deaths(NamedTuple):
+    """How often the container of one task, or the program in it, has died."""
+
+    uid: str
+    """Of the pod that was seen last."""
+    earlier: int
+    """In the pods before it."""
+    current: int
+    """In this pod."""
+
+    @property
+    def total(self) -> int:
+        return self.earlier + self.current
+
+
+class RunProgress(NamedTuple):
+    """What the leading task's launcher reported last, and when its highest step was reached."""
+
+    at: float
+    attempt: int
+    """Start of the program in the leader's pod, from 1."""
+    step: Optional[int] = None
+    examples_per_second: Optional[float] = None
+    metrics: Mapping[str, float] = {}
+    best_step: Optional[int] = None
+    fruitless_restarts: int = 0
+    """Starts of the program since `best_step` was reached, in whichever pod."""
+    uid: str = ""
+    """Of the leader's pod."""
+
+
+class HistoryEntry(NamedTuple):
+    """One change of phase."""
+
+    at: float
+    phase: str
+    message: str
+
+
+class RunState(NamedTuple):
+    """Everything that outlives a controller."""
+
+    run_id: str
+    phase: str
+    since: float
+    """Unix time of the entry into `phase`: deadlines count from here, whichever controller watches."""
+    updated: float
+    """Unix time of the last recording."""
+    attempt: int = 1
+    succeeded: Mapping[str, float] = {}
+    """Task, such as "chief-0" → Unix time at which it ended well: its pod may be gone before the run is over."""
+    pending_verdict: Optional[Verdict] = None
+    """While FINISHING: the leading task's success, which becomes the verdict."""
+    verdict: Optional[Verdict] = None
+    roles: Mapping[str, RoleState] = {}
+    history: Sequence[HistoryEntry] = ()
+    active_since: float = 0.0
+    """Unix time from which the active deadline counts: the begin of the run, or when it was resumed last."""
+    revisions: Mapping[str, str] = {}
+    """StatefulSet → revision of its pods in the present attempt."""
+    failure_seen_at: Optional[float] = None
+    """A failure is to be judged, once those of the same moment have been reported too."""
+    missing_since: Optional[float] = None
+    """Since when a running training lacks a pod that it cannot do without."""
+    deaths: Mapping[str, Deaths] = {}
+    """By task, such as "ps-0": of its container, without its launcher's last words; only of tasks that have died."""
+    restarts: Mapping[str, Deaths] = {}
+    """By task: of the program, as its launcher tells; only of tasks whose program has died."""
+    pods: Mapping[str, str] = {}
+    """Task → begin of the uid of its pod, by which one is known that came while no controller looked."""
+    problems: Sequence[PodProblem] = ()
+    incidents: Sequence[Incident] = ()
+    taken_away: Sequence[str] = ()
+    """Uids of the pods that are known to be taken away: of so many, incidents are not kept."""
+    progress: Optional[RunProgress] = None
+
+
+def enter_phase(state: RunState, phase: str, now: float, message: str) -> RunState:
+    """Return `state` in `phase` from `now` on, with an entry in its history."""
+    entry = HistoryEntry(now, phase, message[:MESSAGE_LIMIT])
+    return state._replace(phase=phase, since=now, history=(*state.history, entry)[-HISTORY_KEPT:])
+
+
+def dump_state(state: RunState) -> str:
+    """Return the state as JSON; people read it with kubectl, so it is indented.
+
+    What a run went through is kept as far as RECORD_LIMIT allows: a record that is refused would end no run.
+    """
+    text = ""
+    for candidate in _ever_shorter(state):
+        # Text from a program may hold lone surrogates, which UTF-8 cannot carry: escaped, they come back as they were.
+        text = json.dumps({"version": VERSION, **dump_record(candidate)}, indent=1)
+        if len(text) <= RECORD_LIMIT:
+            break
+    return text
+
+
+def _ever_shorter(state: RunState) -> Iterator[RunState]:
+    """Yield the state, then with shorter texts, then without what no decision needs."""
+    yield state
+    for limit in (_SHORTER, _SHORTEST):
+        yield _cut_texts(state, limit)
+    bare = _cut_texts(state, _SHORTEST)._replace(history=(), problems=(), incidents=())
+    yield bare
+    kept = {name: dict(list(getattr(bare, name).items())[-_UIDS_KEPT:]) for name in ("deaths", "restarts", "succeeded")}
+    yield bare._replace(taken_away=bare.taken_away[-_UIDS_KEPT:], pods={}, **kept)
+
+
+def _cut_texts(value: Any, limit: int) -> Any:
+    """Return a record in which no text is longer than `limit` characters."""
+    if isinstance(value, str):
+        return value[:limit]
+    if hasattr(value, "_asdict"):
+        return value._replace(**{field: _cut_texts(each, limit) for field, each in value._asdict().items()})
+    if isinstance(value, Mapping):
+        return {key: _cut_texts(each, limit) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(_cut_texts(each, limit) for each in value)
+    return value
+
+
+def parse_state(text: str) -> RunState:
+    """Parse a recorded state; raises StateError naming the first thing that is wrong."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as err:
+        raise StateError(f"it is not JSON: {err}") from err
+    version = document.get("version") if isinstance(document, dict) else None
+    if version != VERSION:
+        raise StateError(f"its version is {version!r}, this program reads {VERSION}")
+    try:
+        state = parse_record(RunState, document, "the record")
+    except RecordError as err:
+        raise StateError(str(err)) from err
+    if state.phase not in PHASES:
+        raise StateError(f"its phase is {state.phase!r}, expected one of: {', '.join(PHASES)}")
+    for verdict in (state.verdict, state.pending_verdict):
+        if verdict is not None and verdict.result not in VERDICTS:
+            raise StateError(f"the result in its verdict is {verdict.result!r}")
+    if (state.verdict is None) == (state.phase in (STOPPING, *VERDICTS)):
+        raise StateError(f"its phase {state.phase!r} and its verdict do not fit together")
+    if state.phase == FINISHING and state.pending_verdict is None:
+        raise StateError(f"its phase is {state.phase!r}, but it has no pendingVerdict")
+    negative = [task_type for task_type, role in state.roles.items() if role.wanted < 0]
+    if negative:
+        raise StateError(f"it wants a negative number of pods of role {negative[0]!r}")
+    return state

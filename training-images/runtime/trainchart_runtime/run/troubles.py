@@ -1,0 +1,318 @@
+"""What pods go through, as the record keeps it: deaths, incidents, what keeps them from running, and progress.
+
+Pure. None of this ends a run by itself: rules.py judges by it, people read it.
+"""
+
+from __future__ import annotations
+
+from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from trainchart_runtime import causes
+from trainchart_runtime.causes import RESTART_IN_PLACE_PEER
+from trainchart_runtime.cluster import Cluster, Task, deciding_tasks
+from trainchart_runtime.pod_problems import Problem, find_claim_problem, find_pod_event, find_set_problem
+from trainchart_runtime.restart import STEADY_SECONDS
+from trainchart_runtime.run.observation import ContainerEnd, LauncherReport, Observation, PodView
+from trainchart_runtime.run.plan import RunPlan
+from trainchart_runtime.run.state import (
+    INCIDENTS_KEPT,
+    PROBLEMS_KEPT,
+    Deaths,
+    Incident,
+    PodProblem,
+    RunProgress,
+    RunState,
+)
+from trainchart_runtime.termination import FAILURES_KEPT, Failure, Termination
+
+OOM_RESTARTS = 2
+"""A program that ran out of memory so often does so again."""
+_EARLIER_RESTARTS = 3
+_UID_LENGTH = 8
+_CLOCK_LAG_SECONDS = 600.0
+_CLOCK_LEAD_SECONDS = 60.0
+_BUDGET_SECONDS = 3600.0
+"""In which one pod's launcher may tell of FAILURES_KEPT ends that become incidents; the others are only counted."""
+_NOT_STARTABLE = ("StartError", "ContainerCannotRun")
+_BY_KUBELET = "the container is started again"
+_BY_LAUNCHER = "the launcher starts the program again in its pod"
+_BY_SET = "the StatefulSet makes the pod anew"
+
+
+def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: float) -> RunState:
+    """Return `state` with the deaths of containers that left no last words, also of pods that were made anew.
+
+    A pod that the cluster takes away dies of that: the kubelet kills what does not end in time, and counts one more.
+    """
+    deaths: Dict[str, Deaths] = dict(state.deaths)
+    incidents: List[Incident] = []
+    for pod in own:
+        if is_taken_away(pod):
+            continue
+        known = deaths.get(str(pod.task))
+        if known is not None and known.uid != pod.uid:
+            known = deaths[str(pod.task)] = Deaths(pod.uid, known.total, 0)
+        count = count_deaths(pod)
+        if count > (known.current if known else 0):
+            total = Deaths(pod.uid, known.earlier if known else 0, count)
+            deaths[str(pod.task)] = total
+            incidents.append(_word_death(plan, pod, total.total, now))
+    return _add_incidents(state._replace(deaths=deaths), incidents)
+
+
+def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: RunState, now: float) -> RunState:
+    """Return `state` with the pods that somebody else takes away, or has taken: evicted, preempted, on a lost node."""
+    known, died = set(state.taken_away), {incident.uid for incident in state.incidents}
+    incidents = []
+    pods = dict(state.pods)
+    # An evicted pod has ended before anybody deletes it, and then it is gone at once.
+    ended = [pod for pod in own if pod.is_deleting or (is_taken_away(pod) and not pod.is_running)]
+    for pod in (*gone, *ended):
+        pods[str(pod.task)] = ""
+        if pod.uid in known or str(pod.task) in state.succeeded:
+            continue
+        known.add(pod.uid)
+        problem = pod.problem or Problem(causes.POD_DELETED.name, "")
+        cause = causes.CAUSES.get(problem.cause)
+        if cause is None or cause.restart != causes.POD_DELETED.restart:
+            problem = Problem(causes.POD_DELETED.name, "")
+        if problem.cause == causes.POD_DELETED.name and pod.uid in died:
+            # The controller itself deletes a pod that the kubelet lets wait after its deaths.
+            continue
+        is_lost = problem.cause == causes.NODE_LOST.name
+        action = "waiting: Kubernetes replaces no pod of a node that does not answer" if is_lost else _BY_SET
+        incidents.append(Incident(now, pod.name, pod.node, problem.cause, action, error=problem.message, uid=pod.uid))
+    if len(known) > len(state.taken_away):
+        state = state._replace(taken_away=tuple(sorted(known.intersection(pod.uid for pod in ended))))
+    return _add_incidents(state._replace(pods=pods), incidents)
+
+
+def note_replacements(own: Sequence[PodView], state: RunState, now: float) -> RunState:
+    """Return `state` with the pods that there are, and as incidents those that were replaced while nobody looked."""
+    died = {task: deaths.uid for task, deaths in state.deaths.items()}
+    incidents, pods = [], dict(state.pods)
+    for pod in own:
+        task, short = str(pod.task), pod.uid[:_UID_LENGTH]
+        before = pods.get(task, "")
+        if pod.is_deleting or before == short or task in state.succeeded:
+            continue
+        pods[task] = short
+        if before and not died.get(task, "").startswith(before):
+            words = "while no run controller looked; evicted, deleted or lost with its node"
+            incidents.append(
+                Incident(now, pod.name, pod.node, causes.POD_DELETED.name, _BY_SET, error=words, uid=pod.uid)
+            )
+    return _add_incidents(state._replace(pods=pods), incidents)
+
+
+def note_failures(
+    group: Cluster, own: Sequence[PodView], reports: Mapping[str, LauncherReport], state: RunState, now: float
+) -> RunState:
+    """Return `state` with the ends of programs that their launchers tell of, alive or with their last words.
+
+    Where a peer's end is the reason, it is an incident only of the leading task: one death may end a thousand programs.
+    """
+    restarts: Dict[str, Deaths] = dict(state.restarts)
+    incidents: List[Incident] = []
+    leader = deciding_tasks(group)[0]
+    for pod in own:
+        told: List[Union[LauncherReport, Termination]] = [reports[pod.uid]] if pod.uid in reports else []
+        told += [end.termination for end in pod.ends if end.termination and end.termination.run_id == state.run_id]
+        total = max((each.ended for each in told), default=0)
+        known = restarts.get(str(pod.task)) or Deaths(pod.uid, 0, 0)
+        if known.uid != pod.uid:
+            known = Deaths(pod.uid, known.total, 0)
+        if total <= known.current:
+            continue
+        restarts[str(pod.task)] = known._replace(current=total)
+        failures = {each.number: each for source in told for each in source.failures}
+        news = [failures[number] for number in sorted(failures) if number > known.current]
+        told_of = [each for each in news if pod.task == leader or not _is_echo(each)]
+        incidents += [
+            Incident(
+                at=_find_time(each, state, now),
+                pod=pod.name,
+                node=pod.node,
+                cause=each.cause,
+                action=_BY_LAUNCHER,
+                exit_code=each.exit_code,
+                error=each.error,
+                uid=pod.uid,
+            )
+            for each in told_of[: _count_room(pod, state, now)]
+        ]
+    return _add_incidents(state._replace(restarts=restarts), incidents)
+
+
+def _is_echo(failure: Failure) -> bool:
+    cause = causes.CAUSES.get(failure.cause)
+    return cause is not None and cause.restart == RESTART_IN_PLACE_PEER
+
+
+def _find_time(failure: Failure, state: RunState, now: float) -> float:
+    """Return when a failure was, as its pod says; now where that cannot be: another time would hide other incidents."""
+    begin = min(state.updated, now) - _CLOCK_LAG_SECONDS
+    return failure.at if begin <= failure.at <= now + _CLOCK_LEAD_SECONDS else now
+
+
+def _count_room(pod: PodView, state: RunState, now: float) -> int:
+    """Return how many more failures of a pod are incidents now: what it tells may be made up, without end."""
+    since = now - _BUDGET_SECONDS
+    recent = sum(each.pod == pod.name and each.action == _BY_LAUNCHER and each.at > since for each in state.incidents)
+    return max(FAILURES_KEPT - recent, 0)
+
+
+def note_progress(
+    leader: Optional[PodView], reports: Mapping[str, LauncherReport], state: RunState, now: float
+) -> RunState:
+    """Return `state` with what the leading task's launcher says: its step, and how often its program was started."""
+    last = state.progress
+    report = reports.get(leader.uid) if leader else None
+    if report is None and leader and last and last.uid and last.uid != leader.uid:
+        # Another pod has taken its place, and starts the program once, whether it has answered yet or not.
+        report = LauncherReport(1, step=last.step, examples_per_second=last.examples_per_second, metrics=last.metrics)
+    if report is None:
+        return state
+    best, fruitless = (last.best_step, last.fruitless_restarts) if last else (None, _count_earlier(report))
+    uid = leader.uid if leader else ""
+    is_other_pod = bool(last and last.uid and uid and uid != last.uid)
+    if last and (is_other_pod or report.attempt != last.attempt):
+        # A program that tells no steps is judged by how long it ran.
+        is_steady = best is None and now - last.at >= STEADY_SECONDS
+        starts = report.attempt if is_other_pod else max(1, report.attempt - last.attempt)
+        fruitless = (0 if is_steady else fruitless) + starts
+    if report.step is not None and (best is None or report.step > best):
+        best, fruitless = report.step, 0
+    progress = RunProgress(
+        now, report.attempt, report.step, report.examples_per_second, report.metrics, best, fruitless, uid
+    )
+    if last and progress == last._replace(at=now):
+        return state
+    return state._replace(progress=progress)
+
+
+def _count_earlier(report: LauncherReport) -> int:
+    """Return how many restarts before the first look count as fruitless: not all, they may lie days apart."""
+    return min(report.attempt - 1, _EARLIER_RESTARTS)
+
+
+def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
+    """Return `state` with what keeps pods from running now."""
+    since = {(problem.subject, problem.cause): problem.since for problem in state.problems}
+    found = []
+    for task, problem in find_problems(group, seen, own, state.succeeded):
+        name = group.pod_name(task)
+        node = next((pod.node for pod in seen.pods if pod.task == task), "")
+        begin = since.get((name, problem.cause), seen.now)
+        found.append(PodProblem(name, node, problem.cause, problem.message, begin))
+    for name, words in seen.missing.items():
+        begin = since.get((name, causes.OBJECT_MISSING.name), seen.now)
+        found.insert(0, PodProblem(name, "", causes.OBJECT_MISSING.name, words, begin))
+    return state._replace(problems=tuple(found[:PROBLEMS_KEPT]))
+
+
+def find_problems(
+    group: Cluster, seen: Observation, own: Sequence[PodView], finished: Container[str] = ()
+) -> List[Tuple[Task, Problem]]:
+    """Return what keeps tasks of the group from running, as far as it is known."""
+    # A pod of an earlier run that does not go keeps the place of this one's.
+    pods = {pod.task: pod for pod in (*(pod for pod in seen.pods if pod.is_lost(seen.now)), *own)}
+    found = []
+    for task_type, role in group.roles.items():
+        is_wanted = role.name in seen.sets and seen.sets[role.name].replicas > 0
+        refusal = find_set_problem(role.name, seen.events)
+        if role.name not in seen.sets:
+            is_wanted, refusal = True, Problem(causes.OBJECT_MISSING.name, f"its StatefulSet {role.name} is gone")
+        for task in group.tasks(task_type):
+            pod = pods.get(task)
+            if pod is not None:
+                problem = pod.problem
+                if problem is None or problem.cause == causes.VOLUME_ERROR.name:
+                    # With a node, a pod has its claims: what was said about them is past.
+                    of_claim = None if pod.node else find_claim_problem(pod.claims, seen.events)
+                    told = of_claim or find_pod_event(pod.name, seen.events, pod.uid, bool(pod.node))
+                    problem = (None if pod.is_running else told) or problem
+            else:
+                problem = refusal if is_wanted and str(task) not in finished else None
+            if problem is None and pod is not None and pod.is_lost(seen.now):
+                problem = Problem(causes.POD_STUCK.name, "it was told to go long ago")
+            if problem is not None:
+                found.append((task, problem))
+    return found
+
+
+def find_missing(group: Cluster, own: Sequence[PodView]) -> List[Task]:
+    """Return the tasks that have no pod which runs, or has run and is about to run again."""
+    started = {pod.task for pod in own if not pod.is_deleting and (pod.is_running or (pod.ends and not pod.is_held))}
+    return [task for task_type in group.roles for task in group.tasks(task_type) if task not in started]
+
+
+def name_death(end: ContainerEnd) -> causes.Cause:
+    """Return the cause of a container's end about which no launcher left a word."""
+    if end.reason == "OOMKilled":
+        return causes.OUT_OF_MEMORY
+    if end.termination and end.termination.cause == causes.TERMINATED.name:
+        return causes.PROBE_FAILED
+    if "exec format error" in end.detail:
+        return causes.WRONG_ARCHITECTURE
+    if end.reason in _NOT_STARTABLE:
+        return causes.PROGRAM_MISSING
+    return causes.KILLED if end.exit_code > 128 else causes.CONTAINER_DIED
+
+
+def is_given_up(max_restarts: int, pod: PodView, deaths: int) -> bool:
+    """Say whether a container has died too often to be started again."""
+    limit = max_restarts
+    if pod.ends and name_death(pod.ends[0]) is causes.OUT_OF_MEMORY:
+        limit = min(limit, OOM_RESTARTS)
+    return deaths > limit
+
+
+def is_taken_away(pod: PodView) -> bool:
+    """Say whether the cluster takes the pod away: then its end is nobody's fault."""
+    cause = causes.CAUSES.get(pod.problem.cause) if pod.problem else None
+    return pod.is_deleting or (cause is not None and cause.restart == causes.POD_DELETED.restart)
+
+
+def count_deaths(pod: PodView) -> int:
+    """Return how often the container has died and its launcher had not given up; 0 where its newest end is another."""
+    if not pod.ends or not _is_death(pod.ends[0]):
+        return 0
+    return pod.deaths - sum(not _is_death(end) for end in pod.ends)
+
+
+def word_death(end: ContainerEnd) -> str:
+    """Return what is known about a container's death."""
+    if end.termination:
+        return "Kubernetes has told the container to stop, but not its pod"
+    return end.detail or end.reason
+
+
+def _is_death(end: ContainerEnd) -> bool:
+    """Say whether a container died without a word, or was told to stop, as by the kubelet for a failed probe."""
+    words = end.termination
+    return not end.succeeded and (words is None or words.cause == causes.TERMINATED.name)
+
+
+def _word_death(plan: RunPlan, pod: PodView, total: int, now: float) -> Incident:
+    end = pod.ends[0]
+    return Incident(
+        at=end.finished_at or now,
+        pod=pod.name,
+        node=pod.node,
+        cause=name_death(end).name,
+        action="given up" if is_given_up(plan.max_restarts, pod, total) else _BY_KUBELET,
+        exit_code=end.exit_code,
+        error=word_death(end),
+        uid=pod.uid,
+    )
+
+
+def _add_incidents(state: RunState, new: Sequence[Incident]) -> RunState:
+    if not new:
+        return state
+    # The one that was told of last may have been first.
+    incidents = sorted([*state.incidents, *new], key=lambda incident: incident.at)
+    if len(incidents) > INCIDENTS_KEPT:
+        incidents = [incidents[0], *incidents[1 - INCIDENTS_KEPT :]]
+    return state._replace(incidents=tuple(incidents))

@@ -1,0 +1,192 @@
+"""What a verdict says: who failed first, of what, with which words; or what the leading task left behind.
+
+Pure, like rules.py, which decides when a verdict is due.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Mapping, Optional, Sequence
+
+from trainchart_runtime import causes
+from trainchart_runtime.causes import RESTART_IN_PLACE
+from trainchart_runtime.cluster import EVALUATOR, Cluster, Task
+from trainchart_runtime.run.observation import ContainerEnd, PodView
+from trainchart_runtime.run.state import FAILED, STOPPED, SUCCEEDED, Deaths, PodProblem, RunProgress, RunState, Verdict
+from trainchart_runtime.run.troubles import count_deaths, is_given_up, is_taken_away, name_death, word_death
+from trainchart_runtime.termination import LINE_LIMIT, LINES_KEPT, Termination, find_first_failure, follows_a_peer
+
+_TELLING = {
+    causes.PEER_UNRESOLVABLE.name,
+    causes.EVICTED.name,
+    *(cause.name for cause in causes.CAUSES.values() if cause.restart == RESTART_IN_PLACE),
+}
+"""Causes of the end of a program, or its pod, that say more than that it came no further."""
+
+
+def find_failures(
+    pods: Sequence[PodView], run_id: str, max_restarts: int, deaths: Optional[Mapping[str, Deaths]] = None
+) -> Dict[str, Termination]:
+    """Return pod name → failure that no restart will cure, for every such pod.
+
+    A launcher leaves words when it gives up. A container that died without any (out of memory, killed), or was told
+    to stop, is restarted by Kubernetes, or with its pod, more often than `max_restarts` to no avail. `deaths`
+    remembers the pods before these; without it, these count alone.
+    """
+    failures = {}
+    for pod in pods:
+        words = [end.termination for end in pod.ends if end.termination and end.termination.run_id == run_id]
+        died = (deaths or {}).get(str(pod.task))
+        total = died.total if died else 0 if deaths is not None else count_deaths(pod)
+        if words and words[0].cause != causes.TERMINATED.name:
+            if not words[0].succeeded:
+                failures[pod.name] = words[0]
+        elif count_deaths(pod) and not is_taken_away(pod) and is_given_up(max_restarts, pod, total):
+            failures[pod.name] = _word(pod, pod.ends[0], run_id)
+    return failures
+
+
+def explain_failure(
+    pods: Sequence[PodView], failures: Mapping[str, Termination], now: float, only_origins: bool = False
+) -> Optional[Verdict]:
+    """Return the verdict about the first of `failures`; None where there is none.
+
+    With `only_origins`, failures that only follow another task's end do not count.
+    """
+    if only_origins:
+        failures = {name: failure for name, failure in failures.items() if not follows_a_peer(failure)}
+    name = find_first_failure(failures)
+    if name is None:
+        return None
+    failure = failures[name]
+    # A newer launcher may know more causes.
+    cause = causes.CAUSES.get(failure.cause)
+    return Verdict(
+        result=FAILED,
+        at=now,
+        cause=failure.cause,
+        sentence=cause.sentence if cause else "",
+        hint=cause.hint if cause else "",
+        pod=name,
+        node=next(pod.node for pod in pods if pod.name == name),
+        exit_code=failure.exit_code,
+        error=failure.error,
+        step=failure.step,
+        metrics=failure.metrics,
+        lines=tuple(failure.lines[-LINES_KEPT:]),
+    )
+
+
+def explain_success(leaders: Sequence[PodView], now: float) -> Verdict:
+    """Return the verdict of a run whose leading task has succeeded, with what its program reported last."""
+    verdict = Verdict(
+        result=SUCCEEDED, at=now, cause=causes.SUCCEEDED.name, sentence=causes.SUCCEEDED.sentence, exit_code=0
+    )
+    for pod in leaders:
+        verdict = verdict._replace(pod=pod.name, node=pod.node)
+        for end in pod.ends:
+            if end.termination and end.succeeded:
+                words = end.termination
+                return verdict._replace(step=words.step, metrics=words.metrics, lines=tuple(words.lines[-LINES_KEPT:]))
+    return verdict
+
+
+def add_evaluation(verdict: Verdict, evaluators: Sequence[PodView]) -> Verdict:
+    """Return `verdict` with what the evaluators have measured last, as `evaluator/NAME`."""
+    said = [end.termination for pod in evaluators for end in pod.ends if end.succeeded and end.termination]
+    found = {f"{EVALUATOR}/{name}": number for words in said for name, number in words.metrics.items()}
+    return verdict._replace(metrics={**verdict.metrics, **found})
+
+
+def explain_late_start(
+    group: Cluster, pods: Sequence[PodView], missing: Sequence[Task], problems: Sequence[PodProblem], now: float
+) -> Verdict:
+    """Return the verdict of a run whose pods did not all run in time, naming who was missing and why.
+
+    Its cause is what kept the first pod with a known problem; START_DEADLINE where nothing is known.
+    """
+    known = {problem.subject: problem for problem in problems}
+    found = {pod.task: pod for pod in pods}
+    names = {task: group.pod_name(task) for task in missing}
+    reasons = {
+        task: known[name].message if name in known else _explain_missing(found.get(task))
+        for task, name in names.items()
+    }
+    first = min(missing, key=lambda task: known[names[task]].since if names[task] in known else now + 1)
+    cause = causes.CAUSES[known[names[first]].cause] if names[first] in known else causes.START_DEADLINE
+    place = known.get(names[first]) or found.get(first)
+    late = causes.START_DEADLINE.sentence
+    sentence = late if cause is causes.START_DEADLINE else f"{cause.sentence} {late}"
+    return Verdict(
+        result=FAILED,
+        at=now,
+        cause=cause.name,
+        sentence=sentence,
+        hint=cause.hint,
+        pod=names[first],
+        node=place.node if place else "",
+        error=reasons[first],
+        lines=tuple(f"{names[task]}: {reasons[task]}"[:LINE_LIMIT] for task in missing[:LINES_KEPT]),
+    )
+
+
+def explain_fruitless(leader: Optional[PodView], name: str, state: RunState, now: float) -> Verdict:
+    """Return the verdict of a run whose leading task starts again and again and comes no further.
+
+    Its cause is what ended the program last; NO_PROGRESS where that was another task's end.
+    """
+    progress = state.progress
+    assert progress is not None
+    reached = "without a step" if progress.best_step is None else f"since step {progress.best_step} was reached"
+    error = f"{progress.fruitless_restarts} restarts {reached}"
+    ends = [incident for incident in state.incidents if incident.pod == name and incident.cause in _TELLING]
+    cause = causes.CAUSES[ends[-1].cause] if ends else causes.NO_PROGRESS
+    if ends:
+        error = f"{ends[-1].error} ({error})"
+    return _verdict(cause, now, progress)._replace(pod=name, node=leader.node if leader else "", error=error)
+
+
+def explain_deadline(
+    leader: Optional[PodView], name: str, seconds: float, progress: Optional[RunProgress], now: float
+) -> Verdict:
+    """Return the verdict of a run that took longer than it may."""
+    verdict = _verdict(causes.ACTIVE_DEADLINE, now, progress)
+    node = leader.node if leader else ""
+    return verdict._replace(pod=name, node=node, error=f"not finished after {seconds:.0f} s")
+
+
+def explain_stop(progress: Optional[RunProgress], now: float) -> Verdict:
+    """Return the verdict of a run that was ended on request."""
+    return _verdict(causes.STOPPED, now, progress)._replace(result=STOPPED)
+
+
+def _verdict(cause: causes.Cause, now: float, progress: Optional[RunProgress]) -> Verdict:
+    return Verdict(
+        result=FAILED,
+        at=now,
+        cause=cause.name,
+        sentence=cause.sentence,
+        hint=cause.hint,
+        step=progress.step if progress else None,
+        metrics=progress.metrics if progress else {},
+    )
+
+
+def _explain_missing(pod: Optional[PodView]) -> str:
+    if pod is None:
+        return "the pod was not created: see the events of its StatefulSet"
+    if pod.is_deleting:
+        return "the pod is being deleted"
+    return "the container was not started" if pod.node else "the pod was not scheduled"
+
+
+def _word(pod: PodView, end: ContainerEnd, run_id: str) -> Termination:
+    """Return what the launcher would have said."""
+    return Termination(
+        cause=name_death(end).name,
+        exit_code=end.exit_code,
+        task_type=pod.task.task_type,
+        task_index=pod.task.task_index,
+        run_id=run_id,
+        error=word_death(end),
+        finished_at=end.finished_at,
+    )

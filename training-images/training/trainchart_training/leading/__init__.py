@@ -1,0 +1,1 @@
+"""What the leader does around the steps: evaluate, export, summarize, stop."""

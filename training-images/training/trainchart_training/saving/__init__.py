@@ -1,0 +1,1 @@
+"""The state of a training, its checkpoints, and which of them stay."""

@@ -1,0 +1,1 @@
+"""One step under every strategy, and the strategies that run it."""
