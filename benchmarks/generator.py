@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.measure import Row, program, time_by_turns
 from trainchart.actions.check import check_chart
-from trainchart.actions.generate import generate_chart
+from trainchart.actions.generate import generate_charts
 
 ROOT = Path(__file__).parent.parent
 KUBERNETES = "1.36.0"
@@ -36,7 +36,7 @@ def measure_one_chart(helm: Path) -> list[Row]:
         taken = time_by_turns(
             {
                 "generate": program([_TRAINCHART, "generate", spec, "--output", charts], cwd=ROOT),
-                "in process": lambda: generate_chart(spec, charts),
+                "in process": lambda: generate_charts((spec,), charts, overwrite=False),
                 "template": program([helm, "template", "exp", charts / "mnist", "--kube-version", KUBERNETES]),
             }
         )
@@ -53,7 +53,7 @@ def measure_hundred() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         specs = [_write_spec(Path(folder), number) for number in range(100)]
         start = time.perf_counter()
-        charts = [generate_chart(spec, Path(folder, "charts")).chart for spec in specs]
+        charts = [each.chart for each in generate_charts(tuple(specs), Path(folder, "charts"), overwrite=False)]
         generated = time.perf_counter()
         findings = sum(len(check_chart(chart).findings) for chart in charts)
         checked = time.perf_counter()

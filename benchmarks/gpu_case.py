@@ -36,7 +36,7 @@ class Work(Hyperparameters):
     policy: str = FLOAT32
 
 
-_REHEARSAL = {"batch_size": 8, "steps": 2, "rounds": 1, "width": 8}
+_REHEARSAL: dict[str, Any] = {"batch_size": 8, "steps": 2, "rounds": 1, "width": 8}
 
 
 def build_model(work: Work) -> Any:

@@ -298,8 +298,33 @@ def test_a_command_in_running_text_has_all_that_it_needs() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for guide in blocks.GUIDES:
-        prose = re.sub(r"`[^`]*`", "", guide.read_text(encoding="utf-8"))
-        for target in re.findall(r"\]\(([^)#]+)\)", prose):
-            if not target.startswith("https://"):
-                assert (guide.parent / target).exists(), f"{guide.name} links {target}"
+    for guide in _all_pages():
+        for target, anchor in _list_links(guide):
+            page = guide.parent / target if target else guide
+            assert page.exists(), f"{guide.name} links {target}"
+            assert not anchor or anchor in _list_anchors(page), f"{guide.name} links {target}#{anchor}"
+
+
+def test_every_page_is_listed_in_the_overview() -> None:
+    overview = ROOT / "docs" / "README.md"
+    listed = {(overview.parent / target).resolve() for target, _ in _list_links(overview)}
+    assert {page for page in overview.parent.rglob("*.md") if page != overview} <= listed
+
+
+def _all_pages() -> list[Path]:
+    return [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+
+
+def _list_links(page: Path) -> Iterator[tuple[str, str]]:
+    """Yield the path and the anchor of each link to a file of the project."""
+    text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not target.startswith(("http:", "https:")):
+            path, _, anchor = target.partition("#")
+            yield path, anchor
+
+
+def _list_anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub makes of a page's headings."""
+    titles = re.findall(r"(?m)^#+ (.*)$", page.read_text())
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
