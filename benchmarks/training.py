@@ -98,7 +98,7 @@ class ByHand:
             contract.TF_CONFIG: json.dumps({"cluster": cluster, "task": {"type": task_type, "index": int(index)}}),
             contract.HYPERPARAMETERS: json.dumps(dict(HYPERPARAMETERS)),
             contract.CHECKPOINTS_DIR: str(self.folder / "checkpoints"),
-            contract.LOG_DIR: str(self.folder / "logs"),
+            contract.TENSORBOARD_DIR: str(self.folder / "logs"),
             contract.PROGRESS_FILE: str(self.folder / f"{task}.json"),
         }
 

@@ -52,7 +52,7 @@ class Programs:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("TRAINCHART_", "TF_"))}
         environment |= {
             "TRAINCHART_CHECKPOINTS_DIR": str(self.checkpoints),
-            "TRAINCHART_LOG_DIR": str(self._folder / "logs"),
+            "TRAINCHART_TENSORBOARD_DIR": str(self._folder / "logs"),
             "TRAINCHART_PROGRESS_FILE": str(self._folder / f"{name}.json"),
             "TRAINCHART_HYPERPARAMETERS": json.dumps(hyperparameters),
             "TRAINCHART_EVALUATORS": str(evaluators),

@@ -36,7 +36,7 @@ is left out, here and below: Kubernetes does not keep it, so kubectl apply would
   value: {{ include "<%= name %>.volumeDir" (dict "volume" $volume) | quote }}
 {{- end }}
 <% if log_volume %>
-- name: TRAINCHART_LOG_DIR
+- name: TRAINCHART_TENSORBOARD_DIR
   value: {{ include "<%= name %>.logDir" .context | quote }}
 <% endif %>
 {{- end -}}

@@ -35,7 +35,7 @@ is left out, here and below: Kubernetes does not keep it, so kubectl apply would
 - name: TRAINCHART_{{ $name | upper | replace "-" "_" }}_DIR
   value: {{ include "mnist-towers.volumeDir" (dict "volume" $volume) | quote }}
 {{- end }}
-- name: TRAINCHART_LOG_DIR
+- name: TRAINCHART_TENSORBOARD_DIR
   value: {{ include "mnist-towers.logDir" .context | quote }}
 {{- end -}}
 

@@ -36,6 +36,6 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     return Settings(
         hyperparameters=hyperparameters,
         checkpoints_dir=checkpoints_dir,
-        log_dir=environment.get("TRAINCHART_LOG_DIR") or f"{checkpoints_dir}/logs",
+        log_dir=environment.get("TRAINCHART_TENSORBOARD_DIR") or f"{checkpoints_dir}/logs",
         progress_file=environment.get("TRAINCHART_PROGRESS_FILE", ""),
     )

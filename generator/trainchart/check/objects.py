@@ -8,9 +8,8 @@ from typing import Any
 
 from trainchart.check.pod_templates import PodTemplate, is_of_kubernetes, kubernetes_kind, pod_templates
 from trainchart.helm.rendering import Manifest, Rendering
+from trainchart_runtime import contract
 
-REPLICAS_ANNOTATION = "trainchart/replicas"
-"""The wanted number of pods where spec.replicas belongs to the run controller."""
 EXTRA_MANIFESTS = "templates/extra-manifests.yaml"
 """Where a chart of ours renders the objects that its user adds."""
 HOOK_ANNOTATION = "helm.sh/hook"
@@ -134,7 +133,7 @@ def wanted_replicas(stateful_set: Manifest) -> int | None:
     """Return how many pods a StatefulSet is to have; None where neither field nor annotation says so."""
     found = mapping_at(stateful_set.document, "spec").get("replicas")
     if found is None:
-        found = mapping_at(stateful_set.document, "metadata", "annotations").get(REPLICAS_ANNOTATION)
+        found = mapping_at(stateful_set.document, "metadata", "annotations").get(contract.REPLICAS_ANNOTATION)
     try:
         return None if found is None else int(found)
     except (TypeError, ValueError):

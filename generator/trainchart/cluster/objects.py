@@ -11,10 +11,6 @@ from typing import Any
 
 from trainchart.cluster.gpus import count_gpus
 from trainchart.cluster.sighting import (
-    CHART_LABEL,
-    COMPONENT_LABEL,
-    REPLICAS_ANNOTATION,
-    STRATEGY_ANNOTATION,
     Object,
     is_controllers,
     label,
@@ -22,7 +18,18 @@ from trainchart.cluster.sighting import (
     section,
 )
 from trainchart_runtime.cluster import SINGLE, TASK_TYPES_BY_STRATEGY, Cluster, Role
-from trainchart_runtime.contract import MAX_RESTARTS, RUN_ID, STATUS_PORT, TF_PORT, TRAINING_CONTAINER
+from trainchart_runtime.contract import (
+    CHART_LABEL,
+    COMPONENT_LABEL,
+    MAX_RESTARTS,
+    NAME_LABEL,
+    REPLICAS_ANNOTATION,
+    RUN_ID,
+    STATUS_PORT,
+    STRATEGY_ANNOTATION,
+    TF_PORT,
+    TRAINING_CONTAINER,
+)
 from trainchart_runtime.pod_problems import (
     Event,
     Problem,
@@ -113,7 +120,7 @@ def parse_set(each: Object, events: Sequence[Event]) -> RoleSet:
         is_deleting="deletionTimestamp" in section(each, "metadata"),
         run_id=environment.get(RUN_ID, ""),
         max_restarts=_whole(environment.get(MAX_RESTARTS)),
-        chart=label(each, "helm.sh/chart") or label(each, CHART_LABEL),
+        chart=label(each, CHART_LABEL) or label(each, NAME_LABEL),
         problem=find_set_problem(name_of(each), events),
         uid=str(section(each, "metadata").get("uid") or ""),
     )

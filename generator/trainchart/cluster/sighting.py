@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.reports.report import TrainingKey
-from trainchart_runtime.contract import PLAN_ANNOTATION, STATE_KEY
+from trainchart_runtime.contract import (
+    COMPONENT_LABEL,
+    INSTANCE_LABEL,
+    NAME_LABEL,
+    PLAN_ANNOTATION,
+    REPLICAS_ANNOTATION,
+    STATE_KEY,
+    TRAINING_LABEL,
+)
 
-INSTANCE_LABEL = "app.kubernetes.io/instance"
-CHART_LABEL = "app.kubernetes.io/name"
-COMPONENT_LABEL = "app.kubernetes.io/component"
-TRAINING_LABEL = "trainchart/training"
-REPLICAS_ANNOTATION = "trainchart/replicas"
-STRATEGY_ANNOTATION = "trainchart/strategy"
 CONTROLLER = "controller"
 STATE_SUFFIX = "-state"
 
@@ -111,7 +113,7 @@ def namespace_of(each: Object) -> str:
 
 
 def _key(each: Object) -> TrainingKey:
-    return TrainingKey(namespace_of(each), label(each, INSTANCE_LABEL), label(each, CHART_LABEL))
+    return TrainingKey(namespace_of(each), label(each, INSTANCE_LABEL), label(each, NAME_LABEL))
 
 
 def _select(seen: Sighting, key: TrainingKey) -> Sighting:

@@ -15,8 +15,8 @@ from trainchart.check.immutable import find_differences, find_rejections
 from trainchart.check.objects import is_hook, mapping_at, namespace_of
 from trainchart.compare.normal import normal_document
 from trainchart.helm.rendering import Manifest, Rendering
+from trainchart_runtime.contract import RESOURCE_POLICY_ANNOTATION
 
-_KEEP = "helm.sh/resource-policy"
 _HASH = re.compile(r"-[0-9a-f]{8}$")
 """How names of our objects end whose content is in their name."""
 _STATEFUL_SET = "StatefulSet"
@@ -119,7 +119,7 @@ def _effect_of_fate(manifest: Manifest, fate: Fate) -> Effect:
     if is_hook(manifest):
         return Effect.none
     if fate is Fate.removed:
-        if mapping_at(manifest.document, "metadata", "annotations").get(_KEEP) == "keep":
+        if mapping_at(manifest.document, "metadata", "annotations").get(RESOURCE_POLICY_ANNOTATION) == "keep":
             return Effect.none
         # Its pods end, and those of the other roles are told of another cluster.
         return Effect.restart if manifest.kind == _STATEFUL_SET else Effect.applied

@@ -12,8 +12,10 @@ from typing import Any
 from trainchart.check.objects import mapping_at
 from trainchart.helm.rendering import Manifest
 from trainchart.plan.quantity import parse_quantity
+from trainchart_runtime.contract import CHART_LABEL, VERSION_LABEL
 
-_VERSION_LABELS = ("helm.sh/chart", "app.kubernetes.io/version")
+_VERSION_LABELS = (CHART_LABEL, VERSION_LABEL)
+
 _QUANTITIES = ("requests", "limits")
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "Service": {

@@ -16,11 +16,6 @@ from trainchart_runtime import contract
 
 TRAINING_ROLES = ("chief", "worker", "ps", "evaluator")
 """The roles in the order in which people read them."""
-ROLE_LABEL = "app.kubernetes.io/component"
-CHART_LABEL = "helm.sh/chart"
-STRATEGY_ANNOTATION = "trainchart/strategy"
-REPLICAS_ANNOTATION = "trainchart/replicas"
-EVALUATOR_GRACE_ANNOTATION = "trainchart/evaluator-grace-seconds"
 DEFAULT_STOP_GRACE_SECONDS = 30
 """Kubernetes' default of terminationGracePeriodSeconds."""
 
@@ -95,8 +90,8 @@ def _find_role(document: Mapping[str, Any]) -> str:
     template = (document.get("spec") or {}).get("template") or {}
     for part in (document, template):
         labels = (part.get("metadata") or {}).get("labels") or {}
-        if ROLE_LABEL in labels:
-            return str(labels[ROLE_LABEL])
+        if contract.COMPONENT_LABEL in labels:
+            return str(labels[contract.COMPONENT_LABEL])
     return ""
 
 
@@ -122,15 +117,16 @@ def _read_training_set(manifest: Manifest, role: str, notices: Notices) -> Train
     others = [name for name in others if name != contract.LAUNCHER_CONTAINER]
     if others:
         notices.warn(f"{role}: only the container {container['name']} runs here, not {', '.join(others)}")
+    labels = template_metadata.get("labels") or {}
     annotations = {**(metadata.get("annotations") or {}), **(template_metadata.get("annotations") or {})}
-    replicas = spec.get("replicas", annotations.get(REPLICAS_ANNOTATION, 1))
+    replicas = spec.get("replicas", annotations.get(contract.REPLICAS_ANNOTATION, 1))
     return TrainingSet(
         name=manifest.name,
         role=role,
         service=str(spec.get("serviceName", "")),
         replicas=int(replicas),
-        chart=str({**(template_metadata.get("labels") or {}), **(metadata.get("labels") or {})}.get(CHART_LABEL, "")),
-        labels=template_metadata.get("labels") or {},
+        chart=str({**labels, **(metadata.get("labels") or {})}.get(contract.CHART_LABEL, "")),
+        labels=labels,
         annotations=annotations,
         pod_annotations=template_metadata.get("annotations") or {},
         pod_spec=pod_spec,
@@ -166,8 +162,8 @@ def identify_pods(training_set: TrainingSet, namespace: str) -> tuple[PodIdentit
             ordinal=ordinal,
             labels={
                 **training_set.labels,
-                "apps.kubernetes.io/pod-index": str(ordinal),
-                "statefulset.kubernetes.io/pod-name": f"{training_set.name}-{ordinal}",
+                contract.POD_INDEX_LABEL: str(ordinal),
+                contract.POD_NAME_LABEL: f"{training_set.name}-{ordinal}",
             },
             annotations=training_set.pod_annotations,
             service_account=str(training_set.pod_spec.get("serviceAccountName", "default")),

@@ -165,7 +165,7 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
         claims=claims,
         outputs=tuple(dict.fromkeys(folder for _, draft in drafts for folder in draft.outputs)),
         checkpoints=first.plan.environment.get(contract.CHECKPOINTS_DIR, ""),
-        tensorboard_logs=first.plan.environment.get(contract.LOG_DIR, ""),
+        tensorboard_logs=first.plan.environment.get(contract.TENSORBOARD_DIR, ""),
         hyperparameters=first.hyperparameters,
         warnings=tuple(notices.warnings),
     )
@@ -175,7 +175,7 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices, *, has_gpu: bool)
     if not sets and not notices.problems:
         raise PlanError(
             "this chart renders no training pods",
-            hint=f"expected StatefulSets labelled {objects.ROLE_LABEL}: {' | '.join(objects.TRAINING_ROLES)}",
+            hint=f"expected StatefulSets labelled {contract.COMPONENT_LABEL}: {' | '.join(objects.TRAINING_ROLES)}",
         )
     roles = [item.role for item in sets]
     doubled = sorted({role for role in roles if roles.count(role) > 1})
@@ -192,7 +192,7 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices, *, has_gpu: bool)
         if devices:
             here = "here all share what this machine has" if has_gpu else "this machine has no GPU: the CPU is used"
             notices.warn(f"{training_set.role} asks for {', '.join(devices)}: {here}")
-        strategy = str(training_set.annotations.get(objects.STRATEGY_ANNOTATION, ""))
+        strategy = str(training_set.annotations.get(contract.STRATEGY_ANNOTATION, ""))
         if training_set.role == cluster.WORKER and strategy in STRATEGIES:
             gpus = sum(int(limits[name]) for name in devices)
             notices.warn(describe_lone_worker(STRATEGIES[strategy], training_set.replicas, gpus))
@@ -216,8 +216,8 @@ def _check_claims(chosen: Collection[str], claims: Collection[str], prefixes: Co
 
 def _evaluator_grace_seconds(sets: Sequence[TrainingSet]) -> int:
     for training_set in sets:
-        if objects.EVALUATOR_GRACE_ANNOTATION in training_set.annotations:
-            return int(training_set.annotations[objects.EVALUATOR_GRACE_ANNOTATION])
+        if contract.EVALUATOR_GRACE_ANNOTATION in training_set.annotations:
+            return int(training_set.annotations[contract.EVALUATOR_GRACE_ANNOTATION])
     return DEFAULT_EVALUATOR_GRACE_SECONDS
 
 

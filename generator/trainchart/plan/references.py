@@ -182,7 +182,7 @@ def _set_by_chart(spec: ModelSpec, settings: RoleSettings) -> Iterator[str]:
     yield from contract.CONTAINER_VARIABLES
     yield from (contract.volume_variable(name) for name in spec.volumes)
     if spec.log_volume:
-        yield contract.LOG_DIR
+        yield contract.TENSORBOARD_DIR
     if not settings.gpus:
         yield "NVIDIA_VISIBLE_DEVICES"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.plan.chart_plan import ChartPlan
+from trainchart_runtime.contract import STRATEGY_ANNOTATION
 
 KUBE_VERSION = ">=1.33.0-0"
 
@@ -25,7 +26,7 @@ def render_chart_yaml(plan: ChartPlan) -> str:
         "artifacthub.io/category": "ai-machine-learning",
         "artifacthub.io/images": "".join(f"- name: {name}\n  image: {each}\n" for name, each in images if each),
         **({"artifacthub.io/license": spec.license} if spec.license else {}),
-        "trainchart/strategy": spec.strategy,
+        STRATEGY_ANNOTATION: spec.strategy,
         "trainchart/framework": f"tensorflow {spec.framework.tensorflow} ({spec.framework.flavour})",
         **{key: value if isinstance(value, str) else json.dumps(value) for key, value in spec.annotations.items()},
     }

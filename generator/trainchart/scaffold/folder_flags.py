@@ -10,7 +10,7 @@ from trainchart_runtime import contract
 
 DATA_DIR = "TRAINCHART_DATA_DIR"
 """The variable of the volume `data`."""
-LOG_FOLDER = f"$({contract.LOG_DIR})"
+LOG_FOLDER = f"$({contract.TENSORBOARD_DIR})"
 DATA, LOGS, CHECKPOINTS, OUTPUT = "data", "logs", "checkpoints", "output"
 _PLACES = {"dir", "dirs", "directory", "folder", "path", "root", "file", "filename", "prefix", "location", "fn"}
 _FILES = {"file", "filename", "path", "prefix", "fn", "location"}

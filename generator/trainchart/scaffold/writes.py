@@ -42,8 +42,8 @@ _PATHS = ("Path", "PosixPath")
 _HANDLED = re.compile(r".*(copy|move|upload|rename|replace|remove|unlink|rmtree|archive|put)", re.IGNORECASE)
 _MOST_NOTES = 5
 _ELSEWHERE = (
-    "writes where a pod cannot, or where it is lost: write below TRAINCHART_CHECKPOINTS_DIR or TRAINCHART_LOG_DIR, "
-    "which are in the environment"
+    "writes where a pod cannot, or where it is lost: write below TRAINCHART_CHECKPOINTS_DIR or "
+    "TRAINCHART_TENSORBOARD_DIR, which are in the environment"
 )
 _BELOW_TMP = (
     "is lost with the pod, and shared between local runs: write below TRAINCHART_CHECKPOINTS_DIR, which is in the "

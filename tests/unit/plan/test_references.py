@@ -26,7 +26,7 @@ def problems(resolved: Resolve, text: str) -> list[tuple[str, str]]:
     [
         "{Z: world, A: x/$(Z)}",
         "{A: $(B), B: $(C), C: 3}",
-        "{A: $(TRAINCHART_CHECKPOINTS_DIR)/$(TRAINCHART_LOG_DIR), B: $(TRAINCHART_POD_NAME)}",
+        "{A: $(TRAINCHART_CHECKPOINTS_DIR)/$(TRAINCHART_TENSORBOARD_DIR), B: $(TRAINCHART_POD_NAME)}",
         "{A: $$(B), B: $$(A)}",
         "{A: $(NVIDIA_VISIBLE_DEVICES) $(KUBERNETES_SERVICE_HOST), B: $(date +%s)}",
         "{A: $(NODE), NODE: {valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}}",
@@ -85,7 +85,7 @@ hyperparameters:
 FILLED = [
     "$(TRAINCHART_HP_DROPOUT) $(TRAINCHART_HP_DROPOUT?) $(TRAINCHART_HP_FAST+) $(TRAINCHART_HP_SEED?)",
     "$(TASK_TYPE) $(WORKER_HOSTS) $(TF_CONFIG) $(TRAINCHART_ATTEMPT) $(TRAINCHART_PROGRESS_FILE)",
-    "$(TRAINCHART_CHECKPOINTS_DIR)/x $(TRAINCHART_POD_NAME) $(TRAINCHART_LOG_DIR)",
+    "$(TRAINCHART_CHECKPOINTS_DIR)/x $(TRAINCHART_POD_NAME) $(TRAINCHART_TENSORBOARD_DIR)",
     "$$(TRAINCHART_HP_DROPOUTT) $(date) $(HOSTNAME) $(KUBERNETES_SERVICE_HOST)",
 ]
 UNFILLED = [
@@ -151,10 +151,12 @@ def test_own_containers_have_their_own_variables_only(resolved: Resolve, spec: s
     def found(container: str) -> list[tuple[str, str]]:
         return problems(resolved, f"{spec}{key}: [{{name: c, image: i:1, {container}}}]\n")
 
-    message = f"{key}: nothing fills in $(TRAINCHART_LOG_DIR) of c"
-    hint = "a container of your own has only its own env: set TRAINCHART_LOG_DIR there"
-    assert found("args: ['$(TRAINCHART_LOG_DIR)']") == [(message, hint)]
-    assert found("env: [{name: A, value: $(TRAINCHART_LOG_DIR)}]") == [(message, hint)]
-    assert found("args: ['$(TRAINCHART_LOG_DIR)'], env: [{name: TRAINCHART_LOG_DIR, value: /logs}]") == []
-    assert found("args: ['$(TRAINCHART_LOG_DIR)'], envFrom: [{configMapRef: {name: m}}]") == []
+    message = f"{key}: nothing fills in $(TRAINCHART_TENSORBOARD_DIR) of c"
+    hint = "a container of your own has only its own env: set TRAINCHART_TENSORBOARD_DIR there"
+    assert found("args: ['$(TRAINCHART_TENSORBOARD_DIR)']") == [(message, hint)]
+    assert found("env: [{name: A, value: $(TRAINCHART_TENSORBOARD_DIR)}]") == [(message, hint)]
+    assert (
+        found("args: ['$(TRAINCHART_TENSORBOARD_DIR)'], env: [{name: TRAINCHART_TENSORBOARD_DIR, value: /logs}]") == []
+    )
+    assert found("args: ['$(TRAINCHART_TENSORBOARD_DIR)'], envFrom: [{configMapRef: {name: m}}]") == []
     assert found("args: ['$(OTHER)']") == []

@@ -273,7 +273,7 @@ def test_classic_flags_are_filled_by_the_launcher(more: str, strategy: str) -> N
         "--ps_hosts": "$(PS_HOSTS)",
         "--worker_hosts": "$(WORKER_HOSTS)",
         "--train_dir": "$(TRAINCHART_CHECKPOINTS_DIR)",
-        "--logdir": "$(TRAINCHART_LOG_DIR)",
+        "--logdir": "$(TRAINCHART_TENSORBOARD_DIR)",
         "--task_index": "$(TASK_INDEX)",
     }
     assert (facts.strategy, facts.flags, facts.notes) == (strategy, (), ())
@@ -433,11 +433,11 @@ FOLDERS = [
     ('"--model_dir", default="m"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--model_file", default="out/model.h5"', "$(TRAINCHART_CHECKPOINTS_DIR)/model.h5"),
     ('"--output"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
-    ('"--logdir"', "$(TRAINCHART_LOG_DIR)"),
-    ('"--tensorboard-path", type=Path', "$(TRAINCHART_LOG_DIR)"),
-    ('"--log_file", default="train.log"', "$(TRAINCHART_LOG_DIR)/train.log"),
+    ('"--logdir"', "$(TRAINCHART_TENSORBOARD_DIR)"),
+    ('"--tensorboard-path", type=Path', "$(TRAINCHART_TENSORBOARD_DIR)"),
+    ('"--log_file", default="train.log"', "$(TRAINCHART_TENSORBOARD_DIR)/train.log"),
     ('"--working_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
-    ('"--dir", default="logs"', "$(TRAINCHART_LOG_DIR)"),
+    ('"--dir", default="logs"', "$(TRAINCHART_TENSORBOARD_DIR)"),
     ('"--output_data_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
 ]
 
@@ -458,7 +458,7 @@ def test_outputs_do_not_share_a_folder() -> None:
 
 def test_second_folder_of_logs_is_left_to_the_script_where_it_may_exclude_the_first() -> None:
     facts = read('p.add_argument("--logdir")\np.add_argument("--logdir_root")')
-    assert facts.references == {"--logdir": "$(TRAINCHART_LOG_DIR)"}
+    assert facts.references == {"--logdir": "$(TRAINCHART_TENSORBOARD_DIR)"}
 
 
 @pytest.mark.parametrize("option", ["--trace_file", "--inference_input_file", "--test_prefix", "--export_file"])

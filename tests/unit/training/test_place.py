@@ -36,7 +36,7 @@ def test_everything_is_read() -> None:
             CLUSTER,
             {"type": "worker", "index": 1},
             TRAINCHART_EVALUATORS="1",
-            TRAINCHART_LOG_DIR="/logs",
+            TRAINCHART_TENSORBOARD_DIR="/logs",
             TRAINCHART_PROGRESS_FILE="/progress.json",
             TRAINCHART_STOP_GRACE_SECONDS="12",
         )
@@ -234,7 +234,7 @@ def test_the_variables_are_those_of_the_contract() -> None:
         contract.STRATEGY: "single",
         contract.EVALUATORS: "1",
         contract.CHECKPOINTS_DIR: "/c",
-        contract.LOG_DIR: "/l",
+        contract.TENSORBOARD_DIR: "/l",
         contract.PROGRESS_FILE: "/p",
         contract.STOP_GRACE_SECONDS: "9",
         contract.CLASSIC_TASK_TYPE: "evaluator",

@@ -39,7 +39,7 @@ CHECKPOINTS_DIR = "TRAINCHART_CHECKPOINTS_DIR"
 """Shared folder or object-store URI for checkpoints; absent where the model keeps none."""
 LOGS_DIR = "TRAINCHART_LOGS_DIR"
 """Where the volume `logs` is mounted, in which the launcher keeps its pod's output; absent without such a volume."""
-LOG_DIR = "TRAINCHART_LOG_DIR"
+TENSORBOARD_DIR = "TRAINCHART_TENSORBOARD_DIR"
 """Where TensorBoard summaries go; absent where the model keeps no checkpoints."""
 CONTAINER_VARIABLES = (
     TASK_TYPE,
@@ -56,11 +56,32 @@ CONTAINER_VARIABLES = (
     STOP_GRACE_SECONDS,
     NO_PROGRESS_SECONDS,
 )
-"""What the chart sets in every training container, beside LOG_DIR and one variable for each volume."""
+"""What the chart sets in every training container, beside TENSORBOARD_DIR and one variable for each volume."""
 ADDRESSES = "TRAINCHART_ADDRESSES"
 """JSON map from "host:port" as the cluster knows it to the "host:port" used here. Set by local runs only."""
 LOCAL_PARENT = "TRAINCHART_LOCAL_PARENT"
 """Number of the process that the launcher and its program must not outlive. Set by local runs only."""
+
+# --- labels and annotations of the chart's objects -------------------------------------------------------
+NAME_LABEL = "app.kubernetes.io/name"
+"""The chart's name, which is the model's."""
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+"""The release."""
+COMPONENT_LABEL = "app.kubernetes.io/component"
+"""The role, or another part such as controller."""
+CHART_LABEL = "helm.sh/chart"
+"""The chart's name and version."""
+VERSION_LABEL = "app.kubernetes.io/version"
+TRAINING_LABEL = "trainchart/training"
+"""Marks what belongs to a training, whatever the chart's name."""
+REPLICAS_ANNOTATION = "trainchart/replicas"
+"""Pods that a StatefulSet has while its run goes on; the controller sets spec.replicas."""
+STRATEGY_ANNOTATION = "trainchart/strategy"
+EVALUATOR_GRACE_ANNOTATION = "trainchart/evaluator-grace-seconds"
+RESOURCE_POLICY_ANNOTATION = "helm.sh/resource-policy"
+POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
+"""A StatefulSet's ordinal of a pod, set by Kubernetes 1.28 and newer."""
+POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 
 # --- what the launcher tells the program -----------------------------------------------------------------
 TF_CONFIG = "TF_CONFIG"

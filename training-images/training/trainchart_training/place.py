@@ -104,7 +104,7 @@ def read_place(environment: Mapping[str, str]) -> Place:
         cluster=cluster,
         evaluators=_whole_number(environment, "TRAINCHART_EVALUATORS", 0),
         checkpoints_dir=environment.get("TRAINCHART_CHECKPOINTS_DIR", ""),
-        log_dir=environment.get("TRAINCHART_LOG_DIR", ""),
+        log_dir=environment.get("TRAINCHART_TENSORBOARD_DIR", ""),
         progress_file=environment.get("TRAINCHART_PROGRESS_FILE", ""),
         stop_grace_seconds=_whole_number(environment, "TRAINCHART_STOP_GRACE_SECONDS", 30),
     )

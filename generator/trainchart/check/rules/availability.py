@@ -21,6 +21,7 @@ from trainchart.check.randomness import is_random_behind_lookup
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release, for_each_rendering
 from trainchart.helm.rendering import Rendering
+from trainchart_runtime.contract import RESOURCE_POLICY_ANNOTATION
 
 _REMOVED_VOLUMES = {
     "cephfs": "1.31",
@@ -98,7 +99,7 @@ def check_volume_types(rendering: Rendering) -> Iterator[Finding]:
 def check_resource_policy(rendering: Rendering) -> Iterator[Finding]:
     """Find values of helm.sh/resource-policy that Helm does not know."""
     for manifest in rendering.manifests:
-        policy = mapping_at(manifest.document, "metadata", "annotations").get("helm.sh/resource-policy")
+        policy = mapping_at(manifest.document, "metadata", "annotations").get(RESOURCE_POLICY_ANNOTATION)
         if policy not in (None, "keep"):
             yield Finding(
                 f"{called(manifest)}: helm.sh/resource-policy is {policy!r}, and Helm knows only keep",

@@ -16,7 +16,6 @@ from trainchart.helm.rendering import Manifest, Rendering
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import ClusterDescriptionError, Task, dump_tf_config, hosts_by_task_type, parse_cluster
 
-_TRAINING_LABEL = "trainchart/training"
 _NEEDED = (
     contract.TASK_TYPE,
     contract.POD_NAME,
@@ -126,7 +125,7 @@ def _find_token_images(rendering: Rendering) -> Iterator[tuple[Pods, str, str]]:
         if container.document.get("name") == contract.TRAINING_CONTAINER
     }
     for pods in find_pods(rendering):
-        if pods.manifest.kind != "Job" or pods.labels.get("app.kubernetes.io/component") != "controller":
+        if pods.manifest.kind != "Job" or pods.labels.get(contract.COMPONENT_LABEL) != "controller":
             continue
         image = str(pods.containers[0].document.get("image")) if pods.containers else ""
         if image in training:
@@ -143,7 +142,7 @@ def _training_pods(rendering: Rendering) -> Iterator[Pods]:
     return (
         pods
         for pods in find_pods(rendering)
-        if pods.manifest.kind == "StatefulSet" and pods.labels.get(_TRAINING_LABEL) == "true"
+        if pods.manifest.kind == "StatefulSet" and pods.labels.get(contract.TRAINING_LABEL) == "true"
     )
 
 
@@ -170,7 +169,7 @@ def _is_kept(volume: Any) -> bool:
 
 def _has_keep(manifest: Manifest) -> bool:
     annotations = mapping_at(manifest.document, "metadata", "annotations")
-    return manifest.kind == "PersistentVolumeClaim" and annotations.get("helm.sh/resource-policy") == "keep"
+    return manifest.kind == "PersistentVolumeClaim" and annotations.get(contract.RESOURCE_POLICY_ANNOTATION) == "keep"
 
 
 RULES = (

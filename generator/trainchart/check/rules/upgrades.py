@@ -14,8 +14,9 @@ from trainchart.check.randomness import is_random_behind_lookup
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import chart_file
 from trainchart.helm.rendering import Manifest, Rendering
+from trainchart_runtime.contract import CHART_LABEL, VERSION_LABEL
 
-_VERSION_LABELS = ("helm.sh/chart", "app.kubernetes.io/version")
+_VERSION_LABELS = (CHART_LABEL, VERSION_LABEL)
 _SELECTOR = "spec.selector"
 _POD_TEMPLATE = "the pod template"
 _CLAIM_TEMPLATE = "a volumeClaimTemplate"

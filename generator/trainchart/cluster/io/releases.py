@@ -10,20 +10,11 @@ import time
 
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import Kind, KubernetesApi
-from trainchart.cluster.sighting import (
-    COMPONENT_LABEL,
-    CONTROLLER,
-    INSTANCE_LABEL,
-    TRAINING_LABEL,
-    Objects,
-    Sighting,
-    Unseen,
-    find_trainings,
-    listed,
-)
+from trainchart.cluster.sighting import CONTROLLER, Objects, Sighting, Unseen, find_trainings, listed
 from trainchart.errors import ClusterError, Forbidden, NotFound
 from trainchart.reports.report import TrainingKey
 from trainchart.reports.text import natural_key
+from trainchart_runtime.contract import COMPONENT_LABEL, INSTANCE_LABEL, TRAINING_LABEL
 
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
 _NAMES_SHOWN = 8
