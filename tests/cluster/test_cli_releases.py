@@ -114,7 +114,7 @@ def test_a_run_is_listed_with_what_it_holds(controlled: Release) -> None:
     assert status["gpus"] == {GPU_RESOURCE: 2}
     assert [(role["role"], role["running"]) for role in status["roles"]] == [("chief", 1), ("worker", 2), ("ps", 1)]
     assert {pod["node"] for pod in status["pods"]} <= {"node1", "node2"}
-    assert (status["problems"], status["notFoundOut"], status["remarks"]) == ([], [], [])
+    assert (status["problems"], status["unknown"], status["remarks"]) == ([], [], [])
     row = next(line for line in trainchart(controlled.access, controlled.namespace, "list", "-A").splitlines()
                if line.startswith(f"{controlled.namespace} "))  # fmt: skip
     assert row.split()[1:4] == ["exp1", "mnist-0.1.0", "Running"]

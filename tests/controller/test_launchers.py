@@ -41,11 +41,11 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LauncherPol
                         return
 
         threading.Thread(target=run, daemon=True).start()
-        sightings: queue.Queue[Any] = queue.Queue()
-        poll = LauncherPoll(port, sightings)
+        observations: queue.Queue[Any] = queue.Queue()
+        poll = LauncherPoll(port, observations)
         poll.look_at(Target("u1", "127.0.0.1"), ())
         poll.start()
-        return sightings
+        return observations
 
     yield serve
     listener.close()

@@ -10,7 +10,7 @@ from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.io.kubeconfig import is_configured
 from trainchart.cluster.io.releases import look_at_all
-from trainchart.cluster.sighting import find_trainings
+from trainchart.cluster.snapshot import find_trainings
 from trainchart.errors import ClusterError
 from trainchart.local.io import run_report
 from trainchart.reports.report import Report

@@ -49,8 +49,8 @@ def wait_for_end(look: Look, timeout_seconds: float | None, tell: Callable[[str]
             if report.is_over:
                 return report
             if report.phase == UNKNOWN:
-                kind = Forbidden if report.gaps else ClusterError
-                raise kind(f"cannot wait for {report.key.release}: {'; '.join((*report.remarks, *report.gaps))}")
+                kind = Forbidden if report.unknown else ClusterError
+                raise kind(f"cannot wait for {report.key.release}: {'; '.join((*report.remarks, *report.unknown))}")
             teller.tell_about(report)
         if timeout_seconds is not None and time.monotonic() - start >= timeout_seconds:
             raise NotInTime(
@@ -80,14 +80,14 @@ class _Teller:
         self._next = 0.0
 
     def tell_about(self, report: Report) -> None:
-        troubles = tuple((trouble.subject, trouble.cause, trouble.message) for trouble in report.troubles)
-        news = (report.phase, report.attempt, troubles, report.remarks)
+        problems = tuple((problem.subject, problem.cause, problem.message) for problem in report.problems)
+        news = (report.phase, report.attempt, problems, report.remarks)
         if news == self._last and time.monotonic() < self._next:
             return
         self._last, self._next = news, time.monotonic() + SAY_AGAIN_SECONDS
         step = f", step {report.progress.step}" if report.progress.step is not None else ""
         self._tell(headline(report) + step)
-        for trouble in report.troubles[:3]:
-            self._tell(f"  {trouble.subject}: {trouble.cause}: {trouble.message}")
+        for problem in report.problems[:3]:
+            self._tell(f"  {problem.subject}: {problem.cause}: {problem.message}")
         for remark in report.remarks:
             self._tell(f"  note: {remark}")

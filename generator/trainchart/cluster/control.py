@@ -70,7 +70,7 @@ def _refuse_release(report: Report, installed: HelmRelease) -> Change | None:
 def _refuse_run(verb: Verb, report: Report) -> Change | None:
     name = f"{report.key.release} -n {report.key.namespace}"
     if report.source != FROM_RECORD:
-        words = "; ".join((*report.remarks, *report.gaps)) or "the run controller has not written its record yet"
+        words = "; ".join((*report.remarks, *report.unknown)) or "the run controller has not written its record yet"
         return Change(
             refusal=f"nothing was changed, since the state of the run is not known: {words}", hint="try again"
         )

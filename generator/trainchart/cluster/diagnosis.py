@@ -11,18 +11,18 @@ from dataclasses import replace
 
 from trainchart.cluster.objects import (
     Controller,
-    PodSight,
     RoleSet,
+    TrainingPod,
     as_cluster,
     find_controller,
     parse_set,
     parse_training_pod,
 )
 from trainchart.cluster.record import Record, read_record
-from trainchart.cluster.sighting import (
+from trainchart.cluster.snapshot import (
     Object,
-    Sighting,
-    Unseen,
+    Snapshot,
+    Unreadable,
     is_training_pod,
     listed,
     name_of,
@@ -38,15 +38,16 @@ from trainchart.reports.report import (
     PodReport,
     Progress,
     Report,
+    ReportedProblem,
     RoleReport,
     TrainingKey,
-    Trouble,
 )
 from trainchart_runtime.causes import OBJECT_MISSING, QUOTA_EXCEEDED, UNSCHEDULABLE
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
 from trainchart_runtime.pod_problems import parse_event
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.observation import PodView
+from trainchart_runtime.run.problems import name_death
 from trainchart_runtime.run.state import (
     ENDED_PHASES,
     PROBLEMS_KEPT,
@@ -58,14 +59,13 @@ from trainchart_runtime.run.state import (
     RunState,
     Verdict,
 )
-from trainchart_runtime.run.troubles import name_death
 from trainchart_runtime.run.verdict import explain_failure, explain_success, find_failures
 
 _UNHEARD_SECONDS = 60.0
 """A run controller that has not recorded a success for so long cannot."""
 
 
-def diagnose(key: TrainingKey, seen: Sighting) -> Report:
+def diagnose(key: TrainingKey, seen: Snapshot) -> Report:
     """Return what is known about the training `key`, of which `seen` shows nothing but its own."""
     events = [parse_event(event) for event in _current_events(seen)]
     sets = sorted((parse_set(each, events) for each in listed(seen.sets)), key=lambda each: _rank(each.role))
@@ -87,7 +87,7 @@ def diagnose(key: TrainingKey, seen: Sighting) -> Report:
     return _complete(report, seen, record, sets, pods, controller)
 
 
-def _current_events(seen: Sighting) -> list[Object]:
+def _current_events(seen: Snapshot) -> list[Object]:
     """Return the events without those of pods that had the same name before."""
     present = {name_of(pod): section(pod, "metadata").get("uid") for pod in listed(seen.pods)}
 
@@ -103,11 +103,11 @@ def _rank(role: str) -> tuple[bool, bool, str]:
     return (role != CHIEF, role != WORKER, role)
 
 
-def _find_controller(seen: Sighting, record: Record, controller: Controller) -> Controller:
+def _find_controller(seen: Snapshot, record: Record, controller: Controller) -> Controller:
     """Return the controller, with `none` for a release without one and an empty state where nobody can know."""
     if controller.state != "missing":
         return controller
-    if isinstance(seen.jobs, Unseen) or isinstance(seen.records, Unseen):
+    if isinstance(seen.jobs, Unreadable) or isinstance(seen.records, Unreadable):
         return Controller("")
     return controller if record.name else Controller(NO_CONTROLLER)
 
@@ -132,8 +132,8 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
             RoleReport(role, numbers.wanted, numbers.running, numbers.failures, finished=numbers.finished)
             for role, numbers in sorted(state.roles.items(), key=lambda item: _rank(item[0]))
         ),
-        troubles=tuple(
-            Trouble(each.subject, each.cause, each.message, each.node, each.since) for each in state.problems
+        problems=tuple(
+            ReportedProblem(each.subject, each.cause, each.message, each.node, each.since) for each in state.problems
         ),
         finished=dict(state.succeeded),
         incidents=tuple(state.incidents),
@@ -142,10 +142,10 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
 
 
 def _from_pods(
-    key: TrainingKey, seen: Sighting, sets: Sequence[RoleSet], cluster: Cluster, pods: Sequence[PodSight]
+    key: TrainingKey, seen: Snapshot, sets: Sequence[RoleSet], cluster: Cluster, pods: Sequence[TrainingPod]
 ) -> Report:
     report = Report(key=key, now=seen.now, phase=UNKNOWN, source=FROM_PODS, run_id=_run_id(sets))
-    if isinstance(seen.pods, Unseen) or isinstance(seen.sets, Unseen) or not sets:
+    if isinstance(seen.pods, Unreadable) or isinstance(seen.sets, Unreadable) or not sets:
         return report
     views = [pod.view for pod in pods]
     deciding = deciding_tasks(cluster)
@@ -160,7 +160,7 @@ def _from_pods(
         return _ended(report, verdict, failures[verdict.pod].finished_at)
     if not pods and not any(each.told for each in sets):
         # With a record, this is what every run that is over looks like.
-        return report if isinstance(seen.records, Unseen) else replace(report, phase=NOT_RUNNING)
+        return report if isinstance(seen.records, Unreadable) else replace(report, phase=NOT_RUNNING)
     running = [pod for pod in pods if pod.view.is_running and not pod.view.is_deleting]
     is_whole = len(running) == sum(each.wanted for each in sets)
     times = [pod.started for pod in running] if is_whole else [pod.created for pod in pods]
@@ -188,10 +188,10 @@ def _ended(report: Report, outcome: Verdict, at: float) -> Report:
 
 def _complete(
     report: Report,
-    seen: Sighting,
+    seen: Snapshot,
     record: Record,
     sets: Sequence[RoleSet],
-    pods: Sequence[PodSight],
+    pods: Sequence[TrainingPod],
     controller: Controller,
 ) -> Report:
     """Return the report with what the objects show now, whoever said the phase."""
@@ -199,21 +199,21 @@ def _complete(
         report,
         chart=next((each.chart for each in sets), ""),
         controller=controller.state,
-        gaps=tuple(_gaps(seen)),
+        unknown=tuple(_list_unknown(seen)),
     )
-    if not isinstance(seen.pods, Unseen):
+    if not isinstance(seen.pods, Unreadable):
         report = replace(report, pods=tuple(map(_as_report, pods)), incidents=report.incidents or _find_incidents(pods))
         if sets:
             roles = tuple(_count(each, pods, report.roles) for each in sets if each.wanted or each.told)
-            kept = [each for each in report.troubles if each.cause == OBJECT_MISSING.name]
-            troubles = () if report.phase in ENDED_PHASES else (*kept, *_find_troubles(sets, pods))
-            report = replace(report, roles=roles, troubles=troubles)
+            kept = [each for each in report.problems if each.cause == OBJECT_MISSING.name]
+            problems = () if report.phase in ENDED_PHASES else (*kept, *_find_problems(sets, pods))
+            report = replace(report, roles=roles, problems=problems)
     elif not report.roles:
         report = replace(report, roles=tuple(RoleReport(each.role, each.wanted, None, 0, each.name) for each in sets))
     return replace(report, remarks=tuple(_remark(report, seen, record, sets, pods, controller)))
 
 
-def _count(role: RoleSet, pods: Sequence[PodSight], known: Sequence[RoleReport]) -> RoleReport:
+def _count(role: RoleSet, pods: Sequence[TrainingPod], known: Sequence[RoleReport]) -> RoleReport:
     own = [pod.view for pod in pods if pod.view.task.task_type == role.role]
     parked = [view for view in own if view.ends and view.ends[0].succeeded]
     running = sum(view.is_running and not view.is_deleting and view not in parked for view in own)
@@ -225,11 +225,11 @@ def _count(role: RoleSet, pods: Sequence[PodSight], known: Sequence[RoleReport])
     return RoleReport(role.role, role.wanted, running, *numbers)
 
 
-def _find_troubles(sets: Sequence[RoleSet], pods: Sequence[PodSight]) -> tuple[Trouble, ...]:
+def _find_problems(sets: Sequence[RoleSet], pods: Sequence[TrainingPod]) -> tuple[ReportedProblem, ...]:
     present = {pod.view.name for pod in pods}
     # The event of a refusal stays for an hour; it matters only for pods that are missing.
     refused = (
-        Trouble(name, each.problem.cause, each.problem.message)
+        ReportedProblem(name, each.problem.cause, each.problem.message)
         for each in sets
         if each.problem is not None
         for name in (f"{each.name}-{ordinal}" for ordinal in range(each.told))
@@ -237,14 +237,14 @@ def _find_troubles(sets: Sequence[RoleSet], pods: Sequence[PodSight]) -> tuple[T
     )
     of_sets = tuple(itertools.islice(refused, PROBLEMS_KEPT))
     of_pods = [
-        Trouble(pod.view.name, pod.problem.cause, pod.problem.message, pod.view.node, pod.created)
+        ReportedProblem(pod.view.name, pod.problem.cause, pod.problem.message, pod.view.node, pod.created)
         for pod in pods
         if pod.problem is not None
     ]
     return (*of_sets, *of_pods)
 
 
-def _find_incidents(pods: Sequence[PodSight]) -> tuple[Incident, ...]:
+def _find_incidents(pods: Sequence[TrainingPod]) -> tuple[Incident, ...]:
     """Return the deaths that Kubernetes still remembers, for a training that nobody keeps a record of."""
     found = [
         Incident(
@@ -263,7 +263,7 @@ def _find_incidents(pods: Sequence[PodSight]) -> tuple[Incident, ...]:
     return tuple(sorted(found, key=lambda incident: (incident.at, incident.pod)))
 
 
-def _as_report(pod: PodSight) -> PodReport:
+def _as_report(pod: TrainingPod) -> PodReport:
     view = pod.view
     last = view.ends[0] if view.ends else None
     words = (
@@ -288,24 +288,24 @@ def _as_report(pod: PodSight) -> PodReport:
     )
 
 
-def _gaps(seen: Sighting) -> list[str]:
+def _list_unknown(seen: Snapshot) -> list[str]:
     every = (seen.sets, seen.pods, seen.records, seen.jobs, seen.events)
-    return [f"could not find out {each.what} ({each.reason})" for each in every if isinstance(each, Unseen)]
+    return [f"could not find out {each.what} ({each.reason})" for each in every if isinstance(each, Unreadable)]
 
 
 def _remark(
     report: Report,
-    seen: Sighting,
+    seen: Snapshot,
     record: Record,
     sets: Sequence[RoleSet],
-    pods: Sequence[PodSight],
+    pods: Sequence[TrainingPod],
     controller: Controller,
 ) -> list[str]:
     """Return what does not fit together, worst first."""
-    remarks = [record.trouble] if record.trouble else []
+    remarks = [record.error] if record.error else []
     place = f"-n {report.key.namespace}"
     has_job = controller.state not in ("", "missing", NO_CONTROLLER)
-    if has_job and not record.name and not record.trouble and not isinstance(seen.records, Unseen):
+    if has_job and not record.name and not record.error and not isinstance(seen.records, Unreadable):
         back = (
             "its run controller writes it again within a minute"
             if controller.state == "running"
@@ -317,7 +317,7 @@ def _remark(
             f"the record is still of the run before, {record.state.run_id!r} ({record.state.phase}): "
             "the run controller has not begun this one yet"
         )
-    if not sets and not isinstance(seen.sets, Unseen):
+    if not sets and not isinstance(seen.sets, Unreadable):
         remarks.append("its StatefulSets are gone: the release is half deleted; helm uninstall removes the rest")
     if any(each.is_deleting for each in sets):
         remarks.append("it is being deleted")
@@ -326,7 +326,7 @@ def _remark(
     elif (
         controller.state == "failed"
         and report.phase not in (*ENDED_PHASES, STOPPING)
-        and not isinstance(seen.records, Unseen)
+        and not isinstance(seen.records, Unreadable)
     ):
         remarks.append(f"its run controller has given up, and nobody ends this run: {controller.problem}")
     elif controller.state == "held" and report.phase not in ENDED_PHASES:
@@ -345,7 +345,7 @@ def _remark(
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
     remarks += _find_added_selectors(seen, pods)
     remarks += find_stalls(report, seen)
-    waiting = [each.subject for each in report.troubles if each.cause in (UNSCHEDULABLE.name, QUOTA_EXCEEDED.name)]
+    waiting = [each.subject for each in report.problems if each.cause in (UNSCHEDULABLE.name, QUOTA_EXCEEDED.name)]
     running = sum(pod.view.is_running for pod in pods)
     if waiting and running and report.phase == STARTING:
         remarks.append(
@@ -354,14 +354,14 @@ def _remark(
             "starts all pods of a release or none prevents that (docs/operations.md, Queues and gangs)"
         )
     # A run controller tells the same as a problem.
-    told = {trouble.subject for trouble in report.troubles}
+    told = {problem.subject for problem in report.problems}
     stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.view.name not in told]
     if stuck:
         remarks.append(f"should have gone long ago: {list_names(stuck)}: look at its finalizers, volumes and node")
     return remarks
 
 
-def _find_added_selectors(seen: Sighting, pods: Sequence[PodSight]) -> list[str]:
+def _find_added_selectors(seen: Snapshot, pods: Sequence[TrainingPod]) -> list[str]:
     """Return which labels of nodes pods ask for that their StatefulSets do not, where no node is found for them."""
     selectors = (
         (name_of(each), section(each, "spec", "template", "spec", "nodeSelector")) for each in listed(seen.sets)
@@ -383,7 +383,7 @@ def _find_added_selectors(seen: Sighting, pods: Sequence[PodSight]) -> list[str]
 
 
 def _find_unheard(
-    report: Report, sets: Sequence[RoleSet], pods: Sequence[PodSight], controller: Controller
+    report: Report, sets: Sequence[RoleSet], pods: Sequence[TrainingPod], controller: Controller
 ) -> list[str]:
     """Return what the run controller should have recorded long ago, if it could."""
     leader = deciding_tasks(as_cluster(sets))[:1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from trainchart.cluster.sighting import Object, section
+from trainchart.cluster.snapshot import Object, section
 from trainchart.plan.quantity import parse_quantity
 
 _ELSE = ("kubernetes.io/", "rdma/", "smarter-devices/")

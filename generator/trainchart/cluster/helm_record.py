@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainchart.cluster.sighting import Object, label, name_of, section
+from trainchart.cluster.snapshot import Object, label, name_of, section
 from trainchart.helm.rendering import merge_maps
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import dump_mapping

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.cluster.gpus import count_gpus
-from trainchart.cluster.sighting import (
+from trainchart.cluster.snapshot import (
     Object,
     is_controllers,
     label,
@@ -66,7 +66,7 @@ class RoleSet:
 
 
 @dataclass(frozen=True)
-class PodSight:
+class TrainingPod:
     """One training pod."""
 
     view: PodView
@@ -133,13 +133,13 @@ def as_cluster(sets: Sequence[RoleSet]) -> Cluster:
     return Cluster(strategy, service="", port=TF_PORT, status_port=STATUS_PORT, roles=roles)
 
 
-def parse_training_pod(cluster: Cluster, pod: Object, events: Sequence[Event]) -> PodSight | None:
+def parse_training_pod(cluster: Cluster, pod: Object, events: Sequence[Event]) -> TrainingPod | None:
     """Reduce a training pod; None for one of no role that is known."""
     view = parse_pod(cluster, pod)
     if view is None:
         return None
     status = section(pod, "status")
-    return PodSight(
+    return TrainingPod(
         view=view,
         phase=str(status.get("phase") or ""),
         created=parse_time(section(pod, "metadata").get("creationTimestamp")),

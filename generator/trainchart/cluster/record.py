@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainchart.cluster.sighting import Object, Objects, Unseen, name_of, section
+from trainchart.cluster.snapshot import Object, Objects, Unreadable, name_of, section
 from trainchart.json_documents import parse_json
 from trainchart_runtime.contract import LOGS_KEY, STATE_KEY
 from trainchart_runtime.progress import parse_number
@@ -32,29 +32,29 @@ class Record:
     state: RunState | None = None
     name: str = ""
     """The ConfigMap's; empty where there is none."""
-    trouble: str = ""
+    error: str = ""
     """Why there is no state although there should be one."""
     logs: tuple[KeptLog, ...] = ()
-    logs_trouble: str = ""
+    logs_error: str = ""
 
 
 def read_record(records: Objects) -> Record:
     """Return the record of a training, from the ConfigMaps that may be it."""
-    if isinstance(records, Unseen):
+    if isinstance(records, Unreadable):
         return Record()
     if len(records) > 1:
         names = ", ".join(name_of(each) for each in records)
-        return Record(trouble=f"there are several records where one is expected: {names}")
+        return Record(error=f"there are several records where one is expected: {names}")
     return _parse(records[0]) if records else Record()
 
 
 def _parse(config_map: Object) -> Record:
     name, data = name_of(config_map), section(config_map, "data")
-    logs, logs_trouble = _parse_logs(data.get(LOGS_KEY))
+    logs, logs_error = _parse_logs(data.get(LOGS_KEY))
     text = data.get(STATE_KEY)
     if not text:
         what = "is empty: the run controller has not written it yet, or somebody wiped it"
-        return Record(name=name, trouble=f"the record {name} {what}", logs=logs, logs_trouble=logs_trouble)
+        return Record(name=name, error=f"the record {name} {what}", logs=logs, logs_error=logs_error)
     try:
         state = parse_state(str(text))
     except StateError as error:
@@ -64,8 +64,8 @@ def _parse(config_map: Object) -> Record:
             if newer
             else f"is damaged: {error}"
         )
-        return Record(name=name, trouble=f"the record {name} {what}", logs=logs, logs_trouble=logs_trouble)
-    return Record(state=state, name=name, logs=logs, logs_trouble=logs_trouble)
+        return Record(name=name, error=f"the record {name} {what}", logs=logs, logs_error=logs_error)
+    return Record(state=state, name=name, logs=logs, logs_error=logs_error)
 
 
 def _version(text: str) -> float:

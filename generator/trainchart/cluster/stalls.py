@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainchart.cluster.sighting import Object, Sighting, listed, name_of, section
+from trainchart.cluster.snapshot import Object, Snapshot, listed, name_of, section
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds
 from trainchart_runtime.cluster import PS
@@ -16,12 +16,12 @@ _LONG_SECONDS = 120.0
 """A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""
 
 
-def find_stalls(report: Report, seen: Sighting) -> list[str]:
+def find_stalls(report: Report, seen: Snapshot) -> list[str]:
     """Return one remark for each init container that goes on, and for each parameter server that has left."""
     return [*_find_long_starts(report, seen), *_find_absent_servers(report)]
 
 
-def _find_long_starts(report: Report, seen: Sighting) -> Iterator[str]:
+def _find_long_starts(report: Report, seen: Snapshot) -> Iterator[str]:
     for pod in listed(seen.pods):
         for name, since in _running_first(pod):
             seconds = report.now - since

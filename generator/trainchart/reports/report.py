@@ -48,7 +48,7 @@ class TrainingKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trouble:
+class ReportedProblem:
     """Something that keeps a pod from running, or its being made."""
 
     subject: str
@@ -141,7 +141,7 @@ class Report:
     roles: tuple[RoleReport, ...] = ()
     pods: tuple[PodReport, ...] | None = None
     """None where they could not be read."""
-    troubles: tuple[Trouble, ...] = ()
+    problems: tuple[ReportedProblem, ...] = ()
     incidents: tuple[Incident, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
     finished: Mapping[str, float] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class Report:
     """running, starting, held, finished, failed, missing; none: the release has no controller; empty: not known."""
     remarks: tuple[str, ...] = ()
     """What does not fit together, and what that means."""
-    gaps: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     """What could not be found out, and why."""
 
     @property
@@ -228,12 +228,12 @@ def describe_report(report: Report) -> dict[str, Any]:
             for role in report.roles
         ],
         "pods": None if report.pods is None else [_describe_pod(pod) for pod in report.pods],
-        "problems": [_describe_trouble(trouble) for trouble in report.troubles],
+        "problems": [_describe_problem(problem) for problem in report.problems],
         "finished": dict(report.finished),
         "incidents": [dump_record(incident) for incident in report.incidents],
         "history": [dump_record(entry) for entry in report.history],
         "remarks": list(report.remarks),
-        "notFoundOut": list(report.gaps),
+        "unknown": list(report.unknown),
         "record": dict(report.record) or None,
     }
 
@@ -253,13 +253,13 @@ def _describe_pod(pod: PodReport) -> dict[str, Any]:
     }
 
 
-def _describe_trouble(trouble: Trouble) -> dict[str, Any]:
+def _describe_problem(problem: ReportedProblem) -> dict[str, Any]:
     return {
-        "subject": trouble.subject,
-        "node": trouble.node,
-        "cause": trouble.cause,
-        "message": trouble.message,
-        "sentence": trouble.sentence,
-        "hint": trouble.hint,
-        "since": trouble.since or None,
+        "subject": problem.subject,
+        "node": problem.node,
+        "cause": problem.cause,
+        "message": problem.message,
+        "sentence": problem.sentence,
+        "hint": problem.hint,
+        "since": problem.since or None,
     }

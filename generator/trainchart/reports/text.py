@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from trainchart.reports.report import FROM_PODS, LOCAL, NOTHING_DONE, RUN_KILLED, PodReport, Report, Trouble
+from trainchart.reports.report import FROM_PODS, LOCAL, NOTHING_DONE, RUN_KILLED, PodReport, Report, ReportedProblem
 from trainchart_runtime.log_text import clean
 
 _PODS_SHOWN = 30
@@ -75,10 +75,10 @@ def list_lines(reports: Sequence[Report]) -> list[str]:
 
 def _list_row(report: Report) -> tuple[str, ...]:
     gpus, held = report.gpus, report.gpus_since
-    remarks = [*report.remarks, *report.gaps]
-    if report.troubles:
+    remarks = [*report.remarks, *report.unknown]
+    if report.problems:
         remarks.insert(
-            0, f"{len(report.troubles)} {_plural(len(report.troubles), 'problem')}: {report.troubles[0].cause}"
+            0, f"{len(report.problems)} {_plural(len(report.problems), 'problem')}: {report.problems[0].cause}"
         )
     elif report.outcome is not None and report.outcome.error:
         remarks.insert(0, f"{report.outcome.cause}: {report.outcome.error[:60]}")
@@ -109,8 +109,8 @@ def status_lines(report: Report) -> list[str]:
         lines += [*make_table(("ROLE", "RUNNING", "FINISHED", "WANTED", "FAILURES"), rows), ""]
     if report.pods:
         lines += [*_pod_lines(report.pods, report.now), ""]
-    lines += trouble_lines(report.troubles)
-    lines += [f"note: {remark}" for remark in (*report.remarks, *report.gaps)]
+    lines += problem_lines(report.problems)
+    lines += [f"note: {remark}" for remark in (*report.remarks, *report.unknown)]
     return clean_lines(lines[:-1] if lines[-1] == "" else lines)
 
 
@@ -182,14 +182,14 @@ def _pod_lines(pods: Sequence[PodReport], now: float) -> list[str]:
     return [*lines, f"and {left} more"] if left else lines
 
 
-def trouble_lines(troubles: Sequence[Trouble]) -> list[str]:
+def problem_lines(problems: Sequence[ReportedProblem]) -> list[str]:
     """Return what keeps pods from running, once for all pods with the same words."""
-    groups: dict[tuple[str, str], list[Trouble]] = defaultdict(list)
-    for trouble in troubles:
-        groups[trouble.cause, trouble.message].append(trouble)
+    groups: dict[tuple[str, str], list[ReportedProblem]] = defaultdict(list)
+    for problem in problems:
+        groups[problem.cause, problem.message].append(problem)
     lines = []
     for (cause, message), group in groups.items():
-        names = ", ".join(trouble.subject for trouble in group[:_NAMES_SHOWN])
+        names = ", ".join(problem.subject for problem in group[:_NAMES_SHOWN])
         more = f" and {len(group) - _NAMES_SHOWN} more" if len(group) > _NAMES_SHOWN else ""
         lines.append(f"problem: {names}{more}: {group[0].sentence or cause} [{cause}]")
         lines.append(f"  {message}")

@@ -13,7 +13,7 @@ from trainchart.reports.report import (
     Report,
 )
 from trainchart.reports.settings import suggest_settings
-from trainchart.reports.text import clean_lines, describe_seconds, describe_time, headline, trouble_lines
+from trainchart.reports.text import clean_lines, describe_seconds, describe_time, headline, problem_lines
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.run.state import (
     FAILED,
@@ -39,8 +39,8 @@ def why_lines(report: Report) -> list[str]:
     outcome = report.outcome
     if outcome is not None and outcome.result == FAILED and outcome.cause != RUN_KILLED:
         lines += _first_failure(report, outcome)
-    elif report.troubles:
-        lines += trouble_lines(report.troubles)
+    elif report.problems:
+        lines += problem_lines(report.problems)
     else:
         lines.append(_explain_phase(report))
         lines += _standing(report)
@@ -50,7 +50,7 @@ def why_lines(report: Report) -> list[str]:
     lines += _history(report)
     lines += _next(report)
     lines += _last_words(outcome)
-    lines += [f"note: {remark}" for remark in (*report.remarks, *report.gaps)]
+    lines += [f"note: {remark}" for remark in (*report.remarks, *report.unknown)]
     return clean_lines(lines)
 
 

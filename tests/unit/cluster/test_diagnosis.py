@@ -30,14 +30,14 @@ from tests.small_cluster.cluster_objects import (
 )
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.gpus import count_gpus
-from trainchart.cluster.sighting import Sighting, Unseen, find_trainings
+from trainchart.cluster.snapshot import Snapshot, Unreadable, find_trainings
 from trainchart.reports.report import Report, TrainingKey, describe_report
 from trainchart.reports.text import list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
 
 KEY = TrainingKey(NAMESPACE, "exp1", "mnist")
-PODS_HIDDEN = Unseen("pods", "forbidden", "User may not")
+PODS_HIDDEN = Unreadable("pods", "forbidden", "User may not")
 INCIDENT = {
     "at": NOW - 200,
     "pod": "exp1-mnist-ps-0",
@@ -53,13 +53,13 @@ CONTROLLED: dict[str, Any] = {"jobs": (make_job(),), "records": (make_record(mak
 def look(**seen: Any) -> Report:
     """Diagnose exp1: four pods that run, without a controller, unless told otherwise."""
     seen = {"sets": make_sets(), "pods": make_pods(), **seen}
-    tuples = {key: value if isinstance(value, Unseen) else tuple(value) for key, value in seen.items()}
-    sighting = Sighting(now=NOW, **tuples)
-    assert not listed_strangers(sighting)
-    return diagnose(KEY, find_trainings(sighting).get(KEY, sighting))
+    tuples = {key: value if isinstance(value, Unreadable) else tuple(value) for key, value in seen.items()}
+    snapshot = Snapshot(now=NOW, **tuples)
+    assert not listed_strangers(snapshot)
+    return diagnose(KEY, find_trainings(snapshot).get(KEY, snapshot))
 
 
-def listed_strangers(seen: Sighting) -> list[TrainingKey]:
+def listed_strangers(seen: Snapshot) -> list[TrainingKey]:
     return [key for key in find_trainings(seen) if key != KEY]
 
 
@@ -83,7 +83,7 @@ def test_a_running_training_holds_its_gpus_since_they_were_given() -> None:
         ("ps", 1, 1),
     ]
     assert not report.remarks
-    assert not report.gaps
+    assert not report.unknown
 
 
 def test_a_record_says_phase_attempt_and_progress() -> None:
@@ -204,29 +204,29 @@ def test_a_pod_without_a_node_is_explained_and_holds_nothing() -> None:
     waits = make_pod("worker-1", node="", conditions=[unschedulable()])
     report = look(pods=make_pods(worker_1=waits))
     assert (report.phase, report.gpus) == ("Starting", {GPU: 1})
-    (trouble,) = report.troubles
-    assert (trouble.subject, trouble.cause) == ("exp1-mnist-worker-1", "unschedulable")
-    assert "Insufficient nvidia.com/gpu" in trouble.message
+    (problem,) = report.problems
+    assert (problem.subject, problem.cause) == ("exp1-mnist-worker-1", "unschedulable")
+    assert "Insufficient nvidia.com/gpu" in problem.message
 
 
 def test_a_refused_pod_shows_by_the_event_of_its_set_and_only_while_it_is_missing() -> None:
     events = [make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", "exceeded quota: tests, requested: …")]
     missing = [pod for pod in make_pods() if not pod["metadata"]["name"].endswith("worker-1")]
     report = look(pods=missing, events=events)
-    assert [(trouble.subject, trouble.cause) for trouble in report.troubles] == [
+    assert [(problem.subject, problem.cause) for problem in report.problems] == [
         ("exp1-mnist-worker-1", "quota-exceeded")
     ]
-    assert not look(events=events).troubles
+    assert not look(events=events).problems
 
 
 def test_events_of_an_earlier_pod_of_that_name_do_not_count() -> None:
     pod = make_pod("worker-1", node="")
     pod["metadata"]["uid"] = "second"
     event = make_event("Pod", "exp1-mnist-worker-1", "FailedMount", "no such claim")
-    for uid, troubles in (("first", []), ("second", ["volume-error"]), (None, ["volume-error"])):
+    for uid, problems in (("first", []), ("second", ["volume-error"]), (None, ["volume-error"])):
         event["involvedObject"]["uid"] = uid
         report = look(pods=make_pods(worker_1=pod), events=[event])
-        assert [trouble.cause for trouble in report.troubles] == troubles
+        assert [problem.cause for problem in report.problems] == problems
 
 
 @pytest.mark.parametrize(
@@ -302,9 +302,9 @@ def test_a_pod_that_does_not_go_is_named(ago: float, is_told: bool) -> None:
 
 @pytest.mark.parametrize("hidden", ["sets", "pods", "records", "jobs", "events"])
 def test_what_may_not_be_read_is_a_gap_and_nothing_is_made_of_it(hidden: str) -> None:
-    seen = {**CONTROLLED, "pods": [*make_pods(), make_controller_pod()], hidden: Unseen(hidden, "forbidden")}
+    seen = {**CONTROLLED, "pods": [*make_pods(), make_controller_pod()], hidden: Unreadable(hidden, "forbidden")}
     report = look(**seen)
-    assert report.gaps == (f"could not find out {hidden} (forbidden)",)
+    assert report.unknown == (f"could not find out {hidden} (forbidden)",)
     assert report.phase == "Running"
     assert not report.remarks
 
@@ -322,7 +322,7 @@ def test_a_release_may_hold_several_trainings_and_other_things() -> None:
     database = {"metadata": {"name": "db", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/instance": "exp1"}}}
     unwritten = make_record(None)
     unwritten["metadata"]["labels"]["app.kubernetes.io/name"] = "somebody-elses"
-    seen = Sighting(now=NOW, sets=(*make_sets(), other, database), records=(unwritten,))
+    seen = Snapshot(now=NOW, sets=(*make_sets(), other, database), records=(unwritten,))
     assert [str(key) for key in find_trainings(seen)] == ["exp1/digits", "exp1/mnist"]
 
 
@@ -349,10 +349,10 @@ def test_no_record_that_people_have_edited_ends_in_a_traceback(
 
 
 def test_a_run_that_is_over_is_not_guessed_at_without_its_record() -> None:
-    hidden = Unseen("configmaps", "forbidden")
+    hidden = Unreadable("configmaps", "forbidden")
     report = look(sets=make_sets(0), pods=[], jobs=[make_job("Failed")], records=hidden)
     assert (report.phase, report.remarks) == ("Unknown", ())
-    assert report.gaps == ("could not find out configmaps (forbidden)",)
+    assert report.unknown == ("could not find out configmaps (forbidden)",)
 
 
 def test_reports_are_values() -> None:
@@ -449,7 +449,7 @@ def test_an_object_that_is_gone_is_a_problem_though_no_pod_shows_it() -> None:
     gone = {"subject": "Service exp1-mnist", "node": "", "cause": "object-missing", "message": "it was deleted"}
     state = make_state("Running", problems=[gone | {"since": NOW - 9}])
     report = look(records=[make_record(state)], jobs=[make_job()])
-    assert [(each.subject, each.cause) for each in report.troubles] == [("Service exp1-mnist", "object-missing")]
+    assert [(each.subject, each.cause) for each in report.problems] == [("Service exp1-mnist", "object-missing")]
     assert any("helm rollback RELEASE" in line for line in why_lines(report))
 
 

@@ -7,15 +7,15 @@ import dataclasses
 import pytest
 
 from tests.small_cluster.cluster_objects import NOW
-from trainchart.reports.report import PodReport, Report, TrainingKey, Trouble
+from trainchart.reports.report import PodReport, Report, ReportedProblem, TrainingKey
 from trainchart.reports.text import (
     describe_seconds,
     describe_time,
     list_lines,
     make_table,
     parse_seconds,
+    problem_lines,
     status_lines,
-    trouble_lines,
 )
 
 
@@ -65,14 +65,16 @@ def test_of_a_thousand_pods_those_are_shown_that_need_a_look() -> None:
 
 
 def test_the_same_trouble_of_many_pods_is_said_once() -> None:
-    troubles = [Trouble(f"worker-{number}", "unschedulable", "no room") for number in range(9)]
-    lines = trouble_lines([*troubles, Trouble("ps-0", "odd-cause", "?")])
+    problems = [ReportedProblem(f"worker-{number}", "unschedulable", "no room") for number in range(9)]
+    lines = problem_lines([*problems, ReportedProblem("ps-0", "odd-cause", "?")])
     assert lines[0].startswith("problem: worker-0, worker-1, worker-2, worker-3 and 5 more: No node")
     assert len(lines) == 5
 
 
 def test_a_list_shows_what_is_not_known_as_such() -> None:
-    report = Report(TrainingKey("team-a", "exp1", "mnist"), NOW, "Unknown", "pods", gaps=("could not find out pods",))
+    report = Report(
+        TrainingKey("team-a", "exp1", "mnist"), NOW, "Unknown", "pods", unknown=("could not find out pods",)
+    )
     row = list_lines([report])[1]
     assert row.split()[:9] == ["team-a", "exp1", "mnist", "Unknown", "?", "?/0", "?", "-", "-"]
     assert row.endswith("could not find out pods")

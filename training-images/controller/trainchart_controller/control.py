@@ -16,7 +16,7 @@ from trainchart_controller.console import TroubleLog, print_line
 from trainchart_controller.launchers import LauncherAnswer, LauncherPoll, Target
 from trainchart_controller.metrics import MetricsPage
 from trainchart_controller.pod_logs import read_logs
-from trainchart_controller.pod_watch import PodList, PodWatch, Sighting, WatchTimes
+from trainchart_controller.pod_watch import PodList, PodWatch, WatchItem, WatchTimes
 from trainchart_controller.release import Release, Superseded
 from trainchart_controller.settings import Settings
 from trainchart_runtime.cluster import deciding_tasks
@@ -54,7 +54,7 @@ class Controller:
         self._release = Release(connect(), settings)
         plan = settings.plan
         self._watch = PodWatch(connect(), plan.cluster, settings.namespace, settings.selector, times)
-        self._launchers = LauncherPoll(plan.cluster.status_port, self._watch.sightings)
+        self._launchers = LauncherPoll(plan.cluster.status_port, self._watch.observations)
         self._metrics = MetricsPage(settings.release, settings.metrics_address)
         self._times = times or WatchTimes()
         self._backoff = Backoff(self._times.first_retry)
@@ -267,12 +267,12 @@ class Controller:
     def _look(self, seconds: float, is_pause: bool = False) -> None:
         """Wait until pods change, `seconds` at most, and take in what has come; a pause is waited out."""
         until = time.monotonic() + seconds
-        sighting = self._next(until)
+        item = self._next(until)
         if not is_pause:
             until = time.monotonic() + _GATHER_SECONDS + _GATHER_SECONDS_PER_POD * len(self._pods or ())
-        while sighting is not None:
-            self._take_in(sighting)
-            sighting = self._next(until)
+        while item is not None:
+            self._take_in(item)
+            item = self._next(until)
         self._look_at_launchers()
 
     def _look_at_launchers(self) -> None:
@@ -285,23 +285,23 @@ class Controller:
         present = {pod.uid for pod in pods.values()}
         self._reports = {uid: report for uid, report in self._reports.items() if uid in present}
 
-    def _next(self, until: float) -> Optional[Sighting]:
+    def _next(self, until: float) -> Optional[WatchItem]:
         try:
-            return self._watch.sightings.get(timeout=max(0.0, until - time.monotonic()))
+            return self._watch.observations.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
             return None
 
-    def _take_in(self, sighting: Sighting) -> None:
-        if isinstance(sighting, Exception):
-            raise RuntimeError("the watch of the pods has failed") from sighting
-        if isinstance(sighting, LauncherAnswer):
-            self._reports[sighting.uid] = sighting.report
+    def _take_in(self, item: WatchItem) -> None:
+        if isinstance(item, Exception):
+            raise RuntimeError("the watch of the pods has failed") from item
+        if isinstance(item, LauncherAnswer):
+            self._reports[item.uid] = item.report
             return
-        if isinstance(sighting, PodList):
-            self._pods = {pod.name: pod for pod in sighting.pods}
-        elif self._pods is not None and not sighting.is_gone:
-            self._pods[sighting.pod.name] = sighting.pod
+        if isinstance(item, PodList):
+            self._pods = {pod.name: pod for pod in item.pods}
+        elif self._pods is not None and not item.is_gone:
+            self._pods[item.pod.name] = item.pod
         elif self._pods is not None:
-            self._pods.pop(sighting.pod.name, None)
-            self._departed.append(sighting.pod)
+            self._pods.pop(item.pod.name, None)
+            self._departed.append(item.pod)
         self._sets_due = min(self._sets_due, self._sets_read_at + REREAD_SECONDS)

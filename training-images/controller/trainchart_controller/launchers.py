@@ -44,9 +44,9 @@ class LauncherAnswer(NamedTuple):
 class LauncherPoll:
     """Asks the launchers for their state, for ever, and hands over what is new in a queue."""
 
-    def __init__(self, port: int, sightings: "queue.Queue[Any]") -> None:
+    def __init__(self, port: int, observations: "queue.Queue[Any]") -> None:
         self._port = port
-        self._sightings = sightings
+        self._observations = observations
         self._targets: List[Sequence[Target]] = [()] * _THREADS
         """For each thread; the first one asks the leading task's alone, which must not wait for others."""
 
@@ -69,7 +69,7 @@ class LauncherPoll:
                 body = _fetch(target, self._port, "/status")
                 report = parse_report(_parse(body)) if body else None
                 if report is not None and report != told.get(target.uid):
-                    self._sightings.put(LauncherAnswer(target.uid, report))
+                    self._observations.put(LauncherAnswer(target.uid, report))
                     told[target.uid] = report
                 if len(targets) > 1:
                     time.sleep(_PAUSE_SECONDS)

@@ -35,7 +35,7 @@ class PodChange(NamedTuple):
     is_gone: bool = False
 
 
-Sighting = Union[PodList, PodChange, LauncherAnswer, Exception]
+WatchItem = Union[PodList, PodChange, LauncherAnswer, Exception]
 """An exception is a bug of ours: the thread is at its end, and the controller must not go on blind."""
 
 
@@ -54,12 +54,12 @@ class WatchTimes(NamedTuple):
 
 
 class PodWatch:
-    """Feeds `sightings` for ever."""
+    """Feeds `observations` for ever."""
 
     def __init__(
         self, api: Api, cluster: Cluster, namespace: str, selector: str, times: Optional[WatchTimes] = None
     ) -> None:
-        self.sightings: queue.Queue[Sighting] = queue.Queue()
+        self.observations: queue.Queue[WatchItem] = queue.Queue()
         self._api = api
         self._cluster = cluster
         self._path = f"/api/v1/namespaces/{namespace}/pods"
@@ -75,7 +75,7 @@ class PodWatch:
         try:
             self._watch_for_ever()
         except Exception as err:
-            self.sightings.put(err)
+            self.observations.put(err)
 
     def _watch_for_ever(self) -> None:
         version = ""
@@ -107,7 +107,7 @@ class PodWatch:
             if not metadata.get("continue"):
                 break
             query["continue"] = metadata["continue"]
-        self.sightings.put(PodList(pods))
+        self.observations.put(PodList(pods))
         return str(metadata.get("resourceVersion") or "")
 
     def _follow(self, version: str) -> str:
@@ -130,5 +130,5 @@ class PodWatch:
                 continue
             view = parse_pod(self._cluster, item)
             if view:
-                self.sightings.put(PodChange(view, is_gone=kind == "DELETED"))
+                self.observations.put(PodChange(view, is_gone=kind == "DELETED"))
         return version

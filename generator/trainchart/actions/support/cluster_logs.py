@@ -22,7 +22,7 @@ from trainchart.cluster.log_lines import (
     stamp_of,
 )
 from trainchart.cluster.record import read_record
-from trainchart.cluster.sighting import Sighting
+from trainchart.cluster.snapshot import Snapshot
 from trainchart.errors import ClusterError, Forbidden, NotFound, Unauthorized, Unreachable
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import PodReport, Report
@@ -53,7 +53,7 @@ def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Call
 
 def _choose(wanted: LogsFilter, report: Report) -> list[PodReport]:
     if report.pods is None:
-        raise Forbidden(f"cannot read the logs of {report.key.release}: {'; '.join(report.gaps)}")
+        raise Forbidden(f"cannot read the logs of {report.key.release}: {'; '.join(report.unknown)}")
     return [pod for pod in report.pods if pod.node and _is_wanted(wanted, pod.role, pod.label, pod.name)]
 
 
@@ -70,15 +70,15 @@ def _find_since(wanted: LogsFilter, report: Report) -> str:
     return stamp_of(at)
 
 
-def _read_kept(wanted: LogsFilter, seen: Sighting, report: Report, note: Callable[[str], None]) -> list[LogLine]:
+def _read_kept(wanted: LogsFilter, seen: Snapshot, report: Report, note: Callable[[str], None]) -> list[LogLine]:
     """Return what the record kept; its lines have no times, so that nothing can be cut off before a failure."""
     record = read_record(seen.records)
     labels = {
         f"{each.set_name}-{index}": f"{each.role}-{index}" for each in report.roles for index in range(each.wanted)
     }
     lines = find_kept_lines(record.logs, report, labels)
-    for trouble in filter(None, (record.trouble, record.logs_trouble)):
-        note(f"note: {trouble}")
+    for error in filter(None, (record.error, record.logs_error)):
+        note(f"note: {error}")
     chosen = [line for line in lines if _is_wanted(wanted, line.label.rpartition("-")[0], line.label, line.label)]
     if not chosen:
         raise NotFound(
@@ -111,7 +111,7 @@ class _Reader:
             found = list(readers.map(lambda pod: self._read_pod(pod, newest.get(pod.label, since), tail), pods))
         errors = [result for result in found if isinstance(result, ClusterError)]
         for error in errors:
-            if isinstance(error, (Forbidden, Unauthorized)) or (len(errors) == len(pods) and _is_trouble(error)):
+            if isinstance(error, (Forbidden, Unauthorized)) or (len(errors) == len(pods) and _is_failed_read(error)):
                 raise error
             if error.message not in self.noted:
                 self.noted.add(error.message)
@@ -132,14 +132,14 @@ class _Reader:
                 )
             except ClusterError as error:
                 # The log of the container before may have been cleaned up already.
-                if not is_previous or _is_trouble(error):
+                if not is_previous or _is_failed_read(error):
                     return error
             else:
                 lines += (line for line in (parse_line(pod.label, each) for each in raw) if line.at >= since)
         return lines
 
 
-def _is_trouble(error: ClusterError) -> bool:
+def _is_failed_read(error: ClusterError) -> bool:
     """Return whether an error says more than that a container has no log (yet, or any more)."""
     return isinstance(error, (Forbidden, Unauthorized, Unreachable))
 

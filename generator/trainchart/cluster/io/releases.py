@@ -1,6 +1,6 @@
 """Looks at releases through the Kubernetes API, and finds the one that is asked for. Objects are found by labels only.
 
-What may not be read becomes Unseen and the look goes on; what cannot be reached ends it.
+What may not be read becomes Unreadable and the look goes on; what cannot be reached ends it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import Kind, KubernetesApi
-from trainchart.cluster.sighting import CONTROLLER, Objects, Sighting, Unseen, find_trainings, listed
+from trainchart.cluster.snapshot import CONTROLLER, Objects, Snapshot, Unreadable, find_trainings, listed
 from trainchart.errors import ClusterError, Forbidden, NotFound
 from trainchart.reports.report import TrainingKey
 from trainchart.reports.text import natural_key
@@ -20,13 +20,13 @@ _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
 _NAMES_SHOWN = 8
 
 
-def look_at_all(api: KubernetesApi, namespace: str) -> Sighting:
+def look_at_all(api: KubernetesApi, namespace: str) -> Snapshot:
     """Return everything of trainchart in a namespace, or with an empty one in the cluster; events left out.
 
     :raises Forbidden: where the user may not even see which trainings there are.
     """
     owned = f"{COMPONENT_LABEL}={CONTROLLER},{INSTANCE_LABEL}"
-    return Sighting(
+    return Snapshot(
         now=time.time(),
         sets=_list_sets(api, namespace),
         pods=_list(api, kubernetes_api.PODS, namespace, f"{TRAINING_LABEL}=true"),
@@ -35,10 +35,10 @@ def look_at_all(api: KubernetesApi, namespace: str) -> Sighting:
     )
 
 
-def look_at_release(api: KubernetesApi, namespace: str, release: str) -> Sighting:
+def look_at_release(api: KubernetesApi, namespace: str, release: str) -> Snapshot:
     """Return what is there of a release; of others too where they have no labels, such as events."""
     labels = f"{INSTANCE_LABEL}={release}"
-    return Sighting(
+    return Snapshot(
         now=time.time(),
         sets=_list(api, kubernetes_api.STATEFUL_SETS, namespace, labels),
         pods=_list(api, kubernetes_api.PODS, namespace, labels),
@@ -48,7 +48,7 @@ def look_at_release(api: KubernetesApi, namespace: str, release: str) -> Sightin
     )
 
 
-def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Sighting]:
+def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Snapshot]:
     """Return the training that `name` means: RELEASE, or RELEASE/CHART where a release holds several.
 
     :raises NotFound: where there is none, or it is not one of trainchart's.
@@ -67,8 +67,8 @@ def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[Traini
     raise _explain_absence(api, namespace, name, seen)
 
 
-def _explain_absence(api: KubernetesApi, namespace: str, name: str, seen: Sighting) -> ClusterError:
-    hidden = [each for each in (seen.sets, seen.pods, seen.records) if isinstance(each, Unseen)]
+def _explain_absence(api: KubernetesApi, namespace: str, name: str, seen: Snapshot) -> ClusterError:
+    hidden = [each for each in (seen.sets, seen.pods, seen.records) if isinstance(each, Unreadable)]
     if hidden:
         what = ", ".join(each.what for each in hidden)
         return Forbidden(
@@ -88,7 +88,7 @@ def _find_alike(api: KubernetesApi, namespace: str, name: str) -> str:
     """Return where a release of that name is, or what there is instead; as far as this user may see."""
     for place in ("", namespace):
         try:
-            keys = list(find_trainings(Sighting(0, sets=_list_sets(api, place))))
+            keys = list(find_trainings(Snapshot(0, sets=_list_sets(api, place))))
         except ClusterError:
             continue
         elsewhere = sorted({key.namespace for key in keys if key.release == name.partition("/")[0]})
@@ -110,4 +110,4 @@ def _list(api: KubernetesApi, kind: Kind, namespace: str, labels: str, fields: s
     try:
         return api.list_objects(kind, namespace, labels=labels, fields=fields)
     except Forbidden as error:
-        return Unseen(kind.plural, "forbidden", error.message)
+        return Unreadable(kind.plural, "forbidden", error.message)

@@ -10,8 +10,8 @@ from typing import Dict, Optional, Sequence
 from trainchart_runtime.cluster import EVALUATOR, Cluster, Task, deciding_tasks
 from trainchart_runtime.run.observation import PodView
 from trainchart_runtime.run.plan import RunPlan, is_dispensable
+from trainchart_runtime.run.problems import find_missing
 from trainchart_runtime.run.state import FAILED, FINISHING, RUNNING, STARTING, STOPPING, RunState, Verdict, enter_phase
-from trainchart_runtime.run.troubles import find_missing
 from trainchart_runtime.run.verdict import (
     add_evaluation,
     explain_deadline,

@@ -1,7 +1,7 @@
 """The rules of a run: from what is seen and what is recorded to what is recorded next, scaled and said.
 
 Pure and level-triggered: `decide` gets the whole picture every time and may be asked twice, late, or by another
-controller, and the answer is right for what is there. What pods go through is in troubles.py, when a verdict is
+controller, and the answer is right for what is there. What pods go through is in problems.py, when a verdict is
 due in judge.py, what it says in verdict.py, and what the sets are told in scaling.py.
 """
 
@@ -24,6 +24,15 @@ from trainchart_runtime.run.plan import (
     RunPlan,
     resolve_group,
 )
+from trainchart_runtime.run.problems import (
+    find_missing,
+    note_deaths,
+    note_disruptions,
+    note_failures,
+    note_problems,
+    note_progress,
+    note_replacements,
+)
 from trainchart_runtime.run.scaling import is_newcomer, resolve_deletions, resolve_scales
 from trainchart_runtime.run.state import (
     ENDED_PHASES,
@@ -40,15 +49,6 @@ from trainchart_runtime.run.state import (
     RoleState,
     RunState,
     enter_phase,
-)
-from trainchart_runtime.run.troubles import (
-    find_missing,
-    note_deaths,
-    note_disruptions,
-    note_failures,
-    note_problems,
-    note_progress,
-    note_replacements,
 )
 from trainchart_runtime.run.verdict import (
     explain_stop,

@@ -11,6 +11,7 @@ from trainchart_runtime import causes
 from trainchart_runtime.cluster import Cluster
 from trainchart_runtime.run.observation import Observation, PodView
 from trainchart_runtime.run.plan import Deletion, RunPlan, Scale, is_dispensable, saving_roles
+from trainchart_runtime.run.problems import count_deaths, is_given_up
 from trainchart_runtime.run.state import (
     FINISHING,
     RESTARTING,
@@ -22,7 +23,6 @@ from trainchart_runtime.run.state import (
     VERDICTS,
     RunState,
 )
-from trainchart_runtime.run.troubles import count_deaths, is_given_up
 
 _CUT_SHORT = (causes.STOPPED.name, causes.ACTIVE_DEADLINE.name)
 """Verdicts about programs that are well and would go on: they get the time to save."""

@@ -11,8 +11,8 @@ from trainchart_runtime import causes
 from trainchart_runtime.causes import RESTART_IN_PLACE
 from trainchart_runtime.cluster import EVALUATOR, Cluster, Task
 from trainchart_runtime.run.observation import ContainerEnd, PodView
+from trainchart_runtime.run.problems import count_deaths, is_given_up, is_taken_away, name_death, word_death
 from trainchart_runtime.run.state import FAILED, STOPPED, SUCCEEDED, Deaths, PodProblem, RunProgress, RunState, Verdict
-from trainchart_runtime.run.troubles import count_deaths, is_given_up, is_taken_away, name_death, word_death
 from trainchart_runtime.termination import LINE_LIMIT, LINES_KEPT, Termination, find_first_failure, follows_a_peer
 
 _TELLING = {

@@ -27,7 +27,7 @@ Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Unseen:
+class Unreadable:
     """Objects that could not be listed: neither there nor absent, but unknown."""
 
     what: str
@@ -37,11 +37,11 @@ class Unseen:
     detail: str = ""
 
 
-Objects = tuple[Object, ...] | Unseen
+Objects = tuple[Object, ...] | Unreadable
 
 
 @dataclass(frozen=True)
-class Sighting:
+class Snapshot:
     """Everything that one look has shown: of one release, one namespace or the cluster."""
 
     now: float
@@ -55,7 +55,7 @@ class Sighting:
     """Warnings of the namespace; of others than the release too, since events have no labels."""
 
 
-def find_trainings(seen: Sighting) -> dict[TrainingKey, Sighting]:
+def find_trainings(seen: Snapshot) -> dict[TrainingKey, Snapshot]:
     """Sort what was seen by training, and leave out what trainchart has not made."""
     ours = {
         *(_key(each) for each in listed(seen.sets) if is_training_set(each)),
@@ -68,7 +68,7 @@ def find_trainings(seen: Sighting) -> dict[TrainingKey, Sighting]:
 
 def listed(objects: Objects) -> Sequence[Object]:
     """Return the objects; none where they could not be seen."""
-    return () if isinstance(objects, Unseen) else objects
+    return () if isinstance(objects, Unreadable) else objects
 
 
 def is_training_set(each: Object) -> bool:
@@ -116,18 +116,18 @@ def _key(each: Object) -> TrainingKey:
     return TrainingKey(namespace_of(each), label(each, INSTANCE_LABEL), label(each, NAME_LABEL))
 
 
-def _select(seen: Sighting, key: TrainingKey) -> Sighting:
+def _select(seen: Snapshot, key: TrainingKey) -> Snapshot:
     def mine(objects: Objects) -> Objects:
-        if isinstance(objects, Unseen):
+        if isinstance(objects, Unreadable):
             return objects
         return tuple(each for each in objects if _key(each) == key)
 
     sets, records = mine(seen.sets), mine(seen.records)
-    return Sighting(
+    return Snapshot(
         now=seen.now,
-        sets=sets if isinstance(sets, Unseen) else tuple(filter(is_training_set, sets)),
+        sets=sets if isinstance(sets, Unreadable) else tuple(filter(is_training_set, sets)),
         pods=mine(seen.pods),
-        records=records if isinstance(records, Unseen) else tuple(filter(is_record, records)),
+        records=records if isinstance(records, Unreadable) else tuple(filter(is_record, records)),
         jobs=mine(seen.jobs),
         events=seen.events,
     )
