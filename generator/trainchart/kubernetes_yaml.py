@@ -8,9 +8,12 @@ parser has its own round-trip reader.
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import yaml
@@ -90,8 +93,20 @@ class _Loader(FastLoader):  # type: ignore[misc]
                     raise _ambiguous(f"<< gives {name} once more, after it was set", key)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        found = super().construct_mapping(node, deep=deep)
-        return found if all(type(key) is str for key in found) else {_key_text(k, node): v for k, v in found.items()}
+        # Not by a dictionary of the keys as they are: for Python 1, 1.0 and true are one key.
+        if not isinstance(node, yaml.MappingNode):
+            return dict(super().construct_mapping(node, deep=deep))
+        self.flatten_mapping(node)
+        found: dict[str, Any] = {}
+        types: dict[str, type] = {}
+        for key_node, value_node in node.value:
+            key = self.construct_object(key_node, deep=True)
+            name = key if type(key) is str else _key_text(key, node)
+            if name in found and types[name] is not type(key):
+                raise _ambiguous(f"two keys that both become {name!r}", key_node)
+            types[name] = type(key)
+            found[name] = self.construct_object(value_node, deep=deep)
+        return found
 
 
 class _Dumper(yaml.SafeDumper):
@@ -108,6 +123,17 @@ class _Dumper(yaml.SafeDumper):
         del data
         return True
 
+
+_LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
+"""Line breaks of YAML 1.1 that Go and Python fold and indent in different ways: only their escapes are safe."""
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
+    style = '"' if _LINE_BREAKS.search(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
 
 _WORDS = "y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
 _INTEGER = r"[-+]?_*(?:0[bB][01_]+|0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0|[1-9][0-9_]*)"
@@ -336,10 +362,27 @@ def _key_text(key: object, node: yaml.Node) -> str:
     if isinstance(key, bool):
         return str(key).lower()
     if isinstance(key, float):
-        return f"{key:g}"
+        return _float_text(key)
     if isinstance(key, (str, int)):
         return str(key)
     raise yaml.constructor.ConstructorError(None, None, "a key is null or no plain word", node.start_mark)
+
+
+def _float_text(value: float) -> str:
+    """Return a number as Go's strconv.FormatFloat(value, 'g', -1, 32) writes it, which makes texts of such keys."""
+    try:
+        (single,) = struct.unpack("f", struct.pack("f", value))
+    except OverflowError:
+        single = math.copysign(math.inf, value)
+    if not math.isfinite(single):
+        return ".nan" if math.isnan(single) else ".inf" if single > 0 else "-.inf"
+    shortest = (f"{single:.{places}e}" for places in range(9))
+    text = next(each for each in shortest if struct.unpack("f", struct.pack("f", float(each))) == (single,))
+    digits, _, exponent = text.partition("e")
+    number = int(exponent)
+    if single and not -5 < number < 6:
+        return f"{digits}e{'-' if number < 0 else '+'}{abs(number):02}"
+    return f"{Decimal(text):f}"
 
 
 def _converted(error: yaml.YAMLError, text: str) -> YamlError:

@@ -37,11 +37,33 @@ def test_what_is_dumped_as_text_comes_back_as_text(word: str) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["1", "true", "yes", "1.5", "1e3", "0x10", "010", "1000000.0", "1e21", "3.0", "1e-7", "2026-01-01", "1:30", "a"],
+    (
+        "1 true yes 1.5 1e3 0x10 010 1000000.0 1e21 3.0 1e-7 2026-01-01 1:30 a 123456.0 1234567.0 1.23456789 0.0001 "
+        "0.00001 -0.0 16777217.5 1e300 -1e39 3.14159265 100000.5 .inf -.inf"
+    ).split(),
 )
 def test_keys_become_texts_as_helm_makes_them(key: str) -> None:
     text = f"{key}: {{{key}: b}}\n"
     assert parse_mapping(text) == helm_python.values_from_yaml(text)
+
+
+@pytest.mark.parametrize("text", ["{1: a, 1.0: b}", "{'1': a, 1: b}", "a: {true: b, 'true': c}", "{1e3: a, 1000: b}"])
+def test_keys_that_become_one_text_are_refused(text: str) -> None:
+    """Helm takes one of the values at random."""
+    with pytest.raises(YamlError, match="two keys that both become"):
+        parse_mapping(text)
+
+
+def test_keys_of_several_types_stay_apart() -> None:
+    text = "{1: a, true: b, 0: c, false: d}"
+    assert parse_mapping(text) == helm_python.values_from_yaml(text) == {"1": "a", "true": "b", "0": "c", "false": "d"}
+
+
+@pytest.mark.parametrize("character", ["\x85", "\u2028", "\u2029"])
+@pytest.mark.parametrize("text", ["a{}b", "{}b: c", "a{}", "{0}{0}", "a{}\n- b", "a {} b"])
+def test_line_breaks_of_unicode_survive_a_dump(text: str, character: str) -> None:
+    value = {"a": text.format(character), text.format(character): ["b"]}
+    assert parse_mapping(dump_mapping(value)) == helm_python.values_from_yaml(dump_mapping(value)) == value
 
 
 @pytest.mark.parametrize("text", ["~: a", "? [a]\n: b", "a: &a {b: *a}"])

@@ -38,15 +38,17 @@ def render_values_yaml(plan: ChartPlan) -> str:
 
 def _lines(node: ValueNode, depth: int, *, is_commented: bool = True) -> Iterator[str]:
     indent = "  " * depth
+    # Every line break would end the comment, those of Unicode too.
+    description = " ".join(node.description.split())
     own = [f"{indent}{line}" for line in _own_lines(node)]
     if not is_commented:
         yield from own if not node.is_unset else []
-    elif node.description and len(own) == 1 and len(own[0]) + len(node.description) + 4 <= _WIDTH:
-        yield f"{own[0]}  # {node.description}"
+    elif description and len(own) == 1 and len(own[0]) + len(description) + 4 <= _WIDTH:
+        yield f"{own[0]}  # {description}"
     else:
         prefix = f"{indent}# "
         yield from textwrap.wrap(
-            node.description, _WIDTH, initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False
+            description, _WIDTH, initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False
         )
         yield from own
     for number, child in enumerate(node.children):

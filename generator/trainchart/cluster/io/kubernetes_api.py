@@ -109,7 +109,7 @@ class KubernetesApi:
         params["tailLines"] = str(tail) if tail else ""
         path = f"api/v1/namespaces/{namespace}/pods/{pod}/log"
         body = self._read(path, params, f"read the log of {pod}")
-        return body.decode(errors="replace").splitlines()
+        return body.decode(errors="replace").removesuffix("\n").split("\n") if body else []
 
     def _parse_page(self, body: bytes, what: str) -> dict[str, Any]:
         try:
