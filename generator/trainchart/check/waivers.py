@@ -16,7 +16,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from trainchart.check.finding import Finding, Severity
-from trainchart.check.yaml_style import find_comment_lines
 from trainchart.helm.rendering import Manifest
 from trainchart.kubernetes_yaml import YamlError, find_duplicate_keys, parse_mapping
 
@@ -118,6 +117,9 @@ def apply_waivers(
 
 
 def _parse_marks(path: str, text: str, starts: Collection[int]) -> Iterator[Waiver]:
+    # Imported where it is needed: generate names this module's file, and the library behind takes a twentieth second.
+    from trainchart.check.yaml_style import find_comment_lines
+
     is_template = path.startswith("templates/")
     lines = text.splitlines()
     # A text that looks like a comment is none; what a template's comment is, only Helm can tell.
