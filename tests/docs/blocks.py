@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-GUIDES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+OVERVIEW = ROOT / "docs" / "README.md"
+"""Lists the other pages, and shows no commands."""
+GUIDES = (ROOT / "README.md", *sorted({*(ROOT / "docs").glob("*.md")} - {OVERVIEW}))
 REFUSED = "# refused"
 """Stands behind a command that must fail."""
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
