@@ -110,3 +110,19 @@ def test_what_a_report_holds_is_bounded(serve: Callable[..., queue.Queue[Any]]) 
 def test_the_log_holds_nothing_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
     print_line("RunIncident: \x1b[2Jfirst\nsecond \x1b]0;title\x07\u202eend")
     assert capsys.readouterr().err == "trainchart-controller: RunIncident: first second end\n"
+
+
+def test_an_answer_in_chunks_is_not_read() -> None:
+    """http.client takes a chunk's size as it comes: one of -1 was read without end."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert launchers._fetch(launchers.Target("u", "127.0.0.1"), server.getsockname()[1], "/status") == b""
+        thread.join()

@@ -90,7 +90,8 @@ def _fetch(target: Target, port: int, path: str) -> bytes:
         # A launcher answers those who know its pod's uid.
         connection.request("GET", path, headers={"Authorization": f"Bearer {target.uid}"})
         response = connection.getresponse()
-        return response.read(_STATUS_LIMIT) if response.status == 200 else b""
+        # Launchers send no chunks, whose sizes http.client believes: one of -1 is read without end.
+        return response.read(_STATUS_LIMIT) if response.status == 200 and not response.chunked else b""
     except (OSError, http.client.HTTPException, ValueError):
         return b""  # ValueError: http.client's own word for a header or a chunk that is not one.
     finally:
