@@ -1,4 +1,4 @@
-"""What a user chooses by name about an image. Light, so that `trainchart --help` is."""
+"""What a user chooses by name about an image, its platform too. Light, so that `trainchart --help` is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A Helm chart as an OCI artifact: media types, tags, manifest and annotations, as `helm push` makes them. Pure."""
+"""A Helm chart as an OCI artifact, as `helm push` makes it, and what is attached to it in a registry. Pure.
+
+Formats: https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md,
+https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#referrers-tag-schema
+"""
 
 from __future__ import annotations
 

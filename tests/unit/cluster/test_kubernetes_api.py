@@ -129,6 +129,15 @@ def test_an_answer_without_end_is_cut(status: int, monkeypatch: pytest.MonkeyPat
     assert "--tail" in refusal.value.hint
 
 
+@pytest.mark.parametrize("body", [b"", b"T a", b"T a\n", b"T a\x0cb\nT c\xe2\x80\xa8d\r\n\n"])
+def test_a_log_is_cut_at_line_feeds_only(api: SmallApi, body: bytes) -> None:
+    api.raw = (200, "text/plain", body)
+    assert "".join(f"{line}\n" for line in open_door(api).read_log("p", NAMESPACE, "c")).encode() in (
+        body,
+        body + b"\n",
+    )
+
+
 def test_a_compressed_answer_is_not_unpacked(api: SmallApi) -> None:
     packed = gzip.compress(b'{"items": []}')
     api.raw, api.encoding = (200, "application/json", packed), "gzip"
