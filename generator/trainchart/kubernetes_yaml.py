@@ -68,6 +68,7 @@ class _Loader(FastLoader):  # type: ignore[misc]
         refuse_many_nodes((text,), node_limit)
         refuse_deep_nesting(text)
         _require_typed(text)
+        _require_plain_separators(text)
         super().__init__(text)
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
@@ -141,15 +142,22 @@ _DIGITS = "[0-9][0-9_]*"
 _FLOAT = rf"[-+]?_*(?:\._*{_DIGITS}|{_DIGITS}(?:\.[0-9_]*)?)(?:[eE]_*[-+]?_*{_DIGITS})?"
 _FLOAT += r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 
+_TYPED = {
+    "bool": re.compile(f"^(?:{_WORDS})$"),
+    "int": re.compile(f"^(?:{_INTEGER})$"),
+    "float": re.compile(f"^(?:{_FLOAT})$"),
+    "null": re.compile("^(?:~|null|Null|NULL|)$"),
+}
 for _tag, _pattern, _first in (
-    ("bool", _WORDS, "yYnNtTfFoO"),
-    ("int", _INTEGER, "-+0123456789"),
-    ("float", _FLOAT, "-+0123456789."),
-    ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("merge", "<<", "<"),
+    ("bool", _TYPED["bool"], "yYnNtTfFoO"),
+    ("int", _TYPED["int"], "-+0123456789"),
+    ("float", _TYPED["float"], "-+0123456789."),
+    ("null", _TYPED["null"], ["~", "n", "N", ""]),
+    ("merge", re.compile("^<<$"), "<"),
 ):
     for _class in (_Loader, _Dumper):  # the dumper must quote every text that the loader would not read as one
-        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list(_first))
+
 
 _EXPANDED_LIMIT = 1_000_000
 """Nodes of a document once every alias stands for what it repeats: no author means more."""
@@ -157,12 +165,44 @@ _BOOLEANS = {word: word[0] in "yYtT" or word.lower() == "on" for word in _WORDS.
 # As a value, << is a text like any other; only as a key it merges.
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _Loader.add_constructor(_MERGE_TAG, lambda loader, node: loader.construct_scalar(node))
-_Loader.add_constructor("tag:yaml.org,2002:bool", lambda loader, node: _BOOLEANS[node.value])
 
 
 def _ambiguous(what: str, node: yaml.Node | yaml.Token) -> yaml.YAMLError:
     problem = f"{what}: YAML readers understand that differently"
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def _construct_typed(loader: _Loader, node: yaml.Node) -> bool | float | int | str | None:
+    """Return the value of a null, bool, int or float, which the author may have tagged so. Raises yaml.YAMLError."""
+    kind = node.tag.rpartition(":")[2]
+    text = str(loader.construct_scalar(node))
+    if not _TYPED[kind].fullmatch(text):
+        raise _ambiguous(f"{text!r} is not a value of !!{kind}", node)
+    if kind == "null":
+        return None
+    return _BOOLEANS[text] if kind == "bool" else _number(loader, node, text)
+
+
+def _number(loader: _Loader, node: yaml.Node, text: str) -> float | int | str:
+    """Return a number as Go reads it: an integer beyond 64 bits is a float, and what no float can hold a text."""
+    try:
+        if _TYPED["int"].fullmatch(text):
+            value = int(loader.construct_yaml_int(node))
+            return value if -(2**63) <= value < 2**64 else _finite(float(text.replace("_", "")))
+        value = float(loader.construct_yaml_float(node))
+        return value if "inf" in text.lower() else _finite(value)
+    except ValueError:
+        return text
+
+
+def _finite(value: float) -> float:
+    if math.isinf(value):
+        raise ValueError("it overflows")
+    return value
+
+
+for _tag in _TYPED:
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _construct_typed)
 
 
 def _refuse_tag(loader: _Loader, node: yaml.Node) -> None:
@@ -182,6 +222,17 @@ def _require_typed(text: str) -> None:
     for token in yaml.scan(text, Loader=FastLoader):
         if isinstance(token, yaml.TagToken) and token.value in ((None, "!"), ("!", ""), ("", "!")):
             raise _ambiguous("a lone ! before a value", token)
+
+
+_UNLIKE_SEPARATOR = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])---\S|[\r\x85\u2028\u2029]---")
+"""Dashes that start a document for YAML alone, or for Kubernetes alone, which splits at a newline and three dashes."""
+
+
+def _require_plain_separators(text: str) -> None:
+    found = _UNLIKE_SEPARATOR.search(text)
+    if found is not None:
+        line = len(re.findall(r"\r\n|[\n\r\x85\u2028\u2029]", text[: found.start() + 1])) + 1
+        raise YamlError("--- is not on a line of its own: YAML readers understand that differently", line)
 
 
 def require_few_nodes(texts: Iterable[str], *, limit: int = NODE_LIMIT) -> None:

@@ -132,6 +132,15 @@ def test_a_list_index_changes_a_list_of_a_file_but_not_one_of_the_chart(engine: 
     assert values(from_chart)["env"] == [{"name": "Z"}]
 
 
+def test_a_hidden_separator_in_a_template_is_refused(engine: HelmEngine, plain_chart: Path) -> None:
+    """A carriage return ends a line for YAML; Kubernetes reads no document after it."""
+    hidden = "null\r---\rapiVersion: v1\nkind: ConfigMap\nmetadata: {name: hidden}\n"
+    (plain_chart / "templates" / "hidden.yaml").write_text(hidden, newline="")
+    with pytest.raises(RenderError) as caught:
+        render(engine, plain_chart)
+    assert "---" in caught.value.problems[0].message
+
+
 def test_null_deletes_a_default(engine: HelmEngine, plain_chart: Path) -> None:
     assert "learningRate" in values(render(engine, plain_chart))
     assert "learningRate" not in values(render(engine, plain_chart, sets=("learningRate=null",)))

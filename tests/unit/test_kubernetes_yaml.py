@@ -12,6 +12,7 @@ from trainchart.kubernetes_yaml import (
     find_merge_key,
     parse_documents,
     parse_mapping,
+    parse_objects,
     require_few_nodes,
 )
 from trainchart.yaml_limits import NODE_LIMIT
@@ -164,6 +165,44 @@ def test_tags_that_readers_understand_differently_are_refused(value: str) -> Non
         parse_mapping(f"a: {value}\n")
     assert caught.value.line == 1
     assert parse_mapping(f"# {value}\na: 'wow ! {value}'\n".replace('"', ""))
+
+
+@pytest.mark.parametrize(
+    "text", ["!!bool x", "!!int ''", "!!int +", "!!int 1e3", "!!float _", "!!null x", "!!bool [x]", "!!int {a: b}"]
+)
+def test_a_value_that_is_not_of_its_tag_is_refused(text: str) -> None:
+    with pytest.raises(YamlError) as caught:
+        parse_mapping(f"b: 1\na: {text}\n")
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize(
+    "number",
+    ["1e308", "1e309", "1e390", "9" * 25, "9" * 400, f"0x{'f' * 17}", f"0b{'1' * 65}", f"0o{'7' * 30}", "7_" * 40]
+    + ["!!float 010", "!!int '12'", "!!float '1'", "!!bool 'yes'"],
+)
+def test_numbers_that_overflow_are_read_as_helm_reads_them(number: str, sign: str) -> None:
+    text = f"a: {sign}{number}\n" if not number.startswith("!") else f"a: {number}\n"
+    assert parse_mapping(text) == helm_python.values_from_yaml(text)
+
+
+@pytest.mark.parametrize("line_break", ["\r", "\x85", "\u2028", "\u2029"])
+def test_a_separator_that_kubernetes_does_not_see_is_refused(line_break: str) -> None:
+    with pytest.raises(YamlError, match="---") as caught:
+        parse_objects(f"a: 1\nb: 2{line_break}---{line_break}kind: Pod\n")
+    assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("text", ["---kind: Pod\n", "a: 1\n---kind: Pod\n", "a: 1\r\n---b: 1\r\n"])
+def test_a_line_that_kubernetes_takes_for_a_separator_is_refused(text: str) -> None:
+    with pytest.raises(YamlError, match="---"):
+        parse_objects(text)
+
+
+def test_separators_of_every_usual_form() -> None:
+    text = "---\r\na: 1\r\n---\r\nb: |\n  ---x\n--- # c\nd: '\u2028 ---'\n---\ne: 1\n"
+    assert len(parse_documents(text)) == 4
 
 
 @pytest.mark.parametrize(

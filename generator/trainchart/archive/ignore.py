@@ -63,6 +63,8 @@ def _parse_rules(text: str) -> tuple[_Rule, ...]:
             continue
         if "**" in line:
             raise ToolError(f"{IGNORE_FILE}:{number}: Helm has no ** in {line!r}", hint="name the folder, like `docs/`")
+        if "//" in line:
+            raise ToolError(f"{IGNORE_FILE}:{number}: no path has the // of {line!r}", hint="write one slash")
         negated = line.startswith("!")
         body = line.removeprefix("!")
         folders_only = body.endswith("/")

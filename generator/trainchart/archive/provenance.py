@@ -35,9 +35,10 @@ def read_clear_text(provenance: bytes) -> str:
 
 def stated_digest(statement: str, filename: str) -> str:
     """Return the digest that a signed text states of an archive, empty where it states none."""
-    _, _, sums = statement.rpartition(_SEPARATOR)
+    parts = statement.split(_SEPARATOR)
     try:
-        files = parse_mapping(sums).get("files")
+        # Of more than two parts, Helm reads the second, and others the last.
+        files = parse_mapping(parts[1]).get("files") if len(parts) == 2 else None
     except YamlError:
         return ""
     return str(files.get(filename, "")) if isinstance(files, dict) else ""

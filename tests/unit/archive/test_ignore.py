@@ -95,6 +95,12 @@ def test_rules_that_helm_refuses_are_refused_with_their_line(rule: str) -> None:
         drop_ignored({".helmignore": f"# first\n{rule}\n".encode()})
 
 
+@pytest.mark.parametrize("rule", ["//docs", "!//docs", "//docs/", "docs//a.md"])
+def test_rules_that_helm_3_and_4_read_differently_are_refused(rule: str) -> None:
+    with pytest.raises(ToolError, match=r"\.helmignore:1: .*//"):
+        drop_ignored({".helmignore": rule.encode()})
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("pattern", ["*a" * 12 + "b", "a*" * 40 + "b", "*?" * 30 + "[b]", "/".join(["*a*a*"] * 9)])
 def test_a_pattern_of_many_stars_takes_no_time(pattern: str) -> None:

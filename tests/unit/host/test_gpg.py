@@ -111,6 +111,13 @@ def test_what_nobody_has_signed_is_not_believed(
     assert (held.problem, stated_digest(held.text, ARCHIVE)) == ("", "sha256:genuine")
 
 
+def test_a_text_of_three_parts_states_no_digest() -> None:
+    """Helm reads the second part."""
+    assert stated_digest(STATEMENT, ARCHIVE) == "sha256:genuine"
+    assert stated_digest(f"{STATEMENT}\n...\nfiles:\n  {ARCHIVE}: sha256:other\n", ARCHIVE) == ""
+    assert stated_digest("name: demo\n", ARCHIVE) == ""
+
+
 @pytest.mark.parametrize("key", ["nobody", "ended", "--help"])
 def test_a_key_that_cannot_sign(gpg: _Gpg, key: str) -> None:
     with pytest.raises(ToolError, match="gpg cannot sign with the key"):

@@ -113,14 +113,11 @@ def run_helm(
     :raises ToolError: where it cannot be started, or does not end in time.
     """
     try:
-        return subprocess.run(
+        done = subprocess.run(
             [str(program), *argv],
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
             timeout=timeout_seconds,
             check=False,
         )
@@ -128,6 +125,9 @@ def run_helm(
         raise ToolError(f"{program} {argv[0]} did not end within {timeout_seconds:.0f} seconds") from error
     except (OSError, ValueError) as error:
         raise ToolError(f"cannot run {program}: {error}", hint="is this a helm 3 or 4 program?") from error
+    # Not as text: Python would make a newline of a carriage return, which Helm prints and Kubernetes reads.
+    out, err = (each.decode("utf-8", errors="replace") for each in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
 
 @contextmanager
