@@ -48,7 +48,7 @@ OWNERS = {
     "lightkube": {"cluster/io/kubernetes_api.py"},
     "psutil": {"local/io/process_table.py"},
     "ruamel": {"spec/document.py", "spec/edit.py"},
-    "yaml": {"kubernetes_yaml.py", "yaml_limits.py"},
+    "yaml": {"kubernetes_yaml.py", "yaml_limits.py", "yaml_loader.py"},
     "yamllint": {"check/yaml_style.py"},
     "semver": {"chart_version.py"},
 }

@@ -8,17 +8,15 @@ parser has its own round-trip reader.
 
 from __future__ import annotations
 
-import math
 import re
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import yaml
 
-from trainchart.yaml_limits import NODE_LIMIT, FastLoader, TooManyNodes, refuse_deep_nesting, refuse_many_nodes
+from trainchart.yaml_limits import NODE_LIMIT, TooManyNodes, refuse_many_nodes
+from trainchart.yaml_loader import MERGE_TAG, RESOLVED, Loader
 
 
 class YamlError(ValueError):
@@ -59,57 +57,6 @@ class PlacedObject:
     line: int
 
 
-class _Loader(FastLoader):  # type: ignore[misc]
-    """Resolves plain scalars as go-yaml version 2 does, and makes texts of keys as the way to JSON does."""
-
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
-
-    def __init__(self, text: str, node_limit: int = NODE_LIMIT) -> None:
-        refuse_many_nodes((text,), node_limit)
-        refuse_deep_nesting(text)
-        _require_typed(text)
-        _require_plain_separators(text)
-        super().__init__(text)
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        # For PyYAML a mapping's own keys win wherever they stand, for Helm whatever comes last.
-        if any(key.tag == _MERGE_TAG for key, _ in node.value):
-            self._require_merge_first(node)
-        super().flatten_mapping(node)
-
-    def _require_merge_first(self, node: yaml.MappingNode) -> None:
-        own: set[str] = set()
-        for key, value in node.value:
-            if key.tag != _MERGE_TAG:
-                own.add(_key_text(self.construct_object(key, deep=True), node))
-                continue
-            if key.value != "<<":
-                raise _ambiguous("a merge that is not written <<", key)
-            for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                if not isinstance(merged, yaml.MappingNode):
-                    continue  # PyYAML has the words for it.
-                self.flatten_mapping(merged)
-                keys = {_key_text(self.construct_object(each, deep=True), merged) for each, _ in merged.value}
-                for name in sorted(own & keys):
-                    raise _ambiguous(f"<< gives {name} once more, after it was set", key)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        # Not by a dictionary of the keys as they are: for Python 1, 1.0 and true are one key.
-        if not isinstance(node, yaml.MappingNode):
-            return dict(super().construct_mapping(node, deep=deep))
-        self.flatten_mapping(node)
-        found: dict[str, Any] = {}
-        types: dict[str, type] = {}
-        for key_node, value_node in node.value:
-            key = self.construct_object(key_node, deep=True)
-            name = key if type(key) is str else _key_text(key, node)
-            if name in found and types[name] is not type(key):
-                raise _ambiguous(f"two keys that both become {name!r}", key_node)
-            types[name] = type(key)
-            found[name] = self.construct_object(value_node, deep=deep)
-        return found
-
-
 class _Dumper(yaml.SafeDumper):
     """Writes lists indented below their key, as Helm charts are written, and no aliases.
 
@@ -136,103 +83,11 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
 
 _Dumper.add_representer(str, _represent_text)
 
-_WORDS = "y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
-_INTEGER = r"[-+]?_*(?:0[bB][01_]+|0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0|[1-9][0-9_]*)"
-_DIGITS = "[0-9][0-9_]*"
-_FLOAT = rf"[-+]?_*(?:\._*{_DIGITS}|{_DIGITS}(?:\.[0-9_]*)?)(?:[eE]_*[-+]?_*{_DIGITS})?"
-_FLOAT += r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-
-_TYPED = {
-    "bool": re.compile(f"^(?:{_WORDS})$"),
-    "int": re.compile(f"^(?:{_INTEGER})$"),
-    "float": re.compile(f"^(?:{_FLOAT})$"),
-    "null": re.compile("^(?:~|null|Null|NULL|)$"),
-}
-for _tag, _pattern, _first in (
-    ("bool", _TYPED["bool"], "yYnNtTfFoO"),
-    ("int", _TYPED["int"], "-+0123456789"),
-    ("float", _TYPED["float"], "-+0123456789."),
-    ("null", _TYPED["null"], ["~", "n", "N", ""]),
-    ("merge", re.compile("^<<$"), "<"),
-):
-    for _class in (_Loader, _Dumper):  # the dumper must quote every text that the loader would not read as one
-        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list(_first))
-
+for _tag, _pattern, _first in RESOLVED:  # the dumper must quote every text that the loader would not read as one
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list(_first))
 
 _EXPANDED_LIMIT = 1_000_000
 """Nodes of a document once every alias stands for what it repeats: no author means more."""
-_BOOLEANS = {word: word[0] in "yYtT" or word.lower() == "on" for word in _WORDS.split("|")}
-# As a value, << is a text like any other; only as a key it merges.
-_MERGE_TAG = "tag:yaml.org,2002:merge"
-_Loader.add_constructor(_MERGE_TAG, lambda loader, node: loader.construct_scalar(node))
-
-
-def _ambiguous(what: str, node: yaml.Node | yaml.Token) -> yaml.YAMLError:
-    problem = f"{what}: YAML readers understand that differently"
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-
-
-def _construct_typed(loader: _Loader, node: yaml.Node) -> bool | float | int | str | None:
-    """Return the value of a null, bool, int or float, which the author may have tagged so. Raises yaml.YAMLError."""
-    kind = node.tag.rpartition(":")[2]
-    text = str(loader.construct_scalar(node))
-    if not _TYPED[kind].fullmatch(text):
-        raise _ambiguous(f"{text!r} is not a value of !!{kind}", node)
-    if kind == "null":
-        return None
-    return _BOOLEANS[text] if kind == "bool" else _number(loader, node, text)
-
-
-def _number(loader: _Loader, node: yaml.Node, text: str) -> float | int | str:
-    """Return a number as Go reads it: an integer beyond 64 bits is a float, and what no float can hold a text."""
-    try:
-        if _TYPED["int"].fullmatch(text):
-            value = int(loader.construct_yaml_int(node))
-            return value if -(2**63) <= value < 2**64 else _finite(float(text.replace("_", "")))
-        value = float(loader.construct_yaml_float(node))
-        return value if "inf" in text.lower() else _finite(value)
-    except ValueError:
-        return text
-
-
-def _finite(value: float) -> float:
-    if math.isinf(value):
-        raise ValueError("it overflows")
-    return value
-
-
-for _tag in _TYPED:
-    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _construct_typed)
-
-
-def _refuse_tag(loader: _Loader, node: yaml.Node) -> None:
-    del loader
-    raise _ambiguous("!!" + node.tag.rpartition(":")[2], node)
-
-
-# JSON has none of them, and Helm makes of each something else than PyYAML.
-for _tag in ("binary", "omap", "pairs", "set", "timestamp"):
-    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _refuse_tag)
-
-
-def _require_typed(text: str) -> None:
-    """Refuse `!` before a value, which makes a text of it for Helm, and nothing for libyaml. Raises yaml.YAMLError."""
-    if not re.search(r"!(?:\s|<!>)", text):
-        return
-    for token in yaml.scan(text, Loader=FastLoader):
-        if isinstance(token, yaml.TagToken) and token.value in ((None, "!"), ("!", ""), ("", "!")):
-            raise _ambiguous("a lone ! before a value", token)
-
-
-_UNLIKE_SEPARATOR = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])---\S|[\r\x85\u2028\u2029]---")
-"""Dashes that start a document for YAML alone, or for Kubernetes alone, which splits at a newline and three dashes."""
-
-
-def _require_plain_separators(text: str) -> None:
-    found = _UNLIKE_SEPARATOR.search(text)
-    if found is not None:
-        line = len(re.findall(r"\r\n|[\n\r\x85\u2028\u2029]", text[: found.start() + 1])) + 1
-        raise YamlError("--- is not on a line of its own: YAML readers understand that differently", line)
 
 
 def require_few_nodes(texts: Iterable[str], *, limit: int = NODE_LIMIT) -> None:
@@ -259,7 +114,7 @@ def parse_objects(text: str) -> tuple[PlacedObject, ...]:
 
 def _load(text: str, node_limit: int = NODE_LIMIT) -> Iterator[tuple[Any, yaml.Node]]:
     try:
-        loader = _Loader(text, node_limit)
+        loader = Loader(text, node_limit)
         while loader.check_node():
             node = loader.get_node()
             if "*" in text:
@@ -342,7 +197,7 @@ def dump_mapping(value: Mapping[str, Any]) -> str:
 def find_duplicate_keys(text: str) -> tuple[DuplicateKey, ...]:
     """Return the keys that occur twice in one mapping anywhere in `text`; nothing where it is not YAML."""
     try:
-        roots = list(yaml.compose_all(text, Loader=_Loader))
+        roots = list(yaml.compose_all(text, Loader=Loader))
     except (yaml.YAMLError, RecursionError):
         return ()
     return tuple(duplicate for root in roots if root is not None for duplicate in _duplicates(root))
@@ -351,12 +206,12 @@ def find_duplicate_keys(text: str) -> tuple[DuplicateKey, ...]:
 def find_merge_key(text: str) -> int:
     """Return the line of the first key that merges another mapping; 0 without one, and where it is not YAML."""
     try:
-        roots = list(yaml.compose_all(text, Loader=_Loader))
+        roots = list(yaml.compose_all(text, Loader=Loader))
     except (yaml.YAMLError, RecursionError):
         return 0
     mappings = (node for root in roots if root is not None for node in _mappings(root))
     keys = (key for node in mappings for key, _ in node.value)
-    return min((key.start_mark.line + 1 for key in keys if key.tag == _MERGE_TAG), default=0)
+    return min((key.start_mark.line + 1 for key in keys if key.tag == MERGE_TAG), default=0)
 
 
 def find_unprintable(text: str) -> int:
@@ -368,7 +223,7 @@ def find_unprintable(text: str) -> int:
 def find_keys(text: str) -> tuple[KeyPlace, ...]:
     """Return every key of the mapping that `text` holds, in order, lists not entered; nothing where it is no YAML."""
     try:
-        root = yaml.compose(text, Loader=_Loader)
+        root = yaml.compose(text, Loader=Loader)
     except (yaml.YAMLError, RecursionError):
         return ()
     return tuple(_keys(root, (), set()))
@@ -407,33 +262,6 @@ def _duplicates(root: yaml.Node) -> Iterator[DuplicateKey]:
             if name in keys and name != "<<":
                 yield DuplicateKey(name, key.start_mark.line + 1)
             keys.add(name)
-
-
-def _key_text(key: object, node: yaml.Node) -> str:
-    if isinstance(key, bool):
-        return str(key).lower()
-    if isinstance(key, float):
-        return _float_text(key)
-    if isinstance(key, (str, int)):
-        return str(key)
-    raise yaml.constructor.ConstructorError(None, None, "a key is null or no plain word", node.start_mark)
-
-
-def _float_text(value: float) -> str:
-    """Return a number as Go's strconv.FormatFloat(value, 'g', -1, 32) writes it, which makes texts of such keys."""
-    try:
-        (single,) = struct.unpack("f", struct.pack("f", value))
-    except OverflowError:
-        single = math.copysign(math.inf, value)
-    if not math.isfinite(single):
-        return ".nan" if math.isnan(single) else ".inf" if single > 0 else "-.inf"
-    shortest = (f"{single:.{places}e}" for places in range(9))
-    text = next(each for each in shortest if struct.unpack("f", struct.pack("f", float(each))) == (single,))
-    digits, _, exponent = text.partition("e")
-    number = int(exponent)
-    if single and not -5 < number < 6:
-        return f"{digits}e{'-' if number < 0 else '+'}{abs(number):02}"
-    return f"{Decimal(text):f}"
 
 
 def _converted(error: yaml.YAMLError, text: str) -> YamlError:

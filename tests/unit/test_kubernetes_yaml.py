@@ -179,11 +179,16 @@ def test_a_value_that_is_not_of_its_tag_is_refused(text: str) -> None:
 @pytest.mark.parametrize("sign", ["", "-"])
 @pytest.mark.parametrize(
     "number",
-    ["1e308", "1e309", "1e390", "9" * 25, "9" * 400, f"0x{'f' * 17}", f"0b{'1' * 65}", f"0o{'7' * 30}", "7_" * 40]
-    + ["!!float 010", "!!int '12'", "!!float '1'", "!!bool 'yes'"],
+    ["1e308", "1e309", "1e390", "9" * 25, "9" * 400, f"0x{'f' * 17}", f"0b{'1' * 65}", f"0o{'7' * 30}", "7_" * 40],
 )
 def test_numbers_that_overflow_are_read_as_helm_reads_them(number: str, sign: str) -> None:
-    text = f"a: {sign}{number}\n" if not number.startswith("!") else f"a: {number}\n"
+    text = f"a: {sign}{number}\n"
+    assert parse_mapping(text) == helm_python.values_from_yaml(text)
+
+
+@pytest.mark.parametrize("value", ["!!float 010", "!!int '12'", "!!float '1'", "!!bool 'yes'", "!!null ''", "!!str 1"])
+def test_tagged_values_are_read_as_helm_reads_them(value: str) -> None:
+    text = f"a: {value}\n"
     assert parse_mapping(text) == helm_python.values_from_yaml(text)
 
 

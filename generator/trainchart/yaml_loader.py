@@ -1,0 +1,192 @@
+"""How Go reads YAML: the PyYAML loader with Go's scalars and keys, which refuses what readers understand differently.
+
+Source: gopkg.in/yaml.v2 (resolve.go) below sigs.k8s.io/yaml, which Helm and Kubernetes use.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from decimal import Decimal
+from typing import Any
+
+import yaml
+
+from trainchart.yaml_limits import NODE_LIMIT, FastLoader, refuse_deep_nesting, refuse_many_nodes
+
+MERGE_TAG = "tag:yaml.org,2002:merge"
+_WORDS = "y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
+_INTEGER = r"[-+]?_*(?:0[bB][01_]+|0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0|[1-9][0-9_]*)"
+_DIGITS = "[0-9][0-9_]*"
+_FLOAT = rf"[-+]?_*(?:\._*{_DIGITS}|{_DIGITS}(?:\.[0-9_]*)?)(?:[eE]_*[-+]?_*{_DIGITS})?"
+_FLOAT += r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+
+_TYPED = {
+    "bool": re.compile(f"^(?:{_WORDS})$"),
+    "int": re.compile(f"^(?:{_INTEGER})$"),
+    "float": re.compile(f"^(?:{_FLOAT})$"),
+    "null": re.compile("^(?:~|null|Null|NULL|)$"),
+}
+RESOLVED = (
+    ("bool", _TYPED["bool"], "yYnNtTfFoO"),
+    ("int", _TYPED["int"], "-+0123456789"),
+    ("float", _TYPED["float"], "-+0123456789."),
+    ("null", _TYPED["null"], ["~", "n", "N", ""]),
+    ("merge", re.compile("^<<$"), "<"),
+)
+"""What an unquoted word means: the name of its tag, the words, and the characters that these begin with."""
+
+
+class Loader(FastLoader):  # type: ignore[misc]
+    """Resolves plain scalars as go-yaml version 2 does, and makes texts of keys as the way to JSON does."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+    def __init__(self, text: str, node_limit: int = NODE_LIMIT) -> None:
+        refuse_many_nodes((text,), node_limit)
+        refuse_deep_nesting(text)
+        _require_typed(text)
+        _require_plain_separators(text)
+        super().__init__(text)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # For PyYAML a mapping's own keys win wherever they stand, for Helm whatever comes last.
+        if any(key.tag == MERGE_TAG for key, _ in node.value):
+            self._require_merge_first(node)
+        super().flatten_mapping(node)
+
+    def _require_merge_first(self, node: yaml.MappingNode) -> None:
+        own: set[str] = set()
+        for key, value in node.value:
+            if key.tag != MERGE_TAG:
+                own.add(_key_text(self.construct_object(key, deep=True), node))
+                continue
+            if key.value != "<<":
+                raise _ambiguous("a merge that is not written <<", key.start_mark)
+            for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if not isinstance(merged, yaml.MappingNode):
+                    continue  # PyYAML has the words for it.
+                self.flatten_mapping(merged)
+                keys = {_key_text(self.construct_object(each, deep=True), merged) for each, _ in merged.value}
+                for name in sorted(own & keys):
+                    raise _ambiguous(f"<< gives {name} once more, after it was set", key.start_mark)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+        # Not by a dictionary of the keys as they are: for Python 1, 1.0 and true are one key.
+        if not isinstance(node, yaml.MappingNode):
+            return dict(super().construct_mapping(node, deep=deep))
+        self.flatten_mapping(node)
+        found: dict[str, Any] = {}
+        types: dict[str, type] = {}
+        for key_node, value_node in node.value:
+            key = self.construct_object(key_node, deep=True)
+            name = key if type(key) is str else _key_text(key, node)
+            if name in found and types[name] is not type(key):
+                raise _ambiguous(f"two keys that both become {name!r}", key_node.start_mark)
+            types[name] = type(key)
+            found[name] = self.construct_object(value_node, deep=deep)
+        return found
+
+
+for _tag, _pattern, _first in RESOLVED:
+    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list(_first))
+_BOOLEANS = {word: word[0] in "yYtT" or word.lower() == "on" for word in _WORDS.split("|")}
+# As a value, << is a text like any other; only as a key it merges.
+Loader.add_constructor(MERGE_TAG, lambda loader, node: loader.construct_scalar(node))
+
+
+def _ambiguous(what: str, place: yaml.Mark) -> yaml.YAMLError:
+    problem = f"{what}: YAML readers understand that differently"
+    return yaml.constructor.ConstructorError(None, None, problem, place)
+
+
+def _construct_typed(loader: Loader, node: yaml.Node) -> bool | float | int | str | None:
+    """Return the value of a null, bool, int or float, which the author may have tagged so. Raises yaml.YAMLError."""
+    kind = node.tag.rpartition(":")[2]
+    text = str(loader.construct_scalar(node))
+    if not _TYPED[kind].fullmatch(text):
+        raise _ambiguous(f"{text!r} is not a value of !!{kind}", node.start_mark)
+    if kind == "null":
+        return None
+    return _BOOLEANS[text] if kind == "bool" else _number(loader, node, text)
+
+
+def _number(loader: Loader, node: yaml.Node, text: str) -> float | int | str:
+    """Return a number as Go reads it: an integer beyond 64 bits is a float, and what no float can hold a text."""
+    try:
+        if _TYPED["int"].fullmatch(text):
+            whole = int(loader.construct_yaml_int(node))
+            return whole if -(2**63) <= whole < 2**64 else _finite(float(text.replace("_", "")))
+        number = float(loader.construct_yaml_float(node))
+        return number if "inf" in text.lower() else _finite(number)
+    except ValueError:
+        return text
+
+
+def _finite(value: float) -> float:
+    if math.isinf(value):
+        raise ValueError("it overflows")
+    return value
+
+
+for _tag in _TYPED:
+    Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _construct_typed)
+
+
+def _refuse_tag(loader: Loader, node: yaml.Node) -> None:
+    del loader
+    raise _ambiguous("!!" + node.tag.rpartition(":")[2], node.start_mark)
+
+
+# JSON has none of them, and Helm makes of each something else than PyYAML.
+for _tag in ("binary", "omap", "pairs", "set", "timestamp"):
+    Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _refuse_tag)
+
+
+def _require_typed(text: str) -> None:
+    """Refuse `!` before a value, which makes a text of it for Helm, and nothing for libyaml. Raises yaml.YAMLError."""
+    if not re.search(r"!(?:\s|<!>)", text):
+        return
+    for token in yaml.scan(text, Loader=FastLoader):
+        if isinstance(token, yaml.TagToken) and token.value in ((None, "!"), ("!", ""), ("", "!")):
+            raise _ambiguous("a lone ! before a value", token.start_mark)
+
+
+_UNLIKE_SEPARATOR = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])---\S|[\r\x85\u2028\u2029]---")
+"""Dashes that start a document for YAML alone, or for Kubernetes alone, which splits at a newline and three dashes."""
+
+
+def _require_plain_separators(text: str) -> None:
+    """Refuse a separator of documents that not all readers take for one. Raises yaml.YAMLError."""
+    found = _UNLIKE_SEPARATOR.search(text)
+    if found is not None:
+        line = len(re.findall(r"\r\n|[\n\r\x85\u2028\u2029]", text[: found.start() + 1]))
+        raise _ambiguous("--- is not on a line of its own", yaml.Mark("", found.start(), line, 0, None, 0))
+
+
+def _key_text(key: object, node: yaml.Node) -> str:
+    if isinstance(key, bool):
+        return str(key).lower()
+    if isinstance(key, float):
+        return _float_text(key)
+    if isinstance(key, (str, int)):
+        return str(key)
+    raise yaml.constructor.ConstructorError(None, None, "a key is null or no plain word", node.start_mark)
+
+
+def _float_text(value: float) -> str:
+    """Return a number as Go's strconv.FormatFloat(value, 'g', -1, 32) writes it, which makes texts of such keys."""
+    try:
+        (single,) = struct.unpack("f", struct.pack("f", value))
+    except OverflowError:
+        single = math.copysign(math.inf, value)
+    if not math.isfinite(single):
+        return ".nan" if math.isnan(single) else ".inf" if single > 0 else "-.inf"
+    shortest = (f"{single:.{places}e}" for places in range(9))
+    text = next(each for each in shortest if struct.unpack("f", struct.pack("f", float(each))) == (single,))
+    digits, _, exponent = text.partition("e")
+    number = int(exponent)
+    if single and not -5 < number < 6:
+        return f"{digits}e{'-' if number < 0 else '+'}{abs(number):02}"
+    return f"{Decimal(text):f}"
