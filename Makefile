@@ -6,7 +6,7 @@ SEED ?= 20261121
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 .DEFAULT_GOAL := help
 LOCKS := tensorflow/requirements/cpu tensorflow/requirements/gpu notebook/requirements
-.PHONY: help demo test test-long fuzz bench check format golden docs lock tools cluster-up cluster-shell cluster-down clean
+.PHONY: help demo test test-long fuzz bench check format golden docs site lock tools cluster-up cluster-shell cluster-down clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,14 +43,18 @@ format: $(VENV)/.dev ## Format the code
 	ruff format .
 	ruff check --fix .
 
-golden: $(VENV)/.dev ## Write tests/golden/ and charts/ anew; read the difference before you commit it
+golden: $(VENV)/.dev ## Write tests/golden/ and charts/ again; read the difference before you commit it
 	trainchart generate
 	pytest tests/golden --update-golden
 
-docs: $(VENV)/.dev ## Write docs/cli.md and docs/spec.md anew from the program
+docs: $(VENV)/.dev ## Write docs/cli.md and docs/spec.md again from the program
 	python -m tests.docs.reference
 
-lock: $(VENV)/.dev ## Write the images' lists of packages anew, with hashes; UPGRADE=--upgrade takes newer versions
+site: $(VENV)/.dev ## Build the documentation as a site, with search, into build/site/; a dead link or a page without a way to it fails
+	sphinx-build -q -W --keep-going -c docs . build/site
+	@echo "open build/site/index.html"
+
+lock: $(VENV)/.dev ## Write the images' lists of packages again, with hashes; UPGRADE=--upgrade takes newer versions
 	@command -v uv >/dev/null || pip install --quiet --disable-pip-version-check uv==0.13.9
 	for list in $(LOCKS); do uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --annotation-style line $(UPGRADE) \
 	  --custom-compile-command "make lock" training-images/$$list.in --output-file training-images/$$list.txt || exit; done
