@@ -141,6 +141,12 @@ def test_a_hidden_separator_in_a_template_is_refused(engine: HelmEngine, plain_c
     assert "---" in caught.value.problems[0].message
 
 
+@pytest.mark.parametrize(("text", "kind"), [("- a: 1\n", "a list"), ("12\n", "a single value")])
+def test_values_files_without_keys_are_refused(engine: HelmEngine, plain_chart: Path, text: str, kind: str) -> None:
+    with pytest.raises(RenderError, match=f"holds {kind}, expected keys with their values"):
+        render(engine, plain_chart, files=(text,))
+
+
 def test_null_deletes_a_default(engine: HelmEngine, plain_chart: Path) -> None:
     assert "learningRate" in values(render(engine, plain_chart))
     assert "learningRate" not in values(render(engine, plain_chart, sets=("learningRate=null",)))

@@ -151,7 +151,7 @@ def test_unresolvable_peers_are_told_from_silent_ones(make_pod):
 def test_missing_peers_are_counted_beyond_the_first_few():
     peers = [WaitingPeer(f"exp-ps-{number}.exp:2222", "does not answer", 20.4) for number in range(7)]
     line = describe_waiting(peers)
-    assert line.startswith("waiting for 7 peers since 20 s: exp-ps-0.exp:2222 (does not answer), ")
+    assert line.startswith("waiting for 7 peers for 20 s: exp-ps-0.exp:2222 (does not answer), ")
     assert line.endswith("exp-ps-4.exp:2222 (does not answer) and 2 more")
     assert [_report_at(number) for number in range(6)] == [10, 20, 30, 90, 150, 210]
 

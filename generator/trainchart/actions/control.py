@@ -61,17 +61,23 @@ def control_run(address: RunAddress, verb: Verb) -> Controlled:
     return Controlled(report, change, is_changed=bool(change.sets))
 
 
+def _local_equivalent(report: Report, verb: Verb) -> str:
+    """Return what to do with a local run instead of `verb`."""
+    if verb is Verb.suspend:
+        return "it has ended and holds nothing" if report.is_over else f"trainchart stop {report.address}"
+    again = report.resume_command
+    return again if report.is_over else f"trainchart stop {report.address}, then {again}"
+
+
 def _control_local(folder: Path, verb: Verb) -> Controlled:
     report = read_report(folder)
     if verb is not Verb.stop:
-        later = report.resume_command if report.is_over else f"trainchart stop {report.address}"
-        then = "" if report.is_over else f", then {report.resume_command}"
         raise UsageError(
             f"{report.key.release} is a local run, and `{verb}` is for releases on a cluster",
-            hint=f"{later}{then}; a release of that name is found with --namespace",
+            hint=f"{_local_equivalent(report, verb)}; for a release of that name on a cluster, add --namespace",
         )
     if report.is_over:
-        done = f"the run is over already: {report.phase}; a release of that name is found with --namespace"
+        done = f"the run is over already: {report.phase}"
         return Controlled(report, Change(done=done), is_changed=False)
     if report.phase == STOPPING:
         # Asked twice, it would kill its programs before they have saved.
@@ -79,7 +85,7 @@ def _control_local(folder: Path, verb: Verb) -> Controlled:
     ask_to_stop(folder.parent, folder.name)
     return Controlled(
         report,
-        Change(done="its programs were asked to end (SIGTERM); those that then save go on from there"),
+        Change(done="its programs were asked to end (SIGTERM); a resumed run goes on from what they save"),
         is_changed=True,
     )
 

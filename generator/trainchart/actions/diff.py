@@ -15,6 +15,7 @@ from trainchart.actions.support.repository_access import Address, open_repositor
 from trainchart.archive.chart_file import parse_chart_file
 from trainchart.archive.read import parse_packed_chart
 from trainchart.chart_version import is_chart_version
+from trainchart.cluster.io.kubeconfig import is_configured
 from trainchart.compare.chart import ChartChanges, compare_versions
 from trainchart.compare.version import last_version, next_version
 from trainchart.errors import NotFound, PublishError, RepositoryNotFound, ToolError
@@ -99,7 +100,9 @@ def fetch_files(repository: Repository, name: str, version: str) -> Mapping[str,
 
 def nothing_published(repository: Repository, name: str) -> RepositoryNotFound:
     """Return the error for a chart of which there is no version."""
-    return RepositoryNotFound(f"{repository.url} has no version of {name}", hint="check the name and the address")
+    return RepositoryNotFound(
+        f"{repository.url} has no version of {name}", hint="publish it there first, or check the name and the address"
+    )
 
 
 def _read_old(name: str, against: Against, environment: Mapping[str, str]) -> _Old:
@@ -108,6 +111,11 @@ def _read_old(name: str, against: Against, environment: Mapping[str, str]) -> _O
         return _Old(against.text, files, values_sets(files))
     if not against.text or is_chart_version(against.text):
         return _read_published(name, against, environment)
+    if not is_configured(environment) and not against.place.context:
+        raise ToolError(
+            f"there is no chart at {against.text}, and no kubeconfig names a cluster with such a release",
+            hint="give the path of a chart, or a version such as 1.4.0; local runs cannot be compared",
+        )
     api, namespace = open_cluster(against.place)
     try:
         installed = read_installed(api, against.text, namespace)

@@ -136,7 +136,8 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
             where = str(folder / path)
             problems.append(edits.get(where, Problem("differs from what the model spec gives", where)))
     if problems:
-        discard = "move changes made by hand into the model spec, then run: trainchart generate --overwrite"
+        names = " ".join(dict.fromkeys(Path(problem.where).relative_to(charts).parts[0] for problem in problems))
+        discard = f"move changes made by hand into the model spec, then run: trainchart generate {names} --overwrite"
         hint = discard if are_edited else "run trainchart generate"
         raise ChecksFailed("charts are not up to date", hint=hint, problems=tuple(problems))
 

@@ -103,7 +103,7 @@ def _require_no_drift(chart: Path, files: Mapping[str, bytes]) -> None:
     if drift:
         raise ChecksFailed(
             f"{chart} is not as it was generated",
-            hint="change the model spec and run trainchart generate --overwrite, or pass --allow-drift",
+            hint=f"change the model spec and run trainchart generate {chart.name} --overwrite, or pass --allow-drift",
             problems=tuple(Problem(f"{found.kind.value} since it was generated", where=found.path) for found in drift),
         )
 

@@ -66,7 +66,7 @@ def generate(
     if exposed:
         print_note(
             f"note: run.controller.image is empty for {', '.join(exposed)}, so the only pod with a token runs the "
-            "training image: name the runtime image (docs/security.md)"
+            "training image: name the runtime image there"
         )
     if format_ is Format.json:
         print_json(
@@ -74,5 +74,7 @@ def generate(
         )
         return
     for chart in charts:
-        change = f"{len(chart.changed)} files changed" if chart.changed else "up to date"
+        change = (
+            f"{len(chart.changed)} file{'s' * (len(chart.changed) != 1)} changed" if chart.changed else "up to date"
+        )
         print_line(f"{chart.chart}  {chart.version}  {change}")

@@ -259,6 +259,9 @@ def _show(given: Any, got: str) -> str:
     kind = _TYPES.get(got, got)
     if given is None or got == "boolean":
         return f"{kind} is given" if given is None else str(given)
+    if got == "string" and re.fullmatch(r"[+-]?[0-9]*\.[0-9]+", str(given)):  # what --set makes of 1.5 is a text
+        kind = _TYPES["number"]
+        return f"{given} is {kind}"
     return f"{repr(given) if got == 'string' else given} is {kind}"
 
 

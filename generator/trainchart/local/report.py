@@ -9,6 +9,7 @@ from typing import Any
 
 from trainchart.local.plan import LocalPlan, PodPlan
 from trainchart.local.result import Failure, PodResult, RunResult
+from trainchart.reports.report import describe_hyperparameters
 from trainchart_runtime import causes, contract
 
 
@@ -55,8 +56,7 @@ def describe_result(plan: LocalPlan, result: RunResult) -> dict[str, Any]:
         "finishedAt": result.finished_at,
         "signal": result.signal,
         "nothingDone": result.nothing_done or None,
-        # A start that had nothing left to do leaves the run where it was.
-        "step": result.step if result.step is not None else (result.before or {}).get("step"),
+        "step": result.last_step,
         "examplesPerSecond": result.examples_per_second,
         "metrics": {label: dict(metrics) for label, metrics in result.metrics.items()},
         "warnings": list(result.warnings),
@@ -96,6 +96,8 @@ def _visible(pod: PodPlan) -> dict[str, str]:
 def summarize_plan(plan: LocalPlan) -> str:
     """Return what a dry run prints: per pod the command, folder and environment, and the address map."""
     lines = [f"release {plan.release} of {plan.chart}, in {plan.release_folder}"]
+    if plan.hyperparameters:
+        lines.append(f"hyperparameters: {describe_hyperparameters(plan.hyperparameters)}")
     for pod in plan.pods:
         lines += [
             "",

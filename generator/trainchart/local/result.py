@@ -90,10 +90,21 @@ class RunResult:
         """Why a success is none, in a sentence; empty for a failure, and where anything was done."""
         if self.verdict is not Verdict.SUCCEEDED or self._has_worked():
             return ""
-        if self.before is None:
+        if not self.was_complete:
             return "Its program reported no step, and wrote no checkpoint or other file that outlives the run."
-        step = self.step if self.step is not None else self.before.get("step")
+        step = self.last_step
         return f"No step was made: it was at its end before{'' if step is None else f', at step {step}'}."
+
+    @property
+    def was_complete(self) -> bool:
+        """The start before had finished the training, or this one found it finished, since it reports that step."""
+        before = self.before or {}
+        return before.get("verdict") == Verdict.SUCCEEDED or (self.step is not None and bool(before))
+
+    @property
+    def last_step(self) -> int | None:
+        """The step that the run is at: a start that had nothing left to do leaves it where it was."""
+        return self.step if self.step is not None else (self.before or {}).get("step")
 
     def _has_worked(self) -> bool:
         if self.step is None:

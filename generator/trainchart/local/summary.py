@@ -27,7 +27,7 @@ def summarize_result(
     lines = [f"{_headline(result)} after {_duration(result.seconds)}"]
     if result.nothing_done:
         lines.append(f"  {result.nothing_done}")
-    if result.nothing_done and result.before is None:
+    if result.nothing_done and not result.was_complete:
         lines.append(f"  Files belong below ${contract.CHECKPOINTS_DIR}, the step into ${contract.PROGRESS_FILE}.")
     lines += _numbers(result)
     lines += [f"  {title:<11}  {place}" for title, place in _places(plan, result)]
@@ -42,7 +42,7 @@ def resume_command(record: Mapping[str, Any], folder: str) -> str:
 
 
 def _headline(result: RunResult) -> str:
-    if result.nothing_done and result.before is not None:
+    if result.nothing_done and result.was_complete:
         return f"Nothing was left to do: {result.release} ended without an error"
     if result.nothing_done:
         return f"Nothing was kept: {result.release} ended without an error"
@@ -84,10 +84,9 @@ def _next_steps(
     if not result.nothing_done:
         yield from (f"tensorboard --logdir {shlex.quote(folder)}" for folder in result.outputs.events)
         yield from install
-    elif result.before is not None:
+    elif result.was_complete:
         again = resume_command(record, folder)
-        reached = result.step if result.step is not None else result.before.get("step")
-        longer = _longer_lengths(record, reached or 0)
+        longer = _longer_lengths(record, result.last_step or 0)
         yield from (f"{again} --set hyperparameters.{key}={size}" for key, size in longer)
 
 

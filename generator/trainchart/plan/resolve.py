@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -159,7 +159,11 @@ def _known_keys(path: Path) -> list[str]:
 def _describe(path: Path) -> str:
     section = _section_at(path[:-1])
     field = next((f for f in section.model_fields.values() if f.alias == path[-1]), None) if section else None
-    return (field.description or "").split("\n")[0] if field else ""
+    if field is None:
+        return ""
+    about = (field.description or "").split("\n")[0]
+    choices = ", ".join(map(str, get_args(field.annotation))) if get_origin(field.annotation) is Literal else ""
+    return f"{about} Choose one: {choices}." if choices else about
 
 
 def _suggest(word: str, known: list[str]) -> str:

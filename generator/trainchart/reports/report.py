@@ -6,6 +6,7 @@ them, text.py and why.py put them into words.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections import Counter
 from collections.abc import Mapping
@@ -191,6 +192,11 @@ def runs_option(folder: str) -> str:
     """Return what finds the local run in `folder` beside its name: nothing where runs lie as usual."""
     parent = folder.rpartition("/")[0] or "."
     return "" if parent == DEFAULT_RUNS_FOLDER else f" --runs-dir {shlex.quote(parent)}"
+
+
+def describe_hyperparameters(values: Mapping[str, Any]) -> str:
+    """Return "name value, …", each value as `--set-json` takes it."""
+    return ", ".join(f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
 
 
 def describe_report(report: Report) -> dict[str, Any]:

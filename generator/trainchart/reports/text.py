@@ -7,7 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from trainchart.reports.report import FROM_PODS, LOCAL, NOTHING_DONE, RUN_KILLED, PodReport, Report, ReportedProblem
+from trainchart.reports.report import (
+    FROM_PODS,
+    LOCAL,
+    NOTHING_DONE,
+    RUN_KILLED,
+    PodReport,
+    Report,
+    ReportedProblem,
+    describe_hyperparameters,
+)
 from trainchart_runtime.log_text import clean
 
 _PODS_SHOWN = 30
@@ -159,7 +168,7 @@ def _record_lines(report: Report) -> Iterator[str]:
     if record.get("command"):
         yield f"  command  {record['command']}"
     if hyperparameters:
-        yield "  with     " + ", ".join(f"{name} {value}" for name, value in hyperparameters.items())
+        yield f"  with     {describe_hyperparameters(hyperparameters)}"
     if code.get("folder"):
         commit = f", commit {code['commit'][:12]}" if code.get("commit") else ""
         changed = " and changes since" if code.get("isDirty") else ""

@@ -8,6 +8,7 @@ from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
     NOT_RUNNING,
+    NOTHING_DONE,
     RUN_KILLED,
     UNKNOWN,
     Report,
@@ -177,7 +178,7 @@ def _explain_phase(report: Report) -> str:
         return f"Its values say run.desiredState=suspended: {held}, and it waits."
     outcome = report.outcome
     if outcome is not None:
-        step = f" at step {outcome.step}" if outcome.step is not None else ""
+        step = f" at step {outcome.step}" if outcome.step is not None and outcome.cause != NOTHING_DONE else ""
         numbers = "".join(f", {name} {number:g}" for name, number in outcome.metrics.items())
         subject = " ".join(filter(None, (outcome.sentence or outcome.result, outcome.pod)))
         return f"{subject}{step}{numbers}"

@@ -175,7 +175,7 @@ def _find_environment(module: Module) -> Iterator[str]:
     if wanted:
         yield (
             f"{module.file}:{min(wanted.values())}: needs {', '.join(sorted(wanted))} in the environment, which no "
-            "pod has: set env in the spec, or read what the launcher sets (docs/launcher.md)"
+            "pod has: set env in the spec, or read one that the launcher sets, such as TF_CONFIG"
         )
 
 

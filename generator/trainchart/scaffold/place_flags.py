@@ -15,7 +15,10 @@ WORKER_HOSTS = f"$(WORKER{contract.CLASSIC_HOSTS_SUFFIX})"
 CHIEF_HOSTS = f"$(CHIEF{contract.CLASSIC_HOSTS_SUFFIX})"
 TASK_TYPE = f"$({contract.CLASSIC_TASK_TYPE})"
 TASK_INDEX = f"$({contract.CLASSIC_TASK_INDEX})"
-NOT_FILLED = "it looks like a place in the cluster, which no constant can be; $(NAMES) are in docs/launcher.md"
+NOT_FILLED = (
+    "it looks like a pod's place in the cluster, which differs from pod to pod: give it a variable of the launcher, "
+    f"such as {TASK_INDEX}"
+)
 _ROLES = ("ps", "worker", "chief", "master", "evaluator")
 _LIST = r"(_?(hosts?|servers?|lists?|address(es)?|addrs?|nodes|endpoints|ips|urls|machines|specs?))"
 _HOSTS = (

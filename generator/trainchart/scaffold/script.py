@@ -44,7 +44,7 @@ _STRATEGIES: Mapping[str, str] = {
 """Names in a script → the strategy they show, from the one that says most to the one that says least."""
 _REQUIRED = "it is required, so the script does not start until code.command gives it a value"
 _SECRET = (
-    "a secret does not belong into values; put it into a Secret, name it in env as {valueFrom: {secretKeyRef: …}}, "
+    "a secret does not belong in values; put it into a Secret, name it in env as {valueFrom: {secretKeyRef: …}}, "
     "and add %s=$(NAME) to code.command"
 )
 

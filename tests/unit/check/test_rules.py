@@ -550,7 +550,7 @@ def test_names_from_a_values_file_are_that_files_business() -> None:
 def test_findings_are_sorted_worst_first() -> None:
     files = {path: text for path, text in FILES.items() if path != "values.schema.json"}
     files["values.yaml"] = "image: a\nimage: b\nimage: c\n"
-    lint = (CaseLint("", (LintMessage("info", "Chart.yaml", "icon is recommended"),)),)
+    lint = (CaseLint("", (LintMessage("info", "Chart.yaml", "something is recommended"),)),)
     found = find(chart(files=files, lint=lint))
     assert [(finding.severity, finding.path, finding.line) for finding in found] == [
         (Severity.error, "values.yaml", 2),
@@ -558,6 +558,11 @@ def test_findings_are_sorted_worst_first() -> None:
         (Severity.warning, "values.schema.json", 0),
         (Severity.info, "Chart.yaml", 0),
     ]
+
+
+def test_a_missing_icon_is_reported_once() -> None:
+    lint = (CaseLint("", (LintMessage("info", "Chart.yaml", "icon is recommended"),)),)
+    assert find(chart(lint=lint)) == ()
 
 
 def test_the_position_of_a_render_problem_becomes_path_and_line() -> None:

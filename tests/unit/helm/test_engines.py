@@ -37,7 +37,7 @@ def test_auto_takes_the_sdk_and_binary_takes_the_path(fake_helm: Path, monkeypat
 def test_no_engine_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ToolError, match="no Helm engine") as caught:
+    with pytest.raises(ToolError, match="no helm program") as caught:
         find_engine()
     (package,) = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]["helm"]
     assert f"pip install {package}" in caught.value.hint

@@ -95,7 +95,7 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
         (
             "- at '/hyperparameters/maxSteps': got string, want integer",
             "hyperparameters.maxSteps=1.5",
-            "hyperparameters.maxSteps: '1.5' is a text, expected a whole number",
+            "hyperparameters.maxSteps: 1.5 is a number, expected a whole number",
             "Number of pods.",
         ),
         (

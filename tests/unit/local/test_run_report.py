@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from trainchart.local.io.release_lock import hold_lock
 from trainchart.local.io.run_report import find_runs, read_report
 from trainchart.reports.report import describe_report
@@ -27,7 +29,13 @@ FAILURE = {
 }
 
 
-def make_run(runs: Path, release: str = "exp-7", result: dict[str, Any] | None = None, phase: str = "Running") -> Path:
+def make_run(
+    runs: Path,
+    release: str = "exp-7",
+    result: dict[str, Any] | None = None,
+    phase: str = "Running",
+    pod_state: str = "running",
+) -> Path:
     folder = runs / release
     state_folder = folder / "pods/worker-0/state"
     state_folder.mkdir(parents=True)
@@ -37,7 +45,7 @@ def make_run(runs: Path, release: str = "exp-7", result: dict[str, Any] | None =
         "chart": "mnist-0.1.0",
         "target": "mnist",
         "command": "trainchart run mnist --set x=1",
-        "hyperparameters": {"learningRate": 0.1},
+        "hyperparameters": {"learningRate": 0.1, "verbose": False},
         "code": {"folder": "/code", "commit": "8dc71b42e2b96996", "isDirty": True, "sha256": "653ec229944e786348"},
         "startedAt": STARTED,
         "deciding": ["worker-0"],
@@ -47,7 +55,7 @@ def make_run(runs: Path, release: str = "exp-7", result: dict[str, Any] | None =
         "phase": phase,
         "since": STARTED + 6,
         "updated": STARTED + 9,
-        "pods": {"worker-0": {"state": "running", "attempt": 2}},
+        "pods": {"worker-0": {"state": pod_state, "attempt": 2}},
         "history": HISTORY,
     }
     for name, body in (("run", record), ("state", state), ("result", result)):
@@ -65,7 +73,7 @@ def test_a_run_that_goes_on_is_read_from_its_files(tmp_path: Path) -> None:
     assert (report.roles[0].running, report.attempt) == (1, 2)
     page = "\n".join(status_lines(report))
     assert page.startswith("exp-7 (this machine, mnist-0.1.0): Running for ")
-    assert "  command  trainchart run mnist --set x=1\n  with     learningRate 0.1\n" in page
+    assert "  command  trainchart run mnist --set x=1\n  with     learningRate 0.1, verbose false\n" in page
     assert "  code     /code, commit 8dc71b42e2b9 and changes since, sha256 653ec229944e\n" in page
     assert "GPU:" not in page
 
@@ -103,10 +111,19 @@ def test_a_success_that_did_nothing_is_listed_as_such(tmp_path: Path) -> None:
     assert line.endswith("nothing-done: No step was made.")
 
 
+@pytest.mark.parametrize(
+    ("verdict", "pod_state", "finished", "failures"), [("Succeeded", "finished", 1, 1), ("Failed", "failed", 0, 2)]
+)
+def test_ended_tasks_are_counted(tmp_path: Path, verdict: str, pod_state: str, finished: int, failures: int) -> None:
+    result = {"verdict": verdict, "finishedAt": STARTED, "metrics": {}}
+    [role] = read_report(make_run(tmp_path, result=result, phase=verdict, pod_state=pod_state)).roles
+    assert (role.running, role.finished, role.failures) == (0, finished, failures)
+
+
 def test_local_and_cluster_reports_are_the_same_document(tmp_path: Path) -> None:
     report = describe_report(read_report(make_run(tmp_path)))
     assert (report["origin"], report["namespace"], report["folder"]) == ("local", None, str(tmp_path / "exp-7"))
-    assert report["record"]["hyperparameters"] == {"learningRate": 0.1}
+    assert report["record"]["hyperparameters"] == {"learningRate": 0.1, "verbose": False}
     assert report["phase"] == "Failed"
     assert report["pods"][0]["label"] == "worker-0"
 

@@ -149,16 +149,20 @@ def test_only_files_of_this_start_count_as_its_work(tmp_path: Path) -> None:
     ("result", "words"),
     [
         (make_result(), "Its program reported no step, and wrote no checkpoint"),
-        (replace(make_result(), before={"step": 300}), "No step was made: it was at its end before, at step 300"),
+        (
+            replace(make_result(), before={"verdict": "Succeeded", "step": 300}),
+            "No step was made: it was at its end before, at step 300",
+        ),
         (replace(make_result(step=300, speed=0.0), before={"step": 290}, outputs=WRITTEN), "at step 300"),
         (replace(make_result(step=300), before={"step": 300}), "at step 300"),
-        (replace(make_result(), before={}), "it was at its end before."),
+        (replace(make_result(), before={"verdict": "Succeeded"}), "it was at its end before."),
+        (replace(make_result(), before={"verdict": "Failed"}), "Its program reported no step"),
     ],
 )
 def test_a_success_without_any_work_is_not_called_one(tmp_path: Path, result: RunResult, words: str) -> None:
     plan = make_plan(tmp_path)
     said = summarize(result, plan)
-    what = "kept" if result.before is None else "left to do"
+    what = "kept" if (result.before or {"verdict": "Failed"}).get("verdict") == "Failed" else "left to do"
     assert said.startswith(f"Nothing was {what}: exp-7 ended without an error")
     assert describe_result(plan, result)["step"] == (result.step or (result.before or {}).get("step"))
     assert words in said
@@ -192,5 +196,7 @@ def test_printed_commands_find_the_run_again(tmp_path: Path) -> None:
     assert done.endswith("  helm install exp-7 charts/mnist -f values.yaml")
     idle = summarize(replace(make_result(step=300), before={"step": 300}), plan)
     assert "--resume --release exp-7 --set hyperparameters.maxSteps=600" in idle
-    assert "--set hyperparameters.maxSteps=48000" in summarize(replace(make_result(), before={"step": 24000}), plan)
+    assert "--set hyperparameters.maxSteps=48000" in summarize(
+        replace(make_result(), before={"verdict": "Succeeded", "step": 24000}), plan
+    )
     assert resume_command({"target": "mnist", "release": "a"}, ".trainchart/runs/a").endswith("--release a")

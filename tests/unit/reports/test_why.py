@@ -68,5 +68,12 @@ def test_a_refused_flag_needs_a_value(error: str, settings: list[str]) -> None:
     assert "install" not in next_of("bad-arguments", error)
 
 
+def test_a_hyperparameter_without_a_value_needs_one() -> None:
+    assert next_of("program-error", "KeyError: 'TRAINCHART_HP_BATCH_SIZE'").endswith(
+        f"Then: {RESUME} --set hyperparameters.batchSize=VALUE"
+    )
+    assert "--set" not in next_of("program-error", "KeyError: 'HOME'")
+
+
 def test_what_needs_no_value_gets_none() -> None:
     assert next_of("program-error", "ValueError: information is missing").endswith(f"Then: {RESUME}")

@@ -415,7 +415,7 @@ def test_a_place_in_the_cluster_is_filled_in_even_alone(arguments: str, value: s
 def test_what_looks_like_a_place_is_no_hyperparameter(arguments: str) -> None:
     facts = read(f"parser.add_argument({arguments})")
     assert (facts.flags, facts.references) == ((), {})
-    assert "it looks like a place in the cluster" in facts.notes[0]
+    assert "it looks like a pod's place in the cluster" in facts.notes[0]
 
 
 def test_hosts_of_workers_alone_are_a_cluster_of_workers() -> None:

@@ -104,7 +104,7 @@ def ask_peer(address: str) -> Optional[str]:
 def describe_waiting(peers: Sequence[WaitingPeer]) -> str:
     """Return one line that names the first few peers and counts the rest."""
     named = _name_some([f"{peer.address} ({peer.reason})" for peer in peers])
-    return f"waiting for {len(peers)} peers since {peers[0].seconds:.0f} s: {named}"
+    return f"waiting for {len(peers)} peer{'s' * (len(peers) != 1)} for {peers[0].seconds:.0f} s: {named}"
 
 
 def describe_no_connection(addresses: Sequence[str], seconds: float) -> str:

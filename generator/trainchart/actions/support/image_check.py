@@ -45,7 +45,7 @@ class ImageAnswer:
         if self.state is ImageState.there:
             return None
         if self.error is not None:
-            return Problem(f"could not find out: {self.error.message}", where=self.image, hint=self.error.hint)
+            return Problem(self.error.message, where=self.image, hint=self.error.hint)
         assert self.state is not None
         return Problem(_MESSAGES[self.state].format(digest=self.digest), where=self.image)
 
@@ -77,7 +77,7 @@ def require_known(answers: tuple[ImageAnswer, ...], hint: str) -> None:
     errors = [answer.error for answer in answers if answer.error is not None]
     if errors:
         raise type(errors[0])(
-            "could not find out whether the chart's images are in their registries",
+            "the registries could not be asked for the chart's images",
             hint=hint,
             problems=tuple(answer.problem for answer in answers if answer.problem),
         )

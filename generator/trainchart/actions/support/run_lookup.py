@@ -42,8 +42,7 @@ def find_local_run(address: RunAddress) -> Path | None:
     if not name:
         runs = find_runs(runs_folder)
         if not runs:
-            start = "start one: trainchart run MODEL"
-            hint = start if list_specs() else f"{NO_PROJECT}, or {start}"
+            hint = "start one: trainchart run MODEL" if list_specs() else NO_PROJECT
             raise ToolError(f"there are no local runs in {runs_folder}", hint=hint)
         return runs[-1]
     if "/" not in name and name not in ("", ".", "..") and holds_run(runs_folder / name):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from trainchart.archive.lock import LOCK_FILE, DriftKind, find_drift, parse_lock
 from trainchart.check.finding import CheckInput, Finding
 from trainchart.check.rule import Rule, Scope
-from trainchart.check.sources import yaml_sources
+from trainchart.check.sources import chart_file, yaml_sources
 from trainchart.check.waivers import WAIVER_FILE
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import find_duplicate_keys
@@ -28,12 +28,13 @@ def check_drift(given: CheckInput) -> Iterator[Finding]:
     except ToolError as error:
         yield Finding(error.message, path=LOCK_FILE, hint=error.hint)
         return
+    model = chart_file(given).get("name", "MODEL")
     generated = {path: content for path, content in given.files.items() if path != WAIVER_FILE}
     for drift in find_drift(lock, generated):
         yield Finding(
             _DRIFT[drift.kind],
             path=drift.path,
-            hint="change the model spec instead, then run: trainchart generate --overwrite",
+            hint=f"change the model spec instead, then run: trainchart generate {model} --overwrite",
         )
 
 

@@ -8,6 +8,8 @@ from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import CHART_FILE, chart_file
 
+_NO_ICON = "icon is recommended"
+"""The rule chart-about says so, together with what else is not there."""
 _NO_TEMPLATES = ("templates", "directory does not exist")
 
 
@@ -15,6 +17,8 @@ def check_lint(given: CheckInput) -> Iterator[Finding]:
     """Tell every message of `helm lint`; the engine has made errors of warnings where lint is strict."""
     for lint in given.lint:
         for message in lint.messages:
+            if message.message == _NO_ICON:
+                continue
             # What is about the chart as a whole names the folder it lies in, for an archive one that is gone.
             path = CHART_FILE if message.path.startswith("/") else message.path
             severity = Severity(message.severity)

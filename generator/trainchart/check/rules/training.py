@@ -132,7 +132,7 @@ def _find_token_images(rendering: Rendering) -> Iterator[tuple[Pods, str, str]]:
             message = (
                 "the run controller, the only pod with a token, runs the training image: its builders get the token"
             )
-            yield pods, message, "name the runtime image by digest in run.controller.image (docs/security.md)"
+            yield pods, message, "name the runtime image by digest in run.controller.image"
         elif image and "@sha256:" not in image:
             message = f"the run controller, the only pod with a token, runs {image}, a tag that its registry can move"
             yield pods, message, "name it by digest in run.controller.image"

@@ -48,5 +48,5 @@ def _binary(path: Path) -> HelmEngine:
 def _binary_on_path() -> HelmEngine:
     found = shutil.which("helm")
     if found is None:
-        raise ToolError("no Helm engine found", hint=INSTALL_HINT)
+        raise ToolError("there is no helm program on PATH", hint=f"choose the engine sdk, or {INSTALL_HINT}")
     return _binary(Path(found))

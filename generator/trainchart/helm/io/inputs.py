@@ -54,7 +54,8 @@ def require_chart(chart: Path) -> None:
             magic = stream.read(len(_GZIP_MAGIC))
     except FileNotFoundError as error:
         near = find_near_chart(chart)
-        hint = f"did you mean {near}?" if near else "generate it first, or check the path"
+        missing = "package" if chart.suffix == ".tgz" else "generate"
+        hint = f"did you mean {near}?" if near else f"check the path, or run trainchart {missing} first"
         raise ToolError(f"there is no chart at {chart}", hint=hint) from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -84,20 +85,26 @@ def require_release_name(release: str) -> None:
 
 
 def require_single_documents(overrides: ValueOverrides) -> None:
-    """Raise RenderError for a values file of several documents, of which helm 3 reads the first only; or too large."""
+    """Raise RenderError for a values file that is no mapping, too large, or of several documents.
+
+    Of several, helm 3 reads the first.
+    """
     for name, text in overrides.files:
         try:
-            count = len(parse_documents(text))
+            documents = parse_documents(text)
         except YamlTooLarge as error:
             raise RenderError(f"{name} is too large: {error.message}", hint="give fewer values") from error
         except YamlError:
             continue  # The engine says what it cannot read, and where.
-        if count > 1:
+        if len(documents) > 1:
             raise RenderError(
-                f"{name} holds {count} YAML documents",
+                f"{name} holds {len(documents)} YAML documents",
                 hint="helm 3 would read the first of them only, helm 4 all: make one document of them, "
                 "or a file of each with an -f of its own",
             )
+        if documents and not isinstance(documents[0], dict):
+            kind = "a list" if isinstance(documents[0], list) else "a single value"
+            raise RenderError(f"{name} holds {kind}, expected keys with their values", hint="write KEY: VALUE")
 
 
 def require_own_schemas(chart: Path) -> None:

@@ -31,7 +31,7 @@ from trainchart_runtime.progress import parse_progress
 from trainchart_runtime.run.state import ENDED_PHASES, FAILED, STARTING, STOPPED, SUCCEEDED, Verdict
 
 _LIVING = ("running", "stopping")
-_STATES = {"finished": "Succeeded"}
+_STATES = {"finished": SUCCEEDED}
 _ON_REQUEST = "The run was stopped on request"
 
 
@@ -169,7 +169,8 @@ def _count_roles(pods: tuple[PodReport, ...]) -> list[RoleReport]:
             role,
             wanted=len(own),
             running=sum(pod.state.lower() in _LIVING for pod in own),
-            failures=sum(pod.restarts for pod in own),
+            failures=sum(pod.restarts + (pod.state == FAILED) for pod in own),
+            finished=sum(pod.state == SUCCEEDED for pod in own),
         )
         for role, own in roles.items()
     ]

@@ -161,7 +161,7 @@ class _Supervisor:
                 for runner in self._runners:
                     runner.kill()
             else:
-                self._observer.show_event(f"{name}: stopping all pods; once more kills them at once")
+                self._observer.show_event(f"{name}: stopping all pods; a second one kills them at once")
                 self._begin_stop(Verdict.STOPPED)
 
     def _look_at_timers(self) -> None:
