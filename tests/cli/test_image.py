@@ -81,9 +81,9 @@ def test_no_builder_and_one_that_fails_have_exit_codes_and_hints(project: Path) 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--runtime", "BAD Name"), 8, "is no image reference"),
-        (("tiny", "--base-image", "a b"), 2, "'a b' is no name of an image"),
-        (("tiny", "--base-image=--rm"), 2, "'--rm' is no name of an image"),
+        (("--runtime", "BAD Name"), 8, "is not a valid image reference"),
+        (("tiny", "--base-image", "a b"), 2, "'a b' is not a valid image name"),
+        (("tiny", "--base-image=--rm"), 2, "'--rm' is not a valid image name"),
         (("tiny", "--pip-config", "a,b.conf"), 2, "a,b.conf has a comma"),
     ],
 )
@@ -198,7 +198,7 @@ def test_an_image_is_pushed_named_in_the_spec_and_looked_at(project: Path) -> No
     assert looked.startswith(f"{host}/ml/tiny@{digest}\n")
     assert "  platforms linux/amd64\n" in looked
     assert "  label     org.opencontainers.image.title=tiny\n" in looked
-    assert looked.endswith("  inputs    changed since: code; trainchart image push tiny builds it anew\n")
+    assert looked.endswith("  inputs    changed since: code; trainchart image push tiny rebuilds it\n")
 
 
 def tell(project: Path, *arguments: str) -> str:

@@ -146,7 +146,7 @@ def test_a_chart_with_a_key_is_not_packed_unless_a_waiver_says_why(plain_chart: 
     done = run(plain_chart, "-d", tmp_path / "dist", "--format", "json")
     assert done.returncode == 6, done.stderr
     assert token not in done.stderr
-    why = "which whoever pulls the chart would have"
+    why = "which everyone who pulls the chart can read"
     problems = {problem["where"]: problem["message"] for problem in json.loads(done.stderr)["problems"]}
     assert problems == {
         "files/Kaggle.JSON": f"files of this name hold a token of a machine learning service, {why}",

@@ -142,7 +142,7 @@ def test_what_a_registry_does_not_tell_is_not_known(host: str, status: int, kind
 
 
 def test_what_no_registry_can_hold_is_refused(host: str) -> None:
-    with pytest.raises(PublishError, match="is no image reference"):
+    with pytest.raises(PublishError, match="is not a valid image reference"):
         require_images({}, rendering(f"{host}/ML/Upper:1.0"), access(host))
 
 

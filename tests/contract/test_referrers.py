@@ -168,7 +168,7 @@ def test_a_registry_that_lists_referrers_itself_is_asked(proxy: Proxy) -> None:
 
 def test_a_list_that_is_none(proxy: Proxy) -> None:
     proxy.restart(lambda seen: Reply(200, body=b"<html>") if "/referrers/" in seen.path else None)
-    with opened(proxy.host) as repository, pytest.raises(PublishError, match="is no index of manifests"):
+    with opened(proxy.host) as repository, pytest.raises(PublishError, match="is not an index of manifests"):
         repository.read_attached("demo", f"sha256:{'0' * 64}", STATEMENT_TYPE)
 
 

@@ -259,7 +259,7 @@ def test_an_image_under_the_tag_of_a_version_is_left_alone(is_index: bool, tmp_p
         digest = push_image(host, "ml/demo", "0.9.0" if is_index else "1.0.0")
         if is_index:
             digest = push_index(host, "ml/demo", "1.0.0", digest)
-        with pytest.raises(PublishError, match="is no Helm chart but") as caught:
+        with pytest.raises(PublishError, match="is not a Helm chart but") as caught:
             publish_upload(repository, upload("1.0.0"))
         assert "paths of their own" in caught.value.hint
         repository.add(upload("1.0.0"))
@@ -295,7 +295,7 @@ def test_artifact_hub_is_told_whose_a_folder_is(tmp_path: Path) -> None:
         publish_chart(archive, Address(str(folder)), options)
         assert (folder / "artifacthub-repo.yml").read_text() == text
     assert sorted(path.name for path in folder.iterdir()) == ["artifacthub-repo.yml", archive.name, "index.yaml"]
-    with pytest.raises(PublishError, match="there is no place for"):
+    with pytest.raises(PublishError, match="no place for"):
         publish_chart(archive, Address("chartmuseum+https://127.0.0.1:1"), options)
     owners.write_text("name: Ada\n")
     with pytest.raises(ToolError, match="says neither repositoryID nor owners"):

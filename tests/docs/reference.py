@@ -297,7 +297,7 @@ _RESTARTS = {
     RESTART_IN_PLACE: "started again in its pod, at most `run.maxRestarts` times",
     RESTART_IN_PLACE_PEER: "started again in its pod; not its fault",
     RESTART_NEVER: "not started again",
-    RESTART_RECREATED: "the pod is made anew; nobody's fault",
+    RESTART_RECREATED: "the pod is recreated; not a failure of the program",
     RESTART_WAITED_FOR: "waited for until `run.startDeadline`",
 }
 

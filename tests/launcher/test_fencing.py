@@ -261,7 +261,7 @@ def test_a_program_stands_still_while_the_storage_does_not_answer(make_twin, way
     (pod.folder / "go").touch()
     code, stderr = end(process)
     assert code == 0 and pod.message.attempt == 1
-    assert "the program is paused, lest two pods write" in stderr and "the program goes on" in stderr
+    assert "program paused so that two pods cannot write" in stderr and "the program goes on" in stderr
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["goes on", "hangs"])
@@ -396,7 +396,7 @@ def test_a_damaged_owner_file_costs_one_wait(make_twin, junk):
 
 
 def put_special(pod, kind):
-    """Put something that is no file in the place of the owner file."""
+    """Put something that is not a regular file in the place of the owner file."""
     beside = pod.folder / "special"
     pod.owner_file.parent.mkdir(parents=True, exist_ok=True)
     if kind == "pipe":

@@ -31,7 +31,7 @@ DELIBERATE = (
     r"tolerations\[\d+\]\.(operator|effect|key|value|tolerationSeconds): ",
     r"(cpu|memory)Limit: \S+ is less than the request",
     r"shmSize: /dev/shm of \S+ leaves no memory",
-    r"resources\.(limits|requests)\.\S+: (set|is no resource|needs a limit|a request of|\S+ is not a whole number)",
+    r"resources\.(limits|requests)\.\S+: (set|is not a Kube|needs a limit|a request of|\S+ is not a whole number)",
     r"\S+: [^\n]* is not a positive quantity",
     r"\$\(TRAINCHART_\S* is not known here",
     r"abels\.\S+: .* is not a value of a label",

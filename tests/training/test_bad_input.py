@@ -239,9 +239,9 @@ def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
         ("model", fail, "the program's function model failed: KeyError: 'no such column'"),
         ("examples", fail, "the program's function examples failed: KeyError: 'no such column'"),
         ("model", build_frozen, "the program's model has no trainable weights"),
-        ("model", return_nothing, "the program's function model returned None, which is no Model"),
-        ("optimizer", return_nothing, "the program's function optimizer returned None, which is no Optimizer"),
-        ("examples", return_nothing, "the program's function examples returned None, which is no Dataset"),
+        ("model", return_nothing, "the program's function model returned None, which is not of type Model"),
+        ("optimizer", return_nothing, "the program's function optimizer returned None, which is not of type Optimizer"),
+        ("examples", return_nothing, "the program's function examples returned None, which is not of type Dataset"),
         ("examples", read_an_array, "the program's function examples returned array([[0., 0., 0., 0.], [0., "),
         ("augment", fail, "the program's function augment failed: KeyError: 'no such column'"),
         ("examples", read_nothing, "there are no training examples"),
@@ -249,7 +249,11 @@ def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
         ("examples", read_wider, "model and examples do not fit together: "),
         ("examples", read_texts, "model and examples do not fit together: Cast string to float is not supported"),
         ("loss", fail, "the program's function loss failed: KeyError: 'no such column'"),
-        ("loss", return_nothing, "the program's function loss returned None, which is no tensor of floating numbers"),
+        (
+            "loss",
+            return_nothing,
+            "the program's function loss returned None, which is not a tensor of floating-point numbers",
+        ),
         ("loss", count_errors, "the program's function loss returned <tf.Tensor: shape=(), dtype=int32"),
         ("loss", subtract_all, "the program's function loss returned float32 [2, 2] for targets float32 [2, 1] and"),
         ("loss", return_seven, "the program's function loss returned float32 [7] for targets float32 [2, 1] and"),
@@ -289,7 +293,7 @@ def test_a_wrong_program_is_told_what_is_wrong_before_anything_is_saved(
         (
             "metrics",
             lambda: ["accuracy"],
-            "the program's function metrics returned 'accuracy', which is no keras.metrics.Metric",
+            "the program's function metrics returned 'accuracy', which is not a keras.metrics.Metric",
         ),
         ("serve", fail, "the program's function serve failed: KeyError: 'no such column'"),
         (
@@ -385,8 +389,8 @@ def test_whether_more_is_better_is_asked_where_keras_does_not_know(tmp_path: Pat
     training = replace(TRAINING, metrics=measure_mean)
     line = lines.fail(Trainer(tmp_path).place, training, code=EXIT_BAD_SETTINGS, **settings)
 
-    asks = "hyperparameter earlyStopMetric: score may be one that shall fall or rise: set earlyStopMode to min or max"
-    assert line == f"error: worker 0: {asks}"
+    asks = "score can be better when it falls or when it rises: set earlyStopMode to min or max"
+    assert line == f"error: worker 0: hyperparameter earlyStopMetric: {asks}"
 
 
 def test_a_hook_that_fails_is_named_and_called_again(trainer: Trainer, lines: Lines) -> None:

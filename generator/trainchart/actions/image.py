@@ -205,7 +205,7 @@ def read_sbom(image: PlannedImage, environment: Mapping[str, str]) -> str:
             raise _not_there(reference)
         content = read_image_file(registry, reference, SBOM)
     if content is None:
-        hint = "its Dockerfile is not trainchart's, or an older one; trainchart image push builds it anew"
+        hint = "its Dockerfile is not trainchart's, or an older one; trainchart image push rebuilds it"
         raise PublishError(f"{reference.text} does not say what it holds: it has no /{SBOM}", hint=hint)
     return content.decode(errors="replace")
 

@@ -120,7 +120,7 @@ def require_no_secrets(files: Mapping[str, bytes]) -> None:
     left, _, _ = apply_waivers(named, parse_waivers(files)[0], datetime.now(UTC).date())
     if left:
         raise ChecksFailed(
-            "the chart holds passwords or keys, which whoever pulls it would have",
+            "the chart holds passwords or keys, which everyone who pulls it can read",
             hint=f"a waiver of {_SECRETS_RULE} in {WAIVER_FILE}, with its reason, says that a file is meant",
             problems=tuple(
                 Problem(each.message, f"{each.path}:{each.line}" if each.line else each.path, each.hint)

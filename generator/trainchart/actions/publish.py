@@ -110,6 +110,6 @@ def _with_signature(upload: Upload, signature: Path) -> Upload:
     if stated != digest:
         raise ToolError(
             f"{signature} is about {stated or f'no {name}'}, and the archive is {digest}",
-            hint="sign it again with --sign, or remove that file: a published version keeps its signature for ever",
+            hint="sign it again with --sign, or remove that file: the signature of a published version is immutable",
         )
     return replace(upload, provenance=provenance)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trainchart.actions.support.run_lookup import RunAddress
 
 _HELP = {
-    "suspend": """Suspend a run: its programs are told to end, and all they hold becomes free until it is resumed.
+    "suspend": """Suspend a run: its programs get SIGTERM, and all they hold becomes free until it is resumed.
 
     Programs of the training library save first; another loses its steps since the last checkpoint, unless it catches
     SIGTERM.
@@ -28,7 +28,7 @@ _HELP = {
 
     Example: trainchart resume exp-7 -n team-a
     """,
-    "stop": """Stop a run, here or on a cluster: its programs are told to end, and the record says Stopped.
+    "stop": """Stop a run, here or on a cluster: its programs get SIGTERM, and the record says Stopped.
 
     Programs of the training library save first; another loses its steps since the last checkpoint, unless it catches
     SIGTERM.

@@ -205,9 +205,7 @@ def inspect(
     if found.changed is None:
         print_line("  inputs    unknown: trainchart image did not build it")
     elif found.changed:
-        print_line(
-            f"  inputs    changed since: {', '.join(found.changed)}; trainchart image push {model} builds it anew"
-        )
+        print_line(f"  inputs    changed since: {', '.join(found.changed)}; trainchart image push {model} rebuilds it")
     else:
         print_line("  inputs    the same as here")
 
@@ -229,7 +227,7 @@ def _request(request: ImageRequest) -> ImageRequest:
     if bool(request.model) is bool(request.runtime):
         raise typer.BadParameter("name a model, or the runtime image with --runtime REPOSITORY", param_hint="MODEL")
     if request.base_image.startswith("-") or len(request.base_image.split()) > 1:
-        raise typer.BadParameter(f"{request.base_image!r} is no name of an image", param_hint="--base-image")
+        raise typer.BadParameter(f"{request.base_image!r} is not a valid image name", param_hint="--base-image")
     return request
 
 

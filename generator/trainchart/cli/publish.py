@@ -114,7 +114,7 @@ def choose_image_access(to: Address, is_skipped: bool, insecure_registries: list
     from trainchart.actions.support.repository_access import ImageAccess
 
     if is_skipped:
-        print_note("warning: nobody has looked whether the chart's images are in their registries (--skip-image-check)")
+        print_note("warning: not checked whether the chart's images are in their registries (--skip-image-check)")
         return None
     return ImageAccess(os.environ, tuple(insecure_registries or ()), beside=to)
 

@@ -113,7 +113,7 @@ def _run(
     reset_values: Annotated[
         bool, typer.Option("--reset-values", help="With --resume: start from the chart's values again.")
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Remove a release that exists and start anew.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Remove an existing release and start over.")] = False,
     kills: Annotated[
         list[str] | None,
         typer.Option(

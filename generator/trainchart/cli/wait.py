@@ -46,7 +46,7 @@ def _wait(
 
     seconds = parse_seconds(timeout) if timeout else None
     if timeout and seconds is None:
-        raise typer.BadParameter(f"{timeout!r} is no duration such as 90, 30m or 1h30m", param_hint="--timeout")
+        raise typer.BadParameter(f"{timeout!r} is not a duration such as 90, 30m or 1h30m", param_hint="--timeout")
     look = open_run(RunAddress(release, Place(context, namespace), runs_folder))
     report = wait_for_end(look, seconds, print_note)
     if output is Format.json:

@@ -311,7 +311,7 @@ def _remark(
             if controller.state == "running"
             else f"helm rollback {report.key.release} {place} brings an empty one"
         )
-        remarks.append(f"its record is gone: somebody deleted it; {back}")
+        remarks.append(f"its record was deleted; {back}")
     if record.state is not None and _is_earlier(record.state, sets):
         remarks.append(
             f"the record is still of the run before, {record.state.run_id!r} ({record.state.phase}): "
@@ -322,21 +322,21 @@ def _remark(
     if any(each.is_deleting for each in sets):
         remarks.append("it is being deleted")
     if controller.state == "missing" and report.phase not in ENDED_PHASES:
-        remarks.append("its run controller is gone: nobody ends or restarts this run until the next helm upgrade")
+        remarks.append("its run controller is gone: nothing ends or restarts this run until the next helm upgrade")
     elif (
         controller.state == "failed"
         and report.phase not in (*ENDED_PHASES, STOPPING)
         and not isinstance(seen.records, Unreadable)
     ):
-        remarks.append(f"its run controller has given up, and nobody ends this run: {controller.problem}")
+        remarks.append(f"its run controller has given up, so nothing ends this run: {controller.problem}")
     elif controller.state == "held" and report.phase not in ENDED_PHASES:
         remarks.append(
-            f"its run controller is held back: {controller.problem}; nobody starts, restarts or ends this run, and its "
-            f"pods keep what they hold. Let it go on (kubectl edit job {controller.job} {place}, or the queue that "
-            f"holds it), or end the run: helm uninstall {report.key.release} {place}"
+            f"its run controller is held back: {controller.problem}; nothing starts, restarts or ends this run, "
+            f"and its pods keep what they hold. Let it go on (kubectl edit job {controller.job} {place}, or the queue "
+            f"that holds it), or end the run: helm uninstall {report.key.release} {place}"
         )
     elif controller.state == "starting" and controller.problem and report.phase not in ENDED_PHASES:
-        remarks.append(f"its run controller does not run, so nobody acts: {controller.problem}")
+        remarks.append(f"its run controller does not run, so nothing acts: {controller.problem}")
     elif controller.state == "running" and report.source == FROM_RECORD and report.phase in (STARTING, RUNNING):
         remarks += _find_unheard(report, sets, pods, controller)
     if report.phase in VERDICTS and controller.state == NO_CONTROLLER:

@@ -53,7 +53,7 @@ def _parse(config_map: Object) -> Record:
     logs, logs_error = _parse_logs(data.get(LOGS_KEY))
     text = data.get(STATE_KEY)
     if not text:
-        what = "is empty: the run controller has not written it yet, or somebody wiped it"
+        what = "is empty: the run controller has not written it yet, or it was wiped"
         return Record(name=name, error=f"the record {name} {what}", logs=logs, logs_error=logs_error)
     try:
         state = parse_state(str(text))

@@ -219,7 +219,9 @@ def _choose_tag(options: ImageOptions, parts: Mapping[str, str], of_spec: str) -
             "git knows no commit of the code folder, so it gives no tag", hint="commit it, or leave --tag out"
         )
     if not re.fullmatch(TAG_PATTERN, tag):
-        raise PlanError(f"{tag!r}, as git describes the code, is no image tag", hint="use --tag content or --tag spec")
+        raise PlanError(
+            f"{tag!r}, as git describes the code, is not a valid image tag", hint="use --tag content or --tag spec"
+        )
     return tag
 
 

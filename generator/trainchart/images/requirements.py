@@ -58,7 +58,7 @@ def decode_requirements(content: bytes, file: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PlanError(f"{file} is not UTF-8: {error.reason} at byte {error.start}", hint="save it anew") from error
+        raise PlanError(f"{file} is not UTF-8: {error.reason} at byte {error.start}", hint="save it again") from error
 
 
 def parse_requirements(text: str) -> tuple[Requirement, ...]:
@@ -85,7 +85,7 @@ def require_no_logins(text: str, file: str) -> None:
     ]
     if problems:
         raise PlanError(
-            f"{file} would bring passwords or tokens into the image, which whoever pulls it would have",
+            f"{file} would bring passwords or tokens into the image, where everyone who pulls it can read them",
             hint="take them out, and give pip the index with its login by --pip-config, which is a build secret",
             problems=tuple(problems),
         )
@@ -128,7 +128,7 @@ def require_versions(text: str) -> None:
             f"{REQUIREMENTS_FILE} does not say exactly what it means",
             hint="write NAME==VERSION, as uv pip compile does, or NAME @ ADDRESS: docs/images.md",
             problems=tuple(
-                Problem(f"{shown!r} is no package with its exact version", f"{REQUIREMENTS_FILE}:{line}")
+                Problem(f"{shown!r} is not a package with its exact version", f"{REQUIREMENTS_FILE}:{line}")
                 for line, shown in found
             ),
         )

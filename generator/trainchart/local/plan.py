@@ -145,8 +145,8 @@ def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> Lo
     ]
     if notices.problems:
         raise PlanError(
-            "this chart cannot run on this machine as it is",
-            hint="mend these, or install the chart in a cluster",
+            "this chart cannot run on this machine",
+            hint="fix these, or install the chart in a cluster",
             problems=tuple(notices.problems),
         )
     claims = {name: folder for _, draft in drafts for name, folder in draft.claims.items()}

@@ -260,7 +260,9 @@ def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impo
         yield Impossibility((*path, "mountPath"), what, f"for example mountPath: /{name}")
     for role in volume.roles:
         if role not in spec.roles:
-            yield Impossibility((*path, "roles"), f"volume {name} names the role {role}, which {spec.name} has not")
+            yield Impossibility(
+                (*path, "roles"), f"volume {name} lists role {role}, which model {spec.name} does not define"
+            )
     pods = _mounting_pods(spec, name, volume)
     if volume.access_mode.startswith("ReadWriteOnce") and not volume.uri and pods > 1:
         yield Impossibility(
@@ -270,7 +272,9 @@ def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impo
             "such as CephFS or GlusterFS",
         )
     if volume.access_mode == "ReadOnlyMany" and not volume.read_only:
-        yield Impossibility((*path, "accessMode"), f"{name} is to be written, but ReadOnlyMany", "set readOnly: true")
+        yield Impossibility(
+            (*path, "accessMode"), f"{name} is writable, but its access mode is ReadOnlyMany", "set readOnly: true"
+        )
 
 
 def _mounting_pods(spec: ModelSpec, name: str, volume: VolumeSettings) -> int:
@@ -288,7 +292,7 @@ def _shared_state(spec: ModelSpec) -> Iterator[Impossibility]:
     if spec.tensorboard.enabled and not spec.log_volume:
         yield Impossibility(("tensorboard",), "TensorBoard has no summaries to read without a shared volume", hint)
     if checkpoints and checkpoints.read_only:
-        yield Impossibility(("volumes", "checkpoints", "readOnly"), "nobody can save to checkpoints that are read-only")
+        yield Impossibility(("volumes", "checkpoints", "readOnly"), "checkpoints cannot be saved to a read-only volume")
     if checkpoints and checkpoints.roles:
         # Parameter servers write their shards of every checkpoint, whatever role asks for it.
         missing = [
@@ -337,7 +341,7 @@ def _ports_and_addresses(spec: ModelSpec) -> Iterator[Impossibility]:
     ):
         yield Impossibility(
             ("tensorboard", "ingress"),
-            "the NetworkPolicy lets nobody through to TensorBoard",
+            "the NetworkPolicy allows no traffic to TensorBoard",
             "name the ingress controller's namespace in networkPolicy.tensorboardFrom",
         )
 

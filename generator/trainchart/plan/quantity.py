@@ -56,4 +56,4 @@ def find_amount_problems(name: str, request: object, limit: object) -> Iterator[
         if most is not None and most != most.to_integral_value():
             yield f"{name}: {limit} is not a whole number", ""
     elif name not in _OWN_RESOURCES and not name.startswith(("hugepages-", "kubernetes.io/")):
-        yield f"{name} is no resource of Kubernetes", "resources of devices have a domain, like nvidia.com/gpu"
+        yield f"{name} is not a Kubernetes resource", "resources of devices have a domain, like nvidia.com/gpu"

@@ -54,7 +54,7 @@ def parse_image_reference(text: str) -> ImageReference:
     match = _REFERENCE.fullmatch(text if has_host else f"{DOCKER_HUB}/{text}")
     if match is None:
         raise PublishError(
-            f"{text!r} is no image reference", hint="expected HOST/PATH:TAG, HOST/PATH@sha256:DIGEST, or both"
+            f"{text!r} is not a valid image reference", hint="expected HOST/PATH:TAG, HOST/PATH@sha256:DIGEST, or both"
         )
     host, path, tag, digest = match["host"], match["path"], match["tag"] or "", match["digest"] or ""
     if host in _DOCKER_HUB_NAMES:

@@ -124,7 +124,7 @@ class IndexRepository:
         if identity != archive.identity:
             raise VersionConflict(
                 f"{self.url} holds {archive.filename} with other content, though its index does not name it",
-                hint="raise the version; or, if nobody can have got that file, remove it and run this again",
+                hint="raise the version; or, if no one can have downloaded that file, remove it and run this again",
                 problems=(Problem(f"there sha256:{identity}, here sha256:{archive.identity}"),),
             )
         return False
@@ -138,7 +138,7 @@ class IndexRepository:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             hint = "is it compressed, or something else than an index?"
-            raise PublishError(f"{INDEX_FILE} of {self.url} is no UTF-8 text", hint=hint) from error
+            raise PublishError(f"{INDEX_FILE} of {self.url} is not UTF-8 text", hint=hint) from error
         if not text.strip():
             # Half a copy, or a write that was cut off: to begin anew would lose every version that is published.
             raise PublishError(

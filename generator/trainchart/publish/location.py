@@ -85,7 +85,7 @@ def parse_location(text: str, *, plain_http: bool = False) -> Location:
     if scheme.endswith("http") and not plain_http:
         raise PublishError(
             f"{_without_secret(text)} would be spoken to without encryption",
-            hint="use https, or pass --plain-http if nobody can listen",
+            hint="use https, or pass --plain-http on a network that you trust",
         )
     spoken = "http" if plain_http and not scheme.endswith("https") else "https"
     return _remote(kinds[scheme], f"{scheme}://{rest}", spoken, rest)

@@ -37,7 +37,7 @@ _DESCRIPTOR_KEYS = frozenset(["annotations", "artifactType", "data", "digest", "
 _SHOWN = 40
 """Bytes of what is no manifest."""
 _NO_CHART_HINT = "check the address: something else, such as a login page, may answer for the registry"
-_AMBIGUOUS_HINT = "do not use it: readers take different parts of it; publish the chart anew"
+_AMBIGUOUS_HINT = "do not use it: readers take different parts of it; publish the chart again"
 _TITLE = "org.opencontainers.image.title"
 _VERSION = "org.opencontainers.image.version"
 _CREATED = "org.opencontainers.image.created"
@@ -118,7 +118,7 @@ def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
         found = config.get("mediaType") or manifest.get("mediaType")
         if found != CONFIG_TYPE:
             raise PublishError(
-                f"{reference} is no Helm chart but {found!r}",
+                f"{reference} is not a Helm chart but {found!r}",
                 hint="charts and images need paths of their own: publish the chart below another, such as /charts",
             )
         _require_unambiguous(manifest, reference)
@@ -132,10 +132,12 @@ def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
             identity=str(annotations.get(IDENTITY_ANNOTATION, "")),
         )
     except KeyError as error:
-        raise PublishError(f"{reference} is no Helm chart: its manifest lacks {error}", hint=_NO_CHART_HINT) from error
+        raise PublishError(
+            f"{reference} is not a Helm chart: its manifest lacks {error}", hint=_NO_CHART_HINT
+        ) from error
     except (ValueError, TypeError, AttributeError) as error:
         raise PublishError(
-            f"{reference} is no Helm chart: what is there is no manifest: {text[:_SHOWN]!r}", hint=_NO_CHART_HINT
+            f"{reference} is not a Helm chart: the content is not a manifest: {text[:_SHOWN]!r}", hint=_NO_CHART_HINT
         ) from error
 
 
@@ -145,7 +147,7 @@ def _require_unambiguous(manifest: Mapping[str, Any], reference: str) -> None:
     for each in (manifest["config"], *manifest["layers"]):
         mistaken = mistaken or find_mistaken_key(each, _DESCRIPTOR_KEYS)
     if mistaken is not None:
-        raise PublishError(f"{reference} is no Helm chart: in its manifest {mistaken}", hint=_AMBIGUOUS_HINT)
+        raise PublishError(f"{reference} is not a Helm chart: in its manifest {mistaken}", hint=_AMBIGUOUS_HINT)
     types = [layer["mediaType"] for layer in manifest["layers"]]
     # Helm's client follows whatever leads to another manifest, and takes the last chart that it meets.
     known = (CHART_TYPE, _OLD_CHART_TYPE, PROVENANCE_TYPE)
@@ -153,7 +155,7 @@ def _require_unambiguous(manifest: Mapping[str, Any], reference: str) -> None:
     others += [f"the key {key!r}" for key in _LEADING_KEYS if manifest.get(key) is not None]
     if others:
         raise PublishError(
-            f"{reference} is no Helm chart: its manifest has {others[0]}, which is not part of a chart",
+            f"{reference} is not a Helm chart: its manifest has {others[0]}, which is not part of a chart",
             hint=_AMBIGUOUS_HINT,
         )
     for what, count in (
@@ -162,7 +164,7 @@ def _require_unambiguous(manifest: Mapping[str, Any], reference: str) -> None:
     ):
         if count > 1:
             raise PublishError(
-                f"{reference} is no Helm chart: its manifest has {count} {what}, where one is expected",
+                f"{reference} is not a Helm chart: its manifest has {count} {what}, where one is expected",
                 hint=_AMBIGUOUS_HINT,
             )
 
@@ -265,7 +267,7 @@ def list_referrers(index: bytes, what: str) -> list[Mapping[str, Any]]:
             return list(document["manifests"])
     except (ValueError, KeyError, TypeError):
         pass
-    raise PublishError(f"cannot {what}: what lists them is no index of manifests")
+    raise PublishError(f"cannot {what}: the list is not an index of manifests")
 
 
 def attached_blob(manifest: bytes, media_type: str) -> str:

@@ -149,10 +149,10 @@ def require_same(reference: str, there: FetchedArchive, archive: ChartArchive) -
     try:
         identity = open_archive(there.data).identity
     except ToolError as error:
-        raise PublishError(f"{reference} is published, but is no chart: {error.message}", hint=error.hint) from error
+        raise PublishError(f"{reference} is published, but is not a chart: {error.message}", hint=error.hint) from error
     if identity != archive.identity:
         raise VersionConflict(
             f"{reference} is published with other content",
-            hint="a version means one content for ever: raise the version, and publish that",
+            hint="published versions are immutable: raise the version, and publish that",
             problems=(Problem(f"published sha256:{identity}, here sha256:{archive.identity}"),),
         )

@@ -167,11 +167,9 @@ def _explain_phase(report: Report) -> str:
     if report.phase == UNKNOWN:
         return "Nothing can be said: what would tell could not be read or is not there."
     if report.phase == NOT_RUNNING:
-        return (
-            "No pod is there and none is asked for, and no record says why: somebody scaled its StatefulSets to zero."
-        )
+        return "There are no pods: the StatefulSets were scaled to zero, and no record says why."
     if report.phase == STATE_LOST:
-        return "Its StatefulSets were scaled to zero, but the record of the run is gone: nobody knows how it ended."
+        return "Its StatefulSets were scaled to zero, and the record of the run is gone: how the run ended is unknown."
     if report.phase == SUSPENDED:
         held = f"{len(report.pods)} of its pods still save and go" if report.pods else "it holds nothing"
         held = "what it holds is not known" if report.pods is None else held

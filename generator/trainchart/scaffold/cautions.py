@@ -198,5 +198,5 @@ def _find_unread(module: Module, has_flags: bool) -> Iterator[str]:
         node = (indexed or slices)[0]
         yield (
             f"{module.file}:{node.lineno}: {ast.unparse(node)} is left to the script: add its arguments to "
-            "code.command, as $(TRAINCHART_HP_NAME) where an experiment shall vary them"
+            "code.command, as $(TRAINCHART_HP_NAME) where an experiment varies them"
         )

@@ -149,7 +149,7 @@ def _require_characters(node: Any, path: Path, origins: Mapping[Path, Origin]) -
     elif isinstance(node, str) and (found := _IMPOSSIBLE.search(node)):
         what, hint = "a control character that Helm cannot write", "leave it out, or write base64"
         if "\ud800" <= found[0] <= "\udfff":
-            what, hint = "half a character", "write it as it is, or as \\U0001F600"
+            what, hint = "half a character", "write the character itself, or \\U0001F600"
         problem = Problem(f"{node!r} holds {what}", str(origins[path]), hint)
         raise SpecError("not valid YAML", problems=(problem,))
 

@@ -103,26 +103,26 @@ class Run(Section):
     max_restarts: Count
     """How often a program may fail by its own fault, per pod, before it is given up."""
     start_deadline: Duration
-    """How long all pods may take to start before the run controller gives up (30m, 1h30m, or seconds); 0 means for
-    ever."""
+    """How long all pods may take to start before the run controller gives up (30m, 1h30m, or seconds); 0 means no
+    limit."""
     evaluator_grace: Duration
     """How long the evaluator may go on after the training has succeeded (10m, or seconds)."""
     kept_claims: Literal["refuse", "resume"]
     """What an installation does where an earlier release of this name has left a kept claim: refuse, or resume from the
-    checkpoints that it holds. To begin anew, delete the claim."""
+    checkpoints that it holds. To start over, delete the claim."""
     desired_state: Literal["running", "suspended", "stopped"]
     """What the run controller brings the run to. suspended: the program saves and frees everything, and goes on when
     this is running again. stopped: the same, for good."""
     on_change: Literal["restart-group", "finish-first"]
-    """What follows an upgrade that changes pods. restart-group: all start anew from the last checkpoint. finish-first:
-    the training goes on until a pod has to be made anew. Two versions of the pods never train together."""
+    """What follows an upgrade that changes pods. restart-group: all start again from the last checkpoint. finish-first:
+    the training goes on until a pod has to be recreated. Two versions of the pods never train together."""
     active_deadline: Duration
-    """How long the run may take before the run controller ends it as failed (48h, or seconds); 0 means for ever."""
+    """How long the run may take before the run controller ends it as failed (48h, or seconds); 0 means no limit."""
     lost_node_timeout: Duration
     """How long a node may be silent before its pods are given up."""
     force_delete_lost_pods: bool
     """Whether the run controller replaces the pods of a silent node, on which their programs may still run. Without it,
-    the training waits for the node, or for somebody who says that it is gone."""
+    the training waits for the node, or for a person who says that it is gone."""
     no_progress_timeout: Duration
     """End and restart a program that reports no step for so long; 0 switches the watchdog off."""
     controller: Controller
@@ -169,7 +169,7 @@ class PodDisruptionBudget(Section):
     """Limits voluntary disruptions."""
 
     enabled: bool
-    """Whether at most one training pod at a time may be evicted; never blocks a drain for ever."""
+    """Whether at most one training pod at a time may be evicted; never blocks a drain."""
 
 
 class ServiceAccount(Section):

@@ -78,14 +78,17 @@ def test_pods_of_well_known_kinds_are_checked_as_pods(kind: str) -> None:
         ("{spec: {containers: [{name: a, image: b, imag: c}]}}", "PS.template.spec.containers[0]: Additional propert"),
         ("{spec: {containers: []}}", "PS.template: its pods have no containers"),
         ("{}", "PS.template: its pods have no spec"),
-        ("{metadata: {labels: {a: 'b c'}}, spec: {containers: [{name: a, image: b}]}}", "'b c' is no value of a label"),
+        (
+            "{metadata: {labels: {a: 'b c'}}, spec: {containers: [{name: a, image: b}]}}",
+            "'b c' is not a valid label value",
+        ),
         (
             "{spec: {containers: [{name: a, image: b, env: [{name: A}, {name: A}]}]}}",
             "PS.template: container a has the environment variable A twice",
         ),
         (
             "{spec: {containers: [{name: a, image: b, volumeMounts: [{name: x, mountPath: /x}]}]}}",
-            "PS.template: container a mounts 'x', which is no volume",
+            "PS.template: container a mounts 'x', which is not a pod volume",
         ),
         ("{spec: {restartPolicy: never, containers: [{name: a, image: b}]}}", "PS.template: restartPolicy is 'never'"),
     ],
@@ -114,7 +117,7 @@ def test_each_fault_of_a_pod_template_is_found(template: str, message: str) -> N
         ("x.io/v1 X", "{name: a, labels: {a: 1}}", "metadata.labels.a: 1 is not of type 'string' (Kubernetes 1.33)"),
         ("x.io/v1 X", "{name: a, annotations: {a: true}}", "metadata.annotations.a: True is not of type 'string'"),
         ("x.io/v1 X", "{name: a, label: {a: b}}", "metadata: Additional properties are not allowed ('label' was"),
-        ("x.io/v1 X", "{name: a, labels: {a b: c}}", "metadata.labels: 'a b' is no key of a label"),
+        ("x.io/v1 X", "{name: a, labels: {a b: c}}", "metadata.labels: 'a b' is not a valid label key"),
     ],
 )
 def test_names_and_labels_of_every_kind(kind: str, metadata: str, message: str) -> None:

@@ -31,15 +31,19 @@ def container(fields: str) -> str:
 @pytest.mark.parametrize(
     ("metadata", "spec", "message"),
     [
-        ("labels: {'a/b/c': d}", "", "metadata.labels: 'a/b/c' is no key of a label"),
-        ("labels: {'A.b/c': d}", "", "metadata.labels: 'A.b/c' is no key of a label"),
-        ("labels: {a: b-}", "", "metadata.labels.a: 'b-' is no value of a label"),
-        ("annotations: {'a b': c}", "", "metadata.annotations: 'a b' is no key of an annotation"),
+        ("labels: {'a/b/c': d}", "", "metadata.labels: 'a/b/c' is not a valid label key"),
+        ("labels: {'A.b/c': d}", "", "metadata.labels: 'A.b/c' is not a valid label key"),
+        ("labels: {a: b-}", "", "metadata.labels.a: 'b-' is not a valid label value"),
+        ("annotations: {'a b': c}", "", "metadata.annotations: 'a b' is not a valid annotation key"),
         ("annotations: {'A.b/c': 'any text!'}", "", ""),
-        ("", "template: {metadata: {labels: {a: 'b c'}}}", "spec.template.metadata.labels.a: 'b c' is no value of a"),
-        ("", "selector: {matchLabels: {a: 'b c'}}", "spec.selector.matchLabels.a: 'b c' is no value of a label"),
+        (
+            "",
+            "template: {metadata: {labels: {a: 'b c'}}}",
+            "spec.template.metadata.labels.a: 'b c' is not a valid label",
+        ),
+        ("", "selector: {matchLabels: {a: 'b c'}}", "spec.selector.matchLabels.a: 'b c' is not a valid label value"),
         ("", "selector: {matchExpressions: [{key: '', operator: Exists}]}", "spec.selector.matchExpressions: '' is no"),
-        ("", "template: {spec: {nodeSelector: {a: " + "b" * 64 + "}}}", "is no value of a label"),
+        ("", "template: {spec: {nodeSelector: {a: " + "b" * 64 + "}}}", "is not a valid label value"),
     ],
 )
 def test_labels_and_annotations(metadata: str, spec: str, message: str) -> None:
@@ -53,7 +57,7 @@ def test_labels_and_annotations(metadata: str, spec: str, message: str) -> None:
 
 def test_the_selector_of_a_service_holds_labels_and_kinds_of_others_are_their_own() -> None:
     service = "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {a: 'b c'}}}"
-    assert find(service, "labels-valid") == ["Service a: spec.selector.a: 'b c' is no value of a label"]
+    assert find(service, "labels-valid") == ["Service a: spec.selector.a: 'b c' is not a valid label value"]
     other = "{apiVersion: x.io/v1, kind: X, metadata: {name: a}, spec: {matchLabels: {a: 'b c'}}}"
     assert find(other, "labels-valid") == []
 
@@ -61,7 +65,10 @@ def test_the_selector_of_a_service_holds_labels_and_kinds_of_others_are_their_ow
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: A_b}}", "metadata.namespace 'A_b' is no DNS"),
+        (
+            "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: A_b}}",
+            "metadata.namespace 'A_b' is not a valid DNS",
+        ),
         ("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a/b: c}}", "'a/b' cannot be the name of"),
         ("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {..b: c}}", "'..b' cannot be the name of"),
         ("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '%'}, binaryData: {b: YQ==}}", ""),
@@ -95,11 +102,11 @@ def test_the_selector_of_a_service_holds_labels_and_kinds_of_others_are_their_ow
         (container("imagePullPolicy: always"), "imagePullPolicy is 'always', not Always or"),
         (container("ports: [{containerPort: 0}]"), "containerPort 0 is not between 1 and 65535"),
         (container("ports: [{containerPort: 1, protocol: tcp}]"), "ports[0].protocol is 'tcp', not TCP or"),
-        (container("ports: [{containerPort: 1, name: sixteen-letters-x}]"), "the port name 'sixteen-letters-x' is"),
+        (container("ports: [{containerPort: 1, name: sixteen-letters-x}]"), "invalid port name 'sixteen-letters-x'"),
         (container("env: [{name: ''}]"), "an environment variable cannot have the name ''"),
         (container("env: [{name: a=b}]"), "an environment variable cannot have the name 'a=b'"),
         (container("env: [{name: a.b-c}]"), ""),
-        (pod("Deployment", "containers: [{name: A_b, image: c}]"), "container A_b: its name is no DNS label"),
+        (pod("Deployment", "containers: [{name: A_b, image: c}]"), "container A_b: its name is not a valid DNS label"),
         (pod("Deployment", CONTAINERS + ", restartPolicy: Never"), "restartPolicy is 'Never', not Always"),
         (pod("StatefulSet", CONTAINERS + ", restartPolicy: OnFailure"), "restartPolicy is 'OnFailure', not Always"),
         (pod("Job", CONTAINERS), "restartPolicy is missing"),
@@ -108,7 +115,7 @@ def test_the_selector_of_a_service_holds_labels_and_kinds_of_others_are_their_ow
         (
             "{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: 0 25 * * *, "
             "jobTemplate: {spec: {template: {spec: {restartPolicy: Never}}}}}}",
-            "spec.schedule '0 25 * * *' is no time",
+            "spec.schedule '0 25 * * *' is not a valid cron schedule",
         ),
         (
             "{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {concurrencyPolicy: allow, "

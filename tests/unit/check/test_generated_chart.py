@@ -148,8 +148,12 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("archive-clean", file("tests/a_test.yaml", "a: 1\n"), "is for the chart's authors, not for the archive"),
     ("archive-clean", file(".helmignore", "a**\n"), "Helm has no **"),
     ("archive-clean", file("big.txt", "x" * 2**20), "the chart holds"),
-    ("secrets-absent", file("files/KEY.PEM", "x"), "files of this name hold a private key, which whoever pulls"),
-    ("secrets-absent", file("templates/key.yaml", "# hf_" + "a1" * 17), "holds a token of Hugging Face, which whoever"),
+    ("secrets-absent", file("files/KEY.PEM", "x"), "files of this name hold a private key, which everyone who pulls"),
+    (
+        "secrets-absent",
+        file("templates/key.yaml", "# hf_" + "a1" * 17),
+        "holds a token of Hugging Face, which everyone",
+    ),
     ("yaml-style", source("values.yaml", "\nargs: []", "\nargs:   []"), "too many spaces after colon (colons)"),
     ("yaml-style", file("ci/a-values.yaml", "on: yes\n"), "truthy value should be one of"),
     ("rendered-style", objects("    - Ingress\n", "    -   Ingress\n"), "too many spaces after hyphen (hyphens)"),
@@ -188,7 +192,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "numbers-printed",
         source("templates/service.yaml", "int64 .Values.service.port", ".Values.service.port"),
-        ".Values.service.port is printed as it is, which gives 1e+06 from a million on",
+        ".Values.service.port is printed unchanged, which gives 1e+06 from a million on",
     ),
     (
         "values-commented",
@@ -222,7 +226,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "labels-valid",
         objects("trainchart/training: 'true'\n", "trainchart/training: 'a b'\n"),
-        "'a b' is no value of a",
+        "'a b' is not a valid label",
     ),
     (
         "fields-valid",
@@ -258,7 +262,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "mounts-exist",
         objects("- name: tmp\n          emptyDir", "- name: temp\n          emptyDir"),
-        "mounts 'tmp', which is no volume",
+        "mounts 'tmp', which is not a pod volume",
     ),
     (
         "references-exist",
@@ -280,7 +284,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         objects("nvidia.com/gpu: '1'", "nvidia.com/gpu: '1.5'"),
         "nvidia.com/gpu: 1.5 is not a whole number",
     ),
-    ("quantities", objects("nvidia.com/gpu: '1'", "gpu: '1'"), "gpu is no resource of Kubernetes"),
+    ("quantities", objects("nvidia.com/gpu: '1'", "gpu: '1'"), "gpu is not a Kubernetes resource"),
     ("quantities", objects("memory: 2Gi", "memory: 2GB"), "resources.requests.memory: '2GB' is not a quantity"),
     ("quantities", objects("memory: 2Gi", "memory: 3Gi"), "requests 3Gi of memory, above its limit 2Gi"),
     ("quantities", objects("storage: 20Gi", "storage: '0'"), "storage '0' is not a size"),
@@ -318,7 +322,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "network-policy",
         objects("  ingress:\n    - from:", "  ingress:\n    - ports: []\n    - from:"),
-        "lets anybody in",
+        "allows traffic from anywhere",
     ),
     ("network-policy", objects("- port: tensorboard", "- port: board"), "names the port board, which no pod"),
     (
@@ -371,7 +375,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "launcher-environment",
         objects("value: '30'", "value: '31'"),
-        "the launcher is told 31 seconds to stop, the pod has 30",
+        "the launcher has 31 seconds to stop, but the pod has 30",
     ),
     (
         "training-sets",

@@ -240,7 +240,7 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
         "names-fit",
         ["StatefulSet exp-worker: the value of label x has 64 characters, at most 63 work"],
     ),
-    "a Service name that is no DNS label": (
+    "a Service name that is not a valid DNS label": (
         lambda: chart(
             templates={**TEMPLATES, "templates/x.yaml": SERVICE.replace("{name: RELEASE}", "{name: 1-RELEASE}")}
         ),

@@ -236,7 +236,7 @@ def test_events_of_an_earlier_pod_of_that_name_do_not_count() -> None:
         ({"records": [make_record(make_state("Odd"))], "jobs": [make_job()]}, "Running", "is damaged"),
         ({"records": [make_record({"version": 2})], "jobs": [make_job()]}, "Running", "newer version of trainchart"),
         ({"records": [make_record(None)], "jobs": [make_job()]}, "Running", "is empty"),
-        ({"jobs": [make_job()]}, "Running", "its record is gone"),
+        ({"jobs": [make_job()]}, "Running", "its record was deleted"),
         ({"records": CONTROLLED["records"]}, "Running", "its run controller is gone"),
         ({**CONTROLLED, "jobs": [make_job("Failed")]}, "Running", "its run controller has given up"),
         ({**CONTROLLED, "sets": []}, "Running", "its StatefulSets are gone: the release is half deleted"),
@@ -273,13 +273,13 @@ def test_a_controller_whose_image_is_missing_is_named() -> None:
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
     seen = {**CONTROLLED, "jobs": [make_job(ready=0)], "pods": [*make_pods(), make_controller_pod(waiting)]}
     report = look(**seen)
-    assert report.remarks == ("its run controller does not run, so nobody acts: image-pull: no such image",)
+    assert report.remarks == ("its run controller does not run, so nothing acts: image-pull: no such image",)
 
 
 def test_a_controller_that_may_not_be_made_is_explained() -> None:
     event = make_event("Job", "exp1-mnist-controller-1", "FailedCreate", "pods is forbidden: exceeded quota: tests")
     report = look(**{**CONTROLLED, "jobs": [make_job(ready=0)], "events": [event]})
-    told = "its run controller does not run, so nobody acts: quota-exceeded: pods is forbidden: exceeded quota: tests"
+    told = "its run controller does not run, so nothing acts: quota-exceeded: pods is forbidden: exceeded quota: tests"
     assert report.remarks == (told,)
 
 

@@ -24,5 +24,5 @@ def test_a_platform_has_one_name(text: str, name: str) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "arm64", "windows/amd64", "linux/amd64,linux/arm64", "linux/", "linux/a b"])
 def test_what_no_image_can_be_for_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no platform"):
+    with pytest.raises(UsageError, match="is not a valid image platform"):
         parse_platform(text)

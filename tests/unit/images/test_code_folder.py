@@ -74,7 +74,7 @@ def test_a_list_of_packages_that_would_be_missing_is_refused(code: Path) -> None
         names(code)
     (code / "requirements.txt").unlink()
     (code / "requirements.txt").mkdir()
-    with pytest.raises(ToolError, match=r"requirements\.txt is no file"):
+    with pytest.raises(ToolError, match=r"requirements\.txt is not a regular file"):
         names(code)
 
 

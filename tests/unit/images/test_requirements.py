@@ -123,8 +123,8 @@ def test_a_model_s_list_says_every_version(line: str, shown: str) -> None:
     with pytest.raises(PlanError) as refusal:
         require_versions(f"mlxtend==0.25.0\n{line}\nnumpy\n")
     assert refusal.value.problems == (
-        Problem(f"{shown!r} is no package with its exact version", "requirements.txt:2"),
-        Problem("'numpy' is no package with its exact version", "requirements.txt:3"),
+        Problem(f"{shown!r} is not a package with its exact version", "requirements.txt:2"),
+        Problem("'numpy' is not a package with its exact version", "requirements.txt:3"),
     )
 
 

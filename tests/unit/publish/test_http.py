@@ -100,7 +100,9 @@ def test_redirects_end() -> None:
 
 @pytest.mark.parametrize("header", ["Location", "Link"])
 @pytest.mark.parametrize(
-    ("place", "says"), [(PLAIN, "which is not encrypted"), ("http://[", "which is no address")], ids=["plain", "broken"]
+    ("place", "says"),
+    [(PLAIN, "which is not encrypted"), ("http://[", "which is not a valid address")],
+    ids=["plain", "broken"],
 )
 def test_no_other_address_of_a_registry_leads_off_encryption(header: str, place: str, says: str) -> None:
     def answer(request: httpx2.Request) -> httpx2.Response:

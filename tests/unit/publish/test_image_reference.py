@@ -31,7 +31,7 @@ def test_a_reference_says_whom_to_ask_for_what(text: str, base: str, path: str, 
     "text", ["", "ML/mnist:1", "mnist:", "a.example/mnist@sha256:ab", "a.example/é:1", "a.example//b", "a b", "x/y:1\n"]
 )
 def test_what_no_registry_can_hold(text: str) -> None:
-    with pytest.raises(PublishError, match="is no image reference"):
+    with pytest.raises(PublishError, match="is not a valid image reference"):
         parse_image_reference(text)
 
 

@@ -69,7 +69,7 @@ def test_an_archive_that_was_changed_is_noticed(repository: IndexRepository, tmp
 
 
 @pytest.mark.parametrize(
-    ("index", "message"), [(b"", "is empty"), (b" \n", "is empty"), (b"\x1f\x8b\x08\x00", "is no UTF-8 text")]
+    ("index", "message"), [(b"", "is empty"), (b" \n", "is empty"), (b"\x1f\x8b\x08\x00", "is not UTF-8 text")]
 )
 def test_an_index_that_is_damaged_is_no_new_one(
     repository: IndexRepository, tmp_path: Path, index: bytes, message: str

@@ -44,5 +44,5 @@ AMBIGUOUS = {
 
 @pytest.mark.parametrize("text", AMBIGUOUS.values(), ids=AMBIGUOUS)
 def test_what_readers_understand_differently_is_refused(text: bytes) -> None:
-    with pytest.raises(PublishError, match="is no Helm chart"):
+    with pytest.raises(PublishError, match="is not a Helm chart"):
         parse_manifest(text, "registry/charts/a:1.0.0")

@@ -76,6 +76,6 @@ def test_a_class_whose_fields_nobody_would_see_is_refused() -> None:
     class Nothing(Hyperparameters):
         """Adds none."""
 
-    with pytest.raises(SettingsError, match=r"^class Undecorated is no dataclass of its own: put @dataclass\(frozen"):
+    with pytest.raises(SettingsError, match=r"^class Undecorated is not itself a dataclass: put @dataclass\(frozen"):
         parse_hyperparameters('{"learningRate": 0.1}', Undecorated)
     assert parse_hyperparameters('{"maxSteps": 7}', Nothing).max_steps == 7

@@ -57,7 +57,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     except ClusterDescriptionError as err:
         raise ContractError(str(err)) from err
     if not deciding_tasks(cluster):
-        raise ContractError("the cluster has neither a chief nor a worker: nobody's success could end the run")
+        raise ContractError("the cluster has neither a chief nor a worker, so no task's success could end the run")
     return Settings(
         plan=RunPlan(
             run_id=environ.get(contract.RUN_ID, ""),

@@ -100,7 +100,7 @@ class Fence:
         if not self.is_paused:
             self.is_paused = True
             self._signals.send_group(signal.SIGSTOP)
-            print_line(f"cannot read {self._path} ({self._trouble}): the program is paused, lest two pods write")
+            print_line(f"cannot read {self._path} ({self._trouble}): program paused so that two pods cannot write")
         self.lost_storage = self._explain_lost_storage()
         return bool(self.lost_storage)
 

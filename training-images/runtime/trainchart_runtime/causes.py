@@ -73,8 +73,8 @@ OUT_OF_MEMORY = Cause(
 KILLED = Cause(
     "killed",
     "The program was killed from outside.",
-    "SIGKILL often means that the pod reached its memory limit: compare its memory use with the limit. Else somebody, "
-    "or a process beside it, killed it.",
+    "SIGKILL often means that the pod reached its memory limit: compare its memory use with the limit. Otherwise a "
+    "user or another process killed it.",
     RESTART_IN_PLACE,
 )
 PROBE_FAILED = Cause(
@@ -226,7 +226,7 @@ ACTIVE_DEADLINE = Cause(
 )
 STOPPED = Cause(
     "stopped",
-    "Somebody asked for the end of the run.",
+    "The run was stopped on request.",
     "Nothing to do. A new run.id goes on from the last checkpoint.",
     RESTART_NEVER,
 )
@@ -320,13 +320,13 @@ POD_STUCK = Cause(
 SANDBOX_ERROR = Cause(
     "sandbox-error",
     "The node cannot make the pod's network or sandbox.",
-    "This is the node's trouble: kubectl describe pod, and tell whoever runs the cluster.",
+    "This is a problem of the node: kubectl describe pod, and tell the cluster's administrators.",
     RESTART_WAITED_FOR,
 )
 EVICTED = Cause(
     "evicted",
     "The pod was evicted from its node.",
-    "Look at the node's memory and disk, or who drained it; the pod is made anew. If it held more than its limit, "
+    "Look at the node's memory and disk, or who drained it; the pod is recreated. If it held more than its limit, "
     "raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit.",
     RESTART_RECREATED,
 )
@@ -346,8 +346,8 @@ NODE_LOST = Cause(
 )
 POD_DELETED = Cause(
     "pod-deleted",
-    "Somebody deleted the pod.",
-    "Nothing to do: it is made anew, and goes on from the last checkpoint.",
+    "A user or a controller deleted the pod.",
+    "Nothing to do: the pod is recreated and continues from the last checkpoint.",
     RESTART_RECREATED,
 )
 

@@ -108,5 +108,5 @@ def make_part(name: str, kind: type, function: Callable[..., Any], *arguments: A
     part = call_program(name, function, *arguments)
     if not isinstance(part, kind):
         wanted = kind.__name__.removesuffix("V2")
-        raise TrainingError(f"the program's function {name} returned {show(part)}, which is no {wanted}")
+        raise TrainingError(f"the program's function {name} returned {show(part)}, which is not of type {wanted}")
     return part

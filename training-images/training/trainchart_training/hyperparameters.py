@@ -70,7 +70,7 @@ class Hyperparameters:
 def parse_hyperparameters(text: str, wanted: type[Wanted]) -> Wanted:
     """Return dataclass `wanted`, its defaults overridden by the JSON object in `text`; raise SettingsError."""
     if inspect.get_annotations(wanted) and "__dataclass_fields__" not in vars(wanted):
-        raise SettingsError(f"class {wanted.__name__} is no dataclass of its own: put @dataclass(frozen=True) above it")
+        raise SettingsError(f"class {wanted.__name__} is not itself a dataclass: put @dataclass(frozen=True) above it")
     hints = get_type_hints(wanted)
     known = {camel_case(item.name): item for item in dataclasses.fields(wanted)}  # type: ignore[arg-type]
     values: dict[str, Any] = {}

@@ -29,5 +29,5 @@ def open_cluster(place: Place) -> tuple[KubernetesApi, str]:
     entry = read_entry(place.context, os.environ)
     namespace = place.namespace or entry.namespace
     if not _NAMESPACE_NAME.fullmatch(namespace):
-        raise NotFound(f"{namespace!r} is no name that a namespace can have")
+        raise NotFound(f"{namespace!r} is not a valid namespace name")
     return connect(entry), namespace

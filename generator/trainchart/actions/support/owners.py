@@ -42,6 +42,6 @@ def put_owners(repository: Repository, name: str, content: bytes) -> None:
         repository.put_owners(name, content)
     else:
         raise PublishError(
-            f"{repository.url} is no folder with an index.yaml and no registry: there is no place for {OWNERS_FILE}",
+            f"{repository.url} is neither a folder with an index.yaml nor a registry: no place for {OWNERS_FILE}",
             hint="publish without --artifacthub-repo, and put the file where the server serves its index from",
         )

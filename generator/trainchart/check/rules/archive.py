@@ -62,7 +62,7 @@ def check_no_secrets(given: CheckInput) -> Iterator[Finding]:
                 else "let the pods take it from a Secret: env.NAME.valueFrom"
             )
             yield Finding(
-                f"{found.reason}, which whoever pulls the chart would have", path=path, line=found.line, hint=hint
+                f"{found.reason}, which everyone who pulls the chart can read", path=path, line=found.line, hint=hint
             )
 
 
@@ -78,7 +78,7 @@ RULES = (
     ),
     Rule(
         "secrets-absent",
-        "Whoever can pull a chart reads all that is in it, passwords and keys too.",
+        "Everyone who can pull a chart can read its passwords and keys.",
         check_no_secrets,
         "docs/security.md",
         others=Severity.warning,

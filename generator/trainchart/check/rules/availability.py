@@ -154,7 +154,7 @@ def check_immutable_names(given: CheckInput) -> Iterator[Finding]:
 RULES = (
     Rule(
         "budget-blocks",
-        "A budget that never allows an eviction stops every node upgrade until somebody deletes it.",
+        "A budget that never allows an eviction blocks every node upgrade until it is deleted.",
         check_budgets,
         "https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
         others=Severity.warning,

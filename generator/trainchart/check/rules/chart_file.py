@@ -114,14 +114,14 @@ def _identity_problems(chart: Mapping[str, Any]) -> Iterator[tuple[str, str, str
 RULES = (
     Rule(
         "chart-fields",
-        "Helm drops an unknown field of Chart.yaml without a word, and a wrong type fails only at install.",
+        "Helm silently drops unknown fields of Chart.yaml, and a wrong type fails only at install.",
         check_fields,
         "https://helm.sh/docs/topics/charts/#the-chartyaml-file",
         scope=Scope.charts,
     ),
     Rule(
         "chart-about",
-        "Whoever finds the chart in a catalogue needs to know what it is and whom to ask.",
+        "Users who find the chart in a catalogue need to know what it is and whom to ask.",
         check_about,
         "https://artifacthub.io/docs/topics/repositories/helm-charts/",
         severity=Severity.info,

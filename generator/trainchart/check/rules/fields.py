@@ -42,7 +42,7 @@ def _object_problems(manifest: Manifest) -> Iterator[str]:
     document = manifest.document
     namespace = mapping_at(document, "metadata").get("namespace")
     if isinstance(namespace, str) and namespace and not is_dns_label(namespace):
-        yield f"metadata.namespace {namespace!r} is no DNS label"
+        yield f"metadata.namespace {namespace!r} is not a valid DNS label"
     if not is_of_kubernetes(manifest):
         return
     yield from find_wrong_choices(document, OBJECT.get(manifest.kind, ()))
@@ -51,7 +51,7 @@ def _object_problems(manifest: Manifest) -> Iterator[str]:
     elif manifest.kind == "CronJob":
         schedule = mapping_at(document, "spec").get("schedule")
         if isinstance(schedule, str) and not is_schedule(schedule):
-            yield f"spec.schedule {schedule!r} is no time: minute hour day month weekday, such as 0 3 * * 1-5"
+            yield f"spec.schedule {schedule!r} is not a valid cron schedule, such as 0 3 * * 1-5"
     elif manifest.kind == "Service":
         yield from _service_problems(mapping_at(document, "spec"))
     elif manifest.kind == "PersistentVolumeClaim":
@@ -84,10 +84,10 @@ def _service_problems(spec: Mapping[str, Any]) -> Iterator[str]:
         yield from _port_problems(port, "nodePort", "spec.ports")
         yield from _port_problems(port, "targetPort", "spec.ports")
         if isinstance(port.get("name"), str) and port["name"] and not is_dns_label(port["name"]):
-            yield f"spec.ports: the name {port['name']!r} is no DNS label"
+            yield f"spec.ports: the name {port['name']!r} is not a valid DNS label"
         target = port.get("targetPort")
         if isinstance(target, str) and not is_port_name(target):
-            yield f"spec.ports: the targetPort {target!r} is no name of a port"
+            yield f"spec.ports: the targetPort {target!r} is not a valid port name"
 
 
 def _claim_problems(claim: Mapping[str, Any], where: str) -> Iterator[str]:
@@ -112,12 +112,12 @@ def _container_problems(container: Container) -> Iterator[str]:
     yield from find_wrong_choices(container.document, CONTAINER)
     name = container.document.get("name")
     if isinstance(name, str) and not is_dns_label(name):
-        yield "its name is no DNS label"
+        yield "its name is not a valid DNS label"
     for port in mappings_at(container.document, "ports"):
         yield from _port_problems(port, "containerPort", "ports")
         yield from _port_problems(port, "hostPort", "ports")
         if isinstance(port.get("name"), str) and port["name"] and not is_port_name(port["name"]):
-            yield f"the port name {port['name']!r} is none: at most 15 lower-case letters, digits and dashes"
+            yield f"invalid port name {port['name']!r}: at most 15 lower-case letters, digits and dashes"
     for variable in mappings_at(container.document, "env"):
         name = variable.get("name")
         if isinstance(name, str) and (not name or "=" in name or not name.isascii() or not name.isprintable()):

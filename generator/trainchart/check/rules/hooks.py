@@ -131,7 +131,7 @@ RULES = (
     ),
     Rule(
         "helm-test",
-        "helm test is how whoever installs finds out that it works.",
+        "helm test shows users that the release works.",
         check_test_hook,
         "https://helm.sh/docs/topics/chart_tests/",
         others=Severity.info,
@@ -139,7 +139,7 @@ RULES = (
     ),
     Rule(
         "notes",
-        "The notes are the only documentation that everybody sees.",
+        "The notes are the only documentation that every user sees.",
         check_notes,
         "https://helm.sh/docs/chart_template_guide/notes_files/",
         severity=Severity.warning,

@@ -71,16 +71,16 @@ def _metadata_problems(metadata: Any, where: str) -> Iterator[str]:
         annotations = metadata.get("annotations")
         for key in annotations if isinstance(annotations, Mapping) else ():
             if not is_annotation_key(str(key)):
-                yield f"{where}.annotations: {key!r} is no key of an annotation"
+                yield f"{where}.annotations: {key!r} is not a valid annotation key"
 
 
 def _label_problems(labels: Any, where: str, *, is_length_told: bool = False) -> Iterator[str]:
     for key, value in labels.items() if isinstance(labels, Mapping) else ():
         if not is_label_key(str(key)):
-            yield f"{where}: {key!r} is no key of a label"
+            yield f"{where}: {key!r} is not a valid label key"
         is_told = is_length_told and len(str(value)) > DNS_LABEL_LIMIT
         if isinstance(value, str) and not is_label_value(value) and not is_told:
-            yield f"{where}.{key}: {value!r} is no value of a label"
+            yield f"{where}.{key}: {value!r} is not a valid label value"
 
 
 def _expression_problems(expressions: Any, where: str, *, of_nodes: bool) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _expression_problems(expressions: Any, where: str, *, of_nodes: bool) -> Ite
             continue
         key = expression.get("key")
         if not is_label_key(str(key)):
-            yield f"{where}: {key!r} is no key of a label"
+            yield f"{where}: {key!r} is not a valid label key"
         for problem in find_expression_problems(expression, of_nodes=of_nodes):
             yield f"{where}: {key}: {problem}"
 

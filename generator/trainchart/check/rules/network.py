@@ -176,7 +176,7 @@ def _policy_problems(
         return
     for rule in mappings_at(spec, "ingress"):
         if is_ours and not rule.get("from"):
-            yield "lets anybody in", Severity.error
+            yield "allows traffic from anywhere", Severity.error
         for port in mappings_at(rule, "ports"):
             name = port.get("port")
             if isinstance(name, str) and not any(_has_port(pods, name) for pods in chosen):
@@ -219,7 +219,7 @@ def _is_port(asked: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
 RULES = (
     Rule(
         "service-targets",
-        "A Service whose selector or port matches nothing resolves to nothing, and peers wait for ever.",
+        "A Service whose selector or port matches nothing resolves to nothing, and peers wait without end.",
         check_services,
         "https://kubernetes.io/docs/concepts/services-networking/service/",
         others=Severity.warning,
@@ -233,14 +233,14 @@ RULES = (
     ),
     Rule(
         "peers-resolve",
-        "A pod with the node's DNS settings does not know the names of its peers, and waits for them for ever.",
+        "A pod with the node's DNS settings cannot resolve the names of its peers, and waits for them without end.",
         check_name_resolution,
         "https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-s-dns-policy",
         others=Severity.warning,
     ),
     Rule(
         "probe-ports",
-        "A probe of a port that the container does not name fails for ever.",
+        "A probe of a port that the container does not name always fails.",
         check_probe_ports,
         "https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/",
     ),

@@ -142,7 +142,7 @@ def _context_problems(where: str, context: Mapping[str, Any]) -> Iterator[_Probl
 RULES = (
     Rule(
         "pod-security",
-        "A namespace that enforces the standard `restricted` refuses such a pod, often without a word to Helm.",
+        "A namespace that enforces the standard `restricted` rejects such a pod, often without an error from Helm.",
         check_pod_security,
         "https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted",
         others=Severity.info,

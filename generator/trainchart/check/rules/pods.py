@@ -82,7 +82,7 @@ def check_volume_mounts(rendering: Rendering) -> Iterator[Finding]:
             for mount in mappings_at(container.document, "volumeMounts"):
                 if str(mount.get("name")) not in own:
                     yield Finding(
-                        f"{pods.called}: {container.where} mounts {mount.get('name')!r}, which is no volume",
+                        f"{pods.called}: {container.where} mounts {mount.get('name')!r}, which is not a pod volume",
                         path=pods.manifest.source,
                         line=pods.manifest.line,
                     )
@@ -130,7 +130,7 @@ def _named(source: Mapping[str, Any], field: str, key: str, kind: str) -> Iterat
 RULES = (
     Rule(
         "token-unused",
-        "A token that nobody needs is a way into the API for whoever takes over the pod.",
+        "A token that the pod does not need opens the API to an attacker who takes over the pod.",
         check_tokens,
         "https://kubernetes.io/docs/concepts/security/service-accounts/#opt-out-of-api-credential-automounting",
         others=Severity.info,
@@ -150,7 +150,7 @@ RULES = (
     ),
     Rule(
         "references-exist",
-        "A pod waits for ever for a ConfigMap, Secret or claim that nobody makes.",
+        "A pod waits without end for a ConfigMap, Secret or claim that is never created.",
         check_references,
         "https://kubernetes.io/docs/concepts/configuration/configmap/#using-configmaps-as-files-from-a-pod",
         others=Severity.info,

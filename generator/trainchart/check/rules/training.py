@@ -65,7 +65,7 @@ def check_launcher_environment(rendering: Rendering) -> Iterator[Finding]:
             grace = environment.get(contract.STOP_GRACE_SECONDS, {}).get("value")
             allowed = pods.spec.get("terminationGracePeriodSeconds", 30)
             if isinstance(grace, str) and grace.isdigit() and isinstance(allowed, int) and int(grace) > allowed:
-                yield _finding(pods, f"the launcher is told {grace} seconds to stop, the pod has {allowed}")
+                yield _finding(pods, f"the launcher has {grace} seconds to stop, but the pod has {allowed}")
 
 
 @for_each_rendering
@@ -175,7 +175,7 @@ def _has_keep(manifest: Manifest) -> bool:
 RULES = (
     Rule(
         "token-image",
-        "The run controller has the only token of a release: whoever can replace its image has it too.",
+        "The run controller has the only token of a release; everyone who can replace its image gets the token.",
         check_token_image,
         "docs/security.md",
         severity=Severity.info,

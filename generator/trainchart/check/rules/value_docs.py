@@ -94,7 +94,7 @@ def _pattern(row: str) -> re.Pattern[str]:
 RULES = (
     Rule(
         "values-commented",
-        "values.yaml is what users read; a key without a word is a riddle.",
+        "Users read values.yaml; a key without a comment is a riddle.",
         check_comments,
         "https://helm.sh/docs/chart_best_practices/values/#document-valuesyaml",
         severity=Severity.warning,

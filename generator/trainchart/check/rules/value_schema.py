@@ -153,7 +153,7 @@ RULES = (
     ),
     Rule(
         "schema-agrees",
-        "A value without a schema is unchecked; a property without a default is one that nobody finds.",
+        "A value without a schema is unchecked; users do not find a property without a default.",
         check_agreement,
         "https://helm.sh/docs/topics/charts/#schema-files",
         others=Severity.info,

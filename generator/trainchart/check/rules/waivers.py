@@ -20,7 +20,7 @@ def check_waivers(given: CheckInput) -> Iterator[Finding]:
 RULES = (
     Rule(
         WAIVERS_RULE,
-        "A waiver without a reason, or past its day, hides a fault from whoever comes next.",
+        "A waiver without a reason, or after its expiry date, hides a fault from the next reader.",
         check_waivers,
         "docs/checks.md",
     ),

@@ -56,7 +56,7 @@ def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[Traini
     """
     release, _, chart = name.partition("/")
     if not _RELEASE_NAME.fullmatch(release) or not _RELEASE_NAME.fullmatch(chart or "any"):
-        raise NotFound(f"{name!r} is no name that a release can have", hint="see: trainchart list")
+        raise NotFound(f"{name!r} is not a valid release name", hint="see: trainchart list")
     seen = look_at_release(api, namespace, release)
     trainings = {key: own for key, own in find_trainings(seen).items() if chart in ("", key.chart)}
     if len(trainings) == 1:

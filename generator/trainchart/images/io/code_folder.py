@@ -83,7 +83,11 @@ def read_code(
         raise ToolError("the code has links that an image cannot hold", hint=hint, problems=tuple(refused))
     kept = _drop_packed_charts(files)
     if os.path.lexists(root / REQUIREMENTS_FILE) and not any(file.path == REQUIREMENTS_FILE for file in kept):
-        why = f"stays out of the image for {IGNORE_FILE}" if (root / REQUIREMENTS_FILE).is_file() else "is no file"
+        why = (
+            f"stays out of the image for {IGNORE_FILE}"
+            if (root / REQUIREMENTS_FILE).is_file()
+            else "is not a regular file"
+        )
         raise ToolError(
             f"{folder / REQUIREMENTS_FILE} {why}", hint="bring it back with `!requirements.txt`, or rename it"
         )

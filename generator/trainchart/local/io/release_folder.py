@@ -114,7 +114,7 @@ def require_startable(runs_folder: Path, release: str, existing: Existing) -> No
     if holds_run(folder) and existing is Existing.REFUSE:
         raise ToolError(
             f"the release {release} exists already: {folder}",
-            hint="--resume continues from its checkpoint, --fresh removes it and starts anew",
+            hint="--resume continues from its checkpoint, --fresh removes it and starts over",
         )
 
 

@@ -196,7 +196,7 @@ def refusal(answer: Answer, what: str, server: str) -> PublishError:
     if answer.status == 401:
         return RepositoryUnauthorized(message, hint=_LOGIN_HINT)
     if answer.status == 403:
-        return RepositoryForbidden(message, hint="ask for the right to do this, or log in as somebody who has it")
+        return RepositoryForbidden(message, hint="ask for the right to do this, or log in as a user who has it")
     if answer.status in (404, 405, 501):
         return RepositoryNotFound(message, hint="check the address: is this kind of repository there, and this path?")
     if answer.status == 413:

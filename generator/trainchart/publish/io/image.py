@@ -108,7 +108,7 @@ def _unpack(layer: bytes, path: str, name: str) -> bytes | None:
                     return file.read(LAYER_LIMIT) if file else None
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise PublishError(
-            f"a layer of {name} cannot be read: {error}", hint="it is no tar, or packed by zstd"
+            f"a layer of {name} cannot be read: {error}", hint="it is not a tar archive, or is packed by zstd"
         ) from error
     return None
 
@@ -142,9 +142,9 @@ def _parse(body: bytes, name: str) -> Mapping[str, Any]:
     try:
         document = parse_json(body)
     except ValueError as error:
-        raise PublishError(f"{name} is no image: its manifest is no JSON") from error
+        raise PublishError(f"{name} is not an image: its manifest is not JSON") from error
     if not isinstance(document, dict):
-        raise PublishError(f"{name} is no image: its manifest is no JSON object")
+        raise PublishError(f"{name} is not an image: its manifest is not a JSON object")
     return document
 
 

@@ -114,7 +114,9 @@ class OciRepository:
             chart = parse_json(self._registry.read_blob(self._repository(name), info.config))
             is_deprecated = chart.get("deprecated") is True
         except (ValueError, AttributeError) as error:
-            raise PublishError(f"{self.reference(name, version)} is no Helm chart: its config is no JSON") from error
+            raise PublishError(
+                f"{self.reference(name, version)} is not a Helm chart: its config is not JSON"
+            ) from error
         return PublishedVersion(version, digest, info.created, info.identity, is_deprecated)
 
     def _read_manifest(self, name: str, version: str) -> tuple[str, ManifestInfo] | None:

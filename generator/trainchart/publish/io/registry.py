@@ -125,7 +125,7 @@ class Registry:
             return urljoin(url, further)
         except ValueError as error:
             raise PublishError(
-                f"cannot {what}: {self.base} names {further[:_SHOWN]!r}, which is no address: {error}",
+                f"cannot {what}: {self.base} names {further[:_SHOWN]!r}, which is not a valid address: {error}",
                 hint="tell who runs it",
             ) from error
 

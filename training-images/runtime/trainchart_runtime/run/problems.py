@@ -36,7 +36,7 @@ _BUDGET_SECONDS = 3600.0
 _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
-_BY_SET = "the StatefulSet makes the pod anew"
+_BY_SET = "the StatefulSet recreates the pod"
 
 
 def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: float) -> RunState:

@@ -83,7 +83,7 @@ def shall_fall(training: Training, settings: Hyperparameters) -> bool:
     direction = "down" if name == "loss" else getattr(metrics[name], "_direction", None)
     if direction not in ("up", "down"):
         raise SettingsError(
-            f"hyperparameter earlyStopMetric: {name} may be one that shall fall or rise:"
+            f"hyperparameter earlyStopMetric: {name} can be better when it falls or when it rises:"
             " set earlyStopMode to min or max"
         )
     return bool(direction == "down")
@@ -109,7 +109,7 @@ class EvaluationBook:
                 return {int(step): {name: float(value) for name, value in each.items()} for step, each in results}
         except (ValueError, TypeError, AttributeError) as error:
             # Like a damaged checkpoint: no reason to give up, and what is lost can be measured again.
-            log.warning("%s is damaged, and begun anew: %s", self._path, error)
+            log.warning("%s is damaged and was started over: %s", self._path, error)
             return {}
 
     def add(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -245,7 +245,7 @@ def make_metrics(training: Training) -> list[Any]:
     for metric in metrics:
         if not isinstance(metric, keras.metrics.Metric):
             raise TrainingError(
-                f"the program's function metrics returned {show(metric)}, which is no keras.metrics.Metric"
+                f"the program's function metrics returned {show(metric)}, which is not a keras.metrics.Metric"
             )
     names = ["loss", *(metric.name for metric in metrics)]
     repeated = sorted({name for name in names if names.count(name) > 1})

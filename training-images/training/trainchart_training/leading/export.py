@@ -136,7 +136,7 @@ def _check_resources(module: Any, concrete: Any, function: str) -> None:
     for tensor in concrete.captured_inputs:
         if tensor.dtype == tf.resource and id(tensor) not in kept:
             raise TrainingError(
-                f"the program's function {function} uses a table or variable that is no part of the model, so that it"
+                f"the program's function {function} uses a table or variable that is not part of the model, so that it"
                 " cannot be exported: make it an attribute of the model or of one of its layers (model.table = …)"
             )
 

@@ -70,7 +70,7 @@ def _check_loss(training: Training, model: Any, features: Any, targets: Any) -> 
     loss = call_program("loss", training.loss, targets, outputs)
     if not tf.is_tensor(loss) or not loss.dtype.is_floating:
         raise TrainingError(
-            f"the program's function loss returned {show(loss)}, which is no tensor of floating numbers"
+            f"the program's function loss returned {show(loss)}, which is not a tensor of floating-point numbers"
         )
     count = tf.nest.flatten(features)[0].shape[0]
     if loss.shape.rank and (loss.shape[0] != count or _size(loss) > max(_size(targets), _size(outputs))):

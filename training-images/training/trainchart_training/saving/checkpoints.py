@@ -70,7 +70,7 @@ class Checkpoints:
         if steps:
             raise TrainingError(
                 f"none of the {len(steps)} checkpoints in {self._folder} can be read:"
-                " repair the storage, or empty the folder to begin anew"
+                " repair the storage, or empty the folder to start over"
             )
         return None
 

@@ -47,7 +47,7 @@
 {{- end -}}
 {{- with .Values.tensorboard -}}
 {{- if and .enabled .ingress.enabled $.Values.networkPolicy.enabled (not $.Values.networkPolicy.tensorboardFrom) -}}
-{{- fail "networkPolicy.tensorboardFrom: name the ingress controller's namespace, or the NetworkPolicy lets nobody through to TensorBoard" -}}
+{{- fail "networkPolicy.tensorboardFrom: name the ingress controller's namespace, or the NetworkPolicy allows no traffic to TensorBoard" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
