@@ -31,12 +31,13 @@ fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a 
 bench: tools ## Measure speed and memory beside their peers into docs/benchmarks.md; SECTIONS="lifecycle scale" for some
 	python -m benchmarks $(SECTIONS)
 
-check: $(VENV)/.dev ## Formatting, lint, types, YAML, Dockerfiles, and whether charts/ is up to date
+check: $(VENV)/.dev ## Formatting, lint, types, YAML, Dockerfiles, English, and whether charts/ is up to date
 	ruff format --check .
 	ruff check .
 	mypy
 	yamllint --strict .
 	hadolint training-images/*/Dockerfile
+	pytest --quiet tests/test_english.py
 	trainchart generate --check
 
 format: $(VENV)/.dev ## Format the code

@@ -61,7 +61,7 @@ BENCHES = {
         "Generate one chart",
         lambda _: measure_one_chart(find_program("helm-4")),
         "A process of trainchart spends its time before the first chart: Python with pydantic's models, ruamel.yaml, "
-        "Jinja's compiler and jsonschema are imported and built anew, and helm is one compiled program. "
+        "Jinja's compiler and jsonschema are imported and built again, and helm is one compiled program. "
         "Inside a process that runs already, the same chart takes a fraction of `helm template`.",
     ),
     "hundred": Bench(

@@ -22,7 +22,7 @@ from trainchart_runtime.termination import Termination, dump_termination
 def _make_fake_values() -> dict[str, Any]:
     where = {"nodeSelector": SELECTOR, "tolerations": [TOLERATION]}
     # Claims of the tests' cluster are on its real nodes.
-    volumes = {"checkpoints": {"uri": "gs://nobody/asks"}}
+    volumes = {"checkpoints": {"uri": "gs://bucket/unused"}}
     return merge_values(CONTROLLED, {"volumes": volumes, "roles": {"worker": {**TINY, **where}}})
 
 

@@ -51,7 +51,7 @@ class Result:
     peak_mib: float | None = None
     """What tensors took on the first GPU at most; None where there is none."""
     taken_mib: float | None = None
-    """What was taken of the first GPU's memory by whoever uses it; None where nvidia-smi does not tell."""
+    """What was taken of the first GPU's memory by any process; None where nvidia-smi does not tell."""
 
 
 class MeasurementFailed(Exception):

@@ -15,7 +15,7 @@ from trainchart_controller.settings import read_settings
 
 
 def main() -> None:
-    # Outside a pod nobody knows the names of pods, and this machine's resolver is not to be asked for them.
+    # Outside a pod the names of pods do not resolve, and this machine's resolver is not to be asked for them.
     resolve = socket.getaddrinfo
 
     def resolve_numbers(host: Any, port: Any, *arguments: Any, **keywords: Any) -> Any:

@@ -1,7 +1,7 @@
 """Five hundred run controllers' loops against one API server, as threads of a few processes.
 
 What a loop reads, decides and writes is real, and so are its release's objects, its ServiceAccount and its token. Only
-the pod around it is missing, and nobody answers where it would ask its launcher.
+the pod around it is missing, and nothing answers where it would ask its launcher.
 """
 
 from __future__ import annotations

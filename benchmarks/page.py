@@ -1,4 +1,4 @@
-"""docs/benchmarks.md as text: sections begin with "## ", and those not measured anew stay as they are. Pure."""
+"""docs/benchmarks.md as text: sections begin with "## ", and those not measured again stay unchanged. Pure."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def _cpu_seconds(program: psutil.Process) -> float:
 
 
 def find_free_ports(number: int) -> list[int]:
-    """Return ports of loopback that nobody listens at."""
+    """Return ports of loopback that nothing listens at."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = [int(each.getsockname()[1]) for each in sockets]
     for each in sockets:

@@ -20,7 +20,7 @@
     * NotFound: the API answered, and it is not there
     * Unauthorized: the API does not know who asks
     * Forbidden: the API knows who asks, and refuses
-    * Conflict: somebody else changed the same thing, or its state forbids the change
+    * Conflict: another client changed the same thing, or its state forbids the change
     * Unreachable: no answer, so nothing is known
   * TrainingFailed (10): the training itself failed, or was stopped
   * NotInTime (11): what was waited for did not come in the time given

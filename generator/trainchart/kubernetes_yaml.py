@@ -129,7 +129,7 @@ def _load(text: str, node_limit: int = NODE_LIMIT) -> Iterator[tuple[Any, yaml.N
 
 
 def _require_finite(root: yaml.Node) -> None:
-    """Refuse an anchor that holds itself, and aliases of aliases that add up to more than anybody can look at."""
+    """Refuse an anchor that holds itself, and aliases of aliases that add up to more than can be looked at."""
     sizes: dict[int, int] = {}
     open_: set[int] = set()
 

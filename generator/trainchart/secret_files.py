@@ -1,6 +1,6 @@
 """Tells which files hold passwords, tokens or keys: by their names (secret_names.py), and by what they hold. Pure.
 
-What it decides keeps such files out of images and charts, which whoever pulls them can read.
+What it decides keeps such files out of images and charts, which everyone who pulls them can read.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def refuse_many_nodes(texts: tuple[str, ...], limit: int) -> None:
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
-    """Yield the events of a text up to where it is not YAML; whoever loads it says what is wrong."""
+    """Yield the events of a text up to where it is not YAML; the loader says what is wrong."""
     with suppress(yaml.YAMLError):
         yield from yaml.parse(text, Loader=FastLoader)
 

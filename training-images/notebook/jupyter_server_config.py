@@ -1,4 +1,4 @@
-"""How JupyterLab runs beside a release: nobody gets in without the token, and TensorBoard is behind it, too.
+"""How JupyterLab runs beside a release: no one gets in without the token, and TensorBoard is behind it, too.
 
 Jupyter executes this file at its start, with `get_config` in reach.
 """
@@ -10,7 +10,7 @@ TOKEN_LENGTH = 16
 
 token = os.environ.get("JUPYTER_TOKEN", "")
 if len(token) < TOKEN_LENGTH:
-    # Without one, Jupyter would invent and print it; with an empty one, it would let everybody in.
+    # Without one, Jupyter would invent and print it; with an empty one, it would let everyone in.
     raise SystemExit(
         f"JUPYTER_TOKEN has {len(token)} characters, expected {TOKEN_LENGTH} or more: set it from a Secret, "
         "made for instance with: kubectl create secret generic NAME --from-literal=token=$(openssl rand -hex 16)"

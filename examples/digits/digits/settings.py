@@ -26,7 +26,7 @@ class Settings:
     checkpoints_dir: str
     log_dir: str
     progress_file: str
-    """Where to report progress; empty when nobody listens."""
+    """Where to report progress; empty when nothing reads it."""
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

@@ -85,7 +85,7 @@ def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedCh
 
 
 def _require_in_project(folder: Path, spec: Path) -> None:
-    """Refuse a folder that only a link brings out of the project: nobody named what would be written to."""
+    """Refuse a folder that only a link brings out of the project: the user did not name what would be written to."""
     models = Path(os.path.abspath(spec)).parent  # noqa: PTH100  # Path.resolve would follow the very link
     project = models.parent if models.name == MODELS else models
     named = Path(os.path.abspath(folder))  # noqa: PTH100
@@ -163,7 +163,7 @@ def _find_edits(folder: Path, files: Mapping[str, bytes]) -> list[Problem]:
     try:
         lock = parse_lock(present[LOCK_FILE].decode(errors="replace"))
     except ToolError as error:
-        # What the files were is not known, so each that would change may hold somebody's work.
+        # What the files were is not known, so each that would change may hold a user's work.
         found = [Problem(error.message, str(folder / LOCK_FILE))]
         return found + [
             Problem("may be changed by hand", str(folder / path)) for path in sorted(discarded - {LOCK_FILE})

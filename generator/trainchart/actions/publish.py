@@ -1,4 +1,4 @@
-"""Publish a chart: pack it where it is a folder, and give it to a repository for ever."""
+"""Publish a chart: pack it where it is a folder, and publish it in a repository."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PublishOptions:
     """How to publish: after which images were found, with which engine and key, and whether drift is allowed."""
 
     images: ImageAccess | None
-    """How images are looked for; None: nobody looks for them."""
+    """How images are looked for; None: they are not looked for."""
     engine: str = "auto"
     allow_drift: bool = False
     sign: str = ""
@@ -57,7 +57,7 @@ class PublishOptions:
 def publish_chart(chart: Path, to: Address, options: PublishOptions) -> PublishedChart:
     """Publish the chart at `chart`; an archive's bytes as they are, with the .prov beside it.
 
-    Where a key to `sign` with is named, a .prov file is made anew.
+    Where a key to `sign` with is named, a .prov file is made again.
 
     Raises VersionConflict where the version has other content there, another PublishError where the repository
     cannot be used, what require_images raises, and what build_archive raises where the chart is not fit to be packed.
@@ -77,7 +77,7 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
         warnings: tuple[str, ...] = ()
         if publication is None:
             files = parse_packed_chart(upload.archive.data).files
-            # An archive of somebody else's too: an entry that helm cannot read spoils a whole index.
+            # An archive made elsewhere too: an entry that helm cannot read spoils a whole index.
             rendering = require_rendering(files, options.engine)
             if options.images is not None:
                 require_images(files, rendering, options.images)
@@ -99,7 +99,7 @@ def _read_upload(archive: Path, *, is_signed_anew: bool) -> Upload:
     except ToolError as error:
         raise ToolError(f"{archive}: {error.message}", hint=error.hint) from error
     signature = archive.with_name(f"{archive.name}.prov")
-    # One that is made anew does not matter.
+    # One that is made again does not matter.
     return upload if is_signed_anew or not signature.is_file() else _with_signature(upload, signature)
 
 

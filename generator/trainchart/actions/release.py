@@ -45,7 +45,7 @@ class ReleaseOptions:
     """How to release: at least how large a step, as what pre-release, signed with which key, and whether at all."""
 
     images: ImageAccess | None
-    """How images are looked for; None: nobody looks for them."""
+    """How images are looked for; None: they are not looked for."""
     at_least: Bump = Bump.none
     pre_release: str = ""
     sign: str = ""
@@ -90,7 +90,7 @@ class _Decided:
 def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     """Publish the next version of a model's chart, or nothing where its content is published already.
 
-    Raises UsageError for a pre-release that no version can have, VersionConflict where somebody else has published that
+    Raises UsageError for a pre-release that no version can have, VersionConflict where someone has published that
     version meanwhile, and what rendering, looking for the images, signing and publishing raise. Then nothing is
     published.
     """

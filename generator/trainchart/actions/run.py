@@ -252,7 +252,7 @@ def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -
             ports=reservation.ports,
             write_watch=WATCH_FOLDER,
             has_gpu=has_gpu(),
-            # Whoever tries a program wants to see its error once; a cluster's restarts hide it.
+            # A user who tries a program wants to see its error once; a cluster's restarts hide it.
             max_restarts=None if request.kills or _sets_restarts(overrides) else 0,
         )
         plan = plan_local_run(rendering.manifests, settings)

@@ -20,7 +20,7 @@ Look = Callable[[], Report]
 def open_run(address: RunAddress) -> Look:
     """Return what looks at one run.
 
-    :raises TrainchartError: where there is none, or nobody can know.
+    :raises TrainchartError: where there is none, or it cannot be known.
     """
     folder = find_local_run(address)
     if folder is not None:

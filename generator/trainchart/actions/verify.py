@@ -176,14 +176,14 @@ def _as_released(expected: dict[str, bytes], chart: ChartFile, files: Mapping[st
 def _signature_problems(given: _Given, found: ChartFile, keyring: Path | None) -> Iterator[Problem]:
     name = f"{found.name}-{found.version}.tgz"
     if given.archive is None or given.signature is None:
-        if keyring is not None:  # whoever names keys wants a signature, which must not be got rid of by leaving it out
+        if keyring is not None:  # who names keys wants a signature: leaving it out must not help
             yield Problem("it has no signature by the keyring's keys, nor by any", where=f"{name}.prov")
         return
     signed = check_signed_text(given.signature, keyring)
     if signed.problem:
         yield Problem(f"the signature does not hold: {signed.problem}", where=f"{name}.prov")
         return
-    # Of the text that gpg has verified: what else the file holds was signed by nobody.
+    # Of the text that gpg has verified: what else the file holds is not signed.
     stated, digest = stated_digest(signed.text, name), f"sha256:{hashlib.sha256(given.archive).hexdigest()}"
     if stated != digest:
         said = stated or "no archive of this name"

@@ -17,7 +17,7 @@ PODS_PER_SECOND = 100
 PATIENCE_SECONDS = 600.0
 """So long an API server may be away, once it has answered: a restart or an upgrade takes minutes."""
 REFUSAL_PATIENCE_SECONDS = 60.0
-"""An API server that has just started refuses everybody for a moment."""
+"""An API server that has just started refuses all clients for a moment."""
 SAY_AGAIN_SECONDS = 60.0
 
 

@@ -69,7 +69,7 @@ def build_attestations(annotations: Mapping[str, str], subject: Subject) -> tupl
     statement = Attestation(
         STATEMENT_TYPE, _dump(_statement(annotations, subject)), {"in-toto.io/predicate-type": PREDICATE_TYPE}
     )
-    if IMAGES_ANNOTATION not in annotations:  # nobody has asked for digests, and an empty bill would be untrue
+    if IMAGES_ANNOTATION not in annotations:  # digests were not asked for, and an empty bill would be untrue
         return (statement,)
     return (statement, Attestation(MATERIALS_TYPE, _dump(_materials(annotations, subject)), {}))
 

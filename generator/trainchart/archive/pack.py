@@ -45,7 +45,7 @@ class BuildInfo:
     lock: Lock | None = None
     """What the chart was generated from."""
     images: tuple[str, ...] = ()
-    """The images that the chart names, by tag and digest; none where nobody has asked."""
+    """The images that the chart names, by tag and digest; none where they were not asked for."""
     earlier: Mapping[str, str] = field(default_factory=dict)
     """Build annotations of an earlier version that are as true of this one."""
 

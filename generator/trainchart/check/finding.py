@@ -66,7 +66,7 @@ class Case:
 
 
 class Probe(enum.StrEnum):
-    """A way of installing that nobody asked for, rendered to see what happens; it may be refused."""
+    """A way of installing that the user did not ask for, rendered to see what happens; it may be refused."""
 
     large_numbers = "numbers above a million"
     more_replicas = "twelve replicas of every role"

@@ -1,6 +1,6 @@
 """Plain manifests, as people write them for kubectl: the objects in YAML files, each with its line.
 
-What charts render to is parsed where it is rendered; its lines are nobody's. Files that configure a tool look like
+What charts render to is parsed where it is rendered; its lines are in no file. Files that configure a tool look like
 objects and lie beside them, but no cluster ever sees them: they are left out.
 """
 

@@ -1,4 +1,4 @@
-"""What nobody asked for, to see what a chart makes of it: large numbers, other replicas, too many pods, an upgrade."""
+"""What else a chart is rendered with, to see what it does: large numbers, other replicas, too many pods, an upgrade."""
 
 from __future__ import annotations
 

@@ -32,5 +32,5 @@ class Rule:
     severity: Severity = Severity.error
     """The worst that it says about a chart of ours."""
     others: Severity = Severity.error
-    """The worst that it says about anybody else's: what is only our style is no error there."""
+    """The worst that it says about charts made elsewhere: what is only our style is no error there."""
     scope: Scope = Scope.manifests

@@ -17,7 +17,7 @@ _REASON_LIMIT = 200
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What the rules found, worst first, and what somebody accepts."""
+    """What the rules found, worst first, and what waivers accept."""
 
     findings: tuple[Finding, ...]
     waived: tuple[Waived, ...] = ()

@@ -1,4 +1,4 @@
-"""Waivers: findings that somebody accepts, always with a reason.
+"""Waivers: findings that users accept, always with a reason.
 
 In a file, `# trainchart: ignore[rule-id] reason` speaks for its line and the one below, and for the whole file where it
 stands on the first lines or, as `{{- /* trainchart: ignore[rule-id] reason */}}`, in a template, whose findings have
@@ -31,7 +31,7 @@ _Problems = tuple[Finding, ...]
 
 @dataclass(frozen=True)
 class Waiver:
-    """One rule that somebody accepts findings of, and where that is written."""
+    """One rule that a user accepts findings of, and where that is written."""
 
     rule: str
     reason: str

@@ -127,7 +127,7 @@ def main() -> None:
 
 
 def _run() -> int:
-    """Run the command, print its error, and return the exit code. Raises BrokenPipeError where nobody reads on."""
+    """Run the command, print its error, and return the exit code. Raises BrokenPipeError where no one reads on."""
     try:
         code = app(standalone_mode=False)
         _flush()
@@ -143,7 +143,7 @@ def _run() -> int:
     except BrokenPipeError:
         raise
     except SystemExit as error:
-        # Click exits with 1 where nobody reads on.
+        # Click exits with 1 where no one reads on.
         if isinstance(error.__context__, BrokenPipeError):
             raise error.__context__ from None
         raise

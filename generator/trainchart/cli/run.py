@@ -220,7 +220,7 @@ def _leave(plan: LocalPlan, result: RunResult, *, lines_were_shown: bool) -> Non
     if failure.error:
         problems.append(Problem(failure.error, where=failure.pod))
     if not lines_were_shown:
-        # Nobody has seen where the error is.
+        # No one has seen where the error is.
         problems += [Problem(line, where=failure.pod) for line in failure.last_lines[-_LAST_LINES:] if line.strip()]
     raise TrainingFailed(
         f"the training {result.release} failed: {failure.pod} gave up first ({failure.cause})",

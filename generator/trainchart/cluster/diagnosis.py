@@ -71,7 +71,7 @@ def diagnose(key: TrainingKey, seen: Snapshot) -> Report:
     sets = sorted((parse_set(each, events) for each in listed(seen.sets)), key=lambda each: _rank(each.role))
     cluster = as_cluster(sets)
     found = (parse_training_pod(cluster, pod, events) for pod in listed(seen.pods) if is_training_pod(pod))
-    # Anybody may give a pod the name and the labels of a training pod; the run controller ignores such pods too.
+    # Any user may give a pod the name and the labels of a training pod; the run controller ignores such pods too.
     owners = {(each.name, each.uid) for each in sets}
     own = (pod for pod in found if pod and (pod.view.name.rpartition("-")[0], pod.view.owner_uid) in owners)
     pods = sorted(own, key=lambda pod: (_rank(pod.view.task.task_type), pod.view.task))
@@ -104,7 +104,7 @@ def _rank(role: str) -> tuple[bool, bool, str]:
 
 
 def _find_controller(seen: Snapshot, record: Record, controller: Controller) -> Controller:
-    """Return the controller, with `none` for a release without one and an empty state where nobody can know."""
+    """Return the controller, with `none` for a release without one and an empty state where it cannot be known."""
     if controller.state != "missing":
         return controller
     if isinstance(seen.jobs, Unreadable) or isinstance(seen.records, Unreadable):
@@ -194,7 +194,7 @@ def _complete(
     pods: Sequence[TrainingPod],
     controller: Controller,
 ) -> Report:
-    """Return the report with what the objects show now, whoever said the phase."""
+    """Return the report with what the objects show now, whatever said the phase."""
     report = replace(
         report,
         chart=next((each.chart for each in sets), ""),
@@ -218,7 +218,7 @@ def _count(role: RoleSet, pods: Sequence[TrainingPod], known: Sequence[RoleRepor
     parked = [view for view in own if view.ends and view.ends[0].succeeded]
     running = sum(view.is_running and not view.is_deleting and view not in parked for view in own)
     finished = max((each.finished for each in known if each.role == role.role), default=0)
-    # A pod made anew has forgotten its failures; the record has not.
+    # A recreated pod has forgotten its failures; the record has not.
     recorded = max((each.failures for each in known if each.role == role.role), default=0)
     failures = sum(max(0, view.deaths - sum(end.succeeded for end in view.ends)) for view in own)
     numbers = max(recorded, failures), role.name, max(finished, len(parked))
@@ -245,7 +245,7 @@ def _find_problems(sets: Sequence[RoleSet], pods: Sequence[TrainingPod]) -> tupl
 
 
 def _find_incidents(pods: Sequence[TrainingPod]) -> tuple[Incident, ...]:
-    """Return the deaths that Kubernetes still remembers, for a training that nobody keeps a record of."""
+    """Return the deaths that Kubernetes still remembers, for a training that no controller keeps a record of."""
     found = [
         Incident(
             at=end.termination.finished_at if end.termination else end.finished_at,

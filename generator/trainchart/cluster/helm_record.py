@@ -1,6 +1,6 @@
 """Reads what Helm itself keeps of a release, in Secrets or ConfigMaps: the chart as installed, and its values. Pure.
 
-With the chart taken from there, a value of a release can be changed where nobody has the chart at hand.
+With the chart taken from there, a value of a release can be changed where the chart is not at hand.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def find_trainings(seen: Snapshot) -> dict[TrainingKey, Snapshot]:
     ours = {
         *(_key(each) for each in listed(seen.sets) if is_training_set(each)),
         *(_key(each) for each in listed(seen.pods) if is_training_pod(each)),
-        # Alone, a ConfigMap of that name may be anybody's unless a run controller has written it.
+        # Alone, a ConfigMap of that name may be foreign unless a run controller has written it.
         *(_key(each) for each in listed(seen.records) if is_record(each) and STATE_KEY in section(each, "data")),
     }
     return {key: _select(seen, key) for key in sorted(ours)}

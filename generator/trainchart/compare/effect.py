@@ -32,7 +32,7 @@ class Effect(enum.IntEnum):
     applied = 1
     """Changed, created or deleted, and no pod of the training is restarted."""
     restart = 2
-    """Pods of the training are made anew; the run controller does it at once, otherwise whoever deletes them."""
+    """Pods of the training are recreated; the run controller does it at once, otherwise the user who deletes them."""
     rejected = 3
     """The API server refuses the update, and with it the upgrade."""
 

@@ -1,6 +1,6 @@
 """What users of a chart may set, before and after: keys that came or went, and values that are taken no more.
 
-A schema that differs in a way that is not understood counts as narrower: whoever upgrades may be refused.
+A schema that differs in a way that is not understood counts as narrower: users who upgrade may be refused.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _compare_types(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) ->
     if before == after:
         return
     said = f"type {'|'.join(sorted(before)) or 'any'} → {'|'.join(sorted(after)) or 'any'}"
-    # Whoever takes numbers takes integers.
+    # What takes numbers takes integers.
     wide = after | ({"integer"} if "number" in after else set())
     is_wider = not after or (bool(before) and before <= wide)
     yield KeyChange(path, Turn.widened if is_wider else Turn.narrowed, said)

@@ -1,6 +1,6 @@
 """The next version of a chart from what changed since the last one: SemVer 2 as a pure function.
 
-What breaks somebody raises the major number, what can be set anew the minor one, anything else the patch.
+What breaks users raises the major number, what can newly be set the minor one, anything else the patch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reading and writing files and folders: all or nothing, with errors that say what to do.
 
-A tree is replaced by renames of sibling folders, so that whoever looks sees the old tree or the new one,
+A tree is replaced by renames of sibling folders, so that every reader sees the old tree or the new one,
 and a full disk, a read-only folder or Ctrl-C leaves the old one as it was.
 """
 
@@ -45,7 +45,7 @@ _HINTS = {
 
 
 def refuse_pipe(path: Path) -> None:
-    """Raise ToolError for a named pipe or a socket: to read it may take for ever. Pipes of the shell are fine."""
+    """Raise ToolError for a named pipe or a socket: to read it may never end. Pipes of the shell are fine."""
     if not str(path.absolute()).startswith(_OPEN_FILES) and (path.is_fifo() or path.is_socket()):
         raise ToolError(f"{path} is neither a file nor a folder", hint="to read from a pipe, give - or <(command)")
 
@@ -156,7 +156,7 @@ def make_temporary(folder: Path, prefix: str) -> tuple[int, Path]:
 
 
 def drop_leftovers(folder: Path, prefix: str) -> None:
-    """Remove what writers of the same file have left that were killed: nobody holds its lock."""
+    """Remove what writers of the same file have left that were killed: no process holds its lock."""
     with suppress(OSError):
         for name in os.listdir(folder):  # noqa: PTH208  # a folder may hold many files, and none of them matters
             if name.startswith(prefix) and name.endswith(_TEMPORARY):

@@ -1,4 +1,4 @@
-"""Writing files that must not be there yet: all of them or none, and never over what somebody has."""
+"""Writing files that must not be there yet: all of them or none, and never over what users have."""
 
 from __future__ import annotations
 
@@ -89,4 +89,4 @@ def _take_back(written: list[Path], made: list[Path]) -> None:
         try:
             folder.rmdir()
         except OSError:
-            return  # somebody put something there meanwhile
+            return  # something was put there meanwhile

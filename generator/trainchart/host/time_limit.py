@@ -1,4 +1,4 @@
-"""Ends a piece of Python work that takes too long, such as a regular expression of somebody else's.
+"""Ends a piece of Python work that takes too long, such as a foreign regular expression.
 
 Counts the time of this process's processors, so that a machine with other work to do changes nothing.
 """

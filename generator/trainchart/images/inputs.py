@@ -37,7 +37,7 @@ def hash_mapping(values: Mapping[str, str]) -> str:
 
 
 def require_no_secrets(code: Iterable[ContextFile], rules: IgnoreRules) -> None:
-    """Refuse code that looks as if it held passwords or keys: an image gives them to whoever can pull it.
+    """Refuse code that looks as if it held passwords or keys: an image gives them to everyone who can pull it.
 
     A line with `!` in .dockerignore says that a file is meant. Raises PlanError with all of them.
     """

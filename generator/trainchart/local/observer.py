@@ -1,4 +1,4 @@
-"""What a running local run tells whoever watches it, as plain data, and the shape of such a watcher.
+"""What a running local run reports to its watcher, as plain data, and the shape of such a watcher.
 
 No printing here: the command line brings its own observers.
 """
@@ -55,7 +55,7 @@ class Observer(Protocol):
 
 
 _CLOSED = (errno.EPIPE, errno.EIO)
-"""Writing to a pipe that nobody reads any more, and to a terminal that is gone."""
+"""Writing to a pipe that is not read any more, and to a terminal that is gone."""
 
 
 class ClosableObserver:

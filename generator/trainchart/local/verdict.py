@@ -15,7 +15,7 @@ from trainchart_runtime.run import state
 BACK_OFF_START_SECONDS = 10
 BACK_OFF_CAP_SECONDS = 300
 BACK_OFF_RESET_SECONDS = 600
-"""A container that ran for this long starts its back-off anew, as under a kubelet."""
+"""A container that ran for this long starts its back-off again, as under a kubelet."""
 
 
 class Next(enum.Enum):

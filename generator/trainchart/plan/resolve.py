@@ -132,7 +132,7 @@ def _place(where: str) -> tuple[str, int, int]:
 
 
 def find_origin(origins: Mapping[Path, Origin], path: Path) -> Origin:
-    """Return the origin of `path`, or of the closest thing above it that somebody wrote: defaults are not at fault."""
+    """Return the origin of `path`, or of the closest thing above it that a user wrote: defaults are not at fault."""
     while path and (path not in origins or origins[path].layer == BUILTIN_LAYER):
         path = path[:-1]
     return origins[path]

@@ -2,7 +2,7 @@
 
 Indexes grow to many megabytes, of which PyYAML reads about one a second and writes less. So one that is written
 in the usual style (by helm, ChartMuseum, chart-releaser or us) is cut at the lines where entries begin, and only the
-entries of the version asked for are parsed. JSON and everything unusual is parsed and written anew as a whole:
+entries of the version asked for are parsed. JSON and everything unusual is parsed and written again as a whole:
 correct beats pretty.
 """
 

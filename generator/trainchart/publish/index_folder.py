@@ -31,7 +31,7 @@ class Store(Protocol):
     def write(self, name: str, content: bytes, *, is_new: bool = False) -> None:
         """Put a file there in one step: readers see the old content or the new.
 
-        `is_new` asks a store that can to refuse where somebody has been faster.
+        `is_new` asks a store that can to refuse where another writer was faster.
         """
 
     def locked(self) -> AbstractContextManager[None]:
@@ -95,7 +95,7 @@ class IndexRepository:
                 self._store.write(OWNERS_FILE, content)
 
     def _add_to_index(self, upload: Upload) -> None:
-        """Write the index until it holds the version: where nothing locks, somebody may have written it meanwhile."""
+        """Write the index until it holds the version: where nothing locks, another writer may have changed it."""
         archive = upload.archive
         for _ in range(_TRIES):
             text = self._read_index()
@@ -111,7 +111,7 @@ class IndexRepository:
     def _require_not_taken(self, upload: Upload) -> bool:
         """Tell whether the archive's name is free; refuse where it is another's, though no index names that.
 
-        What somebody cut off has left, whole or half, is replaced.
+        What a writer that was cut off has left, whole or half, is replaced.
         """
         archive = upload.archive
         there = self._store.read(archive.filename)
@@ -140,7 +140,7 @@ class IndexRepository:
             hint = "is it compressed, or something else than an index?"
             raise PublishError(f"{INDEX_FILE} of {self.url} is not UTF-8 text", hint=hint) from error
         if not text.strip():
-            # Half a copy, or a write that was cut off: to begin anew would lose every version that is published.
+            # Half a copy, or a write that was cut off: to start over would lose every version that is published.
             raise PublishError(
                 f"{INDEX_FILE} of {self.url} is empty",
                 hint="run it again, put the index back, or remove it where nothing was ever published",

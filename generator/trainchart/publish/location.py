@@ -21,7 +21,7 @@ _HOST_FIRST = re.compile(
     r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z][A-Za-z0-9-]*|[A-Za-z0-9.-]+:[0-9]+)(?:/|$)"
 )
 _ADDRESS_FIRST = re.compile(r"\s|[^/]*:|(?:oci|https?|file)//|.*\s$", re.DOTALL)
-"""Folders are rarely called so, and nobody means to publish into one for lack of a scheme, or for a slip in it."""
+"""Folders are rarely called so, and no user means to publish into one for lack of a scheme, or for a slip in it."""
 
 
 class Kind(enum.StrEnum):

@@ -89,7 +89,7 @@ class Repository(Protocol):
     def add(self, upload: Upload) -> str:
         """Make a version visible in one last step; leave alone what is there, the caller looks afterwards.
 
-        Whoever is cut off before that step can run it again. Of two callers at once exactly one wins where the
+        A publisher that is cut off before that step can run it again. Of two callers at once exactly one wins where the
         repository has a way to decide; docs/publishing.md says which have. Returns why the repository does not take
         what says where the chart comes from; empty where it does, or where there is no place for that.
         """

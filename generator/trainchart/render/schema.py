@@ -60,7 +60,7 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
 
 @functools.cache
 def _model_schema(model: type[Section]) -> Schema:
-    """Return the schema that all charts start from. Shared, so nobody may change it."""
+    """Return the schema that all charts start from. Shared, so no caller may change it."""
     schema: Schema = _tidy(model.model_json_schema(by_alias=True))
     # values.yaml has every key at the top level, so a missing one was deleted with `--set key=null`.
     schema["required"] = list(schema["properties"])

@@ -18,7 +18,7 @@ from trainchart_runtime.records import dump_record
 from trainchart_runtime.run.state import ENDED_PHASES, HistoryEntry, Incident, Verdict
 
 NOT_RUNNING = "NotRunning"
-"""No pod is there or asked for, and nobody has recorded why."""
+"""No pod is there or asked for, and no record says why."""
 NO_CONTROLLER = "none"
 """The release has no run controller."""
 UNKNOWN = "Unknown"
@@ -168,7 +168,7 @@ class Report:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will happen any more: it has ended, or nothing runs and nobody would start it."""
+        """Whether nothing will happen any more: it has ended, or nothing runs and nothing would start it."""
         return self.phase in ENDED_PHASES or (self.phase == NOT_RUNNING and self.controller == NO_CONTROLLER)
 
     @property

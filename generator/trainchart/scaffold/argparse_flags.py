@@ -169,7 +169,7 @@ def _expand(text: str, told: Mapping[str, Any]) -> str:
     """Return a help text as argparse prints it: %(default)s and its like filled in, and %% a percent sign."""
     choices = told["choices"]
     if isinstance(choices, range):
-        told = {**told, "choices": str(choices)}  # It may have more numbers than anybody can read.
+        told = {**told, "choices": str(choices)}  # It may have more numbers than can be read.
     elif choices is not None:
         told = {**told, "choices": ", ".join(map(str, choices))}
     try:

@@ -1,4 +1,4 @@
-"""Names of models: what one may be, and the closest one to what somebody typed. Pure."""
+"""Names of models: what one may be, and the closest one to what a user typed. Pure."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _SECOND: Mapping[str, tuple[str, int]] = {
 }
 """Calls, by the end of their dotted name, that take first what they save."""
 _KEPT = ("ModelCheckpoint", "CheckpointManager", "BackupAndRestore", "save_weights", "save_model", "save", "export")
-"""What writes a result of the training, which nobody wants below /tmp."""
+"""What writes a result of the training, which no user wants below /tmp."""
 _WORDS = ("save", "export", "save_model")
 """Names that others use as well, for what is not a path."""
 _PATHS = ("Path", "PosixPath")

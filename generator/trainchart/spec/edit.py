@@ -1,6 +1,6 @@
 """Changes single values in the text of a model spec: every other character, comments included, stays as it is.
 
-Owner of ruamel.yaml for positions in a text. Writing the loaded tree anew would lay out lists and quotes its own way.
+Owner of ruamel.yaml for positions in a text. Writing the loaded tree again would lay out lists and quotes its own way.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The one way to the Kubernetes API server: requests, watches, and errors by what can be done about them.
 
 http.client and ssl, because importing a client library takes a second or two beside starting TensorFlows
-(docs/decisions/0008-run-controller.md). The token is read anew for every request: Kubernetes replaces it hourly.
+(docs/decisions/0008-run-controller.md). The token is read again for every request: Kubernetes replaces it hourly.
 
     ApiError                every one may pass: try again later
     ├── Unreachable         no answer, or one that broke off
     └── Refused             an answer with an error status
         ├── Unauthorized    401: the token is not accepted
-        ├── Conflict        409: somebody else has written in the meantime
+        ├── Conflict        409: another client has written in the meantime
         ├── NotFound        404
         └── Gone            410: the resourceVersion is too old: list again
 """
@@ -29,7 +29,7 @@ _BODY_TYPES = {"PATCH": "application/merge-patch+json", APPLY: "application/appl
 _BODY_LIMIT = 300
 _READ_AT_ONCE = 65536
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
-"""A connection whose other end is gone without a word is noticed after half a minute."""
+"""A connection whose other end has silently gone is noticed after half a minute."""
 
 
 class ApiError(Exception):
@@ -170,7 +170,7 @@ class Api:
             return file.read().strip()
 
     def _connect(self, timeout_seconds: float) -> http.client.HTTPSConnection:
-        # The certificates are read anew as well, for a cluster whose authority was replaced.
+        # The certificates are read again as well, for a cluster whose authority was replaced.
         try:
             context = ssl.create_default_context(cafile=os.path.join(self._dir, "ca.crt"))
             connection = http.client.HTTPSConnection(self._host, self._port, timeout=timeout_seconds, context=context)

@@ -30,7 +30,7 @@ from trainchart_runtime.run.state import RunState, StateError
 REREAD_SECONDS = 5.0
 """Others may change replicas, which shows in the pods: they are read again when pods change, at most so often."""
 QUIET_REREAD_SECONDS = 30.0
-"""An object that somebody deletes is missed by then."""
+"""A deleted object is missed by then."""
 _UNSETTLED_REREAD_SECONDS = 1.0
 """Kubernetes has not looked at a set's last change yet."""
 _FIRST_EVENTS_SECONDS = 3.0
@@ -72,7 +72,7 @@ class Controller:
         self._state: Optional[RunState] = None
         self._is_state_read = False
         self._record_due = 0.0
-        """time.monotonic() at which the record must be read again: somebody may have deleted it."""
+        """time.monotonic() at which the record must be read again: it may have been deleted."""
         self._is_job_asked = False
         self._sets: Dict[str, SetView] = {}
         self._missing: Mapping[str, str] = {}
@@ -88,7 +88,7 @@ class Controller:
         """By uid of the pod."""
         self._events: Sequence[Event] = ()
         self._events_due: Optional[float] = None
-        """time.monotonic() at which Events must be read; None while nobody needs them."""
+        """time.monotonic() at which Events must be read; None while they are not needed."""
 
     def run(self) -> int:
         """Return the controller's exit code once the run is over."""
@@ -110,7 +110,7 @@ class Controller:
                 is_new = self._trouble.fail(err)
                 if is_new and isinstance(err, StateError):
                     self._tell(Notice("RunStateUnusable", str(err), is_warning=True))
-                # After a conflict, or somebody's repair, the record is another one, and so may the replicas be.
+                # After a conflict, or a user's repair, the record is another one, and so may the replicas be.
                 self._is_state_read = False
                 self._sets_due = 0.0
                 self._look(self._backoff.fail(err), is_pause=True)
@@ -207,7 +207,7 @@ class Controller:
         self._sets_due = self._sets_read_at + (QUIET_REREAD_SECONDS if is_settled else _UNSETTLED_REREAD_SECONDS)
 
     def _is_own(self, pod: PodView) -> bool:
-        """Say whether a set of the run made the pod: anybody may give a pod its name and labels."""
+        """Say whether a set of the run made the pod: any user may give a pod its name and labels."""
         set_name = pod.name.rpartition("-")[0]
         return (set_name, pod.owner_uid) in self._owners
 

@@ -1,6 +1,6 @@
 """What the launchers in the training pods say over HTTP: what their programs do, and how they have ended.
 
-Not the API server's business: a pod that does not answer is no trouble, and nobody waits long for it. Whatever runs in
+Not the API server's business: a pod that does not answer is no trouble, and nothing waits long for it. Whatever runs in
 the pod may write the answers, so each is bounded in time, size and depth.
 """
 
@@ -42,7 +42,7 @@ class LauncherAnswer(NamedTuple):
 
 
 class LauncherPoll:
-    """Asks the launchers for their state, for ever, and hands over what is new in a queue."""
+    """Asks the launchers for their state, without end, and hands over what is new in a queue."""
 
     def __init__(self, port: int, observations: "queue.Queue[Any]") -> None:
         self._port = port

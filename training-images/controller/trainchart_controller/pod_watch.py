@@ -45,16 +45,16 @@ class WatchTimes(NamedTuple):
     watch: float = 300.0
     """After which the server ends a watch, which then goes on where it was."""
     silence: float = 100.0
-    """After which a watch without a word is given up; servers send a bookmark every minute."""
+    """After which a silent watch is given up; servers send a bookmark every minute."""
     first_retry: float = FIRST_SECONDS
     record: float = 30.0
-    """After which the record is read again, whether or not somebody has touched it."""
+    """After which the record is read again, whether or not it was touched."""
     refusal: float = 60.0
     """After which a token that is refused all the time will not be accepted any more."""
 
 
 class PodWatch:
-    """Feeds `observations` for ever."""
+    """Feeds `observations` without end."""
 
     def __init__(
         self, api: Api, cluster: Cluster, namespace: str, selector: str, times: Optional[WatchTimes] = None

@@ -37,7 +37,7 @@ def main() -> None:
         traceback.print_exc()
         signals.kill_group()
         code = EXIT_BUG
-    # Not sys.exit: a thread may hang in a write to a log that nobody reads.
+    # Not sys.exit: a thread may hang in a write to a log that is not read.
     os._exit(code)
 
 

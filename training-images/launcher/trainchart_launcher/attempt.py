@@ -60,7 +60,7 @@ class Watchdog:
     """Notices that a progress file no longer changes.
 
     It sleeps until the program has ever written one. Later starts it watches from their beginning: a program that hangs
-    there would hang for ever.
+    there would always hang.
     """
 
     def __init__(self, progress_file: str, limit_seconds: float) -> None:
@@ -167,7 +167,7 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
 
 
 def _find_kill_time(grace_seconds: float, signals: Signals, stalled_at: Optional[float]) -> Optional[float]:
-    """Return the time.monotonic() until which a program asked to end may take its time; None if nobody asked."""
+    """Return the time.monotonic() until which a program asked to end may take its time; None if it was not asked."""
     asked_at = signals.stopped_at if signals.stop_signal else stalled_at
     if asked_at is None:
         return None

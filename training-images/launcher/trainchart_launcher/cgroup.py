@@ -32,12 +32,12 @@ class MemoryKills:
         self._seen: Optional[int] = None
 
     def begin(self) -> None:
-        """Start to count, if nobody has yet."""
+        """Start to count, if not done yet."""
         if self._seen is None:
             self._seen = _read_kills()
 
     def count(self) -> int:
-        """Return how many were killed since the last look; 0 as well where nobody can know."""
+        """Return how many were killed since the last look; 0 as well where it is unknown."""
         before, self._seen = self._seen, _read_kills()
         return 0 if before is None or self._seen is None else max(self._seen - before, 0)
 

@@ -1,4 +1,4 @@
-"""Start a program in a process group of its own, and end that group without leaving anybody behind."""
+"""Start a program in a process group of its own, and end that group without leaving any process behind."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def start_child(command: Sequence[str], environ: Mapping[str, str]) -> Child:
 
 
 def reap() -> Dict[int, int]:
-    """Collect every child that has ended: process → wait status. As PID 1 these may be anybody's orphans."""
+    """Collect every child that has ended: process → wait status. As PID 1 these may be any process's orphans."""
     ended: Dict[int, int] = {}
     while True:
         try:

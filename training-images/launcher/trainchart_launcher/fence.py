@@ -1,6 +1,6 @@
 """Keeps two pods from training the same task: an owner file on the checkpoint volume, claimed, watched and released.
 
-A pod that was force-deleted may live on, on a node that nobody reaches, and still write checkpoints. Its successor
+A pod that was force-deleted may live on, on a node that is unreachable, and still write checkpoints. Its successor
 puts its own name into the owner file and waits until the other must have seen it. Times are this process's own
 monotonic ones; clocks of two nodes are never compared. All reading and writing is done by a thread, so that storage
 that hangs stops no signal. What this protects against, and what not: docs/fencing.md.
@@ -34,11 +34,11 @@ class Fence:
 
     def __init__(self, path: str, settings: Settings, signals: Signals) -> None:
         self.rival = ""
-        """Who has taken over; "" while nobody has."""
+        """Who has taken over; "" while no pod has."""
         self.lost_storage = ""
-        """Why the program had to end because nobody knew any more who owns its task."""
+        """Why the program had to end because it was not known any more who owns its task."""
         self.is_paused = False
-        """The program stands still, because nobody knows who owns its task."""
+        """The program stands still, because it is not known who owns its task."""
         self._path = path
         self._settings = settings
         self._signals = signals
@@ -88,7 +88,7 @@ class Fence:
         return self.may_start() or bool(self.rival or self.lost_storage)
 
     def must_end(self) -> bool:
-        """Pause the program while nobody knows who owns its task; return whether it has to end."""
+        """Pause the program while it is not known who owns its task; return whether it has to end."""
         if self.rival:
             return True
         if self._is_off or not self._is_silent():
@@ -124,7 +124,7 @@ class Fence:
         try:
             self._claim()
         except OSError as err:
-            # Whoever cannot write here cannot disturb anybody's checkpoints.
+            # A pod that cannot write here cannot disturb any checkpoints.
             self._is_off = True
             if os.path.isdir(os.path.dirname(os.path.dirname(os.path.dirname(self._path)))):
                 print_line(f"nothing keeps a second pod from writing checkpoints: cannot write {self._path}: {err}")
@@ -149,7 +149,7 @@ class Fence:
             if found.id == self._me.id:
                 break
             if own_id and found.id:
-                # A pod takes over only once in its life; whoever came later is its successor.
+                # A pod takes over only once in its life; a pod that came later is its successor.
                 self._lose(found)
                 return
             if not self._take_over(found):
@@ -195,7 +195,7 @@ class Fence:
         self._signals.wake()
 
     def _restore(self, is_absent: bool) -> None:
-        """Write our name again after somebody removed or damaged the file: no pod does that to take over."""
+        """Write our name again after the file was removed or damaged: no pod does that to take over."""
         try:
             if is_absent:
                 os.makedirs(os.path.dirname(self._path), exist_ok=True)
@@ -203,7 +203,7 @@ class Fence:
             else:
                 self._write()
         except OSError:
-            # Full or read-only: nobody else can write a name either.
+            # Full or read-only: no other pod can write a name either.
             pass
 
     def _lose(self, successor: Owner) -> None:

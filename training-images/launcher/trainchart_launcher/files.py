@@ -1,4 +1,4 @@
-"""Small files on a volume that other pods write too: whatever lies there, nobody waits for it or reads it for ever."""
+"""Small files on a volume that other pods write too: whatever lies there, no reader hangs or reads without end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_file(path: str, limit: int) -> bytes:
 
 def replace_file(path: str, content: bytes) -> None:
     """Put a file in the place of whatever lies there, whole or not at all."""
-    # A name that nobody can guess, lest something lies there already.
+    # A name that cannot be guessed, so that nothing lies there already.
     temporary = f"{path}.{os.urandom(8).hex()}.new"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:

@@ -17,7 +17,7 @@ _BACKLOG_BYTES = 8 << 20
 class LogFile:
     """Appends what it is given to FOLDER/output/NAME, in a thread of its own.
 
-    Nobody waits for a slow, full or silent volume. Where there is no FOLDER, as in a pod that does not mount it,
+    Nothing waits for a slow, full or silent volume. Where there is no FOLDER, as in a pod that does not mount it,
     nothing is kept.
     """
 

@@ -50,7 +50,7 @@ class Report:
             "/metrics": (CONTENT_TYPE, lambda query: self._render(render_metrics)),
         }
         try:
-            # The network may let in anybody. A pod's uid is known to itself and to those who may read pods.
+            # The network may let in any client. A pod's uid is known to itself and to those who may read pods.
             serve_pages(host.strip("[]"), int(port), pages, Guard(("/status",), self._settings.pod_uid))
         except OSError as err:
             print_line(f"no status page, port {port} cannot be used: {err}")

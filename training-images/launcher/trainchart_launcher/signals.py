@@ -50,7 +50,7 @@ class Signals:
             self._undelivered = 0
 
     def detach(self) -> None:
-        """Forward no more: call it before the child's number can belong to somebody else."""
+        """Forward no more: call it before the child's number can belong to another process."""
         self._child = 0
 
     def send_group(self, number: int) -> None:

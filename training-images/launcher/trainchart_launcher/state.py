@@ -80,7 +80,7 @@ def _open_without_waiting(path: str, flags: int) -> int:
 def read_progress(settings: Settings) -> Progress:
     """Return the program's last report about itself."""
     try:
-        # Where the program has put a pipe, nobody waits for a writer.
+        # Where the program has put a pipe, nothing waits for a writer.
         path, opener = find_progress_file(settings), _open_without_waiting
         with open(path, encoding="utf-8", errors="replace", opener=opener) as file:
             return parse_progress(file.read(_PROGRESS_LIMIT))
@@ -100,7 +100,7 @@ def write_termination(path: str, message: bytes) -> None:
 def find_owner_file(settings: Settings) -> str:
     """Return where this pod claims its task; "" where there is nothing to claim.
 
-    By the pod's name, which a StatefulSet gives to its pod's successors and to nobody else, and not by run: a
+    By the pod's name, which a StatefulSet gives to its pod's successors and to no other pod, and not by run: a
     zombie of an earlier run writes into the same folder.
     """
     folder, pod = _shared_folder(settings), settings.cluster.pod_name(settings.task)

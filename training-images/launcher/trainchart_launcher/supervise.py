@@ -108,7 +108,7 @@ class Supervisor:
             fence.begin()
         while fence and not self._signals.stop_signal and not fence.is_decided():
             if has_waited:
-                # It takes longer than a look at a file: somebody may want to know why.
+                # It takes longer than a look at a file: a user may want to know why.
                 self._reporting().serve()
             self._signals.wait(fence.pause_seconds())
             has_waited = True

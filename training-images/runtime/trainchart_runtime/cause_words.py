@@ -44,7 +44,7 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
             # What is left of a peer that has been started again in the meantime.
             r"|workers? (was|were|has|have)( been)? restarted|find a context_id matching|\bincarnation\b"
             r"|Session handle is not found|Unable to find the relevant tensor remote_handle"
-            # Closed by whoever lost it; where the queue of one's own input ends, the error is another.
+            # Closed by the side that lost it; where the queue of one's own input ends, the error is another.
             r"|CancelledError: From /job:\S+ \w*Queue '\w+' is closed"
         ),
         causes.PEER_LOST,

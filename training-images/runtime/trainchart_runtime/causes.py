@@ -16,7 +16,7 @@ RESTART_IN_PLACE_PEER = "in-place-peer"
 """Another task went away: restarted in its pod, not counted as this pod's fault."""
 
 RESTART_RECREATED = "recreated"
-"""The cluster took the pod away: Kubernetes makes it anew, and it is nobody's fault."""
+"""The cluster took the pod away: Kubernetes recreates it, and this is not a failure of the program."""
 RESTART_WAITED_FOR = "waited-for"
 """The pod could not be started: Kubernetes goes on trying, and the run waits until its start deadline."""
 

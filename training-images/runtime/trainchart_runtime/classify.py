@@ -20,7 +20,7 @@ from trainchart_runtime.restart import STEADY_SECONDS
 ERROR_LIMIT = 500
 """Characters of an error line that are worth keeping."""
 _COMPLETED = 20
-"""Exceptions of a chain, from the last, whose reasons are looked for, and how deep each: nobody reads more."""
+"""Exceptions of a chain, from the last, whose reasons are looked for, and how deep each: no one reads more."""
 _LAST_WORDS = 3
 """Without a traceback, only so many of the last lines may say why the program ended."""
 _CRASH_WORDS = 40

@@ -37,7 +37,7 @@ TASK_TYPES_BY_STRATEGY: Mapping[str, Tuple[str, ...]] = {
 """The task types that TF_CONFIG's cluster holds. An evaluator is never among them: TensorFlow forbids it."""
 
 _NEEDED_BY: Mapping[str, Mapping[str, Tuple[str, ...]]] = {
-    # A coordinating chief opens no port, so nobody can wait for it; ps and workers only answer.
+    # A coordinating chief opens no port, so no task can wait for it; ps and workers only answer.
     PARAMETER_SERVER: {CHIEF: (WORKER, PS)},
     IN_GRAPH: {CHIEF: (WORKER, PS)},
     MULTI_WORKER_MIRRORED: {WORKER: (WORKER,)},

@@ -167,7 +167,7 @@ EXIT_TERMINATED = 143
 EXIT_PEER_LOST = 75
 """EX_TEMPFAIL. A program that ends because a peer went away may return it; the launcher then restarts it."""
 EXIT_STORAGE_LOST = 74
-"""EX_IOERR. The checkpoint storage did not answer for too long, so nobody knew who owns the task."""
+"""EX_IOERR. The checkpoint storage did not answer for too long, so the owner of the task was unknown."""
 EXIT_SUPERSEDED = 77
 """EX_NOPERM. Another pod has taken over the task."""
 EXIT_CONFIG = 78

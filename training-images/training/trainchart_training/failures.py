@@ -12,7 +12,7 @@ from trainchart_training.errors import TrainingError
 
 _LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
 _LOST_SIGNS = (
-    # A process that is back before anybody noticed: it answers, but knows nothing of us.
+    # A process that is back before its peers noticed: it answers, but knows nothing of us.
     "unknown device",
     "Unable to find the relevant tensor remote_handle",
     "Collective ops is aborted",

@@ -23,7 +23,7 @@ CHOICES = "choices"
 _GREATEST: Mapping[type, float] = {int: 2**63 - 1, float: sys.float_info.max}
 """Beyond, TensorFlow has no number of that kind."""
 AUTO, FALL, RISE = "auto", "min", "max"
-"""What a metric shall do, in Keras' words."""
+"""What a metric should do, in Keras' words."""
 
 
 def _at_least(minimum: float, default: Any) -> Any:
@@ -47,7 +47,7 @@ class Hyperparameters:
     log_device_placement: bool = False
     """Say where every variable lies, and let TensorFlow say where every operation runs."""
     steps_per_call: int = _at_least(0, 0)
-    """Steps between two looks at whether the training shall stop, more of them cost a little less; 0 finds out how
+    """Steps between two looks at whether the training must stop, more of them cost a little less; 0 finds out how
     many take half a second. Under parameter-server, steps given to a worker at once; 0 gives ten."""
     keep_checkpoints: int = _at_least(1, 20)
     """More than one, so that there is one to fall back to, and so that a slow evaluator finds those it is late for."""
@@ -64,7 +64,7 @@ class Hyperparameters:
     early_stop_metric: str = "loss"
     """What "better" looks at: the loss, or a metric by its name."""
     early_stop_mode: str = dataclasses.field(default=AUTO, metadata={CHOICES: (AUTO, FALL, RISE)})
-    """Whether it shall fall (min) or rise (max). auto: as Keras knows of its own metrics."""
+    """Whether lower (min) or higher (max) is better. auto: as Keras knows of its own metrics."""
 
 
 def parse_hyperparameters(text: str, wanted: type[Wanted]) -> Wanted:

@@ -58,7 +58,7 @@ class Place:
     """Shared by all tasks; empty when a process that trains alone was given none."""
     log_dir: str = ""
     progress_file: str = ""
-    """Where to report progress; empty when nobody listens."""
+    """Where to report progress; empty when nothing reads it."""
     stop_grace_seconds: int = 30
     """Time between SIGTERM and SIGKILL."""
 

@@ -217,7 +217,7 @@ def _start_log() -> None:
 
 
 def _with_folders(place: Place) -> Place:
-    """Fill in the folders nobody named: a fresh one, since this process then trains alone."""
+    """Fill in the folders that are not named: a fresh one, since this process then trains alone."""
     checkpoints = place.checkpoints_dir or tempfile.mkdtemp(prefix="training-")
     return replace(place, checkpoints_dir=checkpoints, log_dir=place.log_dir or f"{checkpoints}/logs")
 

@@ -20,7 +20,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 def read_manifests(path: Path) -> CheckInput | None:
     """Return the plain manifests at `path`, None where that must be a chart.
 
-    Raises ToolError where they cannot be read, or `path` is a pipe that nobody may ever write to.
+    Raises ToolError where they cannot be read, or `path` is a pipe that may never be written to.
     """
     refuse_pipe(path)
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""Render what nobody asked for: the probes of check/probes.py, each of which a chart may refuse."""
+"""Render more than the user asked for: the probes of check/probes.py, each of which a chart may refuse."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _read_mapping(files: Mapping[str, bytes], name: str) -> Mapping[str, Any]:
     try:
         return parse_mapping(files.get(name, b"").decode("utf-8-sig"))
     except (UnicodeDecodeError, YamlError):
-        # Of somebody else's chart, that Helm reads nevertheless: there is no image of ours in it.
+        # Of a chart made elsewhere, that Helm reads nevertheless: there is no image of ours in it.
         return {}
 
 

@@ -89,7 +89,7 @@ def check_notes(given: CheckInput) -> Iterator[Finding]:
 
 
 def check_custom_resources(given: CheckInput) -> Iterator[Finding]:
-    """Find objects of other API groups that are rendered though nobody said that the cluster has them."""
+    """Find objects of other API groups that are rendered though no setting says that the cluster has them."""
     groups = {schemas.version: schemas for schemas in given.kinds or given.kubernetes}
     if not groups:
         return

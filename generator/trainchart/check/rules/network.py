@@ -154,7 +154,7 @@ def check_policies(given: CheckInput) -> Iterator[Finding]:
                 yield Finding(
                     f"{called(policy)} {message}", path=policy.source, line=policy.line, severity=severity, values=label
                 )
-        # Without a policy, whoever turned it off knows; with one, a forgotten pod is an oversight.
+        # Without a policy, the user who turned it off knows; with one, a forgotten pod is an oversight.
         for pods in every:
             near = [policy for policy in policies if namespace_of(policy, rendering) == pods.namespace]
             covered = any(selects(mapping_at(p.document, "spec", "podSelector"), pods.labels) for p in near)

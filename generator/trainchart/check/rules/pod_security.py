@@ -113,7 +113,7 @@ def _container_problems(pods: Pods, container: Container) -> Iterator[_Problem]:
 
 
 def _linux_problems(where: str, pod: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[_Problem]:
-    """Yield what Windows knows nothing of, so that nobody asks for it there."""
+    """Yield what Windows knows nothing of, so that no rule asks for it there."""
     if own.get("allowPrivilegeEscalation") is not False:
         yield f"{where} may gain privileges", "securityContext.allowPrivilegeEscalation: false"
     if "ALL" not in list_at(own, "capabilities", "drop"):

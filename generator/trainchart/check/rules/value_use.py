@@ -73,7 +73,7 @@ def check_used(given: CheckInput) -> Iterator[Finding]:
 def check_numbers(given: CheckInput) -> Iterator[Finding]:
     """Find numbers that print as 2e+06: in what is rendered, and in what larger numbers would give.
 
-    What somebody wrote so is meant so: numbers in the chart's own files, and texts of plain manifests.
+    What is written so is meant so: numbers in the chart's own files, and texts of plain manifests.
     """
     written = {match[0] for text in _texts(given) for match in _EXPONENT.finditer(text)} if given.is_chart else set()
     told: set[tuple[str, ...]] = set()

@@ -66,7 +66,7 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
 
 def _find_misfits(schema: Any, values: Any) -> Iterator[Finding]:
     try:
-        # An empty registry: a schema of somebody else must not make us ask the network.
+        # An empty registry: a schema made elsewhere must not make us ask the network.
         for failure in validator_for(schema)(schema, registry=Registry()).iter_errors(values):
             yield Finding(f"does not fit {SCHEMA_FILE}: {_where(failure)}{failure.message}", path=VALUES_FILE)
     except RecursionError:

@@ -23,7 +23,7 @@ _FILES = {
 }
 """Keys that hold paths, relative to the kubeconfig that says them."""
 _NOT_SUPPORTED = {"cluster": ("tls-server-name",), "user": ("as", "as-uid", "as-groups", "as-user-extra")}
-"""Left out silently, these would make us somebody else, or trust somebody else."""
+"""Left out silently, these would make us another user, or trust another server."""
 _HINT = "name a kubeconfig in KUBECONFIG, or a context of it with --context"
 
 

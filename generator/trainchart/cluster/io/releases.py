@@ -52,7 +52,7 @@ def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[Traini
     """Return the training that `name` means: RELEASE, or RELEASE/CHART where a release holds several.
 
     :raises NotFound: where there is none, or it is not one of trainchart's.
-    :raises Forbidden: where nobody can know, for this user.
+    :raises Forbidden: where it cannot be known, for this user.
     """
     release, _, chart = name.partition("/")
     if not _RELEASE_NAME.fullmatch(release) or not _RELEASE_NAME.fullmatch(chart or "any"):

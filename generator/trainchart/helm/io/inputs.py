@@ -21,7 +21,7 @@ from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_documents,
 RELEASE_NAME_LIMIT = 53
 """Helm's own limit: maxReleaseNameLen."""
 DEFAULT_KUBE_VERSION = "1.36.0"
-"""What .Capabilities.KubeVersion says where nobody asks for a version; the SDK has it built in."""
+"""What .Capabilities.KubeVersion says where no version is asked for; the SDK has it built in."""
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 SCHEMA_FILE = "values.schema.json"
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef", "$schema")

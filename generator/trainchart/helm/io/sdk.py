@@ -87,7 +87,7 @@ class SdkEngine:
         require_single_documents(overrides)
         label = chart_label(chart)
         try:
-            # Loaded anew for every rendering: rendering changes the values that a loaded chart holds.
+            # Loaded again for every rendering: rendering changes the values that a loaded chart holds.
             with _load(chart, validate) as loaded:
                 _require_installable(loaded, label, chart)
                 rendered = loaded.render(

@@ -1,7 +1,7 @@
 """Reserves loopback ports for a run, so that runs side by side never collide.
 
 Ports lie outside the range from which the system gives out ports by itself. A lock file per port, held as
-long as the run lives, keeps other runs away, and a trial bind everybody else.
+long as the run lives, keeps other runs away, and a trial bind all other processes.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class PodProcess:
 
 
 class Guardian:
-    """Our end of the guardian process (guardian.py), which is started again when somebody kills it."""
+    """Our end of the guardian process (guardian.py), which is started again when it is killed."""
 
     def __init__(self, mark_prefix: str, environment: Mapping[str, str]) -> None:
         # -P: a folder named like a module of ours in the current folder must not be imported.

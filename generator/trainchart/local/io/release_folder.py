@@ -51,7 +51,7 @@ def choose_release(runs_folder: Path, chart_name: str) -> str:
 
 
 def claim_release(runs_folder: Path, chart_name: str) -> str:
-    """Choose a release and make its folder, so that nobody else chooses the same."""
+    """Choose a release and make its folder, so that no other run chooses the same."""
     _make(runs_folder)
     while True:
         release = choose_release(runs_folder, chart_name)

@@ -19,7 +19,7 @@ from trainchart.errors import ToolError
 _LOCKS = ".locks"
 _TRIES = 5
 _PAUSE_SECONDS = 0.02
-"""Somebody who looks whether the lock is held has it for a moment."""
+"""A process that looks whether the lock is held has it for a moment."""
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class _Supervisor:
         self._signals.append(number)
 
     def _note_closed(self) -> None:
-        """Take an output that nobody reads any more for SIGPIPE, unless the run stops already."""
+        """Take an output that is not read any more for SIGPIPE, unless the run stops already."""
         if not self._signals:
             self._signals.append(signal.SIGPIPE)
 

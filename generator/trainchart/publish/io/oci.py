@@ -1,7 +1,7 @@
 """Charts in an OCI registry, over the distribution API; who logs in there is registry.py.
 
 A push becomes visible by its last request, the manifest under the version's tag. Registries replace a tag
-without a word and have no conditional writes, so the tag is looked at right before, and afterwards by the caller.
+silently and have no conditional writes, so the tag is looked at right before, and afterwards by the caller.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class OciRepository:
             self._registry.push_blob(path, content, f"push a part of {name}")
         if self._has_tag(name, artifact.tag):
             return ""
-        # Before the tag: whoever sees the version sees where it comes from.
+        # Before the tag: a reader who sees the version sees where it comes from.
         refused = attach(self._registry, path, artifact.manifest, describe_upload(upload, artifact))
         if not self._has_tag(name, artifact.tag):
             self._push_manifest(name, artifact)

@@ -145,7 +145,7 @@ class Registry:
     ) -> Answer:
         """Send a request, logging in where the registry asks for it; only it gets what it has given us.
 
-        Whoever it sends us to (for a blob, the next page, an upload) is told no password, nor asked where to log in.
+        A server it sends us to (for a blob, the next page, an upload) is told no password, nor asked where to log in.
         """
         answer = self._send(method, url, what, body, headers)
         challenge = answer.headers.get("www-authenticate", "")

@@ -2,7 +2,7 @@
 
 The one acting module here, since launcher and run controller both have such pages. Not http.server: importing it costs
 30 ms and 7 MB in every pod, and it has no limit on the time of a whole request. Clients are served as they become
-ready, so that slow ones hold up nobody; of too many, the oldest is dropped.
+ready, so that slow ones hold up no other; of too many, the oldest is dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Page = Tuple[str, Callable[[str], Optional[str]]]
 
 
 class Guard(NamedTuple):
-    """Pages that only those who know a key may read, and whoever asks from the pod itself, as kubectl exec does."""
+    """Pages that only those who know a key may read, and any client in the pod itself, as kubectl exec does."""
 
     paths: Sequence[str] = ()
     key: str = ""

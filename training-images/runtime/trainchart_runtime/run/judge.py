@@ -42,7 +42,7 @@ def judge(
     """Return `state` after the successes, failures and deadlines that are due.
 
     A pod that is `gone` has succeeded all the same; a failure of it is no failure of the one that follows it. The
-    launcher of a `parked` pod found that its task had succeeded before, in a pod whose end nobody saw.
+    launcher of a `parked` pod found that its task had succeeded before, in a pod whose end was not seen.
     """
     deciding = deciding_tasks(group)
     evaluators = group.tasks(EVALUATOR)

@@ -23,9 +23,9 @@ DESIRED_STOPPED = "stopped"
 DESIRED_STATES = (DESIRED_RUNNING, DESIRED_SUSPENDED, DESIRED_STOPPED)
 
 RESTART_GROUP = "restart-group"
-"""After an upgrade that changes pods, all of them start anew from the last checkpoint."""
+"""After an upgrade that changes pods, all of them start again from the last checkpoint."""
 FINISH_FIRST = "finish-first"
-"""After such an upgrade the attempt goes on, until a pod has to be made anew."""
+"""After such an upgrade the attempt goes on, until a pod has to be recreated."""
 CHANGE_POLICIES = (RESTART_GROUP, FINISH_FIRST)
 
 
@@ -36,7 +36,7 @@ class RunPlan(NamedTuple):
     cluster: Cluster
     max_restarts: int
     start_deadline_seconds: float
-    """0: the run may wait for its pods for ever."""
+    """0: the run may wait for its pods without end."""
     evaluator_grace_seconds: float
     active_deadline_seconds: float = 0.0
     """0: the run may take as long as it wants."""
@@ -62,7 +62,7 @@ class Scale(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """One pod that must be made anew."""
+    """One pod that must be recreated."""
 
     pod_name: str
     uid: str
@@ -93,7 +93,7 @@ def resolve_group(cluster: Cluster, known: Mapping[str, RoleState]) -> Cluster:
     """Return the cluster with the pods of the present attempt, where it is `known`: an upgrade may ask for others.
 
     A role that an upgrade has brought belongs to the next attempt: it has no pods while others go on in this one.
-    Raises StateError where nobody is left whose success could end the run.
+    Raises StateError where no task is left whose success could end the run.
     """
     goes_on = any(known[role].wanted for role in (CHIEF, WORKER) if role in known and role in cluster.roles)
     roles: Dict[str, Role] = {}

@@ -40,7 +40,7 @@ _BY_SET = "the StatefulSet recreates the pod"
 
 
 def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: float) -> RunState:
-    """Return `state` with the deaths of containers that left no last words, also of pods that were made anew.
+    """Return `state` with the deaths of containers that left no last words, also of pods that were recreated.
 
     A pod that the cluster takes away dies of that: the kubelet kills what does not end in time, and counts one more.
     """
@@ -61,11 +61,11 @@ def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: flo
 
 
 def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: RunState, now: float) -> RunState:
-    """Return `state` with the pods that somebody else takes away, or has taken: evicted, preempted, on a lost node."""
+    """Return `state` with the pods that the cluster takes away, or has taken: evicted, preempted, on a lost node."""
     known, died = set(state.taken_away), {incident.uid for incident in state.incidents}
     incidents = []
     pods = dict(state.pods)
-    # An evicted pod has ended before anybody deletes it, and then it is gone at once.
+    # An evicted pod has ended before it is deleted, and then it is gone at once.
     ended = [pod for pod in own if pod.is_deleting or (is_taken_away(pod) and not pod.is_running)]
     for pod in (*gone, *ended):
         pods[str(pod.task)] = ""
@@ -88,7 +88,7 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
 
 
 def note_replacements(own: Sequence[PodView], state: RunState, now: float) -> RunState:
-    """Return `state` with the pods that there are, and as incidents those that were replaced while nobody looked."""
+    """Return `state` with the pods that there are, and as incidents those that were replaced between two looks."""
     died = {task: deaths.uid for task, deaths in state.deaths.items()}
     incidents, pods = [], dict(state.pods)
     for pod in own:
@@ -269,7 +269,7 @@ def is_given_up(max_restarts: int, pod: PodView, deaths: int) -> bool:
 
 
 def is_taken_away(pod: PodView) -> bool:
-    """Say whether the cluster takes the pod away: then its end is nobody's fault."""
+    """Say whether the cluster takes the pod away: then its end is not the program's failure."""
     cause = causes.CAUSES.get(pod.problem.cause) if pod.problem else None
     return pod.is_deleting or (cause is not None and cause.restart == causes.POD_DELETED.restart)
 
@@ -289,7 +289,7 @@ def word_death(end: ContainerEnd) -> str:
 
 
 def _is_death(end: ContainerEnd) -> bool:
-    """Say whether a container died without a word, or was told to stop, as by the kubelet for a failed probe."""
+    """Say whether a container died silently, or was told to stop, as by the kubelet for a failed probe."""
     words = end.termination
     return not end.succeeded and (words is None or words.cause == causes.TERMINATED.name)
 

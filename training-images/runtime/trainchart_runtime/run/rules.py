@@ -68,7 +68,7 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
     group = resolve_group(plan.cluster, state.roles)
     of_run = [pod for pod in seen.pods if pod.run_id in (None, plan.run_id)]
     has_strangers = len(of_run) < len(seen.pods)
-    # A pod that somebody else's scaling has made is of no task, and goes again: what becomes of it says nothing.
+    # A pod that foreign scaling has made is of no task, and goes again: what becomes of it says nothing.
     own = [pod for pod in of_run if pod.task.task_index < group.roles[pod.task.task_type].replicas]
     gone = [pod for pod in seen.departed if pod.run_id in (None, plan.run_id)]
     state = _note(plan, group, seen, own, gone, state)
@@ -99,7 +99,7 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
 
 
 def _begin(plan: RunPlan, seen: Observation, earlier: Optional[RunState]) -> RunState:
-    """Return the first state of a run, or STATE_LOST where a run has ended that nobody remembers."""
+    """Return the first state of a run, or STATE_LOST where a run has ended whose record is gone."""
     state = RunState(plan.run_id, STARTING, since=seen.now, updated=seen.now, active_since=seen.now)
     if earlier is not None:
         return enter_phase(state, STARTING, seen.now, f"follows run {earlier.run_id!r} ({earlier.phase})")

@@ -1,4 +1,4 @@
-"""Which sets get how many pods, in which order they go, and which pods must be made anew.
+"""Which sets get how many pods, in which order they go, and which pods must be recreated.
 
 Pure; rules.py has decided the phase before.
 """
@@ -29,7 +29,7 @@ _CUT_SHORT = (causes.STOPPED.name, causes.ACTIVE_DEADLINE.name)
 _BACK_OFF_DEATHS = 2
 """The kubelet starts a container again at once after its first death, after 10 s and 20 s later on."""
 _LONG_BACK_OFF_DEATHS = 3
-"""A worker made anew has another address, which a living chief looks up only after 30 s."""
+"""A recreated worker has another address, which a living chief looks up only after 30 s."""
 
 
 def _is_down(state: RunState, has_strangers: bool) -> bool:
@@ -42,7 +42,7 @@ def resolve_scales(group: Cluster, seen: Observation, state: RunState, has_stran
     if state.phase == STATE_LOST:
         return ()
     down, savers = _is_down(state, has_strangers), saving_roles(group)
-    # A program that has come to its end writes nothing more: then nobody waits for anybody.
+    # A program that has come to its end writes nothing more: then no task waits for another.
     waits = down and (state.verdict is None or state.verdict.cause in _CUT_SHORT)
     is_saving = waits and any(pod.task.task_type in savers and not pod.is_lost(seen.now) for pod in seen.pods)
     scales: List[Scale] = []
@@ -57,7 +57,7 @@ def resolve_scales(group: Cluster, seen: Observation, state: RunState, has_stran
 
 
 def _count_needed(group: Cluster, task_type: str, state: RunState) -> int:
-    """Return how many pods a role needs now: the last ones go when they have ended well and nobody waits for them."""
+    """Return how many pods a role needs now: the last ones go when they have ended well and no task waits for them."""
     tasks = list(group.tasks(task_type))
     while state.phase in (RUNNING, FINISHING) and tasks:
         if str(tasks[-1]) not in state.succeeded or not is_dispensable(group, tasks[-1]):
@@ -69,7 +69,7 @@ def _count_needed(group: Cluster, task_type: str, state: RunState) -> int:
 def resolve_deletions(
     plan: RunPlan, group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState
 ) -> Tuple[Deletion, ...]:
-    """Return the pods that must be made anew: those that the kubelet lets wait, those of lost nodes, and newcomers."""
+    """Return the pods that must be recreated: those that the kubelet lets wait, those of lost nodes, and newcomers."""
     deletions = []
     for pod in own:
         is_live = state.phase in (STARTING, RUNNING, FINISHING)
@@ -91,7 +91,7 @@ def _is_on_lost_node(pod: PodView, now: float) -> bool:
 def is_newcomer(cluster: Cluster, pod: PodView, state: RunState) -> bool:
     """Say whether a pod is as an upgrade wants it, and not as its attempt began: it must not train beside the others.
 
-    While Kubernetes has not looked at a new set yet, nobody knows how the attempt began.
+    While Kubernetes has not looked at a new set yet, it is not known how the attempt began.
     """
     first = state.revisions.get(cluster.roles[pod.task.task_type].name)
     return bool(first and pod.revision and pod.revision != first)

@@ -69,7 +69,7 @@ class Measure:
 def shall_fall(training: Training, settings: Hyperparameters) -> bool:
     """Say whether less of what an early stop looks at is better.
 
-    Raises SettingsError where nobody measures it, and where neither the settings nor Keras know.
+    Raises SettingsError where it is not measured, and where neither the settings nor Keras know.
     """
     name, mode = settings.early_stop_metric, settings.early_stop_mode
     metrics = {metric.name: metric for metric in make_metrics(training)}
@@ -190,7 +190,7 @@ class Evaluator:
             take_averages(self._state)
             metrics = self._measure()
             if self._is_made_anew(step, identity):
-                # Made anew meanwhile: this result is of what nobody has any more.
+                # Replaced meanwhile: this result is of what no longer exists.
                 return
             self._book.add(step, metrics)
             self._rate = self._measure.examples / (time.monotonic() - started)
@@ -200,14 +200,14 @@ class Evaluator:
         write_progress(self._place.progress_file, step, self._rate, self.last_metrics)
 
     def _is_made_anew(self, step: int, identity: dict[str, object]) -> bool:
-        """Say whether a checkpoint is there and another one than before; its marker is written anew at the end, too."""
+        """Say whether a checkpoint is there and another one than before; its marker is rewritten at the end, too."""
         marker, there = marker_name(step), self._checkpoints.identify(step)
         return any(there[name] != identity.get(name) for name in there if not name.startswith(marker))
 
     def _restore(self, step: int, identity: dict[str, object]) -> bool:
         """Restore a checkpoint and return True, or pass over one that is damaged or gone, as the leader does.
 
-        `identity` is from before it is read: what is written anew meanwhile is tried again.
+        `identity` is from before it is read: what is written again meanwhile is tried again.
         """
         if self._damaged.get(step) == identity:
             return False

@@ -1,4 +1,4 @@
-"""The loop around the steps: restore, report, save, evaluate where nobody else does, stop, finish.
+"""The loop around the steps: restore, report, save, evaluate where no other task does, stop, finish.
 
 The leader's, and under multi-worker-mirrored that of every worker, of whom only worker 0 writes to the folder.
 """
@@ -58,7 +58,7 @@ class Leader:
         """Return 0 at the end, 128 + signal after a stop, or 75 when a worker that this one waits for is stopped."""
         runner, last_step, every = self._runner, self._settings.max_steps, self._settings.checkpoint_steps
         is_early = self._begin()
-        # At both ends all agree once more, so that nobody leaves before worker 0 is done: it would lose a peer.
+        # At both ends all agree once more, so that no task leaves before worker 0 is done: it would lose a peer.
         while runner.step < last_step and not runner.is_stopping and not is_early:
             self._run_some()
             self._write_histograms()
@@ -95,7 +95,7 @@ class Leader:
             # Of a training that was in this folder before, or that went on from a checkpoint damaged since.
             self._book.forget_after(self._saved_step)
         self._summaries = open_summaries(self._place.log_dir if self._place.is_leader else "", self._place.task_type)
-        # A folder that nobody can write to is found now, and not after the first hundreds of steps.
+        # A folder that cannot be written to is found now, and not after the first hundreds of steps.
         if restored is None:
             self._save()
             self._write_graph()
@@ -149,7 +149,7 @@ class Leader:
 
     def _write_histograms(self) -> None:
         every, step = self._settings.histogram_steps, self._runner.step
-        # Asynchronous workers rarely end on a multiple: whoever passes one draws.
+        # Asynchronous workers rarely end on a multiple: the one that passes one draws.
         if not every or step // every == self._drawn_step // every or not self._place.is_leader:
             return
         self._drawn_step = step
@@ -188,7 +188,7 @@ class Leader:
         return is_stalled
 
     def _finish(self, is_early: bool) -> None:
-        """Save and export, and note the end last: whoever finds that need not ask whether the rest was done."""
+        """Save and export, and note the end last: a reader who finds that need not ask whether the rest was done."""
         # First, so that no step is lost where the export fails, and what is exported is the last checkpoint.
         self._save()
         step, folder = self._saved_step, self._place.checkpoints_dir

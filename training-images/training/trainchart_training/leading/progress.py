@@ -1,4 +1,4 @@
-"""The progress file: how far this process is, for whoever started it."""
+"""The progress file: how far this process is, for the process that started it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from trainchart_training.strategies.step import build_gradients
 def rehearse(training: Training, settings: Hyperparameters, place: Place, is_new: bool) -> None:
     """Raise TrainingError for what would stop the training later.
 
-    What is only needed at its end is tried once, by the leader where the training `is_new`: a restart shall be quick.
+    What is only needed at its end is tried once, by the leader where the training `is_new`: a restart must be quick.
     """
     state = create_state(training, settings)
     _check_examples(training, settings, place.shards[0], state)

@@ -48,5 +48,5 @@ class StopRequest:
     def _remember(self, number: int, _frame: FrameType | None) -> None:
         self.exit_code = 128 + number
         self._asked.set()
-        # If saving hangs (a ps that vanished without a word), SIGALRM's default action ends the process in time.
+        # If saving hangs (a ps that vanished silently), SIGALRM's default action ends the process in time.
         signal.alarm(max(1, self._grace_seconds - 2))

@@ -19,7 +19,7 @@ LAST = "last"
 EARLY = "early"
 """Ending of a training that got no better before that."""
 STALLED = "stalled"
-"""To be EARLY as soon as the result is exported: whoever restores this has nothing more to train."""
+"""To be EARLY as soon as the result is exported: a task that restores this has nothing more to train."""
 
 
 class VariableShape(NamedTuple):

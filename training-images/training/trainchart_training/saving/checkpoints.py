@@ -1,6 +1,6 @@
 """The checkpoint folder: saves, restores and tidies up. What a complete checkpoint is, catalogue.py decides.
 
-Its files are written by whoever holds the variables: the ps of a parameter-server training, else this process.
+Its files are written by the task that holds the variables: the ps of a parameter-server training, else this process.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Checkpoints:
         return ""
 
     def identify(self, step: int) -> dict[str, object]:
-        """Return, by name, what changes when a file of a checkpoint is written anew."""
+        """Return, by name, what changes when a file of a checkpoint is written again."""
         written: dict[str, object] = {}
         for name in self._list():
             if catalogue.belongs_to(name, step):
@@ -133,7 +133,7 @@ class Checkpoints:
     def remove_expired(self, newest: int) -> list[int]:
         """Remove the oldest checkpoints up to that of step `newest`, and return the steps that stay, the newest first.
 
-        What is newer was passed over as damaged: it counts for nothing, and is written anew when its step comes.
+        What is newer was passed over as damaged: it counts for nothing, and is written again when its step comes.
         """
         steps = [step for step in self.steps() if step <= newest]
         expired = catalogue.find_expired(steps, self._keep)

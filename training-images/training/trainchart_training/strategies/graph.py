@@ -115,7 +115,7 @@ def session_config(place: Place, settings: Hyperparameters) -> Any:
 
 
 def _make_iterator(training: Training, settings: Hyperparameters, shard: Shard, step: Any) -> Any:
-    """Return an iterator over a worker's batches, to be initialized by whoever begins or comes back."""
+    """Return an iterator over a worker's batches, to be initialized by the task that begins or comes back."""
     with tf.device(step.device):
         begun = tf.identity(step.read_value())
     # The seed holds the step, so that who comes back does not begin the same examples again.
@@ -299,7 +299,7 @@ def _apply(optimizer: _KerasOptimizer, sync: Any, pairs: Sequence[Any], step: An
 def _mean(gradients: Sequence[Any], variable: Any, *, is_dense: bool) -> Any:
     """Return the mean of the towers' gradients, on the device of their variable: there it is on its way already.
 
-    What is sparse stays so where there is one tower, unless it shall be dense: SyncReplicasOptimizer divides each row
+    What is sparse stays so where there is one tower, unless it must be dense: SyncReplicasOptimizer divides each row
     of sparse gradients by how many workers had that row, and not by how many there are.
     """
     if len(gradients) == 1 and not (is_dense and isinstance(gradients[0], tf.IndexedSlices)):

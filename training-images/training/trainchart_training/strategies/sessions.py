@@ -87,7 +87,7 @@ class GraphRunner:
             variable.assign(value)
         self._step = int(self.state.step.numpy())
         if find_infinite_weight(self.state):
-            # Nobody shall go on with them: the others leave, and the next leader begins with the last checkpoint.
+            # No task may go on with them: the others leave, and the next leader begins with the last checkpoint.
             self._set([self._graph.is_ready], [False])
 
     def devices(self) -> Sequence[str]:
