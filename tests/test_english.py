@@ -18,7 +18,7 @@ INSTEAD = {
     "anew": "again",
     "anybody": "any user, any client",
     "everybody": "every user, all tasks",
-    "for ever": "always, without end",
+    "for ever": "always, forever",
     "lest": "so that ... not",
     "mend": "fix",
     "mended": "fixed",
@@ -54,7 +54,7 @@ def test_unwanted_words_are_found_across_lines_and_in_any_case() -> None:
     text = "# Nobody waits for\n# ever.\nA lesson amends forever: renewed.\nThe pod is made anew."
     assert list(find_words(text)) == [
         "1: 'nobody': write no user, nothing",
-        "1: 'for ever': write always, without end",
+        "1: 'for ever': write always, forever",
         "4: 'anew': write again",
     ]
 

@@ -1,6 +1,6 @@
 """Name the peers that a task needs and that do not answer, for as long as they do not.
 
-TensorFlow waits for a missing peer in silence and without end. One connection per peer and attempt; once all
+TensorFlow waits for a missing peer silently and forever. One connection per peer and attempt; once all
 have answered, the program gets a minute to connect to one of them, and the thread ends. It only reports: nothing is
 started later or stopped because of it.
 """

@@ -219,7 +219,7 @@ def _is_port(asked: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
 RULES = (
     Rule(
         "service-targets",
-        "A Service whose selector or port matches nothing resolves to nothing, and peers wait without end.",
+        "A Service whose selector or port matches nothing resolves to nothing, and peers wait forever.",
         check_services,
         "https://kubernetes.io/docs/concepts/services-networking/service/",
         others=Severity.warning,
@@ -233,7 +233,7 @@ RULES = (
     ),
     Rule(
         "peers-resolve",
-        "A pod with the node's DNS settings cannot resolve the names of its peers, and waits for them without end.",
+        "A pod with the node's DNS settings cannot resolve the names of its peers, and waits for them forever.",
         check_name_resolution,
         "https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-s-dns-policy",
         others=Severity.warning,

@@ -150,7 +150,7 @@ RULES = (
     ),
     Rule(
         "references-exist",
-        "A pod waits without end for a ConfigMap, Secret or claim that is never created.",
+        "A pod waits forever for a ConfigMap, Secret or claim that is never created.",
         check_references,
         "https://kubernetes.io/docs/concepts/configuration/configmap/#using-configmaps-as-files-from-a-pod",
         others=Severity.info,
