@@ -40,13 +40,15 @@ def _wait(
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.support.run_lookup import RunAddress
     from trainchart.actions.wait import wait_for_end
+    from trainchart.durations import parse_duration
     from trainchart.reports.report import describe_report
-    from trainchart.reports.text import headline, parse_seconds
+    from trainchart.reports.text import headline
     from trainchart_runtime.run.state import SUCCEEDED
 
-    seconds = parse_seconds(timeout) if timeout else None
-    if timeout and seconds is None:
-        raise typer.BadParameter(f"{timeout!r} is not a duration such as 90, 30m or 1h30m", param_hint="--timeout")
+    try:
+        seconds = parse_duration(timeout) if timeout else None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--timeout") from error
     look = open_run(RunAddress(release, Place(context, namespace), runs_folder))
     report = wait_for_end(look, seconds, print_note)
     if output is Format.json:

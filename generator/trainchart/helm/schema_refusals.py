@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainchart.durations import DURATION_EXAMPLES, DURATION_PATTERN
 from trainchart.errors import Problem
 from trainchart.helm.rendering import ValueOverrides
 from trainchart.json_documents import resolve_reference
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
-from trainchart.spec.section import DURATION_PATTERN, QUANTITY_PATTERN
+from trainchart.spec.section import QUANTITY_PATTERN
 
 Path = tuple[str, ...]
 Schema = Mapping[str, Any]
@@ -45,7 +46,7 @@ _BOUNDS = {
     "maximum": "is greater than the maximum",
     "exclusiveMaximum": "must be less than",
 }
-_EXAMPLES = {QUANTITY_PATTERN: "500m, 2, 512Mi or 4Gi", DURATION_PATTERN: "30m, 1h30m, 45s or seconds"}
+_EXAMPLES = {QUANTITY_PATTERN: "500m, 2, 512Mi or 4Gi", DURATION_PATTERN: DURATION_EXAMPLES}
 _FALLBACK = "values.yaml of the chart lists the keys that it takes"
 _HYPERPARAMETERS = "hyperparameters"
 _GENERIC = ("name", "path", "host", "port", "create", "enabled", "image", "annotations", "id", "size", "digest", "tag")

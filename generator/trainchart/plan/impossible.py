@@ -18,7 +18,7 @@ from trainchart.plan.scheduling import find_scheduling_problems
 from trainchart.plan.strategies import MAX_REPLICAS, ROLES, STRATEGIES
 from trainchart.spec.document import Path
 from trainchart.spec.model import ModelSpec
-from trainchart.spec.section import DURATION_PATTERN, ENV_NAME_PATTERN, RESERVED_ENV_PATTERN
+from trainchart.spec.section import ENV_NAME_PATTERN, RESERVED_ENV_PATTERN
 from trainchart.spec.settings import EveryPodSettings, RoleSettings, VolumeSettings
 
 VOLUME_NAME_PATTERN = r"[a-z]([-a-z0-9]{0,28}[a-z0-9])?"
@@ -71,7 +71,7 @@ def find_impossibilities(spec: ModelSpec) -> Iterator[Impossibility]:
     yield from _shared_state(spec)
     yield from _mounts(spec)
     yield from _ports_and_addresses(spec)
-    yield from _durations(spec)
+    yield from _controller(spec)
     yield from _image(spec)
     yield from _code(spec)
 
@@ -346,17 +346,7 @@ def _ports_and_addresses(spec: ModelSpec) -> Iterator[Impossibility]:
         )
 
 
-def _durations(spec: ModelSpec) -> Iterator[Impossibility]:
-    given = {
-        "startDeadline": spec.run.start_deadline,
-        "evaluatorGrace": spec.run.evaluator_grace,
-        "noProgressTimeout": spec.run.no_progress_timeout,
-    }
-    for key, value in given.items():
-        if not re.fullmatch(DURATION_PATTERN, str(value)):
-            yield Impossibility(
-                ("run", key), f"run.{key}: {value!r} is not a duration", "for example 30m, 1h30m, 45s or seconds"
-            )
+def _controller(spec: ModelSpec) -> Iterator[Impossibility]:
     controller = spec.run.controller
     if controller.enabled and not spec.rbac.create and not controller.service_account_name:
         yield Impossibility(

@@ -38,14 +38,6 @@ def describe_seconds(seconds: float) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
-def parse_seconds(text: str) -> float | None:
-    """Return a duration such as 90, 30m or 1h30m in seconds; None for anything else."""
-    match = re.fullmatch(r"(?=\d)(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9})s?)?", text)
-    if match is None:
-        return None
-    return float(sum(int(number or 0) * size for number, (_, size) in zip(match.groups(), _UNITS, strict=True)))
-
-
 def describe_time(at: float) -> str:
     """Return a moment in UTC; a question mark where it is not known or makes no sense."""
     try:

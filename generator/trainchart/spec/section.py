@@ -13,8 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
+from trainchart.durations import DURATION_PATTERN, parse_duration
+
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+|m|k|Ki|[MGTPE]i?)?$"
-DURATION_PATTERN = r"^([0-9]{1,6}h([0-9]{1,6}m)?([0-9]{1,6}s)?|[0-9]{1,6}m([0-9]{1,6}s)?|[0-9]{1,9}s?)$"
 ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 RESERVED_ENV_PATTERN = r"^(TRAINCHART_.*|TF_CONFIG)$"
 """Refused by the plan and in _refusals.tpl; a schema could only say that a name is not allowed, and not why."""
@@ -160,10 +161,15 @@ def _one_line(text: str) -> str:
     return line
 
 
+def _duration(value: str | int) -> str | int:
+    parse_duration(value)
+    return value
+
+
 Line = Annotated[str, AfterValidator(_one_line)]
 Quantity = Annotated[str | int | float, JsonSchema(_QUANTITY_SCHEMA)]
 OptionalQuantity = Annotated[str | int | float, JsonSchema(_OPTIONAL_QUANTITY_SCHEMA)]
-Duration = Annotated[str | int, JsonSchema(_DURATION_SCHEMA)]
+Duration = Annotated[str | int, AfterValidator(_duration), JsonSchema(_DURATION_SCHEMA)]
 Text = Annotated[str | int, JsonSchema({"type": ["string", "integer"], **EXACT})]
 Labels = Annotated[dict[str, str | int], JsonSchema(LABEL_MAP)]
 Annotations = Annotated[dict[str, str | int | bool], JsonSchema(ANNOTATION_MAP)]

@@ -108,8 +108,6 @@ def test_the_impossible_is_refused(resolved: Resolve, spec: str, old: str, new: 
 @pytest.mark.parametrize(
     ("added", "says"),
     [
-        ("run: {startDeadline: soon}\n", "'soon' is not a duration"),
-        ("run: {evaluatorGrace: ''}\n", "'' is not a duration"),
         ("rbac: {create: false}\nrun: {controller: {enabled: true}}\n", "the run controller would have no rights"),
         ("env: {TRAINCHART_ROLE: x}\n", "set by trainchart itself"),
         ("service: {port: 2223}\n", "cannot serve TensorFlow and the status at once"),

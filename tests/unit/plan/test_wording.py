@@ -53,7 +53,31 @@ def test_a_hyperparameter_is_told_what_it_should_be(resolved: Resolve, spec: str
         ("memory: 8Gi", "memory: 8 GB", "roles.worker.memory: '8 GB' is not a positive quantity"),
         ("memory: 8Gi", "memory: 8 GB", "did you mean 8Gi?"),
         ("size: 20Gi", "size: 20GB", "volumes.checkpoints.size: '20GB' is not a positive quantity"),
-        ("roles:", "run: {startDeadline: 5 minutes}\nroles:", "run.startDeadline: '5 minutes' is not a duration"),
+        (
+            "roles:",
+            "run: {startDeadline: 5 minutes}\nroles:",
+            "run.startDeadline: '5 minutes' is not a duration such as 30m",
+        ),
+        (
+            "roles:",
+            "run: {evaluatorGrace: 5 minutes}\nroles:",
+            "run.evaluatorGrace: '5 minutes' is not a duration such as 30m",
+        ),
+        (
+            "roles:",
+            "run: {activeDeadline: 5 minutes}\nroles:",
+            "run.activeDeadline: '5 minutes' is not a duration such as 30m",
+        ),
+        (
+            "roles:",
+            "run: {lostNodeTimeout: 5 minutes}\nroles:",
+            "run.lostNodeTimeout: '5 minutes' is not a duration such as 30m",
+        ),
+        (
+            "roles:",
+            "run: {noProgressTimeout: 5 minutes}\nroles:",
+            "run.noProgressTimeout: '5 minutes' is not a duration such as 30m",
+        ),
     ],
 )
 def test_a_value_is_told_what_it_should_be(resolved: Resolve, spec: str, old: str, new: str, says: str) -> None:

@@ -13,7 +13,6 @@ from trainchart.reports.text import (
     describe_time,
     list_lines,
     make_table,
-    parse_seconds,
     problem_lines,
     status_lines,
 )
@@ -26,15 +25,6 @@ from trainchart.reports.text import (
 )  # fmt: skip
 def test_a_duration_in_its_largest_units(seconds: float, text: str) -> None:
     assert describe_seconds(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90", 90), ("90s", 90), ("30m", 1800), ("1h30m", 5400), ("2d", 172800), ("0", 0), ("", None), ("h", None),
-     ("1.5h", None), ("-1", None), ("30m1h", None), ("1e3", None)],
-)  # fmt: skip
-def test_a_duration_is_read(text: str, seconds: float | None) -> None:
-    assert parse_seconds(text) == seconds
 
 
 @pytest.mark.parametrize("at", [0.0, -1.0, 1e300, float("nan")])
