@@ -27,6 +27,10 @@ MATCHING_BUT_FULL = (
 )
 SCHEDULER = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: 0/2 nodes are available."
 UNBOUND = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+IN_USE = (
+    "0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
+    "access mode. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+)
 PORTS = "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
 
 
@@ -86,6 +90,11 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
         (pod_of(conditions=[condition("PodScheduled", "False", "", MATCHING_BUT_FULL)]), "unschedulable", "gpu"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", UNBOUND)]), "volume-error", "unbound"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", PORTS)]), "port-in-use", "free ports"),
+        (
+            pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", IN_USE)]),
+            "claim-in-use",
+            "claim exp1-mnist-checkpoints: 0/2 nodes",
+        ),
         (gated("kueue.x-k8s.io/admission", "b"), "scheduling-gated", "gates: kueue.x-k8s.io/admission, b"),
         (
             sidecar({"exitCode": 2, "reason": "Error"}, waiting={"reason": "CrashLoopBackOff"}),
@@ -162,7 +171,8 @@ def test_no_problem_is_found_where_there_is_none(pod: dict[str, Any]) -> None:
     [
         ("FailedMount", 'MountVolume.SetUp failed for volume "data": rpc error: no such export', "volume-error"),
         ("FailedMount", 'MountVolume.SetUp failed for volume "config": configmap "c" not found', "config-missing"),
-        ("FailedAttachVolume", "Multi-Attach error for volume pvc-1", "volume-error"),
+        ("FailedAttachVolume", "Multi-Attach error for volume pvc-1", "claim-in-use"),
+        ("FailedAttachVolume", "AttachVolume.Attach failed for volume pvc-1: not found", "volume-error"),
         ("FailedCreatePodSandBox", "failed to set up pod network", "sandbox-error"),
     ],
 )
@@ -200,6 +210,7 @@ def test_the_provisioner_says_more_about_a_claim_than_the_scheduler() -> None:
         (MATCHING_BUT_FULL, "unschedulable"),
         (UNBOUND, "volume-error"),
         (PORTS, "port-in-use"),
+        (IN_USE, "claim-in-use"),
     ],
 )
 def test_an_event_of_the_scheduler_is_read_like_the_pods_condition(message: str, cause: str) -> None:

@@ -262,6 +262,13 @@ VOLUME_ERROR = Cause(
     "Look at the claim and its StorageClass: kubectl describe pvc.",
     RESTART_WAITED_FOR,
 )
+CLAIM_IN_USE = Cause(
+    "claim-in-use",
+    "A pod elsewhere uses a claim that only one pod or node may use at a time.",
+    "kubectl describe pvc CLAIM names the pods that use it: end them, or take an access mode and a StorageClass that "
+    "allow several.",
+    RESTART_WAITED_FOR,
+)
 CONFIG_MISSING = Cause(
     "config-missing",
     "A Secret, ConfigMap or key that the pod refers to does not exist, or the container cannot be made from it.",

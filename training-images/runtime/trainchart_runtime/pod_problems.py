@@ -147,6 +147,7 @@ _WAITING_REASONS = {
 _VOLUME_WORDS = re.compile(
     r"persistentvolumeclaim|PersistentVolumeClaim|volume node affinity|volume zone|bind to PVs?|CSI"
 )
+_IN_USE_WORDS = re.compile(r"ReadWriteOncePod access mode|Multi-Attach error")
 _PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
 _NO_MATCH = re.compile(
     r"^(?!.*(Insufficient|Too many pods|unschedulable|didn't satisfy|didn't match pod (anti-)?affinity))"
@@ -160,6 +161,7 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
         r'(configmap|secret) "[^"]*" not found|references non-existent',
         causes.CONFIG_MISSING,
     ),
+    ("FailedAttachVolume|FailedScheduling", _IN_USE_WORDS.pattern, causes.CLAIM_IN_USE),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", "", causes.VOLUME_ERROR),
     ("FailedCreatePodSandBox|NetworkNotReady", "", causes.SANDBOX_ERROR),
     ("FailedScheduling", _VOLUME_WORDS.pattern, causes.VOLUME_ERROR),
@@ -222,6 +224,8 @@ def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events:
             message = condition.get("message") or condition.get("reason") or ""
             if condition.get("reason") == "SchedulingGated":
                 return _problem(causes.SCHEDULING_GATED, f"{message}{_list_gates(pod)}")
+            if _IN_USE_WORDS.search(message):
+                return _problem(causes.CLAIM_IN_USE, f"claim {' or '.join(find_claims(pod))}: {message}")
             if _VOLUME_WORDS.search(message):
                 return find_claim_problem(find_claims(pod), events) or _problem(causes.VOLUME_ERROR, message)
             cause = causes.NO_NODE_MATCHES if _NO_MATCH.search(message) else causes.UNSCHEDULABLE
