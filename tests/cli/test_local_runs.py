@@ -142,3 +142,20 @@ def test_an_unknown_run_is_one_clear_error(command: str) -> None:
     assert isinstance(error, ToolError)
     assert error.message == "there is no local run 'exp-3' in .trainchart/runs, and no kubeconfig names a cluster"
     assert error.hint.startswith("did you mean exp-")
+
+
+@pytest.mark.parametrize(
+    ("verb", "release", "hint"),
+    [
+        ("suspend", "exp-2", "it has ended and holds nothing"),
+        ("suspend", "going", "trainchart stop going"),
+        ("resume", "going", "it is running"),
+        ("resume", "exp-10", "trainchart run mnist --resume --release exp-10"),
+        ("rerun", "exp-2", "trainchart run mnist --resume --release exp-2"),
+    ],
+)
+def test_what_only_a_release_can_do(going: list[int], verb: str, release: str, hint: str) -> None:
+    error = call(verb, release).exception
+    assert isinstance(error, UsageError)
+    assert error.hint == f"{hint}; for a release of that name on a cluster, add --namespace"
+    assert going == []

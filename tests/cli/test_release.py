@@ -172,6 +172,12 @@ def test_an_option_without_a_value_is_a_variable_that_is_not_set(project: Path, 
     assert not (project / "repository").exists()
 
 
+def test_an_unknown_choice_is_refused_with_those_there_are(project: Path) -> None:
+    refused = run(project, "release", "digits", "--to", "repository", "--bump", "huge")
+    assert refused.returncode == 2
+    assert "Invalid value for '--bump': 'huge' is not one of 'patch', 'minor', 'major'." in refused.stderr
+
+
 def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
     assert run(project, "generate", "digits").returncode == 0
     assert run(project, "verify", "charts/digits").returncode == 0

@@ -66,6 +66,8 @@ def _local_equivalent(report: Report, verb: Verb) -> str:
     if verb is Verb.suspend:
         return "it has ended and holds nothing" if report.is_over else f"trainchart stop {report.address}"
     again = report.resume_command
+    if verb is Verb.resume and not report.is_over:
+        return "it is running"
     return again if report.is_over else f"trainchart stop {report.address}, then {again}"
 
 

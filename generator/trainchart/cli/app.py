@@ -135,6 +135,8 @@ def _run() -> int:
         print_error(error)
         return error.exit_code
     except click.exceptions.ClickException as error:
+        # Typer has pydantic read the values, which says this before each of its messages.
+        error.message = error.message.removeprefix("Value error, ")
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):

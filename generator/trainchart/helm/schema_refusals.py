@@ -258,6 +258,8 @@ def _leaves(node: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 def _show(given: Any, got: str) -> str:
     """Say what the given value is; what an option gives is a text here, whatever Helm makes of it."""
     kind = _TYPES.get(got, got)
+    if got == "null":
+        return "it has no value"
     if given is None or got == "boolean":
         return f"{kind} is given" if given is None else str(given)
     if got == "string" and re.fullmatch(r"[+-]?[0-9]*\.[0-9]+", str(given)):  # what --set makes of 1.5 is a text

@@ -96,7 +96,9 @@ def _problem(detail: ErrorDetails, merged: Merged) -> Problem:
         case "extra_forbidden":
             return Problem(f"unknown key {key}", where, _suggest(str(path[-1]), _known_keys(path[:-1])))
         case "string_type" if spelling:
-            return Problem(f"{key}: {spelling} is not a text", where, f'quote it: "{spelling}"')
+            # YAML reads a version of fewer than three numbers as a number.
+            text = ".".join([*spelling.split("."), "0", "0"][:3]) if key == "version" else spelling
+            return Problem(f"{key}: {spelling} is not a text", where, f'quote it: "{text}"')
         case "missing":
             return Problem(f"{key} is missing", where, _describe(path))
         case "literal_error":

@@ -22,6 +22,8 @@ from trainchart_runtime.log_text import clean
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
 _NAMES_SHOWN = 4
+_REMARK_LIMIT = 80
+"""Characters of an error in the table of `list`; `why` shows all of it."""
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -82,7 +84,7 @@ def _list_row(report: Report) -> tuple[str, ...]:
             0, f"{len(report.problems)} {_plural(len(report.problems), 'problem')}: {report.problems[0].cause}"
         )
     elif report.outcome is not None and report.outcome.error:
-        remarks.insert(0, f"{report.outcome.cause}: {report.outcome.error[:60]}")
+        remarks.insert(0, f"{report.outcome.cause}: {_shorten(report.outcome.error)}")
     elif report.outcome is not None and report.outcome.cause in (NOTHING_DONE, RUN_KILLED):
         remarks.insert(0, f"{report.outcome.cause}: {report.outcome.sentence}")
     return (
@@ -208,6 +210,10 @@ def _count_pods(report: Report) -> str:
 
 def _known(number: int | None) -> str:
     return "?" if number is None else str(number)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _REMARK_LIMIT else text[: _REMARK_LIMIT - 1] + "…"
 
 
 def _plural(number: int, word: str) -> str:

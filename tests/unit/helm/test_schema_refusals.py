@@ -99,6 +99,12 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "Number of pods.",
         ),
         (
+            "- at '/hyperparameters/maxSteps': got null, want integer",
+            "hyperparameters.maxSteps=null",
+            "hyperparameters.maxSteps: it has no value, expected a whole number",
+            "Number of pods.",
+        ),
+        (
             "- at '/run/on': got string, want boolean",
             "run.on=yes",
             "run.on: 'yes' is a text, expected true or false",

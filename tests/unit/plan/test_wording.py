@@ -52,6 +52,9 @@ def test_a_hyperparameter_is_told_what_it_should_be(resolved: Resolve, spec: str
         ("registry.example.com/ml/mnist", "R/Mnist", "expected registry and name in lower case"),
         ("memory: 8Gi", "memory: 8 GB", "roles.worker.memory: '8 GB' is not a positive quantity"),
         ("memory: 8Gi", "memory: 8 GB", "did you mean 8Gi?"),
+        ("roles:", "version: 1.0\nroles:", "version: 1.0 is not a text"),
+        ("roles:", "version: 1.0\nroles:", 'quote it: "1.0.0"'),
+        ("roles:", "version: 12\nroles:", 'quote it: "12.0.0"'),
         ("size: 20Gi", "size: 20GB", "volumes.checkpoints.size: '20GB' is not a positive quantity"),
         (
             "roles:",

@@ -16,6 +16,7 @@ from trainchart.reports.text import (
     problem_lines,
     status_lines,
 )
+from trainchart_runtime.run.state import Verdict
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,14 @@ def test_the_same_trouble_of_many_pods_is_said_once() -> None:
     lines = problem_lines([*problems, ReportedProblem("ps-0", "odd-cause", "?")])
     assert lines[0].startswith("problem: worker-0, worker-1, worker-2, worker-3 and 5 more: No node")
     assert len(lines) == 5
+
+
+def test_a_long_error_is_cut_with_a_mark() -> None:
+    outcome = Verdict("Failed", NOW, "program-error", "", error="no data " * 20)
+    report = Report(TrainingKey("team-a", "exp1", "mnist"), NOW, "Failed", "pods", outcome=outcome)
+    remark = list_lines([report])[1].partition("program-error: ")[2]
+    assert remark.startswith("no data no data")
+    assert (len(remark), remark[-1]) == (80, "…")
 
 
 def test_a_list_shows_what_is_not_known_as_such() -> None:
