@@ -397,6 +397,6 @@ def test_what_is_no_manifest(through: Through, body: bytes) -> None:
     if through.kind != "registry":
         return
     through.proxy.restart(lambda seen: Reply(200, body=body) if "/manifests/" in seen.path else None)
-    with through.opened() as repository, pytest.raises(PublishError, match="is no manifest") as caught:
+    with through.opened() as repository, pytest.raises(PublishError, match="is not a manifest") as caught:
         repository.fetch("demo", "1.0.0")
     assert "login page" in caught.value.hint

@@ -373,7 +373,7 @@ def test_a_table_that_would_not_be_exported_is_told_before_the_first_step(tmp_pa
     line = lines.fail(trainer.place, replace(TRAINING, serve=name_by_a_table_outside))
 
     assert line.startswith(
-        "error: worker 0: the program's function serve uses a table or variable that is no part of the"
+        "error: worker 0: the program's function serve uses a table or variable that is not part of the"
     )
     assert not trainer.folder.exists()
 

@@ -114,7 +114,7 @@ def _read_old(name: str, against: Against, environment: Mapping[str, str]) -> _O
     if not is_configured(environment) and not against.place.context:
         raise ToolError(
             f"there is no chart at {against.text}, and no kubeconfig names a cluster with such a release",
-            hint="give the path of a chart, or a version such as 1.4.0; local runs cannot be compared",
+            hint="give the path of a chart, or a version with --from REPOSITORY; local runs cannot be compared",
         )
     api, namespace = open_cluster(against.place)
     try:

@@ -177,7 +177,7 @@ def _signature_problems(given: _Given, found: ChartFile, keyring: Path | None) -
     name = f"{found.name}-{found.version}.tgz"
     if given.archive is None or given.signature is None:
         if keyring is not None:  # who names keys wants a signature: leaving it out must not help
-            yield Problem("it has no signature by the keyring's keys, nor by any", where=f"{name}.prov")
+            yield Problem("it is missing, so no key of the keyring has signed the archive", where=f"{name}.prov")
         return
     signed = check_signed_text(given.signature, keyring)
     if signed.problem:

@@ -81,6 +81,4 @@ def find_rules(ids: tuple[str, ...]) -> tuple[Rule, ...]:
 def describe_unknown_rule(wanted: str) -> str:
     """Say that there is no rule `wanted`, and which ids are near to it."""
     near = difflib.get_close_matches(wanted, (rule.id for rule in RULES), n=3)
-    return f"there is no rule {wanted!r}; " + (
-        f"did you mean {' or '.join(near)}?" if near else "see: trainchart rules"
-    )
+    return f"there is no rule {wanted!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")

@@ -120,7 +120,7 @@ def _choose_rules(select: str | None, ignore: str | None) -> tuple[Rule, ...]:
     try:
         chosen = choose_rules(_split("--select", select), _split("--ignore", ignore))
     except KeyError as error:
-        raise typer.BadParameter(str(error.args[0])) from error
+        raise typer.BadParameter(f"{error.args[0]}; trainchart rules lists them all") from error
     if not chosen:
         raise typer.BadParameter("--select and --ignore together leave no rule")
     return chosen

@@ -40,6 +40,7 @@ def rules(
     Example: trainchart rules names-fit
     """
     from trainchart.actions.rules import dump_rules_page, list_rules
+    from trainchart.check.rule import Scope
 
     found = list_rules(rule)
     if format_ is RulesFormat.markdown:
@@ -65,6 +66,7 @@ def rules(
     else:
         for entry in found:
             print_line(f"{entry.id}: {entry.why}")
-            print_line(f"  severity  {entry.severity.value}; in charts of others at most {entry.others.value}")
+            others = f"; in charts of others at most {entry.others.value}" if entry.scope is not Scope.trainings else ""
+            print_line(f"  severity  {entry.severity.value}{others}")
             print_line(f"  looks at  {entry.scope.value}")
             print_line(f"  source    {entry.source}")

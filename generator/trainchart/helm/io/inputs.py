@@ -55,7 +55,7 @@ def require_chart(chart: Path) -> None:
     except FileNotFoundError as error:
         near = find_near_chart(chart)
         missing = "package" if chart.suffix == ".tgz" else "generate"
-        hint = f"did you mean {near}?" if near else f"check the path, or run trainchart {missing} first"
+        hint = f"did you mean {near}?" if near else f"check the path, or make it by trainchart {missing} MODEL"
         raise ToolError(f"there is no chart at {chart}", hint=hint) from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
