@@ -9,6 +9,7 @@ import errno
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from typing import Annotated, TextIO
@@ -135,7 +136,8 @@ def _run() -> int:
         print_error(error)
         return error.exit_code
     except click.exceptions.ClickException as error:
-        # Typer has pydantic read the values, which says this before each of its messages.
+        # Typer has pydantic read the values.
+        error.message = re.sub(r"^Input should (be an? valid \w+).*", r"it must \1", error.message)
         error.message = error.message.removeprefix("Value error, ")
         error.show()
         return error.exit_code

@@ -671,6 +671,11 @@ def test_old_code_of_a_program_is_one_note_for_all_its_modules() -> None:
     assert note.endswith("(also net.py:2)")
 
 
+def test_keras_fit_that_distributes_nothing_is_not_told() -> None:
+    read_text = read_script("import keras\nkeras.Model().fit(x)", "train.py", strategy="multi-worker-mirrored")
+    assert [note for note in read_text.notes if "fails under" in note] == []
+
+
 def test_keras_fit_is_told_where_another_module_imports_keras() -> None:
     modules = {"net": ("net.py", b"import keras\n")}
     text = "import net\ntf.distribute.MultiWorkerMirroredStrategy()\nnet.model.fit(x)"
