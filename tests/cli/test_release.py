@@ -197,10 +197,13 @@ def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
     assert "the spec is not the one that it was made from" in untrue.stderr
     lock.write_text(generated)
     release(project)
+    missing = run(project, "verify", "repository/digits-0.1.0.tgz", "--keyring", "keyring")
+    assert missing.returncode != 0
+    assert "there is no keyring at keyring" in missing.stderr
     (project / "keyring").write_bytes(b"")
     unsigned = run(project, "verify", "repository/digits-0.1.0.tgz", "--keyring", "keyring")
     assert unsigned.returncode == 6
-    assert "digits-0.1.0.tgz.prov: it has no signature" in unsigned.stderr
+    assert "digits-0.1.0.tgz.prov: it is missing" in unsigned.stderr
     values = project / "charts" / "digits" / "values.yaml"
     values.write_text(values.read_text() + "# mine\n")
     drifted = run(project, "verify", "charts/digits")

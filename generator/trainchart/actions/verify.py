@@ -175,6 +175,8 @@ def _as_released(expected: dict[str, bytes], chart: ChartFile, files: Mapping[st
 
 def _signature_problems(given: _Given, found: ChartFile, keyring: Path | None) -> Iterator[Problem]:
     name = f"{found.name}-{found.version}.tgz"
+    if keyring is not None and not keyring.is_file():
+        raise ToolError(f"there is no keyring at {keyring}", hint="gpg --export KEY > FILE writes one")
     if given.archive is None or given.signature is None:
         if keyring is not None:  # who names keys wants a signature: leaving it out must not help
             yield Problem("it is missing, so no key of the keyring has signed the archive", where=f"{name}.prov")
