@@ -254,7 +254,7 @@ def test_a_release_installed_again_goes_on_from_the_checkpoints_it_left(
         },
     }
     again = dataclasses.replace(release, helm=helm3, values=merge_values(release.values, changes))
-    with pytest.raises(CommandFailed, match="an earlier release has left claim exp1-mnist-checkpoints: say resume"):
+    with pytest.raises(CommandFailed, match="an earlier release has left claim exp1-mnist-checkpoints: set resume"):
         again.install()
     again = dataclasses.replace(again, values=merge_values(again.values, {"run": {"keptClaims": "resume"}}))
 
