@@ -153,7 +153,7 @@ def _require_typed(text: str) -> None:
             raise _ambiguous("a lone ! before a value", token.start_mark)
 
 
-_UNLIKE_SEPARATOR = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])---\S|[\r\x85\u2028\u2029]---")
+_UNLIKE_SEPARATOR = re.compile(r"---(?:(?<=[\r\x85\u2028\u2029]---)|(?<![^\n]---)(?=\S))")
 """Dashes that start a document for YAML alone, or for Kubernetes alone, which splits at a newline and three dashes."""
 
 
@@ -161,7 +161,7 @@ def _require_plain_separators(text: str) -> None:
     """Refuse a separator of documents that not all readers take for one. Raises yaml.YAMLError."""
     found = _UNLIKE_SEPARATOR.search(text)
     if found is not None:
-        line = len(re.findall(r"\r\n|[\n\r\x85\u2028\u2029]", text[: found.start() + 1]))
+        line = len(re.findall(r"\r\n|[\n\r\x85\u2028\u2029]", text[: found.start()]))
         raise _ambiguous("--- is not on a line of its own", yaml.Mark("", found.start(), line, 0, None, 0))
 
 

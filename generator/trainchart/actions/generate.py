@@ -126,19 +126,20 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
         ChecksFailed: names every file that differs, and says which were changed by hand.
     """
     problems: list[Problem] = []
-    are_edited = False
+    edited: list[str] = []
     for spec in specs:
         rendered = render_model(load_model(spec))
         folder = charts / rendered.name
         edits = {found.where: found for found in _find_edits(folder, rendered.files)}
-        are_edited = are_edited or bool(edits)
+        if edits:
+            edited.append(rendered.name)
         for path in _differences(folder, rendered.files):
             where = str(folder / path)
             problems.append(edits.get(where, Problem("differs from what the model spec gives", where)))
     if problems:
-        names = " ".join(dict.fromkeys(Path(problem.where).relative_to(charts).parts[0] for problem in problems))
+        names = " ".join(edited)
         discard = f"move changes made by hand into the model spec, then run: trainchart generate {names} --overwrite"
-        hint = discard if are_edited else "run trainchart generate"
+        hint = discard if edited else "run trainchart generate"
         raise ChecksFailed("charts are not up to date", hint=hint, problems=tuple(problems))
 
 

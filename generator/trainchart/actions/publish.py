@@ -67,7 +67,7 @@ def publish_chart(chart: Path, to: Address, options: PublishOptions) -> Publishe
         archive = build_archive(chart, engine=options.engine, allow_drift=options.allow_drift, environment=environment)
         upload = prepare_upload(archive.data, created=utc_now())
     else:
-        upload = _read_upload(chart, is_signed_anew=bool(options.sign))
+        upload = _read_upload(chart, is_signed_again=bool(options.sign))
     if options.sign:
         upload = replace(upload, provenance=sign_archive(upload.archive, options.sign, environment))
     owners = read_owners(options.owners)
@@ -92,7 +92,7 @@ def utc_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _read_upload(archive: Path, *, is_signed_anew: bool) -> Upload:
+def _read_upload(archive: Path, *, is_signed_again: bool) -> Upload:
     require_chart(archive)
     try:
         upload = prepare_upload(read_bytes(archive), created=utc_now())
@@ -100,7 +100,7 @@ def _read_upload(archive: Path, *, is_signed_anew: bool) -> Upload:
         raise ToolError(f"{archive}: {error.message}", hint=error.hint) from error
     signature = archive.with_name(f"{archive.name}.prov")
     # One that is made again does not matter.
-    return upload if is_signed_anew or not signature.is_file() else _with_signature(upload, signature)
+    return upload if is_signed_again or not signature.is_file() else _with_signature(upload, signature)
 
 
 def _with_signature(upload: Upload, signature: Path) -> Upload:

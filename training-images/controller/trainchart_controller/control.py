@@ -30,7 +30,7 @@ from trainchart_runtime.run.state import RunState, StateError
 REREAD_SECONDS = 5.0
 """Others may change replicas, which shows in the pods: they are read again when pods change, at most so often."""
 QUIET_REREAD_SECONDS = 30.0
-"""A deleted object is missed by then."""
+"""By then, a deleted object is noticed."""
 _UNSETTLED_REREAD_SECONDS = 1.0
 """Kubernetes has not looked at a set's last change yet."""
 _FIRST_EVENTS_SECONDS = 3.0

@@ -60,7 +60,7 @@ class Watchdog:
     """Notices that a progress file no longer changes.
 
     It sleeps until the program has ever written one. Later starts it watches from their beginning: a program that hangs
-    there would always hang.
+    there would hang forever.
     """
 
     def __init__(self, progress_file: str, limit_seconds: float) -> None:

@@ -169,7 +169,7 @@ class Evaluator:
 
     def look(self) -> bool:
         """Measure what is new, in order; return whether the training's last checkpoint is done."""
-        if self._is_made_anew(self.last_step, self._last_identity):
+        if self._is_recreated(self.last_step, self._last_identity):
             # By a leader that had to go back: what it has not kept of the book is measured again, and this one anyhow,
             # which may have been measured while the leader took it out.
             self._book.forget_after(self.last_step - 1)
@@ -189,7 +189,7 @@ class Evaluator:
                 return
             take_averages(self._state)
             metrics = self._measure()
-            if self._is_made_anew(step, identity):
+            if self._is_recreated(step, identity):
                 # Replaced meanwhile: this result is of what no longer exists.
                 return
             self._book.add(step, metrics)
@@ -199,7 +199,7 @@ class Evaluator:
         self.last_step, self.last_metrics, self._last_identity = step, metrics, identity
         write_progress(self._place.progress_file, step, self._rate, self.last_metrics)
 
-    def _is_made_anew(self, step: int, identity: dict[str, object]) -> bool:
+    def _is_recreated(self, step: int, identity: dict[str, object]) -> bool:
         """Say whether a checkpoint is there and another one than before; its marker is rewritten at the end, too."""
         marker, there = marker_name(step), self._checkpoints.identify(step)
         return any(there[name] != identity.get(name) for name in there if not name.startswith(marker))
