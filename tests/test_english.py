@@ -15,6 +15,10 @@ PARTS = (
 SUFFIXES = {".py", ".md", ".tpl", ".yaml", ".txt", ".in", ".sh"}
 NAMES = {"Dockerfile", "Makefile"}
 INSTEAD = {
+    ":param": "Args:",
+    ":raises": "Raises:",
+    ":return": "Returns:",
+    ":returns": "Returns:",
     "anew": "again",
     "anybody": "any user, any client",
     "everybody": "every user, all tasks",
@@ -34,7 +38,7 @@ INSTEAD = {
 }
 GAP = r"[\s#*]+"
 """Between two words: lines wrap, also in comments."""
-WORDS = re.compile(r"\b(" + "|".join(word.replace(" ", GAP) for word in INSTEAD) + r")\b", re.IGNORECASE)
+WORDS = re.compile(r"(?<!\w)(" + "|".join(word.replace(" ", GAP) for word in INSTEAD) + r")\b", re.IGNORECASE)
 
 
 def find_words(text: str) -> Iterator[str]:
@@ -51,11 +55,12 @@ def list_texts() -> Iterator[Path]:
 
 
 def test_unwanted_words_are_found_across_lines_and_in_any_case() -> None:
-    text = "# Nobody waits for\n# ever.\nA lesson amends forever: renewed.\nThe pod is made anew."
+    text = "# Nobody waits for\n# ever.\nA lesson amends forever: renewed.\nThe pod is made anew.\n:raises KeyError: no"
     assert list(find_words(text)) == [
         "1: 'nobody': write no user, nothing",
         "1: 'for ever': write always, forever",
         "4: 'anew': write again",
+        "5: ':raises': write Raises:",
     ]
 
 

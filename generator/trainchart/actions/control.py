@@ -34,10 +34,11 @@ class Controlled:
 def control_run(address: RunAddress, verb: Verb) -> Controlled:
     """Change what a release's values ask its run controller for; stop a local run.
 
-    :raises Conflict: where the run's state, the chart or another helm command forbids it; nothing is changed then.
-    :raises NotFound: where Helm does not know the release.
-    :raises ToolError: where a local run cannot be stopped.
-    :raises UsageError: where a local run is asked for what only a release can do.
+    Raises:
+        Conflict: the run's state, the chart or another helm command forbids it; nothing is changed then.
+        NotFound: Helm does not know the release.
+        ToolError: a local run cannot be stopped.
+        UsageError: the verb works on releases only, and this is a local run.
     """
     folder = find_local_run(address)
     if folder is not None:

@@ -132,7 +132,8 @@ def preview_run(request: RunRequest) -> LocalPlan:
 def run_local(request: RunRequest, observer: Observer) -> FinishedRun:
     """Run to the verdict. Call it from the main thread.
 
-    :raises TrainchartError: for all that keeps the run from starting; a failed training is a result.
+    Raises:
+        TrainchartError: the run cannot start; a failed training is a result.
     """
     request = _take_over(request)
     with _open_target(request.target, request.strategy) as target:

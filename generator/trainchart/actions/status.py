@@ -20,7 +20,8 @@ Look = Callable[[], Report]
 def open_run(address: RunAddress) -> Look:
     """Return what looks at one run.
 
-    :raises TrainchartError: where there is none, or it cannot be known.
+    Raises:
+        TrainchartError: there is no such run, or it cannot be read.
     """
     folder = find_local_run(address)
     if folder is not None:

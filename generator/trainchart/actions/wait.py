@@ -24,8 +24,9 @@ SAY_AGAIN_SECONDS = 60.0
 def wait_for_end(look: Look, timeout_seconds: float | None, tell: Callable[[str], None]) -> Report:
     """Return the report of the run once it is over; `tell` gets a line for every change, and one a minute.
 
-    :raises NotInTime: where it is not over in time.
-    :raises ClusterError: where the release is not there (any more), or nothing can be known.
+    Raises:
+        NotInTime: the run is not over in time.
+        ClusterError: the release does not exist (any more), or the cluster cannot be read.
     """
     start = time.monotonic()
     teller = _Teller(tell)

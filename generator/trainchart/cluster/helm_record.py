@@ -48,7 +48,8 @@ class HelmRelease:
 def choose_record(records: Sequence[Object]) -> Object | None:
     """Return the record of the revision that is installed; None where Helm knows none.
 
-    :raises HelmRecordError: while another helm command is changing the release.
+    Raises:
+        HelmRecordError: another helm command is changing the release.
     """
     newest = max(records, key=_revision, default=None)
     if newest is None:
@@ -63,7 +64,8 @@ def choose_record(records: Sequence[Object]) -> Object | None:
 def parse_release(record: Object) -> HelmRelease:
     """Parse Helm's record of a release.
 
-    :raises HelmRecordError: where it is something else.
+    Raises:
+        HelmRecordError: `record` is not a Helm release record.
     """
     try:
         document = parse_json(_unpack(record))

@@ -30,8 +30,9 @@ class KillRequest:
 def parse_kills(texts: Sequence[str], labels: Collection[str]) -> tuple[KillRequest, ...]:
     """Parse all requests, sorted by time; `labels` are the pods there are.
 
-    :raises UsageError: where one is not POD@TIME.
-    :raises ToolError: where one names a pod that is not there. Either has one problem for each that cannot be.
+    Raises:
+        UsageError: a request is not POD@TIME.
+        ToolError: a request names a pod that does not exist. Both errors have one problem for each bad request.
     """
     problems = []
     requests = []

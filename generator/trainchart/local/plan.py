@@ -129,8 +129,9 @@ def needed_addresses(manifests: Sequence[Manifest]) -> tuple[str, ...]:
 def plan_local_run(manifests: Sequence[Manifest], settings: LocalSettings) -> LocalPlan:
     """Return the plan of a run of these manifests.
 
-    :raises PlanError: with every reason why they cannot run here.
-    :raises ToolError: where --claim names a claim that is not there.
+    Raises:
+        PlanError: they cannot run here; the error lists every reason.
+        ToolError: --claim names a claim that does not exist.
     """
     notices = Notices()
     sets = objects.find_training_sets(manifests, notices)

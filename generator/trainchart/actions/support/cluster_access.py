@@ -24,7 +24,8 @@ class Place:
 def open_cluster(place: Place) -> tuple[KubernetesApi, str]:
     """Return a door to the cluster and the namespace to look in.
 
-    :raises ClusterError: where the kubeconfig names no cluster that can be used.
+    Raises:
+        ClusterError: the kubeconfig does not name a usable cluster.
     """
     entry = read_entry(place.context, os.environ)
     namespace = place.namespace or entry.namespace

@@ -35,7 +35,8 @@ _POLL_SECONDS = 1.0
 def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Callable[[str], None]) -> Iterator[LogLine]:
     """Yield the lines asked for, oldest first; `note` is told what is missing.
 
-    :raises ClusterError: where there is no such release, pod or failure, or nothing can be read.
+    Raises:
+        ClusterError: there is no such release, pod or failure, or nothing can be read.
     """
     api, namespace = open_cluster(place)
     key, seen = read_training(api, namespace, release)
@@ -105,7 +106,8 @@ class _Reader:
 
         Those of the container before a restart come first.
 
-        :raises ClusterError: where not one pod can be read, or this user may not.
+        Raises:
+            ClusterError: no pod's log can be read, or this user may not read them.
         """
         with ThreadPoolExecutor(max_workers=_READERS) as readers:
             found = list(readers.map(lambda pod: self._read_pod(pod, newest.get(pod.label, since), tail), pods))

@@ -20,7 +20,8 @@ FAILURE_LEAD_SECONDS = 2.0
 def read_local_logs(folder: Path, wanted: LogsFilter) -> Iterator[LogLine]:
     """Yield the lines asked for, oldest first.
 
-    :raises ToolError: where there is no such pod or failure.
+    Raises:
+        ToolError: there is no such pod or failure.
     """
     logs = _find_logs(folder, wanted)
     since = _find_failure_stamp(folder) if wanted.since_failure else ""

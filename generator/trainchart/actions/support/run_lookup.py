@@ -32,7 +32,8 @@ class RunAddress:
 def find_local_run(address: RunAddress) -> Path | None:
     """Return the folder of the local run that is meant; None where a release on a cluster is.
 
-    :raises ToolError: where it can be neither.
+    Raises:
+        ToolError: no local run has that name, and no cluster is configured.
     """
     name, runs_folder = address.name, address.runs_folder
     if address.place.context or address.place.namespace:

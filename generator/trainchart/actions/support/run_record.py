@@ -38,7 +38,8 @@ _VALUES_CHART = {
 def require_run_of(chart_name: str, folder: Path) -> None:
     """Refuse to go on with the run in `folder` as another model or chart than it was started with.
 
-    :raises PlanError: since the values and the checkpoints of one model mean nothing to another.
+    Raises:
+        PlanError: they differ; the values and checkpoints of one model do not fit another.
     """
     record = read_record(folder / RUN_FILE)
     started = record.get("chartName") or chart_name

@@ -40,7 +40,8 @@ class Entry:
 def read_entry(context: str, environment: Mapping[str, str]) -> Entry:
     """Return the context named, or the current one; a pod without a kubeconfig uses its own account.
 
-    :raises ClusterError: where there is none, or it cannot be used.
+    Raises:
+        ClusterError: there is no such context, or it cannot be used.
     """
     named = [part for part in environment.get("KUBECONFIG", "").split(":") if part]
     files = [_expand(name) for name in named or [DEFAULT_FILE]]

@@ -70,7 +70,8 @@ class KubernetesApi:
     ) -> tuple[dict[str, Any], ...]:
         """Return all objects of a kind; an empty namespace means every one.
 
-        :raises ClusterError: of the kind that fits.
+        Raises:
+            ClusterError: the request failed; the subclass says how.
         """
         place = f"namespaces/{namespace}/" if namespace else ""
         where = f"in namespace {namespace}" if namespace else "in all namespaces"

@@ -23,7 +23,8 @@ _NAMES_SHOWN = 8
 def look_at_all(api: KubernetesApi, namespace: str) -> Snapshot:
     """Return everything of trainchart in a namespace, or with an empty one in the cluster; events left out.
 
-    :raises Forbidden: where the user may not even see which trainings there are.
+    Raises:
+        Forbidden: the user may not list the trainings.
     """
     owned = f"{COMPONENT_LABEL}={CONTROLLER},{INSTANCE_LABEL}"
     return Snapshot(
@@ -51,8 +52,9 @@ def look_at_release(api: KubernetesApi, namespace: str, release: str) -> Snapsho
 def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Snapshot]:
     """Return the training that `name` means: RELEASE, or RELEASE/CHART where a release holds several.
 
-    :raises NotFound: where there is none, or it is not one of trainchart's.
-    :raises Forbidden: where it cannot be known, for this user.
+    Raises:
+        NotFound: there is no such release, or it is not one of trainchart's.
+        Forbidden: this user may not read enough to find out.
     """
     release, _, chart = name.partition("/")
     if not _RELEASE_NAME.fullmatch(release) or not _RELEASE_NAME.fullmatch(chart or "any"):

@@ -110,7 +110,8 @@ def run_helm(
 ) -> subprocess.CompletedProcess[str]:
     """Run a helm program to its end, whatever its exit code.
 
-    :raises ToolError: where it cannot be started, or does not end in time.
+    Raises:
+        ToolError: it cannot be started, or does not end in time.
     """
     try:
         done = subprocess.run(

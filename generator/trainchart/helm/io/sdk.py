@@ -156,8 +156,9 @@ class SdkEngine:
 def merge_overrides(overrides: ValueOverrides) -> dict[str, Any]:
     """Return the values that `overrides` stand for, in Helm's order.
 
-    :raises RenderError: for a file that does not parse.
-    :raises UsageError: for an option that does not.
+    Raises:
+        RenderError: a file does not parse.
+        UsageError: an option does not parse.
     """
     values: dict[str, Any] = {}
     for name, text in overrides.files:

@@ -31,7 +31,8 @@ class HelmUpgrade:
 def run_upgrade(upgrade: HelmUpgrade) -> None:
     """Run `helm upgrade --reuse-values`.
 
-    :raises ToolError: where there is no helm, or it fails; its words are kept.
+    Raises:
+        ToolError: helm is not installed, or it fails; the error has helm's output.
     """
     program = shutil.which("helm")
     if program is None:

@@ -41,7 +41,8 @@ def remember_code(repository: str, folder: Path, index: Path | None = None) -> N
 def recall_code(repository: str, index: Path | None = None) -> Path | None:
     """Return the folder remembered for `repository`, or None.
 
-    :raises ToolError: when that folder is gone.
+    Raises:
+        ToolError: that folder no longer exists.
     """
     path = index or index_path(os.environ)
     text = _read(path).get(repository)

@@ -37,7 +37,8 @@ class PortReservation:
 def reserve_ports(addresses: Sequence[str], folder: Path | None = None) -> PortReservation:
     """Reserve one port per address; `folder` holds the lock files (default: one per user).
 
-    :raises ToolError: when there are not enough free ports, or the folder is not ours.
+    Raises:
+        ToolError: there are not enough free ports, or the folder is not ours.
     """
     folder = folder or Path(tempfile.gettempdir()) / f"trainchart-{os.getuid()}" / "ports"
     _make_private(folder)

@@ -29,7 +29,8 @@ class PodProcess:
     def __init__(self, plan: PodPlan) -> None:
         """Start the pod's process.
 
-        :raises ToolError: when the operating system refuses to start it.
+        Raises:
+            ToolError: the operating system refuses to start it.
         """
         try:
             self._process = subprocess.Popen(
@@ -109,7 +110,8 @@ class Guardian:
     def revive(self) -> bool:
         """Start another guardian if this one has ended, for the same sessions; return whether it had.
 
-        :raises OSError: when the operating system refuses to start it.
+        Raises:
+            OSError: the operating system refuses to start it.
         """
         if self._process.poll() is None:
             return False
