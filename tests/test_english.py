@@ -39,6 +39,8 @@ INSTEAD = {
 GAP = r"[\s#*]+"
 """Between two words: lines wrap, also in comments."""
 WORDS = re.compile(r"(?<!\w)(" + "|".join(word.replace(" ", GAP) for word in INSTEAD) + r")\b", re.IGNORECASE)
+TEST = re.compile(r"^ *def (test_\w+)", re.MULTILINE)
+LONGEST_TEST_NAME = 60
 
 
 def find_words(text: str) -> Iterator[str]:
@@ -69,3 +71,9 @@ def test_texts_are_in_plain_english() -> None:
     assert len(texts) > 300
     found = [f"{path.relative_to(ROOT)}:{line}" for path in texts for line in find_words(path.read_text())]
     assert found == []
+
+
+def test_test_names_are_short() -> None:
+    names = {name for path in Path(__file__).parent.rglob("*.py") for name in TEST.findall(path.read_text())}
+    assert len(names) > 1000
+    assert [name for name in sorted(names) if len(name) > LONGEST_TEST_NAME] == []

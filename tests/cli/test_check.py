@@ -221,7 +221,7 @@ def test_a_named_pipe_is_refused_and_not_waited_for(plain_chart: Path, tmp_path:
         assert f"{pipe} is neither a file nor a folder" in done.stderr
 
 
-def test_manifests_that_are_none_are_a_tool_error_with_file_and_line(tmp_path: Path) -> None:
+def test_invalid_manifests_are_a_tool_error_with_file_and_line(tmp_path: Path) -> None:
     done = run("-", stdin="a: 1\nb: [")
     assert done.returncode == 7
     assert "does not hold Kubernetes objects" in done.stderr

@@ -92,7 +92,7 @@ def test_only_labels_that_change_with_the_version_are_found(
         ({"files/x.txt": "nothing to install\n"}, Severity.error),
     ],
 )
-def test_a_chart_without_templates_is_a_note_if_it_installs_something(
+def test_chart_without_templates_is_a_note_if_it_has_objects(
     tmp_path: Path, request: pytest.FixtureRequest, engine: str, files: Mapping[str, str], severity: Severity
 ) -> None:
     chart_file = CHART_FILE + "dependencies: [{name: sub, version: 1.0.0}]\n" * any("sub" in name for name in files)

@@ -47,7 +47,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_generate_writes_a_chart_and_leaves_an_up_to_date_one_alone(project: Path) -> None:
+def test_generate_writes_a_chart_and_keeps_an_up_to_date_one(project: Path) -> None:
     first = trainchart(project, "generate", "tiny")
     assert first.returncode == 0
     assert first.stderr.startswith("note: run.controller.image is empty for tiny,")
@@ -60,7 +60,7 @@ def test_generate_writes_a_chart_and_leaves_an_up_to_date_one_alone(project: Pat
     assert trainchart(project, "generate", "--check").returncode == 0
 
 
-def test_generate_check_names_what_is_out_of_date_and_writes_nothing(project: Path) -> None:
+def test_generate_check_names_outdated_files_and_writes_nothing(project: Path) -> None:
     trainchart(project, "generate")
     (project / "models" / "tiny.yaml").write_text(SPEC.replace("A tiny", "A small"))
     done = trainchart(project, "generate", "--check", "--format", "json")
@@ -121,7 +121,7 @@ def test_wrong_arguments_get_a_hint(project: Path, arguments: tuple[str, ...], c
     assert says in done.stderr
 
 
-def test_without_any_model_the_hint_says_where_they_are_looked_for(tmp_path: Path) -> None:
+def test_without_models_the_hint_names_where_they_are_searched(tmp_path: Path) -> None:
     done = trainchart(tmp_path, "generate")
     assert done.returncode == 7
     assert "there is no model spec in models/" in done.stderr
@@ -155,7 +155,7 @@ def test_explain_names_layer_file_and_line(project: Path) -> None:
     assert {"roles.worker.cpu", "strategy", "run.maxRestarts"} <= {entry["key"] for entry in everything}
 
 
-def test_schema_accepts_the_specs_of_this_repository_and_refuses_typos(project: Path) -> None:
+def test_schema_accepts_the_specs_here_and_refuses_typos(project: Path) -> None:
     import jsonschema
 
     validator = jsonschema.Draft202012Validator(json.loads(trainchart(project, "schema").stdout))

@@ -46,7 +46,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=project, env=environment(project), capture_output=True, text=True)
 
 
-def test_the_steps_are_shown_without_a_builder_and_nothing_else_is(project: Path) -> None:
+def test_dry_run_shows_only_the_steps_and_needs_no_builder(project: Path) -> None:
     (project / "pip.conf").write_text("[global]\nindex-url = https://me:secret@pypi.example.com\n")
     done = run(
         project, "push", "tiny", "--dry-run", "--builder", "podman", "--pip-config", "pip.conf", "--flavour", "gpu"
@@ -162,7 +162,7 @@ def test_a_tag_from_git_says_what_has_changed_of_the_code_alone(project: Path) -
 
 
 @pytest.mark.parametrize("lacks", ["fails", "no-buildx"], ids=["a daemon that runs", "buildx"])
-def test_a_docker_that_cannot_build_is_passed_over_for_what_works(project: Path, lacks: str) -> None:
+def test_docker_that_cannot_build_is_skipped(project: Path, lacks: str) -> None:
     make_docker(project / "bin")
     assert choose(project) == "docker"
     (project / "bin" / lacks).write_text("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")

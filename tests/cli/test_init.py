@@ -134,7 +134,7 @@ def test_a_module_of_a_package_runs_as_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("library", ["keras", "tensorflow", "json", "test", "pytest"])
-def test_a_plain_folder_that_is_called_like_a_library_is_no_package(tmp_path: Path, library: str) -> None:
+def test_folder_named_like_a_library_is_not_a_package(tmp_path: Path, library: str) -> None:
     (tmp_path / library).mkdir()
     (tmp_path / library / "fit.py").write_text(f"import {library}\n")
     done = trainchart(tmp_path, "init", "fit", "--from-script", f"{library}/fit.py")
@@ -156,7 +156,7 @@ def test_a_folder_that_is_meant_as_a_package_runs_as_one(tmp_path: Path, name: s
     assert "seen own" in trainchart(tmp_path, "run", "fit").stderr
 
 
-def test_modules_from_a_folder_that_python_does_not_search_are_read_and_named(tmp_path: Path) -> None:
+def test_modules_outside_pythons_search_path_are_read_and_named(tmp_path: Path) -> None:
     (tmp_path / "net" / "src").mkdir(parents=True)
     (tmp_path / "net" / "src" / "layers.py").write_text("import tensorflow as tf\ntf.contrib.x\n")
     (tmp_path / "net" / "train.py").write_text("import layers\nprint('in', layers.__name__)\n")
@@ -194,7 +194,7 @@ def test_a_named_pipe_is_no_script_and_is_not_waited_for(tmp_path: Path) -> None
     assert "train.py is neither a file nor a folder" in done.stderr
 
 
-def test_a_default_that_no_chart_can_hold_is_left_out_and_the_spec_generates(tmp_path: Path) -> None:
+def test_default_that_charts_cannot_hold_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "old.py").write_text(
         "import argparse\nparser = argparse.ArgumentParser()\n"
         'parser.add_argument("--bell", default="\\x07")\n'

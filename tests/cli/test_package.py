@@ -66,7 +66,7 @@ def test_packing_again_gives_the_same_bytes(locked_chart: Path, tmp_path: Path) 
     assert json.loads(again.stdout)["identity"] == told["identity"]
 
 
-def test_an_archive_does_not_take_the_commit_of_the_repository_it_lies_in(plain_chart: Path, tmp_path: Path) -> None:
+def test_archive_ignores_the_commit_of_the_repository_around_it(plain_chart: Path, tmp_path: Path) -> None:
     identity = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
     def commit(folder: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_version_never_gets_another_content(plain_chart: Path, tmp_path: Path)
     assert archive.read_bytes() == before
 
 
-def test_a_chart_with_a_key_is_not_packed_unless_a_waiver_says_why(plain_chart: Path, tmp_path: Path) -> None:
+def test_chart_with_a_key_is_packed_only_with_a_waiver(plain_chart: Path, tmp_path: Path) -> None:
     token = "ghp_" + "a1B2" * 9
     (plain_chart / "templates" / "secret.yaml").write_text("{{/* named as what it makes */}}\n")
     (plain_chart / "files").mkdir()

@@ -130,7 +130,7 @@ def test_wait_returns_how_the_run_ended(api: SmallApi, tmp_path: Path, result: s
     assert ("trainchart why exp1 -n team-a" in done.stderr) == (code == 10)
 
 
-def test_wait_sees_the_end_come_through_an_api_server_that_was_away(api: SmallApi, tmp_path: Path) -> None:
+def test_wait_sees_the_end_after_an_api_server_outage(api: SmallApi, tmp_path: Path) -> None:
     waiting = subprocess.Popen(
         [sys.executable, "-m", "trainchart", "wait", "exp1"],
         env=make_environment(api, tmp_path),

@@ -51,7 +51,7 @@ def test_table_fits_every_width_and_keeps_the_step(width: int) -> None:
     assert width < 41 or "40%, 1 min left" in "".join(lines)
 
 
-def test_many_pods_take_half_the_terminal_and_trouble_comes_first() -> None:
+def test_many_pods_take_half_the_terminal_trouble_first() -> None:
     pods = [pod(f"worker-{index}", "restarting" if index == 37 else "running") for index in range(40)]
     lines = drawn(snapshot(*pods), None, height=24)
     assert len(lines) <= 12
@@ -93,7 +93,7 @@ def test_only_takes_roles_and_pods() -> None:
     assert shown == ["worker-0", "worker-12", "ps-1"]
 
 
-def test_program_line_keeps_colours_and_cannot_steer_the_terminal() -> None:
+def test_program_line_keeps_colours_but_no_terminal_commands() -> None:
     text = read_line("\x1b[31mred\x1b[0m \x1b[2J\x1b[1A\x1b]0;title\x07\x07\x08done")
     assert text.plain == "red done"
     assert str(text.spans[0].style) == "color(1)"

@@ -141,7 +141,7 @@ def test_a_whole_release_runs_in_another_cluster_domain(
         assert "cluster.local" not in search
 
 
-def test_a_pod_that_comes_back_with_another_address_is_found_again(
+def test_pod_that_returns_with_another_address_is_found(
     admin: Access, long_release: Release, reports: dict[str, Report]
 ) -> None:
     pod = reports["chief-0"].met["worker-1"]
@@ -157,9 +157,7 @@ def test_a_pod_that_comes_back_with_another_address_is_found_again(
     assert after == addresses_of(long_release.pods(admin.client()))[pod]
 
 
-def test_training_goes_on_with_a_ps_that_came_back_with_another_address(
-    admin: Access, training: Release, lost_address: str
-) -> None:
+def test_training_goes_on_with_a_ps_at_another_address(admin: Access, training: Release, lost_address: str) -> None:
     end = training.wait_until_succeeded(CHIEF)
 
     assert end.step == MAX_STEPS, end
@@ -181,9 +179,7 @@ def test_a_release_may_span_two_cluster_domains(
     assert domains == {"chief": "cluster.local", "ps": "kubernetes.example"}
 
 
-def test_pods_on_the_network_of_the_nodes_find_each_other_by_the_same_names(
-    admin: Access, namespace: str, nodes: list[str]
-) -> None:
+def test_pods_on_the_host_network_use_the_same_names(admin: Access, namespace: str, nodes: list[str]) -> None:
     """One pod a node, since they take the nodes' ports."""
     admin.kubectl("label", "--overwrite", "namespace", namespace, "pod-security.kubernetes.io/enforce=privileged")
     image = {"repository": f"{REGISTRY_HOST}/ml/mnist"}

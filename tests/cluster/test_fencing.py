@@ -30,9 +30,7 @@ with open(folder + "/written", "a") as file:
 """Stands in for a training that writes checkpoints; both nodes of the test cluster share the kernel that locks."""
 
 
-def test_a_zombie_on_a_silent_node_stops_before_its_successor_writes(
-    admin: Access, namespace: str, faults: Faults
-) -> None:
+def test_zombie_on_a_silent_node_stops_before_successor_writes(admin: Access, namespace: str, faults: Faults) -> None:
     values = {
         "command": ["python3", "-c", WRITE],
         "tensorboard": {"enabled": False},

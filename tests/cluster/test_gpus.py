@@ -113,9 +113,7 @@ def without_zeros(numbers: Mapping[str, int]) -> dict[str, int]:
     return {name: number for name, number in numbers.items() if number}
 
 
-def test_workers_run_where_gpus_are_and_one_too_many_says_why_it_waits(
-    full: dict[str, Pod], gpus: Mapping[str, int]
-) -> None:
+def test_workers_run_where_gpus_are_and_extra_ones_say_why_not(full: dict[str, Pod], gpus: Mapping[str, int]) -> None:
     assert used_gpus(full) == without_zeros(gpus)
     reasons = [why_pending(pod) for pod in full.values() if why_pending(pod)]
     assert len(reasons) == 1

@@ -46,7 +46,7 @@ def ask(release: Release, *command: str) -> dict[str, Any]:
     return found
 
 
-def test_a_record_that_somebody_deletes_is_written_again_as_helm_made_it(traces: Traces, helm3: Path) -> None:
+def test_deleted_record_is_recreated_as_helm_made_it(traces: Traces, helm3: Path) -> None:
     release = traces.plan("forgotten", {}, "digits")
     release.install()
     wait_for_phase(release, "Running")
@@ -71,7 +71,7 @@ def test_a_record_that_somebody_deletes_is_written_again_as_helm_made_it(traces:
     wait_for_phase(release, "Succeeded")
 
 
-def test_objects_that_somebody_deletes_are_named_and_brought_back(traces: Traces) -> None:
+def test_deleted_objects_are_named_and_restored(traces: Traces) -> None:
     release = traces.plan("robbed", {"roles": {"worker": {"replicas": 1}}, "networkPolicy": {"enabled": True}})
     release.install()
     wait_for_phase(release, "Running")
@@ -115,7 +115,7 @@ def test_a_controller_that_a_queue_suspends_is_told(traces: Traces) -> None:
 
 
 @pytest.mark.parametrize("major", [3, 4])
-def test_nothing_starts_after_the_end_where_an_upgrade_brings_a_set_back(
+def test_set_restored_by_an_upgrade_after_the_end_stays_stopped(
     traces: Traces, major: int, request: pytest.FixtureRequest
 ) -> None:
     helm: Path = request.getfixturevalue(f"helm{major}")

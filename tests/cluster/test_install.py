@@ -32,7 +32,7 @@ def edit_user(admin: Access, namespace: str, tmp_path: Path) -> Access:
     return make_user(admin, namespace, "engineer", "edit", tmp_path)
 
 
-def test_who_may_only_edit_the_namespace_installs_upgrades_and_uninstalls_by_helm_3(
+def test_namespace_editor_installs_upgrades_uninstalls_by_helm_3(
     admin: Access, namespace: str, edit_user: Access, helm3: Path
 ) -> None:
     """By helm 4 and with a parameter server, test_training.py does everything as such a user."""

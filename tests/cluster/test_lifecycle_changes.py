@@ -140,7 +140,7 @@ def test_a_suspended_run_saves_first_goes_on_and_can_be_stopped(scene: Scene) ->
     assert set(read_replicas(release, release.access.client()).values()) == {0}
 
 
-def test_a_changed_value_restarts_the_whole_group_and_so_does_another_number_of_pods(scene: Scene) -> None:
+def test_changed_value_or_another_number_of_pods_restarts_group(scene: Scene) -> None:
     wait_until_training(scene, scene.restarted, attempt=1)
     release = upgrade(scene.restarted, OTHER_RATE)
     lines = wait_until_training(scene, release, attempt=2)
@@ -168,7 +168,7 @@ def test_a_changed_value_restarts_the_whole_group_and_so_does_another_number_of_
     assert (state["phase"], state["verdict"]["result"]) == ("Succeeded", "Succeeded")
 
 
-def test_finish_first_lets_the_group_train_until_a_pod_has_to_be_made_anew(scene: Scene) -> None:
+def test_finish_first_trains_on_until_a_pod_is_recreated(scene: Scene) -> None:
     wait_until_training(scene, scene.patient, attempt=1)
     access, namespace = scene.patient.access, scene.patient.namespace
     before = set(find_jobs(scene.patient, access.client()))

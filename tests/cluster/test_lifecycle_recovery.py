@@ -114,9 +114,7 @@ def test_killed_containers_and_evicted_pods_come_back(traces: Traces, faults: Fa
     assert wait_for_phase(release, "Succeeded")["roles"]["ps"]["failures"] == 2
 
 
-def test_a_controller_that_is_killed_in_any_phase_is_followed_by_one_that_goes_on(
-    traces: Traces, faults: Faults
-) -> None:
+def test_controller_killed_in_any_phase_has_a_successor(traces: Traces, faults: Faults) -> None:
     leaves_slowly = {"roles": {"worker": {"preStopSleepSeconds": 8}}}
     evaluated = {"roles": {"worker": {"replicas": 1}, "evaluator": {"replicas": 1, **TINY}}}
     releases = {
@@ -157,7 +155,7 @@ def test_a_controller_that_is_killed_in_any_phase_is_followed_by_one_that_goes_o
         wait_for_job(release, "Complete")
 
 
-def test_kubelets_and_the_api_server_restart_while_a_run_trains_and_as_it_ends(traces: Traces, faults: Faults) -> None:
+def test_run_survives_restarts_of_kubelets_and_the_api_server(traces: Traces, faults: Faults) -> None:
     release = traces.plan("calm", SMALL_GROUP)
     access = release.access
     release.install()

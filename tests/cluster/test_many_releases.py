@@ -74,7 +74,7 @@ def test_a_checkpoint_folder_belongs_to_one_release(
 
 
 @pytest.mark.parametrize(("caller", "other"), [NAMES, NAMES[::-1]])
-def test_pods_of_another_release_are_strangers_to_the_network_policy(
+def test_network_policy_shuts_out_pods_of_another_release(
     admin: Access, releases: list[Release], reports: dict[str, Mapping[str, Report]], caller: str, other: str
 ) -> None:
     def reach(release: str) -> str:

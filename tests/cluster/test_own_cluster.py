@@ -90,7 +90,7 @@ def test_a_component_that_fails_shows_its_own_last_lines(own_cluster: Cluster, t
         start_cluster(broken, own_cluster.folder.parent)
 
 
-def test_a_killed_run_leaves_nothing_that_runs_and_the_next_removes_its_files(
+def test_killed_run_leaves_only_files_that_the_next_removes(
     own_cluster: Cluster, other_run: OtherRun, admin: Access
 ) -> None:
     """Two clusters side by side, the second one killed with no chance to clean up."""

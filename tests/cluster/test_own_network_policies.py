@@ -69,7 +69,7 @@ def test_without_a_policy_everybody_reaches_everything(
     _wait_for_reach(admin, module_namespace, targets, ALL)
 
 
-def test_only_peers_enter_and_only_by_the_open_door_until_the_policy_goes(
+def test_policy_admits_only_peers_and_only_at_the_open_port(
     admin: Access, own_cluster: Cluster, module_namespace: str, targets: Mapping[str, str]
 ) -> None:
     _apply_policy(admin, module_namespace, "server", INGRESS)

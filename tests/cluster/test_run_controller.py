@@ -70,7 +70,7 @@ def steered(admin: Access, namespace: str) -> Release:
     return release
 
 
-def test_a_finished_training_frees_its_gpu_and_leaves_its_verdict(digits: Release) -> None:
+def test_finished_training_frees_its_gpu_and_leaves_its_verdict(digits: Release) -> None:
     client = digits.access.client()
     state = read_state(digits, client)
     assert state is not None
@@ -183,7 +183,7 @@ def test_rights_that_somebody_else_has_given_are_enough(admin: Access, namespace
     wait_for_job(release, "Failed")
 
 
-def test_a_controller_that_is_killed_is_followed_by_one_that_goes_on(steered: Release) -> None:
+def test_killed_controller_has_a_successor_that_goes_on(steered: Release) -> None:
     access, namespace = steered.access, steered.namespace
     # The controller, the chief, two workers, a ps, TensorBoard: nobody but the controller asked for the second worker.
     steered.wait_until_running(6)

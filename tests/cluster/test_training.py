@@ -125,7 +125,7 @@ def test_the_log_can_be_followed_to_the_end_of_the_training(
     assert "saved /checkpoints/ckpt-300" in log
 
 
-def test_chief_and_evaluator_finish_what_the_hyperparameters_ask_for(trained: dict[str, Termination]) -> None:
+def test_chief_and_evaluator_reach_the_hyperparameters_steps(trained: dict[str, Termination]) -> None:
     assert {end.task_type: (end.step, end.own_failures) for end in trained.values()} == {
         "chief": (300, 0),
         "evaluator": (300, 0),
@@ -237,7 +237,7 @@ def test_uninstall_leaves_the_checkpoints_and_nothing_else(
     )
 
 
-def test_a_release_installed_again_goes_on_from_the_checkpoints_it_left(
+def test_release_installed_again_goes_on_from_its_checkpoints(
     admin: Access, engineer: Access, release: Release, before: set[str], trained: dict[str, Termination], helm3: Path
 ) -> None:
     """By helm 3 this time: it takes over the claim of the same release, whichever helm made it.

@@ -171,7 +171,7 @@ def refusals(admin: Access, trapped: Mapping[str, tuple[Path, Path]]) -> dict[st
 
 
 @pytest.mark.parametrize("name", TRAPS)
-def test_what_the_api_server_refuses_at_the_upgrade_is_refused_by_check_before(
+def test_check_refuses_what_the_api_server_refuses_at_an_upgrade(
     admin: Access,
     namespace: str,
     trapped: Mapping[str, tuple[Path, Path]],

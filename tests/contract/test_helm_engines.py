@@ -123,7 +123,7 @@ def test_values_reach_templates_with_helms_types_and_order(
     assert type(found) is type(expected)
 
 
-def test_a_list_index_changes_a_list_of_a_file_but_not_one_of_the_chart(engine: HelmEngine, plain_chart: Path) -> None:
+def test_list_index_changes_a_files_list_but_not_the_charts(engine: HelmEngine, plain_chart: Path) -> None:
     from_file = render(
         engine, plain_chart, files=("env: [{name: X, value: a}, {name: Z}]\n",), sets=("env[1].value=b",)
     )
@@ -335,7 +335,7 @@ def test_custom_resource_definitions_are_rendered(engine: HelmEngine, plain_char
     assert found == [("crds/things.yaml", "things.example.com")]
 
 
-def test_lint_says_what_is_wrong_and_strict_turns_warnings_into_errors(engine: HelmEngine, plain_chart: Path) -> None:
+def test_lint_names_problems_and_strict_makes_warnings_errors(engine: HelmEngine, plain_chart: Path) -> None:
     assert [m for m in engine.lint(plain_chart) if m.severity != "info"] == []
     (plain_chart / "templates" / "name.yaml").write_text(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: Not_A_Name\n"

@@ -148,7 +148,7 @@ def test_what_is_pushed_is_what_was_planned_and_pushed_once(bench: Bench) -> Non
     assert bench.spec.read_text() == spec
 
 
-def test_a_project_that_is_all_code_has_one_image_until_its_code_changes(bench: Bench) -> None:
+def test_project_of_code_only_keeps_its_image_until_code_changes(bench: Bench) -> None:
     bench.write_spec(SPEC.replace("path: code", "path: ."))
     (bench.project / "train.py").write_text("print('trained')\n")
     (bench.project / ".dockerignore").write_text("*\n!models\n!train.py\n!charts\n")
@@ -210,7 +210,7 @@ def test_of_two_that_build_the_same_the_first_one_pushed_counts(bench: Bench) ->
     assert first[0].digest in bench.spec.read_text()
 
 
-def test_who_builds_other_content_under_a_tag_that_is_taken_meanwhile_is_told(bench: Bench) -> None:
+def test_build_whose_tag_is_taken_meanwhile_reports_a_conflict(bench: Bench) -> None:
     image, tool = bench.plan(TagChoice.spec), bench.tool()
     (bench.project / "code" / "train.py").write_text("print('of another branch')\n")
     other = bench.plan(TagChoice.spec)

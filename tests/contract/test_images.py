@@ -114,7 +114,7 @@ def test_all_problems_are_told_and_what_is_sure_comes_first(host: str) -> None:
         assert {problem.where for problem in caught.value.problems} == set(images)
 
 
-def test_a_name_and_password_of_the_repository_stay_with_its_host(host: str) -> None:
+def test_repository_credentials_stay_with_its_host(host: str) -> None:
     push_image(host, "ml/hidden", "1.0")
     image = f"{host}/ml/hidden:1.0"
     assert ask(host, image).state is ImageState.there
@@ -151,7 +151,7 @@ def test_values_that_only_helm_reads_do_not_hide_the_image(host: str) -> None:
     assert ask(host, f"{host}/ml/foreign:1.0", "a: 1\n---\nb: 2\n").digest == digest
 
 
-def test_a_registry_of_another_machine_is_spoken_to_with_encryption(tmp_path: Path) -> None:
+def test_registry_on_another_machine_is_reached_with_encryption(tmp_path: Path) -> None:
     """A host name that is not loopback's, though it leads here: without the word, TLS is tried."""
     with serve_registry(tmp_path / "data") as host:
         image = f"{host.replace('127.0.0.1', '0.0.0.0')}/ml/one:1.0"

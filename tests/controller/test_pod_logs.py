@@ -29,7 +29,7 @@ def decide(api: FakeApi, start: Any, run_to_phase: Any) -> Any:
     return decide
 
 
-def test_of_the_pod_that_failed_and_of_each_role_the_last_lines_are_kept(api: FakeApi, decide: Any) -> None:
+def test_last_lines_of_failed_pod_and_each_role_are_kept(api: FakeApi, decide: Any) -> None:
     api.pod_logs = {
         (f"{WORKER}-1", "true"): b"trained\nValueError: no\n",
         (f"{WORKER}-1", "false"): b"gave up before\n",
@@ -51,7 +51,7 @@ def test_of_a_pod_that_has_succeeded_the_programs_lines_are_kept(api: FakeApi, d
     assert lines[-2:] == ["step 499", "has finished"]
 
 
-def test_of_long_lines_the_record_keeps_as_many_as_it_has_room_for(api: FakeApi, decide: Any) -> None:
+def test_record_keeps_as_many_long_lines_as_fit(api: FakeApi, decide: Any) -> None:
     log = ("шаг\x1b\n" + 199 * ("ш" * 15_000 + "\n") + "10%\r\x1b]0;title\x07the error").encode()
     api.pod_logs = {(f"{pod}-0", "false"): log for pod in (CHIEF, WORKER, PS)}
     api.pod_logs[f"{WORKER}-1", "true"] = log

@@ -48,7 +48,7 @@ def test_a_run_of_which_no_pod_was_ever_made_ends(api, start):
     assert api.state()["phase"] == "Failed" and set(api.replicas.values()) == {0}
 
 
-def test_a_pod_of_a_lost_node_is_deleted_by_force_where_the_values_allow_it(api, start, run_to_phase):
+def test_pod_of_a_lost_node_is_force_deleted_if_values_allow_it(api, start, run_to_phase):
     start(settings={**RUN_SETTINGS, "forceDeleteLostPods": True})
     run_to_phase("Running")
     lost = make_pod("ps-0")
@@ -59,7 +59,7 @@ def test_a_pod_of_a_lost_node_is_deleted_by_force_where_the_values_allow_it(api,
     api.wait_for(lambda: api.deleted == [(f"{PS}-0", 0)], "the pod deleted by force")
 
 
-def test_a_pod_that_is_gone_as_soon_as_it_is_evicted_is_told_all_the_same(api, start, run_to_phase):
+def test_pod_gone_right_after_its_eviction_is_reported(api, start, run_to_phase):
     controller = start()
     run_to_phase("Running")
     evicted = make_pod("worker-1")
@@ -115,7 +115,7 @@ def at(ip, pod, uid=""):
     return pod
 
 
-def test_the_starts_in_a_former_pod_are_not_those_of_the_one_that_takes_its_place(api, start, run_to_phase, say):
+def test_starts_in_a_former_pod_do_not_count_for_its_successor(api, start, run_to_phase, say):
     answers, port = say
     answers["127.0.0.2"] = {"attempt": 7, "step": 900}
     api.put_pod(at("127.0.0.2", make_pod("chief-0")))
@@ -132,9 +132,7 @@ def test_the_starts_in_a_former_pod_are_not_those_of_the_one_that_takes_its_plac
     assert api.state()["phase"] == "Running"
 
 
-def test_programs_that_die_in_their_pods_are_incidents_of_their_own_in_the_order_of_their_deaths(
-    api, start, run_to_phase, say
-):
+def test_program_deaths_are_separate_incidents_in_order(api, start, run_to_phase, say):
     """Also of ps and workers, and though the leader, which only noticed, has told it first."""
     answers, port = say
     now = int(time.time())

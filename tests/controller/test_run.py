@@ -41,7 +41,7 @@ def test_a_run_from_start_to_success(api, start, run_to_phase):
     assert "RunSucceeded: every pod is gone" in controller.log and "Traceback" not in controller.log
 
 
-def test_a_failed_run_frees_everything_and_says_so_in_its_exit_code(api, start, run_to_phase):
+def test_failed_run_frees_everything_and_sets_its_exit_code(api, start, run_to_phase):
     controller = start()
     run_to_phase("Running")
     api.put_pod(make_pod("worker-1", causes.MODULE_MISSING, error="ModuleNotFoundError: No module named 'tensorboard'"))
@@ -53,7 +53,7 @@ def test_a_failed_run_frees_everything_and_says_so_in_its_exit_code(api, start, 
     assert [event["reason"] for event in api.events if event["type"] == "Warning"] == ["RunStopping", "RunFailed"]
 
 
-def test_the_verdict_is_recorded_even_if_nothing_can_be_scaled_yet(api, start, run_to_phase):
+def test_verdict_is_recorded_even_if_scaling_fails(api, start, run_to_phase):
     controller = start()
     run_to_phase("Running")
     api.fail("PATCH", "/scale", 403, times=3)
@@ -137,7 +137,7 @@ def test_a_finished_run_stays_finished_through_an_upgrade(api, start, cause):
     assert api.replicas[WORKER] == 0 and api.state()["verdict"] == verdict
 
 
-def test_a_controller_may_crash_often_and_its_job_fails_with_the_run(api, start, run_to_phase):
+def test_controller_may_crash_often_and_its_job_fails_with_run(api, start, run_to_phase):
     controller = start()
     run_to_phase("Running")
     assert api.backoff_limits == [1000]
@@ -155,7 +155,7 @@ def test_the_job_of_a_run_that_succeeds_keeps_its_patience(api, start):
 
 
 @pytest.mark.parametrize("variables", [{}, {"TRAINCHART_JOB_NAME": ""}], ids=["forbidden", "not named by the chart"])
-def test_a_controller_that_cannot_change_its_job_does_everything_else(api, start, variables):
+def test_controller_that_cannot_patch_its_job_does_the_rest(api, start, variables):
     api.fail("PATCH", "/jobs/", 403, times=99)
     api.put_pod(make_pod("chief-0", causes.SYNTAX_ERROR))
     controller = start(**variables)
@@ -198,7 +198,7 @@ def test_a_damaged_record_stops_everything_until_it_is_repaired(api, start, run_
     assert second.wait() == 0
 
 
-def test_a_controller_whose_plan_was_followed_by_another_leaves_without_a_deed(api, start, run_to_phase):
+def test_controller_of_a_superseded_plan_exits_without_acting(api, start, run_to_phase):
     old = start()
     run_to_phase("Running")
     api.put_plan("plan-2")
@@ -251,7 +251,7 @@ def test_a_chart_that_does_not_fit_is_explained(start, api, variable, value, pro
     assert problem in controller.log and api.requests == []
 
 
-def test_releases_that_wait_for_each_other_give_up_one_after_the_other(tmp_path):
+def test_releases_that_block_each_other_give_up_one_by_one(tmp_path):
     roles = {"chief": {"name": "exp1-mnist-chief", "replicas": 1}}
     cluster = {"strategy": "parameter-server", "service": "exp1", "port": 2222, "statusPort": 2223, "roles": roles}
     (tmp_path / "cluster.json").write_text(json.dumps(cluster))

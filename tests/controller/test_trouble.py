@@ -40,7 +40,7 @@ def test_an_api_server_that_refuses_for_a_while_only_delays(api, start, run_to_p
     assert controller.log.count(f" {status} ") == 1 and "works again" in controller.log
 
 
-def test_a_controller_whose_token_is_refused_for_good_makes_room_for_one_with_another(api, start, run_to_phase):
+def test_controller_whose_token_stays_refused_is_replaced(api, start, run_to_phase):
     first = start()
     run_to_phase("Running")
     old = api.token
@@ -171,7 +171,7 @@ def test_a_server_that_was_away_at_the_start_is_waited_for(api, start):
     assert port != 1 and controller.process.poll() is None
 
 
-def test_a_controller_that_cannot_see_any_more_ends_and_is_replaced(api, start, run_to_phase):
+def test_controller_that_cannot_read_any_more_is_replaced(api, start, run_to_phase):
     controller = start(patient=True)
     run_to_phase("Running")
     api.put_pod({"metadata": {"name": "exp1-mnist-worker-1"}, "status": "not what Kubernetes promises"})
@@ -193,7 +193,7 @@ def test_the_zipapp_is_the_same_every_time(controller_pyz):
 
 
 @pytest.mark.parametrize("harm", ["deleted", "damaged", "emptied"])
-def test_a_record_that_is_harmed_while_its_controller_lives_is_written_again(api, start, run_to_phase, harm):
+def test_record_damaged_while_controller_runs_is_rewritten(api, start, run_to_phase, harm):
     controller = start()
     run_to_phase("Running")
     before = api.state()
@@ -235,7 +235,7 @@ def test_a_service_that_finds_no_pod_any_more_is_named(api, start, run_to_phase,
     assert problem["message"].endswith(words)
 
 
-def test_objects_that_somebody_deletes_are_named_and_no_longer_when_they_are_back(api, start, run_to_phase):
+def test_deleted_objects_are_named_until_they_are_back(api, start, run_to_phase):
     start()
     run_to_phase("Running")
     with api.lock:

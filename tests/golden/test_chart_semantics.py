@@ -170,7 +170,7 @@ def test_pods_carry_no_token_and_an_account_that_exists(chart: Path, values: str
 
 @each_chart
 @each_values
-def test_every_container_has_requests_and_limits_and_gpus_are_limits(chart: Path, values: str) -> None:
+def test_all_containers_have_requests_and_limits_gpus_are_limits(chart: Path, values: str) -> None:
     settings = parse_mapping((chart / "values.yaml").read_text())
     if values:
         changed = parse_mapping((chart / values).read_text())
@@ -193,7 +193,7 @@ def test_every_container_has_requests_and_limits_and_gpus_are_limits(chart: Path
 
 @each_chart
 @each_values
-def test_the_network_policy_covers_every_pod_and_admits_the_release_only(chart: Path, values: str) -> None:
+def test_network_policy_covers_all_pods_and_admits_release_only(chart: Path, values: str) -> None:
     rendering = render(chart, values)
     policy = of_kind(rendering, "NetworkPolicy")[0]
     spec = policy.document["spec"]
@@ -253,7 +253,7 @@ def test_the_disruption_budget_never_blocks_a_drain(chart: Path) -> None:
 
 @each_chart
 @each_values
-def test_one_headless_service_gives_all_training_pods_their_names(chart: Path, values: str) -> None:
+def test_one_headless_service_names_all_training_pods(chart: Path, values: str) -> None:
     rendering = render(chart, values)
     (service,) = [m for m in of_kind(rendering, "Service") if m.document["spec"].get("clusterIP") == "None"]
     assert service.document["spec"]["publishNotReadyAddresses"] is True
@@ -300,7 +300,7 @@ def claims_of(owner: Manifest) -> set[str]:
 
 @each_chart
 @each_values
-def test_claims_are_made_by_class_only_and_shared_ones_are_shared(chart: Path, values: str) -> None:
+def test_claims_name_a_class_only_and_shared_ones_are_shared(chart: Path, values: str) -> None:
     rendering = render(chart, values)
     claims = {m.name: m.document for m in of_kind(rendering, "PersistentVolumeClaim")}
     settings = parse_mapping((chart / "values.yaml").read_text())

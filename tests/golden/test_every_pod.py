@@ -137,7 +137,7 @@ def test_a_queue_gets_the_training_and_never_the_controller(kind: str) -> None:
         assert given(pod["metadata"]) == (set(others) if component in HELPERS else {*keys, *others}), component
 
 
-def test_a_label_can_be_put_on_one_object_or_pod_by_its_own_value() -> None:
+def test_role_objects_and_controller_pod_take_their_own_labels() -> None:
     label = {"example.com/waits": "here"}
     values = {"roles": {"worker": {"labels": label}}, "run": {"controller": {"podLabels": {"queue": "a"}}}}
     rendering = render(values)

@@ -29,7 +29,7 @@ def training_pods(*sets: str) -> list[Mapping[str, Any]]:
     return [document["spec"]["template"]["spec"] for document in sets_of_pods]
 
 
-def test_the_runtime_image_copies_the_launcher_to_where_every_role_starts_it() -> None:
+def test_runtime_image_copies_launcher_to_where_roles_start_it() -> None:
     pods = training_pods(*INJECTED)
     assert len(pods) == 4
     for pod in pods:
@@ -45,7 +45,7 @@ def test_the_runtime_image_copies_the_launcher_to_where_every_role_starts_it() -
         assert {"name": target["name"], "emptyDir": {"sizeLimit": "64Mi"}} in pod["volumes"]
 
 
-def test_the_copying_container_is_small_restricted_and_sees_no_gpu() -> None:
+def test_copying_container_is_small_restricted_and_sees_no_gpu() -> None:
     for pod in training_pods(*INJECTED):
         (copying,) = pod["initContainers"]
         amounts = {"cpu": "100m", "memory": "64Mi", "ephemeral-storage": "64Mi"}
@@ -65,7 +65,7 @@ def test_without_it_a_pod_has_no_trace_of_it() -> None:
         assert "launcher" not in [volume["name"] for volume in pod["volumes"]]
 
 
-def test_the_launcher_is_there_before_the_users_own_containers_run() -> None:
+def test_launcher_is_there_before_the_users_containers_run() -> None:
     own = ("initContainers[0].name=fetch", "initContainers[0].image=registry.example.com/fetch:1")
     assert [[each["name"] for each in pod["initContainers"]] for pod in training_pods(*INJECTED, *own)] == [
         [LAUNCHER_CONTAINER, "fetch"]

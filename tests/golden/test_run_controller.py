@@ -107,7 +107,7 @@ def test_the_role_names_exactly_the_sets_and_the_state(chart: Path) -> None:
     assert [subject["name"] for subject in binding.document["subjects"]] == [account]
 
 
-def test_an_unchanged_run_keeps_its_job_and_a_new_run_gets_another(tmp_path: Path) -> None:
+def test_unchanged_run_keeps_its_job_and_a_new_run_gets_another(tmp_path: Path) -> None:
     newer = Path(shutil.copytree(MNIST, tmp_path / "mnist"))
     text = (newer / "Chart.yaml").read_text()
     (newer / "Chart.yaml").write_text(text.replace("version: 0.1.0", "version: 0.2.0", 1))
@@ -124,7 +124,7 @@ def test_an_unchanged_run_keeps_its_job_and_a_new_run_gets_another(tmp_path: Pat
     "change",
     ["hyperparameters.maxSteps=7", "image.tag=2.0.0", "roles.ps.memory=3Gi", "run.desiredState=suspended", "env.A=b"],
 )
-def test_whatever_the_run_depends_on_is_another_plan_for_another_controller(change: str) -> None:
+def test_whatever_the_run_depends_on_changes_plan_and_controller(change: str) -> None:
     before, after = render(MNIST), render(MNIST, change)
 
     assert job(before).name != job(after).name
@@ -162,7 +162,7 @@ def test_without_rights_to_give_the_user_names_an_account() -> None:
     assert "runs" not in {account.name for account in of_kind(rendering, "ServiceAccount")}
 
 
-def test_a_role_without_pods_gets_none_before_the_controller_looks() -> None:
+def test_role_without_pods_has_none_before_controller_looks() -> None:
     sets = {m.name: m.document["spec"] for m in of_kind(render(MNIST, "roles.evaluator.replicas=0"), "StatefulSet")}
 
     assert sets["exp-7-mnist-evaluator"]["replicas"] == 0

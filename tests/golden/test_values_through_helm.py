@@ -180,7 +180,7 @@ def test_options_that_look_like_numbers_can_be_set(engine: HelmEngine) -> None:
     assert hyperparameters(rendering)["depth"] == "50"
 
 
-def test_a_security_context_of_a_role_keeps_the_rest_of_the_charts(engine: HelmEngine) -> None:
+def test_security_context_of_a_role_keeps_the_rest_of_charts(engine: HelmEngine) -> None:
     sets = (
         "roles.worker.containerSecurityContext.runAsUser=1000",
         "roles.worker.containerSecurityContext.readOnlyRootFilesystem=false",

@@ -171,7 +171,7 @@ def test_a_watchdog_ends_a_program_that_reports_no_more(make_pod):
     assert (pod.message.cause, pod.message.step) == ("no-progress", 7)
 
 
-def test_a_watchdog_ends_a_later_start_that_hangs_before_its_first_report(make_pod):
+def test_watchdog_ends_later_start_that_hangs_before_reporting(make_pod):
     pod = make_pod(variables={contract.NO_PROGRESS_SECONDS: "0.4", contract.MAX_RESTARTS: "1"})
     program = (
         "import os, time\n"

@@ -89,7 +89,7 @@ def test_single_process_training_gets_no_tf_config(make_pod):
     assert environ[contract.STRATEGY] == "single"
 
 
-def test_the_program_learns_of_an_evaluator_that_tf_config_does_not_list(pod):
+def test_program_learns_of_evaluator_that_tf_config_omits(pod):
     pod.write_cluster(worker=2, ps=1, evaluator=1)
     environ, _ = see(pod)
     assert "evaluator" not in json.loads(environ["TF_CONFIG"])["cluster"]

@@ -83,7 +83,7 @@ def kill_container(pod, process, program):
     pod.kill(program)
 
 
-def test_a_pod_writes_its_name_while_it_trains_and_removes_it_then(make_twin):
+def test_pod_keeps_its_owner_file_only_while_it_trains(make_twin):
     pod = make_twin()
     process, _ = start(pod)
     owner = owner_of(pod)
@@ -94,7 +94,7 @@ def test_a_pod_writes_its_name_while_it_trains_and_removes_it_then(make_twin):
 
 
 @pytest.mark.parametrize("way", ["failure", "sigterm", "killed with its program"])
-def test_whatever_ends_a_pod_in_order_lets_its_successor_start_at_once(make_twin, way):
+def test_pod_that_ends_in_order_lets_successor_start_at_once(make_twin, way):
     pod, successor = make_twin(), make_twin()
     if way == "failure":
         assert pod.run("raise SystemExit(3)")[0] == 3
@@ -194,7 +194,7 @@ def test_of_many_newcomers_one_ends_up_with_the_task(make_twin, left_behind):
     assert sorted(process.poll() or 0 for process in processes) == [0, *[contract.EXIT_SUPERSEDED] * 3]
 
 
-def test_a_newcomer_that_ends_before_its_turn_does_not_open_the_way(make_twin):
+def test_newcomer_that_ends_before_its_turn_keeps_others_waiting(make_twin):
     zombie, newcomer, third = make_twin(), make_twin(**{contract.FENCE_SECONDS: "20"}), make_twin()
     old, _ = start(zombie)
     new = newcomer.start(TRAIN)
@@ -210,7 +210,7 @@ def test_a_newcomer_that_ends_before_its_turn_does_not_open_the_way(make_twin):
 
 
 @pytest.mark.parametrize("trouble", ["absent", "junk", "no folder"])
-def test_a_lost_owner_file_is_written_again_and_nothing_else_happens(make_twin, trouble):
+def test_lost_owner_file_is_rewritten_and_nothing_else_happens(make_twin, trouble):
     pod = make_twin()
     process, program = start(pod)
     before = owner_of(pod)
@@ -249,7 +249,7 @@ def block(pod, way):
 
 
 @pytest.mark.parametrize("way", ["fails", "hangs"])
-def test_a_program_stands_still_while_the_storage_does_not_answer(make_twin, way):
+def test_program_is_paused_while_storage_does_not_answer(make_twin, way):
     pod = make_twin()
     process, program = start(pod)
     mend = block(pod, way)
@@ -291,7 +291,7 @@ def test_time_in_a_pause_is_no_lack_of_progress(make_twin, hangs):
     assert pod.message.cause == ("no-progress" if hangs else "succeeded")
 
 
-def test_a_takeover_behind_silent_storage_ends_the_paused_program(make_twin):
+def test_takeover_behind_silent_storage_ends_paused_program(make_twin):
     pod = make_twin()
     process, program = start(pod)
     mend = block(pod, "hangs")
@@ -358,7 +358,7 @@ def test_where_there_is_nothing_to_fence_nothing_is_said(make_twin, variables):
     assert not list(pod.folder.parent.rglob("*.owner"))
 
 
-def test_a_folder_that_cannot_be_written_is_told_and_costs_no_training(make_twin):
+def test_unwritable_folder_is_logged_and_training_goes_on(make_twin):
     pod = make_twin(**{contract.CHECKPOINTS_DIR: "/proc"})
     code, stdout, stderr = pod.run("print('trained')")
     assert (code, stdout) == (0, "trained\n")

@@ -22,7 +22,7 @@ def pod(make_pod, volume):
     return make_pod(variables={contract.LOGS_DIR: str(volume), contract.POD_UID: "uid-7", contract.MAX_RESTARTS: "1"})
 
 
-def test_everything_that_is_said_is_kept_also_over_several_containers(pod, volume):
+def test_all_output_is_kept_over_several_containers(pod, volume):
     pod.run("for number in range(5000): print('step', number)\nraise ValueError('no data')")
     pod.run("print('again')")
     lines = (volume / "output" / "exp-worker-1.log").read_text().splitlines()
@@ -57,7 +57,7 @@ def test_a_pod_without_the_volume_keeps_nothing(pod, tmp_path, folder):
     assert not (tmp_path / "elsewhere").exists() and not (pod.folder / "gs:").exists()
 
 
-def test_what_a_slow_volume_has_no_room_for_is_left_out_and_counted(volume, monkeypatch):
+def test_lines_a_slow_volume_cannot_take_are_dropped_and_counted(volume, monkeypatch):
     (volume / "output").mkdir()
     path = volume / "output" / "pod.log"
     os.mkfifo(path)

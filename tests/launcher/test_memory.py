@@ -110,7 +110,7 @@ def test_a_shell_around_the_killed_program_changes_nothing(make_contained):
     assert (pod.message.cause, pod.message.signal) == ("out-of-memory", None)
 
 
-def test_a_killed_helper_is_mentioned_beside_the_programs_own_error(make_contained):
+def test_killed_helper_is_named_beside_the_programs_own_error(make_contained):
     pod, cgroup = make_contained("v2")
     pod.run(cgroup.kill + "raise RuntimeError('DataLoader worker exited unexpectedly')")
     assert pod.message.cause == "program-error"
@@ -120,7 +120,7 @@ def test_a_killed_helper_is_mentioned_beside_the_programs_own_error(make_contain
     )
 
 
-def test_a_program_that_gets_over_the_kill_of_a_helper_has_succeeded(make_contained):
+def test_program_that_survives_a_helpers_kill_succeeds(make_contained):
     pod, cgroup = make_contained("v1")
     assert pod.run(cgroup.kill)[0] == 0
     assert pod.message.succeeded and pod.message.error == ""

@@ -45,7 +45,7 @@ def test_the_last_words_survive_a_flood(pod):
     assert len(pod.message.lines) == 20
 
 
-def test_a_log_that_nobody_reads_any_more_does_not_stop_the_training(pod):
+def test_log_without_a_reader_does_not_stop_the_training(pod):
     process = pod.start(
         "import time\nfor n in range(200): print('x' * 10000, flush=True)\nopen('end', 'w').write('reached')"
     )
@@ -55,7 +55,7 @@ def test_a_log_that_nobody_reads_any_more_does_not_stop_the_training(pod):
     assert pod.message.succeeded
 
 
-def test_a_stranger_with_the_pipe_open_does_not_keep_the_launcher(pod):
+def test_stranger_with_an_open_pipe_does_not_keep_the_launcher(pod):
     program = (
         "import os, subprocess, sys\n"
         "stranger = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True)\n"
@@ -114,7 +114,7 @@ def test_an_endless_line_pushes_nothing_out_and_keeps_both_ends(pieces):
     assert sum(map(len, tail.lines())) < TAIL_BYTES
 
 
-def test_of_a_line_that_overwrites_itself_without_end_the_last_words_are_kept():
+def test_endless_line_that_overwrites_itself_keeps_last_words():
     feed = LineFeed([tail := Tail()])
     for percent in range(100_000):
         feed.add(b"%d%%\r" % percent)
@@ -122,7 +122,7 @@ def test_of_a_line_that_overwrites_itself_without_end_the_last_words_are_kept():
     assert tail.lines() == ["99999%"]
 
 
-def test_of_a_traceback_longer_than_the_tail_the_begin_is_kept_too():
+def test_traceback_longer_than_the_tail_keeps_its_beginning():
     tail = Tail()
     tail.add(b'lost\nTraceback (most recent call last):\n  File "train.py", line 1\nValueError: bad\n')
     for number in range(10_000):

@@ -65,7 +65,7 @@ def test_the_shared_marker_is_only_for_its_run_and_task(pod, successor, variable
     assert successor.attempts() == 1
 
 
-def test_the_shared_marker_is_not_for_a_run_of_that_name_in_another_release(pod, successor):
+def test_shared_marker_is_not_for_another_releases_run(pod, successor):
     assert pod.run(TRAIN)[0] == 0
     text = (successor.folder / "cluster.json").read_text()
     (successor.folder / "cluster.json").write_text(text.replace("exp-", "exp2-"))

@@ -42,7 +42,7 @@ def test_other_signals_end_the_run_of_the_pod_too(make_pod, number):
     assert (pod.message.cause, pod.message.attempt) == ("terminated", 1)
 
 
-def test_user_signals_reach_the_program_and_mean_nothing_to_the_launcher(pod):
+def test_user_signals_reach_the_program_not_the_launcher(pod):
     program = "import signal\nsignal.signal(signal.SIGUSR1, lambda *_: open('seen', 'w').write('usr1'))\n"
     pod_program = program + READY + "while not os.path.exists('seen'): time.sleep(0.01)\n"
     process = pod.start(pod_program)
@@ -52,7 +52,7 @@ def test_user_signals_reach_the_program_and_mean_nothing_to_the_launcher(pod):
     assert process.returncode == 0 and pod.message.succeeded
 
 
-def test_a_program_that_ignores_sigterm_is_killed_before_the_grace_period_ends(make_pod):
+def test_program_that_ignores_sigterm_is_killed_in_grace_period(make_pod):
     pod = make_pod(variables={contract.STOP_GRACE_SECONDS: "1.5"})
     process = pod.start("import signal\n" + IGNORE + READY + SLEEP)
     pid = int(pod.wait_for_file("pid"))
@@ -76,7 +76,7 @@ def test_no_grandchild_outlives_the_program(pod):
     pod.wait(lambda: not pod.is_alive(pid), "the grandchild is gone")
 
 
-def test_a_shell_around_the_program_does_not_cost_it_its_last_save(pod):
+def test_program_inside_a_shell_still_saves_at_the_end(pod):
     saver = pod.folder / "saver.py"
     saver.write_text("import signal, sys, time, os\n" + SAVE_AND_EXIT_0 + READY + SLEEP)
     process = pod.start("sh", "-c", f"{pod.python} {saver}; echo never reached")
@@ -109,7 +109,7 @@ def test_sigterm_at_any_moment_of_the_start_ends_the_launcher(make_pod):
         assert not pid.exists() or not pod.is_alive(int(pid.read_text()))
 
 
-def test_sigterm_between_the_start_and_its_bookkeeping_is_not_lost():
+def test_sigterm_between_start_and_bookkeeping_is_not_lost():
     program = (
         "import os, signal, time\n"
         "from trainchart_launcher.signals import Signals\n"

@@ -129,7 +129,7 @@ def test_split_is_disjoint_and_complete() -> None:
     assert not number(training) & number(held_out)
 
 
-def test_split_of_the_real_digits_is_stratified_and_never_changes() -> None:
+def test_split_of_real_digits_is_stratified_and_never_changes() -> None:
     training, held_out = split_digits(read_digits())
     assert np.bincount(training.labels).tolist() == [400] * 10
     assert np.bincount(held_out.labels).tolist() == [100] * 10

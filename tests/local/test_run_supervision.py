@@ -291,7 +291,7 @@ def test_killed_guardian_is_replaced_and_leaves_no_orphan(runs: Runs) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other kernels tie no process to its parent")
-def test_programs_end_even_when_all_that_watch_them_are_killed_at_once(runs: Runs) -> None:
+def test_programs_end_when_all_their_watchers_are_killed_at_once(runs: Runs) -> None:
     process = runs.start("exp-1", roles(chief=(1, "hang_with_children"), worker=(1, "serve"), ps=(1, "serve")))
     pids_file = runs.claim("exp-1") / "pids-chief-0.json"
     wait_until(pids_file.exists, "the chief is up")
@@ -353,7 +353,7 @@ def test_a_run_whose_output_is_closed_stops_in_order_and_says_so(runs: Runs) -> 
     assert "the output was closed: stopping all pods" in [entry["message"] for entry in state["history"]]
 
 
-def test_a_reader_that_dies_of_the_same_ctrl_c_does_not_cut_the_stop_short(runs: Runs) -> None:
+def test_reader_killed_by_same_ctrl_c_does_not_cut_stop_short(runs: Runs) -> None:
     process = runs.start("exp-1", roles(chief=(1, "save_on_term"), worker=(1, "serve"), ps=(1, "serve")))
     assert process.stderr is not None
     process.stderr.readline()

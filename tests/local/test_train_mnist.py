@@ -56,7 +56,7 @@ def test_digits_are_learned_whatever_the_seed(train_chart: Train, tmp_path: Path
     )
 
 
-def test_a_training_survives_the_death_of_a_worker_the_ps_and_the_chief(train_chart: Train, tmp_path: Path) -> None:
+def test_training_survives_deaths_of_worker_ps_and_chief(train_chart: Train, tmp_path: Path) -> None:
     run = tmp_path / ".trainchart" / "runs" / "mnist-1"
 
     def kill_each(supervisor: subprocess.Popen[str]) -> None:

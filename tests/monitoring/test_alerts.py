@@ -270,7 +270,7 @@ def test_an_alert_names_the_cause(watched, alert: str, release: str, words: str)
     assert words in watched.fired[alert, release]["description"]
 
 
-def test_exactly_the_pods_of_trainings_that_have_not_ended_are_asked(watched) -> None:
+def test_exactly_the_pods_of_unfinished_trainings_are_scraped(watched) -> None:
     active = sorted(
         (target["labels"]["release"], target["labels"]["component"])
         for target in watched.ask("targets")["activeTargets"]

@@ -267,7 +267,7 @@ def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
         ("step", return_one_gradient, "the program's step returned 1 gradients for 4 trainable variables"),
     ],
 )
-def test_a_wrong_program_is_told_what_is_wrong_before_anything_is_saved(
+def test_program_mistakes_are_named_before_anything_is_saved(
     trainer: Trainer, lines: Lines, part: str, function: Callable[..., Any], message: str
 ) -> None:
     before = read_files(trainer.folder)
@@ -313,7 +313,7 @@ def test_a_wrong_program_is_told_what_is_wrong_before_anything_is_saved(
         ),
     ],
 )
-def test_what_is_needed_at_the_end_is_tried_before_the_first_step(
+def test_what_the_end_needs_is_tried_before_the_first_step(
     tmp_path: Path, lines: Lines, part: str, function: Callable[..., Any], message: str
 ) -> None:
     trainer = Trainer(tmp_path)
@@ -334,7 +334,7 @@ def test_a_scaled_loss_beside_a_step_of_its_own_is_refused(tmp_path: Path, lines
     assert not trainer.folder.exists()
 
 
-def test_an_early_stop_by_what_nobody_measures_is_refused_before_the_first_step(tmp_path: Path, lines: Lines) -> None:
+def test_early_stop_on_unmeasured_metric_is_refused_at_start(tmp_path: Path, lines: Lines) -> None:
     trainer = Trainer(tmp_path)
     place = replace(trainer.place, evaluators=1)
     settings = {"early_stop_evaluations": 2, "early_stop_metric": "eror"}
@@ -349,7 +349,7 @@ def test_an_early_stop_by_what_nobody_measures_is_refused_before_the_first_step(
     ("part", "value"),
     [("loss", "mse"), ("loss", type(None)), ("metrics", ["accuracy"]), ("step", 3), ("augment", "flip")],
 )
-def test_what_is_no_function_is_refused_where_the_program_says_it(part: str, value: object) -> None:
+def test_non_function_is_refused_where_the_program_passes_it(part: str, value: object) -> None:
     with pytest.raises(TypeError, match=rf"^Training: {part} is a function, not {re.escape(repr(value))}$"):
         replace(TRAINING, **{part: value})
 
@@ -360,13 +360,13 @@ def test_what_is_no_hook_is_refused_where_the_program_says_it(hooks: Any) -> Non
         replace(TRAINING, hooks=hooks)
 
 
-def test_what_are_no_hyperparameters_is_refused_where_the_program_says_it() -> None:
+def test_hyperparameters_instance_is_refused_where_it_is_passed() -> None:
     wrong: Any = Settings()
     with pytest.raises(TypeError, match=r"^Training: hyperparameters is a class derived from Hyperparameters, not S"):
         replace(TRAINING, hyperparameters=wrong)
 
 
-def test_a_table_that_would_not_be_exported_is_told_before_the_first_step(tmp_path: Path, lines: Lines) -> None:
+def test_table_that_cannot_be_exported_is_named_at_the_start(tmp_path: Path, lines: Lines) -> None:
     trainer = Trainer(tmp_path)
     OUTSIDE[:] = [build_table()]
 
@@ -378,7 +378,7 @@ def test_a_table_that_would_not_be_exported_is_told_before_the_first_step(tmp_pa
     assert not trainer.folder.exists()
 
 
-def test_whether_more_is_better_is_asked_where_keras_does_not_know(tmp_path: Path, lines: Lines) -> None:
+def test_metric_direction_is_required_where_keras_lacks_it(tmp_path: Path, lines: Lines) -> None:
     import keras
 
     def measure_mean() -> list[Any]:
@@ -414,7 +414,7 @@ def test_shapes_that_do_not_match_are_told(trainer: Trainer, lines: Lines) -> No
     go_on(trainer)
 
 
-def test_the_content_of_examples_does_not_hide_what_is_wrong_with_them(trainer: Trainer, lines: Lines) -> None:
+def test_error_about_examples_leaves_out_their_content(trainer: Trainer, lines: Lines) -> None:
     def read_batches(split: str, shard: Shard, settings: Settings) -> Any:
         return read_examples(split, shard, settings).batch(8)
 
@@ -437,7 +437,7 @@ def test_the_worker_whose_shard_is_empty_names_itself(trainer: Trainer, lines: L
     assert line.startswith("error: worker 2: no training examples in shard 3 of 3: ")
 
 
-def test_the_chief_of_in_graph_tells_which_worker_would_have_no_examples(trainer: Trainer, lines: Lines) -> None:
+def test_in_graph_chief_names_the_worker_without_examples(trainer: Trainer, lines: Lines) -> None:
     hosts = {"chief": ["chief-0:2222"], "worker": [f"worker-{index}:2222" for index in range(3)]}
     place = replace(trainer.place, strategy="in-graph", task_type="chief", cluster=hosts)
 
@@ -469,7 +469,7 @@ def test_an_evaluator_without_examples_names_itself(trainer: Trainer, lines: Lin
     assert read_files(trainer.folder) == before
 
 
-def test_a_loss_that_is_no_number_ends_the_training_and_is_never_saved(trainer: Trainer, lines: Lines) -> None:
+def test_nan_loss_ends_the_training_and_is_never_saved(trainer: Trainer, lines: Lines) -> None:
     before = read_files(trainer.folder)
 
     def explode(targets: Any, outputs: Any) -> Any:
@@ -507,7 +507,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, lines: Lines) -> 
     assert line.endswith("(last complete checkpoint: none)")
 
 
-def test_a_folder_without_permission_is_told_before_the_first_step(trained_folder: Path, lines: Lines) -> None:
+def test_folder_without_permission_is_named_at_the_start(trained_folder: Path, lines: Lines) -> None:
     watch = Watch()
     with write_protected(trained_folder) as folder:
         before = read_files(folder)
@@ -585,7 +585,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_it_whole(
     go_on(trainer)
 
 
-def test_a_full_disk_has_room_again_when_fewer_checkpoints_are_kept(small_disk: Path) -> None:
+def test_keeping_fewer_checkpoints_frees_a_full_disk(small_disk: Path) -> None:
     trainer = Trainer(small_disk)
     trainer.place = replace(trainer.place, progress_file="", log_dir=f"{trainer.folder}/logs")
     assert trainer.run(max_steps=20, checkpoint_steps=2, keep_checkpoints=20) == 0
@@ -634,7 +634,7 @@ def fail_at_the_last_rename(monkeypatch: pytest.MonkeyPatch, error: BaseExceptio
     monkeypatch.setattr(tf.io.gfile, "rename", rename_others)
 
 
-def test_an_export_that_cannot_come_to_its_place_leaves_the_result_before_it(
+def test_failed_export_leaves_the_previous_result(
     trainer: Trainer, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = read_files(trainer.folder / "saved_model")
@@ -677,9 +677,7 @@ def test_a_kill_between_the_renames_of_an_export_loses_no_result(
     assert [path.name for path in trainer.folder.glob("saved_model*")] == ["saved_model"]
 
 
-def test_a_damaged_record_ends_the_training_in_one_line_that_names_the_role(
-    trainer: Trainer, tmp_path: Path, lines: Lines
-) -> None:
+def test_damaged_record_ends_training_in_a_line_with_the_role(trainer: Trainer, tmp_path: Path, lines: Lines) -> None:
     import tensorflow as tf
 
     from trainchart_training.records import read_tfrecords

@@ -42,7 +42,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         storage.kill()
 
 
-def test_a_training_in_a_bucket_of_google_storage_saves_goes_on_and_exports(trainer: Trainer, bucket: str) -> None:
+def test_training_in_a_google_bucket_saves_resumes_and_exports(trainer: Trainer, bucket: str) -> None:
     import tensorflow as tf
 
     from trainchart_training.saving.checkpoints import Checkpoints
@@ -66,7 +66,7 @@ def test_a_training_in_a_bucket_of_google_storage_saves_goes_on_and_exports(trai
     assert tf.io.gfile.glob(f"{folder}/logs/worker/events.*")
 
 
-def test_a_store_that_tensorflow_cannot_reach_is_refused_before_anything_is_started(
+def test_store_tensorflow_cannot_reach_is_refused_at_the_start(
     trainer: Trainer, caplog: pytest.LogCaptureFixture
 ) -> None:
     from trainchart_training.roles import _guard

@@ -74,7 +74,7 @@ def test_a_training_goes_on_where_it_was_and_not_beyond_its_end(
     assert steps == []
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: Path) -> None:
+def test_same_seed_gives_same_weights_and_another_gives_others(tmp_path: Path) -> None:
     def train_in(name: str, seed: int) -> Any:
         (tmp_path / name).mkdir()
         weights = Weights()
@@ -108,7 +108,7 @@ def test_a_stop_in_the_last_step_exports_nothing_less(trainer: Trainer) -> None:
     assert (trainer.folder / "saved_model").exists()
 
 
-def test_a_result_that_was_not_exported_is_exported_the_next_time(trainer: Trainer) -> None:
+def test_result_that_was_not_exported_is_exported_next_time(trainer: Trainer) -> None:
     class Die(Hook):
         def saved(self, step: int, path: str) -> None:
             if step == 40:
@@ -201,7 +201,7 @@ def test_it_ends_early_when_it_gets_no_better(trainer: Trainer) -> None:
 
 
 @pytest.mark.parametrize("evaluators", [0, 1])
-def test_an_early_end_that_failed_is_made_good_by_the_next_process(trainer: Trainer, evaluators: int) -> None:
+def test_failed_early_end_is_completed_by_the_next_process(trainer: Trainer, evaluators: int) -> None:
     from trainchart_training.leading.evaluation import EvaluationBook
 
     trainer.place = replace(trainer.place, evaluators=evaluators)
@@ -259,7 +259,7 @@ def test_keras_knows_which_of_its_metrics_shall_fall(mode: str, falls: bool) -> 
         assert not shall_fall(training, Settings(early_stop_metric="binary_accuracy"))
 
 
-def test_what_was_measured_of_a_former_training_in_the_same_folder_is_forgotten(trainer: Trainer) -> None:
+def test_evaluations_of_a_former_training_in_folder_are_dropped(trainer: Trainer) -> None:
     from trainchart_training.leading.evaluation import EvaluationBook
 
     trainer.folder.mkdir()
@@ -270,7 +270,7 @@ def test_what_was_measured_of_a_former_training_in_the_same_folder_is_forgotten(
     assert [(step, metrics["loss"] > 0) for step, metrics in book.read().items()] == [(40, True)]
 
 
-def test_an_evaluator_that_came_first_measures_what_the_leader_made_it_forget(trainer: Trainer) -> None:
+def test_evaluator_that_came_first_measures_again_after_a_reset(trainer: Trainer) -> None:
     from trainchart_training.leading.evaluation import EvaluationBook
 
     trainer.folder.mkdir()
@@ -295,7 +295,7 @@ def test_clipping_bounds_the_step(trainer: Trainer) -> None:
     assert moved == pytest.approx(0.001, rel=0.01)
 
 
-def test_clipping_knows_the_sum_of_what_a_sparse_gradient_repeats() -> None:
+def test_clipping_sums_repeated_rows_of_a_sparse_gradient() -> None:
     import keras
     import tensorflow as tf
 
@@ -329,7 +329,7 @@ def test_another_learning_rate_is_taken_when_a_training_goes_on(trainer: Trainer
         assert all((before == after).all() for before, after in zip(weights.first, weights.last, strict=True))
 
 
-def test_a_checkpoint_that_is_read_by_half_leaves_the_learning_rate_as_it_is(trainer: Trainer) -> None:
+def test_half_read_checkpoint_leaves_the_learning_rate_unchanged(trainer: Trainer) -> None:
     import tensorflow as tf
 
     from trainchart_training.saving.checkpoints import Checkpoints
@@ -404,9 +404,7 @@ def float32_again() -> Iterator[None]:
     keras.mixed_precision.set_global_policy("float32")
 
 
-def test_in_float16_a_step_that_overflows_is_skipped_and_the_training_goes_on(
-    trainer: Trainer, float32_again: None
-) -> None:
+def test_float16_step_that_overflows_is_skipped(trainer: Trainer, float32_again: None) -> None:
     import keras
     import numpy as np
 
@@ -519,7 +517,7 @@ def test_where_every_variable_lies_is_told(trainer: Trainer, caplog: pytest.LogC
     assert len(placed) == 4 + 8 + 2 + 1
 
 
-def test_the_evaluator_measures_every_checkpoint_and_ends_with_the_last(trainer: Trainer, tmp_path: Path) -> None:
+def test_evaluator_measures_all_checkpoints_and_ends_with_last(trainer: Trainer, tmp_path: Path) -> None:
     from trainchart_training.leading.evaluation import evaluate
 
     ended: list[int] = []
@@ -538,7 +536,7 @@ def test_the_evaluator_measures_every_checkpoint_and_ends_with_the_last(trainer:
     assert json.loads((tmp_path / "evaluator.json").read_text())["step"] == 60
 
 
-def test_a_damaged_checkpoint_takes_no_place_from_those_before_it(trainer: Trainer) -> None:
+def test_damaged_checkpoint_does_not_displace_earlier_ones(trainer: Trainer) -> None:
     assert trainer.run(max_steps=40) == 0
     (trainer.folder / "ckpt-40.index").write_bytes(b"cut")
 
@@ -642,7 +640,7 @@ def test_all_outputs_of_a_model_are_served(trainer: Trainer, make: Callable[[Any
     assert set(outputs) == names
 
 
-def test_a_model_whose_dropout_keeps_a_seed_in_a_recurrent_layer_is_served(trainer: Trainer) -> None:
+def test_model_with_seeded_recurrent_dropout_is_served(trainer: Trainer) -> None:
     def build(settings: Settings) -> Any:
         import keras
 
@@ -748,7 +746,7 @@ def make_evaluator(trainer: Trainer, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("damage", ["cut", "marker"])
-def test_the_evaluator_passes_over_a_damaged_checkpoint_until_it_is_written_anew(
+def test_evaluator_skips_damaged_checkpoint_until_rewritten(
     damaged: Trainer, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     if damage == "marker":
@@ -819,7 +817,7 @@ def test_the_evaluator_refuses_another_models_checkpoint(trainer: Trainer) -> No
         make_evaluator(trainer, max_steps=20, hidden=9).look()
 
 
-def test_an_unreadable_marker_of_a_measured_checkpoint_is_told_once(
+def test_unreadable_marker_of_measured_checkpoint_is_logged_once(
     trainer: Trainer, caplog: pytest.LogCaptureFixture
 ) -> None:
     trainer.place = replace(trainer.place, evaluators=1)
@@ -869,7 +867,7 @@ def test_every_record_goes_to_one_shard(tmp_path: Path, files: int, shards: int)
     )
 
 
-def test_what_feeds_the_devices_is_not_freed_before_the_process_ends(trainer: Trainer) -> None:
+def test_device_feeds_are_not_freed_before_the_process_ends(trainer: Trainer) -> None:
     """Where TensorFlow prefetches to devices, each of them has a tuner that could be asleep then."""
 
     def count() -> int:
@@ -882,7 +880,7 @@ def test_what_feeds_the_devices_is_not_freed_before_the_process_ends(trainer: Tr
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
-def test_a_tuner_that_could_hold_up_the_end_is_off_unless_the_program_wants_it(is_wanted: bool) -> None:
+def test_tuner_that_delays_the_end_is_off_unless_program_sets_it(is_wanted: bool) -> None:
     import tensorflow as tf
 
     from trainchart_training.strategies.batches import build_batches, build_test_batches
@@ -937,7 +935,7 @@ _STORE = "Error executing an HTTP request: libcurl code 7 when reading metadata 
         ("parameter-server", "from /job:ps/task:0; Socket closed", 75, "cannot go on, it lost a ps"),
     ],
 )
-def test_another_process_that_went_away_is_no_fault_of_this_one_that_needs_it(
+def test_losing_a_needed_process_is_not_this_ones_fault(
     trainer: Trainer,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,

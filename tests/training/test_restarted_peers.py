@@ -19,7 +19,7 @@ LONGEST_WAIT_SECONDS = 5.0
 
 
 @pytest.mark.parametrize("strategy", sorted(TRAININGS))
-def test_every_error_after_a_kill_has_a_cause_and_the_training_goes_on(strategy: str, tmp_path: Path) -> None:
+def test_errors_after_a_kill_have_causes_and_training_goes_on(strategy: str, tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     with open_group(strategy, tmp_path) as group:

@@ -28,7 +28,7 @@ def test_mirrored_on_two_devices(run: StrategyRun) -> None:
     assert run.result["metrics"]["worker-0"]["test_accuracy"] >= ACCURACY
 
 
-def test_multi_worker_mirrored_survives_the_death_of_each_worker_and_loses_nothing_to_a_stop(run: StrategyRun) -> None:
+def test_multi_worker_mirrored_survives_worker_deaths_and_a_stop(run: StrategyRun) -> None:
     kill = "worker-1:100:KILL,worker-1:150:TERM,worker-0:250:KILL"
     run.train("multi-worker-mirrored", "{worker: {replicas: 2}}", kill=kill)
     assert run.result["step"] == STEPS

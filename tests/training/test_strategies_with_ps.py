@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(600)]
         ("in-graph", "chief-0", "{worker: {replicas: 2}, ps: {}}", "TERM", "joined"),
     ],
 )
-def test_strategies_with_ps_survive_the_loss_of_a_worker_the_ps_and_the_leader(
+def test_strategies_survive_losing_worker_ps_and_leader(
     run: StrategyRun, strategy: str, leader: str, roles: str, signal: str, goes_on: str
 ) -> None:
     # One of three synchronous workers is a backup, that a step does not wait for.

@@ -65,7 +65,7 @@ def test_an_archive_says_what_it_was_made_from() -> None:
     }
 
 
-def test_the_same_content_gives_the_same_bytes_whatever_the_order() -> None:
+def test_same_content_gives_same_bytes_in_any_order() -> None:
     backwards = dict(reversed(FILES.items()))
     assert pack_chart(backwards, BUILD).data == pack_chart(FILES, BUILD).data
 

@@ -65,7 +65,7 @@ def test_a_case_that_fails_is_named_with_what_it_wrote(monkeypatch: pytest.Monke
 
 
 @pytest.mark.tensorflow
-def test_without_a_gpu_it_says_so_and_has_an_exit_code_of_its_own() -> None:
+def test_without_a_gpu_it_says_so_with_its_own_exit_code() -> None:
     command = [sys.executable, "-m", "benchmarks.gpu"]
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
 

@@ -9,7 +9,7 @@ from benchmarks.measure import find_median_limits
 
 
 @pytest.mark.parametrize("count", [30, 100, 101])
-def test_the_limits_hold_the_true_median_in_nineteen_of_twenty_samples(count):
+def test_limits_hold_the_median_in_nineteen_of_twenty_samples(count):
     source = random.Random(1)
     samples = [sorted(source.lognormvariate(0, 1) for _ in range(count)) for _ in range(2000)]
 

@@ -131,7 +131,7 @@ def test_names_and_labels_of_every_kind(kind: str, metadata: str, message: str) 
     assert all(message in text for text in found)
 
 
-def test_a_custom_resource_definition_is_named_after_plural_and_group() -> None:
+def test_custom_resource_definition_has_plural_and_group_as_name() -> None:
     text = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: NAME}, "
     text += "spec: {group: x.io, names: {plural: xs}}}"
     assert find(text.replace("NAME", "xs.x.io"), "names-valid") == []

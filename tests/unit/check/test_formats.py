@@ -55,7 +55,7 @@ def test_labels_and_annotations(metadata: str, spec: str, message: str) -> None:
     assert all(message in text for text in found)
 
 
-def test_the_selector_of_a_service_holds_labels_and_kinds_of_others_are_their_own() -> None:
+def test_service_selectors_are_labels_and_other_kinds_are_free() -> None:
     service = "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {a: 'b c'}}}"
     assert find(service, "labels-valid") == ["Service a: spec.selector.a: 'b c' is not a valid label value"]
     other = "{apiVersion: x.io/v1, kind: X, metadata: {name: a}, spec: {matchLabels: {a: 'b c'}}}"

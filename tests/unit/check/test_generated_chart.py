@@ -430,7 +430,7 @@ def test_what_only_sounds_random_is_left_alone(text: str) -> None:
     assert find(file("templates/x.yaml", text)(), "repeatable") == ()
 
 
-def test_what_is_random_has_its_line_and_is_a_warning_in_somebody_elses_chart() -> None:
+def test_randomness_has_its_line_and_only_warns_in_others_charts() -> None:
     files = {"Chart.yaml": b"name: a\n", "templates/x.yaml": b"{{- /* a\nb */}}\na: {{\n  genCA 1 2 }}\n"}
     [found] = find(CheckInput(files=files), "repeatable")
     assert (found.line, found.severity) == (4, Severity.warning)
@@ -460,7 +460,7 @@ def test_somebody_elses_chart_is_judged_milder() -> None:
     assert {finding.severity for finding in find(replace(insecure, files=files), "pod-security")} == {Severity.info}
 
 
-def test_rules_about_charts_and_trainings_leave_plain_manifests_alone() -> None:
+def test_rules_for_charts_and_trainings_skip_plain_manifests() -> None:
     rendering = parse(golden_text().replace("podManagementPolicy: Parallel", "podManagementPolicy: OrderedReady"))
     plain = CheckInput(files={"a.yaml": b""}, cases=(Case("", replace(rendering, release="")),), kinds=kinds())
     assert [finding for finding in find(plain) if finding.severity is not Severity.info] == []
@@ -491,7 +491,7 @@ def test_a_waiver_reaches_no_further_than_its_line() -> None:
     assert [finding.rule for finding in found] == ["values-used", "waivers"]
 
 
-def test_a_waiver_on_the_first_lines_or_in_a_template_is_for_the_whole_file() -> None:
+def test_waiver_on_first_lines_or_in_a_template_covers_the_file() -> None:
     first = source("values.yaml", A_VALUE, f"{A_VALUE}\nargz: []")()
     text = b"# trainchart: ignore[values-used] not ours\n" + first.files["values.yaml"]
     assert find(replace(first, files={**first.files, "values.yaml": text}), "values-used", "waivers") == ()
@@ -543,7 +543,7 @@ def test_an_unknown_rule_is_refused_with_a_suggestion(wanted: str, suggestion: s
         find_rules((wanted,))
 
 
-def test_a_template_that_looks_up_what_is_there_may_make_something_new() -> None:
+def test_randomness_behind_a_lookup_is_only_a_note() -> None:
     guarded = '{{ $old := lookup "v1" "Secret" "a" "b" }}{{ if $old }}{{ else }}{{ randAlphaNum 8 }}{{ end }}'
     [found] = find(file("templates/x.yaml", guarded)(), "repeatable")
     assert (found.severity, found.message) == (

@@ -52,6 +52,6 @@ def test_a_field_is_told_once() -> None:
     assert find(given) == ["ConfigMap a: data.rules is 1e+06"]
 
 
-def test_a_number_that_stands_so_in_a_values_file_of_the_user_is_meant() -> None:
+def test_number_written_so_in_a_users_values_file_is_accepted() -> None:
     assert find(replace(chart(CONFIG), added_values=("most: 'x > 1e+06'\n",))) == []
     assert find(replace(chart(CONFIG), added_values=("most: 1000000\n",))) != []

@@ -462,7 +462,7 @@ def test_a_field_that_is_null_is_a_field_that_is_missing() -> None:
     assert found.message.startswith("StatefulSet exp-worker: spec: 'selector' is a required property")
 
 
-def test_schemas_of_kubernetes_look_at_no_text_and_no_number_but_version_and_kind() -> None:
+def test_kubernetes_schemas_restrict_only_version_and_kind() -> None:
     """What check/kubernetes_schemas.py takes for granted when it compares shapes."""
     known = {"type", "required", "additionalProperties", "items", "$ref", "format", "oneOf", "enum", "properties"}
     told = {"description", "$schema", "default"}
@@ -530,7 +530,7 @@ def test_kinds_of_other_api_groups_are_not_judged() -> None:
     assert find(chart(templates={**TEMPLATES, "templates/x.yaml": monitor})) == ()
 
 
-def test_a_finding_names_the_values_file_only_where_the_defaults_are_fine() -> None:
+def test_finding_names_values_file_only_if_the_defaults_are_fine() -> None:
     broken = {**TEMPLATES, "templates/service.yaml": SERVICE.replace("  clusterIP: None\n", "")}
     only_there = chart(cases=(Case("ci/a-values.yaml", render(broken)),))
     assert [finding.values for finding in find(only_there)] == ["ci/a-values.yaml"]
@@ -571,7 +571,7 @@ def test_the_position_of_a_render_problem_becomes_path_and_line() -> None:
     assert (found.path, found.line, found.values) == ("templates/a.yaml", 3, "ci/a-values.yaml")
 
 
-def test_more_pods_than_any_cluster_has_are_not_counted_one_by_one() -> None:
+def test_absurd_pod_counts_are_not_counted_one_by_one() -> None:
     rendering = render({"templates/worker.yaml": WORKER.replace("replicas: 2", "replicas: 50000000")})
     given = CheckInput(files={}, cases=(Case("", rendering),))
     assert run_checks(given, find_rules(("names-fit",))).findings == ()

@@ -63,7 +63,7 @@ def listed_strangers(seen: Snapshot) -> list[TrainingKey]:
     return [key for key in find_trainings(seen) if key != KEY]
 
 
-def test_a_selector_that_only_the_pod_has_is_told_where_no_node_fits() -> None:
+def test_selector_only_the_pod_has_is_named_where_no_node_fits() -> None:
     waits = make_pod("worker-1", node="", conditions=[unschedulable()])
     waits["spec"]["nodeSelector"] = {"pool": "a100"}
     placed = make_pod("worker-0")
@@ -107,7 +107,7 @@ def test_how_the_run_before_has_ended_is_not_how_this_one_does(phase: str) -> No
     assert any(f"of the run before, '' ({phase})" in remark for remark in report.remarks)
 
 
-def test_the_record_of_a_release_with_a_long_name_is_named_by_a_hash() -> None:
+def test_record_of_a_release_with_a_long_name_has_a_hash() -> None:
     record = make_record(make_state("Running"))
     record["metadata"] |= {
         "name": "exp1-of-a-team-with-a-name-that-does-not-4098c9ba",
@@ -209,7 +209,7 @@ def test_a_pod_without_a_node_is_explained_and_holds_nothing() -> None:
     assert "Insufficient nvidia.com/gpu" in problem.message
 
 
-def test_a_refused_pod_shows_by_the_event_of_its_set_and_only_while_it_is_missing() -> None:
+def test_refused_pod_shows_by_its_sets_event_while_it_is_missing() -> None:
     events = [make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", "exceeded quota: tests, requested: …")]
     missing = [pod for pod in make_pods() if not pod["metadata"]["name"].endswith("worker-1")]
     report = look(pods=missing, events=events)
@@ -284,7 +284,7 @@ def test_a_controller_that_may_not_be_made_is_explained() -> None:
 
 
 @pytest.mark.parametrize(("ago", "is_told"), [(30, False), (90, True)])
-def test_a_controller_that_does_not_hear_of_the_success_is_told_of(ago: float, is_told: bool) -> None:
+def test_controller_that_misses_the_success_is_reported(ago: float, is_told: bool) -> None:
     parked = make_pod("chief-0", last=make_end(causes.SUCCEEDED, 0, at=NOW - ago), restarts=1)
     report = look(**{**CONTROLLED, "pods": [*make_pods(chief_0=parked), make_controller_pod()]})
     assert [remark[:21] for remark in report.remarks] == ["chief-0 has succeeded"] * is_told
@@ -369,7 +369,7 @@ def test_reports_are_values() -> None:
         ({"managedBy": "kueue.x-k8s.io/multikueue"}, "its Job is managed by kueue.x-k8s.io/multikueue"),
     ],
 )
-def test_a_controller_that_something_holds_back_is_told_with_what_to_do(spec: dict[str, Any], why: str) -> None:
+def test_blocked_controller_is_reported_with_what_to_do(spec: dict[str, Any], why: str) -> None:
     job = {**make_job(ready=0), "spec": spec}
     report = look(records=[make_record(make_state("Running"))], jobs=[job])
     assert report.controller == "held"
@@ -400,7 +400,7 @@ def test_the_step_of_a_run_that_has_ended_is_that_of_its_verdict() -> None:
     assert (report.progress.step, report.progress.metrics) == (100, {"loss": 0.1})
 
 
-def test_a_task_that_has_finished_before_the_run_is_shown_as_finished() -> None:
+def test_task_that_finished_before_the_run_is_shown_as_finished() -> None:
     state = make_state("Running", succeeded={"worker-1": NOW - 60})
     state["roles"]["worker"] |= {"running": 1, "finished": 1}
     report = look(records=[make_record(state)], pods=[pod for pod in make_pods() if "worker-1" not in str(pod)])
@@ -430,7 +430,7 @@ def test_an_init_container_that_goes_on_is_named(seconds: float, policy: str, is
     assert any("its init container fetch has run for" in each for each in remarks) == is_told
 
 
-def test_a_parameter_server_that_has_left_is_named_while_the_others_train() -> None:
+def test_missing_parameter_server_is_named_while_others_train() -> None:
     state = make_state("Running", succeeded={"ps-0": NOW - 60, "worker-1": NOW - 50})
     (remark,) = look(records=[make_record(state)], jobs=[make_job()]).remarks
     assert remark.startswith("ps-0 ended with success while the training goes on")
@@ -445,7 +445,7 @@ def test_what_a_pod_asks_none_of_is_not_held() -> None:
     assert count_gpus({"containers": [container, container]}) == {"amd.com/gpu": 4}
 
 
-def test_an_object_that_is_gone_is_a_problem_though_no_pod_shows_it() -> None:
+def test_deleted_object_is_a_problem_though_no_pod_shows_it() -> None:
     gone = {"subject": "Service exp1-mnist", "node": "", "cause": "object-missing", "message": "it was deleted"}
     state = make_state("Running", problems=[gone | {"since": NOW - 9}])
     report = look(records=[make_record(state)], jobs=[make_job()])
@@ -453,7 +453,7 @@ def test_an_object_that_is_gone_is_a_problem_though_no_pod_shows_it() -> None:
     assert any("helm rollback RELEASE" in line for line in why_lines(report))
 
 
-def test_a_release_that_holds_a_part_of_what_it_needs_is_told_about_all_or_nothing() -> None:
+def test_partly_scheduled_release_gets_a_hint_about_gang_queues() -> None:
     lacking = make_pod("worker-1", conditions=[unschedulable()], node="")
     lacking["status"]["containerStatuses"] = []
     report = look(records=[make_record(make_state("Starting"))], jobs=[make_job()], pods=make_pods(worker_1=lacking))

@@ -230,7 +230,7 @@ def test_without_the_schema_the_place_and_the_reason_stay() -> None:
     assert [problem.message for problem in found] == ["unknown key mnist.foo"]
 
 
-def test_a_chart_without_hyperparameters_says_where_they_are_declared() -> None:
+def test_chart_without_hyperparameters_says_where_they_belong() -> None:
     schema = {"properties": {"hyperparameters": {"additionalProperties": False}, "run": {"properties": {"steps": {}}}}}
     line = "- at '/hyperparameters': additional properties 'steps' not allowed"
     (problem,) = find_refusals(HEADER + line, Asked({"mnist": schema}, "mnist"))

@@ -233,7 +233,7 @@ def test_links_that_make_many_files_of_few_are_refused(tmp_path: Path, monkeypat
         read_tree(tmp_path)
 
 
-def test_what_a_killed_writer_left_is_removed_and_a_living_ones_is_not(tmp_path: Path) -> None:
+def test_only_a_killed_writers_leftovers_are_removed(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom trainchart.host import files\n"
         "files.os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)\n"

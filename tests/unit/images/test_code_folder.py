@@ -53,7 +53,7 @@ def test_what_follows_from_an_image_is_no_part_of_it(code: Path) -> None:
     assert [file.path for file in files] == before
 
 
-def test_packed_charts_follow_from_an_image_and_other_archives_do_not(code: Path) -> None:
+def test_packed_charts_stay_out_of_images_other_archives_do_not(code: Path) -> None:
     (code / "dist").mkdir()
     (code / "dist" / "data.tgz").write_bytes(b"\x1f\x8b no archive")
     before = names(code)
@@ -88,7 +88,7 @@ def test_rules_that_cannot_be_read_are_not_taken_for_none(code: Path) -> None:
         names(code)
 
 
-def test_a_folder_that_is_wanted_brings_back_nothing_that_no_image_needs(code: Path) -> None:
+def test_included_folder_does_not_bring_back_its_git_folder(code: Path) -> None:
     (code / "lib" / ".git").mkdir()
     (code / "lib" / ".git" / "config").write_text("url = https://me:token@git.example.com/lib")
     (code / ".dockerignore").write_text("*\n!lib\n!.git/HEAD\n")
@@ -103,7 +103,7 @@ def test_what_nobody_wants_is_not_even_looked_at(code: Path) -> None:
     assert "data/gone" not in names(code)
 
 
-def test_links_inside_are_followed_and_those_to_elsewhere_refused_together(code: Path, tmp_path: Path) -> None:
+def test_inside_links_are_followed_outside_ones_refused_at_once(code: Path, tmp_path: Path) -> None:
     for name, target in (("same.py", "train.py"), ("again", "lib"), ("lib2", "lib")):
         (code / name).symlink_to(target)
     assert {"same.py", "again/model.py", "lib/model.py", "lib2/model.py"} <= set(names(code))
@@ -143,7 +143,7 @@ def test_what_stays_out_comes_in_by_no_other_name(code: Path) -> None:
     assert not {"keys/credentials", "lib/settings", "head", "again/HEAD"} & set(names(code))
 
 
-def test_a_folder_under_two_names_lacks_the_same_files_under_both(code: Path) -> None:
+def test_folder_under_two_names_omits_the_same_files_in_both(code: Path) -> None:
     for path in ("lib/tests/data.bin", "lib/notes.txt"):
         (code / path).parent.mkdir(exist_ok=True)
         (code / path).write_text(path)
@@ -170,7 +170,7 @@ def test_a_name_that_is_not_text_is_refused(code: Path) -> None:
         names(code)
 
 
-def test_links_that_lead_to_themselves_are_refused_with_the_others(code: Path) -> None:
+def test_links_to_themselves_are_refused_with_the_others(code: Path) -> None:
     for name, target in (("self", "self"), ("one", "two"), ("two", "one")):
         (code / name).symlink_to(target)
     with pytest.raises(ToolError) as refusal:

@@ -104,7 +104,7 @@ def test_a_base_image_that_was_pulled_is_not_to_blame_for_pip(program: str, end:
         ),
     ],
 )
-def test_a_base_image_that_cannot_be_had_is_named_whatever_is_said_beside(
+def test_unavailable_base_image_is_named_despite_other_output(
     program: str, refusal: str, advice: tuple[str, ...]
 ) -> None:
     error = explain_failure(Step("build", (program, "build")), 1, (*PULLED, f"{refusal}\n", *advice))
@@ -119,7 +119,7 @@ def test_a_base_image_that_cannot_be_had_is_named_whatever_is_said_beside(
         "error: self-signed certificate in certificate chain",
     ],
 )
-def test_an_index_that_pip_does_not_trust_is_told_with_what_to_do(said: str) -> None:
+def test_index_that_pip_does_not_trust_gets_a_hint(said: str) -> None:
     step = Step("build", ("podman", "build"))
     end = 'Error: building at STEP "RUN pip install": while running runtime: exit status 1'
     assert "--ca-bundle" in explain_failure(step, 1, (*PULLED, said, *PIP_FAILS, end)).hint

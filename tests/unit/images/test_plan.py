@@ -76,7 +76,7 @@ def plan(spec: ModelSpec) -> Plan:
     return make
 
 
-def test_a_training_image_has_all_packages_and_the_code_and_no_other_dockerfile(plan: Plan) -> None:
+def test_training_image_gets_packages_code_and_one_dockerfile(plan: Plan) -> None:
     made = plan()
     assert made.arguments == {
         "MODEL": "model",
@@ -134,7 +134,7 @@ def test_no_list_has_a_login(plan: Plan, name: str) -> None:
     assert [problem.where for problem in refusal.value.problems] == [f"{name}:3"]
 
 
-def test_a_model_s_packages_have_versions_and_are_not_the_image_s(plan: Plan) -> None:
+def test_models_packages_have_versions_and_are_not_the_images(plan: Plan) -> None:
     def listed(*lines: bytes) -> tuple[ContextFile, ...]:
         return (CODE[0], ContextFile("requirements.txt", b"\n".join(lines)))
 

@@ -225,7 +225,7 @@ def test_a_list_leads_to_no_file_that_the_build_lacks(line: str, path: str) -> N
         "# ./own.whl",
     ],
 )
-def test_packages_addresses_and_files_of_the_base_image_are_no_files_that_it_lacks(line: str) -> None:
+def test_packages_addresses_and_base_image_files_are_accepted(line: str) -> None:
     require_no_files(f"{line}\n", "requirements.txt")
 
 

@@ -75,7 +75,7 @@ def test_program_lines_and_its_errors_are_shown(line: str) -> None:
     assert not NoiseFilter().is_noise(line)
 
 
-def test_what_looks_like_a_continuation_ends_with_the_first_other_line() -> None:
+def test_seeming_continuation_ends_with_the_first_other_line() -> None:
     noise = NoiseFilter()
     lines = ["I0000 00:00:1795.8 4575 x.cc:1] SessionOptions:", "  key: 1", "begin", "  key: 1"]
     assert [noise.is_noise(line) for line in lines] == [True, True, False, False]

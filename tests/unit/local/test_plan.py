@@ -165,7 +165,7 @@ def test_command_runs_the_real_launcher_with_the_chosen_python() -> None:
     assert chief.working_directory == "/home/me/code"
 
 
-def test_environment_is_the_containers_and_a_short_list_of_the_callers() -> None:
+def test_environment_is_the_containers_and_a_few_of_the_callers() -> None:
     environment = environment_with({"name": "FOO", "value": "bar"})
     assert environment["FOO"] == "bar"
     assert environment["PATH"] == "/venv/bin:/usr/bin"
@@ -292,7 +292,7 @@ def test_items_and_sub_paths() -> None:
     assert [PurePosixPath(file.path).name for file in chief.files] == ["cluster.json", "b.txt"]
 
 
-def test_secrets_come_from_the_chart_or_the_caller_and_are_marked() -> None:
+def test_secrets_come_from_chart_or_caller_and_are_marked() -> None:
     entry = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}
     from_caller = make_plan(
         lambda pod, container: container["env"].append(entry), caller={**SETTINGS.caller, "TOKEN": "/checkpoints"}
@@ -357,7 +357,7 @@ def test_a_machine_without_a_gpu_says_that_the_cpu_is_used() -> None:
     assert "no GPU" not in make_plan(ask).warnings[0]
 
 
-def test_a_launcher_that_a_pod_would_get_is_the_one_of_this_machine() -> None:
+def test_injected_launcher_is_the_one_of_this_machine() -> None:
     def inject(pod: dict[str, Any], container: dict[str, Any]) -> None:
         pod["initContainers"] = [{"name": "launcher"}]
         pod["volumes"].append({"name": "launcher", "emptyDir": {}})

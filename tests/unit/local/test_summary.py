@@ -125,7 +125,7 @@ def test_long_name_of_a_claim_stands_apart_from_its_folder(tmp_path: Path) -> No
     )
 
 
-def test_events_where_the_chart_puts_them_are_named_by_that_folder(tmp_path: Path) -> None:
+def test_events_are_named_by_the_folder_the_chart_gives(tmp_path: Path) -> None:
     write(tmp_path / "claims/checkpoints/logs/worker/events.out.tfevents.1.host")
     assert find_outputs(make_plan(tmp_path), STARTED).events == (str(tmp_path / "claims/checkpoints/logs"),)
 

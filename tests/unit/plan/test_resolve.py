@@ -71,7 +71,7 @@ def test_every_value_knows_the_layer_and_line_that_set_it(resolved: Resolve, spe
     assert (plan.values.roles["worker"].shm_size, plan.values.env) == ("1Gi", {"HTTP_PROXY": "proxy"})
 
 
-def test_all_problems_come_at_once_each_with_its_line_and_a_suggestion(resolved: Resolve, spec: str) -> None:
+def test_all_problems_come_at_once_with_lines_and_suggestions(resolved: Resolve, spec: str) -> None:
     broken = spec.replace("memory: 8Gi", "memry: 8Gi").replace("strategy: param", "strategy: Param")
     broken = broken.replace("cpu: 1", "cpu: [1]") + "hyperparameters: {rate: {default: 1}}\nrnu: {}\n"
     with pytest.raises(SpecError) as refusal:

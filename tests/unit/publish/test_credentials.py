@@ -47,7 +47,7 @@ def test_helpers() -> None:
 
 @pytest.mark.parametrize("host", ["docker.io", "registry-1.docker.io"])
 @pytest.mark.parametrize("config", [{"credsStore": "pass"}, {"credHelpers": {"docker.io": "pass"}}], ids="-".join)
-def test_a_helper_knows_docker_hub_by_the_name_that_docker_login_uses(config: dict[str, object], host: str) -> None:
+def test_helper_gets_docker_hubs_name_as_docker_login_writes_it(config: dict[str, object], host: str) -> None:
     assert find_helper(json.dumps(config), host) == ("pass", "https://index.docker.io/v1/")
 
 

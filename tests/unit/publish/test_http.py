@@ -73,7 +73,7 @@ def test_a_redirect_off_encryption_is_refused(places: tuple[str, ...]) -> None:
     assert "--plain-http" in refusal.value.hint
 
 
-def test_redirects_with_encryption_are_followed_and_the_password_stays() -> None:
+def test_encrypted_redirects_are_followed_without_the_password() -> None:
     seen: list[httpx2.Request] = []
     step = redirect("/b", "https://cdn.example.com/c")
 

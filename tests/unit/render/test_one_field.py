@@ -56,7 +56,7 @@ def test_a_new_pass_through_field_appears_everywhere(monkeypatch: pytest.MonkeyP
     assert pod["readinessGates"] == [{"conditionType": "ready.example.com/gpu"}]
 
 
-def test_every_pass_through_field_is_emitted_from_the_model_alone() -> None:
+def test_pass_through_fields_are_emitted_from_the_model_alone() -> None:
     """No template names a pass-through field: they come from the loop over the model."""
     text = "\n".join(read_family(FAMILY)[f"templates/{name}"] for name in ("_pod_template.tpl", "_pod.tpl"))
     # The DNS policy of the pods follows from hostNetwork, and what they take of a disk from their volumes.

@@ -23,9 +23,7 @@ def next_of(cause: str, error: str = "", origin: str = LOCAL) -> str:
 
 
 @pytest.mark.parametrize(("silence", "is_suspicious"), [(40.0, False), (600.0, True)])
-def test_a_run_that_goes_on_says_where_it_is_and_what_to_look_at_where_it_hangs(
-    silence: float, is_suspicious: bool
-) -> None:
+def test_ongoing_run_says_where_it_is_and_what_to_check_on_hangs(silence: float, is_suspicious: bool) -> None:
     progress = Progress(53, at=NOW - silence)
     report = Report(TrainingKey("team-a", "r03", "lang"), NOW, RUNNING, "record", progress=progress)
     text = "\n".join(why_lines(report))

@@ -273,7 +273,7 @@ def test_an_earlier_traceback_that_was_survived_does_not_count():
         "2 root error(s) found.\n  (0) too hot\n\t [[{{node a/Assert}}]]\n  (1) too hot",
     ],
 )
-def test_the_reason_of_an_error_in_a_graph_stands_below_where_it_happened(below):
+def test_reason_of_a_graph_error_is_below_its_location(below):
     text = HEAD + "a.errors_impl.InvalidArgumentError: Graph execution error:\n" + below
     assert diagnose(1, None, text) == ("program-error", "a.errors_impl.InvalidArgumentError: too hot")
     assert diagnose(1, None, HEAD + "a.InvalidArgumentError: Graph execution error:")[1].endswith("execution error:")
@@ -288,7 +288,7 @@ def test_the_reason_of_several_errors_is_that_of_the_first() -> None:
 
 
 @pytest.mark.parametrize("start", ["", "Graph execution error:\n\nDetected at node 'q' defined at\nNode: 'q'\n"])
-def test_the_reason_of_an_error_in_another_task_stands_in_the_next_line(start: str) -> None:
+def test_reason_of_another_tasks_error_is_in_the_next_line(start: str) -> None:
     reason = "From /job:ps/replica:0/task:0:\nFIFOQueue 'sync_token_q' is closed.\n\t [[{{q}}]]"
     text = f"{HEAD}a.CancelledError: {start}{reason}"
     expected = "a.CancelledError: From /job:ps/replica:0/task:0: FIFOQueue 'sync_token_q' is closed."
@@ -325,7 +325,7 @@ def test_what_a_program_says_below_its_traceback_explains_it():
     assert diagnose(1, None, HEAD + "KeyError: 'x'\nerror: shown\nbye")[1] == "KeyError: 'x'"
 
 
-def test_a_missing_module_of_the_program_itself_is_a_missing_program():
+def test_missing_module_of_the_program_is_a_missing_program():
     text = HEAD + ALL + "'mnist.train'"
     assert diagnose(1, None, text, ("python", "-m", "mnist.train"))[0] == "program-missing"
     assert diagnose(1, None, text, ("python", "-m", "other.train"))[0] == "module-missing"

@@ -189,7 +189,7 @@ def test_an_event_speaks_where_the_status_is_silent(reason: str, message: str, c
     assert (problem.cause, problem.message) == (cause, message)
 
 
-def test_the_provisioner_says_more_about_a_claim_than_the_scheduler() -> None:
+def test_provisioner_says_more_about_a_claim_than_the_scheduler() -> None:
     pod = pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", UNBOUND)])
     events = [
         event("PersistentVolumeClaim", "exp1-mnist-checkpoints", "ProvisioningFailed", "no class cephfs"),
@@ -213,7 +213,7 @@ def test_the_provisioner_says_more_about_a_claim_than_the_scheduler() -> None:
         (IN_USE, "claim-in-use"),
     ],
 )
-def test_an_event_of_the_scheduler_is_read_like_the_pods_condition(message: str, cause: str) -> None:
+def test_schedulers_event_is_read_like_the_pods_condition(message: str, cause: str) -> None:
     problem = find_pod_event("ps-0", [event("Pod", "ps-0", "FailedScheduling", message)])
     assert problem is not None
     assert problem.cause == cause
@@ -260,9 +260,7 @@ def test_the_newest_event_counts() -> None:
         ("u2", "FailedScheduling", "node-1", None),
     ],
 )
-def test_events_of_an_earlier_pod_and_of_the_wait_for_its_node_tell_nothing(
-    uid: str, reason: str, node: str, cause: str | None
-) -> None:
+def test_events_of_an_earlier_pod_or_its_wait_are_ignored(uid: str, reason: str, node: str, cause: str | None) -> None:
     # The pod is pulling its image, of which its status and Warnings say nothing.
     events = [event("Pod", "ps-0", reason, "timed out")._replace(uid=uid)]
     pod = {"metadata": {"name": "ps-0", "uid": "u2"}, "spec": {"nodeName": node}}

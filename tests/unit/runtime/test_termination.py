@@ -121,7 +121,7 @@ def test_the_first_failure_that_is_not_a_peers(messages, expected):
     assert find_first_failure(messages) == expected
 
 
-def test_a_failure_has_a_known_cause_and_words_that_no_terminal_obeys():
+def test_failure_has_a_known_cause_and_no_terminal_commands():
     forged = {"number": 1, "at": 5.0, "cause": "\x1b[31mlies 17", "exitCode": 0, "error": "\x1b]0;title\x07bad\rthing"}
     assert parse_failures([forged]) == (Failure(1, 5.0, "program-exit", 0, "badthing"),)
     assert parse_failures([{**forged, "cause": "killed"}])[0].cause == "killed"

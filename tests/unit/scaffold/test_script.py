@@ -192,7 +192,7 @@ REQUIRED = "; it is required, so the script does not start until code.command gi
         ),
     ],
 )
-def test_what_the_script_does_not_start_without_is_said_to_be_required(text: str, what: str) -> None:
+def test_flags_the_script_needs_are_marked_as_required(text: str, what: str) -> None:
     facts = read(text)
     assert facts.flags == ()
     (note,) = facts.notes
@@ -279,7 +279,7 @@ def test_classic_flags_are_filled_by_the_launcher(more: str, strategy: str) -> N
     assert (facts.strategy, facts.flags, facts.notes) == (strategy, (), ())
 
 
-def test_a_job_name_without_hosts_is_a_hyperparameter_like_any_other() -> None:
+def test_job_name_without_hosts_is_a_plain_hyperparameter() -> None:
     assert hyperparameters('flags.DEFINE_string("job_name", "mine", "")') == {
         "jobName": {"type": "string", "default": "mine"}
     }
@@ -456,7 +456,7 @@ def test_outputs_do_not_share_a_folder() -> None:
     ]
 
 
-def test_second_folder_of_logs_is_left_to_the_script_where_it_may_exclude_the_first() -> None:
+def test_second_logs_folder_that_may_exclude_the_first_is_left() -> None:
     facts = read('p.add_argument("--logdir")\np.add_argument("--logdir_root")')
     assert facts.references == {"--logdir": "$(TRAINCHART_TENSORBOARD_DIR)"}
 
@@ -467,7 +467,7 @@ def test_a_file_without_a_name_is_not_replaced_by_a_folder(option: str) -> None:
     assert (facts.references, [flag.option for flag in facts.flags]) == ({}, [option])
 
 
-def test_evaluations_are_written_beside_checkpoints_where_the_data_has_a_flag_of_its_own() -> None:
+def test_evaluations_go_beside_checkpoints_if_data_has_its_flag() -> None:
     text = 'p.add_argument("--train_dir")\np.add_argument("--eval_dir")\n'
     assert set(read(text).references.values()) == {"$(TRAINCHART_DATA_DIR)"}
     assert read(text + 'p.add_argument("--data_dir")').references == {
@@ -581,7 +581,7 @@ def test_other_frameworks_are_refused_by_name(text: str, framework: str) -> None
         read(text)
 
 
-def test_torch_beside_tensorflow_or_only_tried_is_no_reason_to_refuse() -> None:
+def test_torch_beside_tensorflow_or_in_a_try_is_accepted() -> None:
     assert read("import tensorflow\nimport torch").notes == ()
     assert read("try:\n    import torch\nexcept ImportError:\n    pass").notes == ()
 
@@ -683,7 +683,7 @@ def test_keras_fit_is_told_where_another_module_imports_keras() -> None:
     assert note.startswith("train.py:3: net.model.fit(…) of Keras 3 fails")
 
 
-def test_import_from_a_folder_that_python_does_not_search_is_told() -> None:
+def test_import_from_outside_pythons_search_path_is_reported() -> None:
     folder = CodeFolder(find_below={"net": "src"}.get)
     [note] = read_script("import net, numpy", "train.py", folder=folder).notes
     assert note == "train.py imports net, which is in src/: set env PYTHONPATH: src in the spec"

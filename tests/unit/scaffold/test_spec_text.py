@@ -30,7 +30,7 @@ def resolve_text(text: str) -> ModelSpec:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_one_short_script_and_a_spec_that_resolves_serve_every_strategy(strategy: str) -> None:
+def test_one_script_and_a_valid_spec_serve_every_strategy(strategy: str) -> None:
     text = read_script_template()
     assert ast.get_docstring(ast.parse(text))
     assert len(text.splitlines()) <= LONGEST_SCRIPT

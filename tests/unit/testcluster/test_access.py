@@ -29,7 +29,7 @@ def test_a_host_is_kept_direct_beside_those_that_are(environment: dict[str, str]
     assert keep_direct(environment, ADDRESS) == ({"NO_PROXY": kept, "no_proxy": kept} if kept else {})
 
 
-def test_commands_reach_the_tests_own_cluster_past_proxies_and_others_as_the_user_does(
+def test_own_cluster_bypasses_proxies_and_others_use_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("https_proxy", PROXY)

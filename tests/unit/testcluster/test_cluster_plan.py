@@ -37,7 +37,7 @@ def test_networks_do_not_overlap() -> None:
         assert ipaddress.ip_address(node.address) in ipaddress.ip_network(config.BRIDGE_CIDR)
 
 
-def test_every_node_routes_the_pods_of_the_others_and_nothing_leads_out_of_the_cluster() -> None:
+def test_nodes_route_each_others_pods_and_nothing_leads_out() -> None:
     for node, other in (NODES, NODES[::-1]):
         commands = network.plan_node(CLUSTER, node)
         assert f"route add {other.pod_cidr} via {other.address}" in commands
@@ -46,7 +46,7 @@ def test_every_node_routes_the_pods_of_the_others_and_nothing_leads_out_of_the_c
     assert not any("default" in command for command in network.plan_control_plane(CLUSTER))
 
 
-def test_the_nodes_have_different_cluster_domains_and_dns_serves_both() -> None:
+def test_nodes_have_different_domains_and_dns_serves_both() -> None:
     first, second = (json.loads(files.dump_kubelet(CLUSTER, node))["clusterDomain"] for node in NODES)
 
     assert first != second

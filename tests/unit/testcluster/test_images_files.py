@@ -101,7 +101,7 @@ def test_a_registry_serves_an_image_under_several_tags(images: Path, tmp_path: P
     assert {path.name for path in (repository / "_layers" / "sha256").iterdir()} == set(pause.blobs[1:])
 
 
-def test_moving_a_tag_in_a_copied_registry_leaves_the_source_alone(images: Path, tmp_path: Path) -> None:
+def test_moving_a_tag_in_a_copied_registry_leaves_its_source(images: Path, tmp_path: Path) -> None:
     pause, _ = layout.read_layout(images)
     write_registry_storage(tmp_path / "registry", images, (("cluster/pause:1", pause),))
     link = "docker/registry/v2/repositories/cluster/pause/_manifests/tags/1/current/link"
@@ -155,7 +155,7 @@ def test_a_result_is_built_once(tmp_path: Path) -> None:
     assert (first / "file").read_text() == "content"
 
 
-def test_a_failed_build_leaves_nothing_and_a_killed_one_is_removed(tmp_path: Path) -> None:
+def test_failed_build_leaves_nothing_and_killed_one_is_removed(tmp_path: Path) -> None:
     cache = ImageCache(tmp_path)
     (tmp_path / ".new-killed").mkdir()
     (tmp_path / ".new-killed" / "half").write_text("")

@@ -84,7 +84,7 @@ def test_every_input_is_part_of_the_set(
     assert plan.resolve_keys(mirror, DOCKERFILE, sources, others).image_set != KEYS.image_set
 
 
-def test_comments_and_the_order_of_files_change_nothing_that_is_slow() -> None:
+def test_comments_and_file_order_rebuild_nothing_slow() -> None:
     commented = DOCKERFILE.replace("# first comment", "# another comment")
 
     assert plan.resolve_keys(MIRROR, commented, SOURCES, OTHERS).tensorflow == KEYS.tensorflow
@@ -95,7 +95,7 @@ def test_parts_of_a_key_do_not_run_into_each_other() -> None:
     assert plan.content_key("ab", "c") != plan.content_key("a", "bc")
 
 
-def test_the_first_stage_of_the_real_dockerfile_installs_the_listed_tensorflow_and_no_model() -> None:
+def test_first_stage_installs_listed_tensorflow_and_no_model() -> None:
     dockerfile = Path(__file__).parents[3] / "training-images" / "tensorflow" / "Dockerfile"
 
     stage = plan.first_stage(dockerfile.read_text())
@@ -131,7 +131,7 @@ def test_a_target_is_built_without_a_model() -> None:
     assert not [argument for argument in argv if "MODEL" in argument]
 
 
-def test_a_tool_ends_with_its_parent_and_takes_its_children_along() -> None:
+def test_tool_ends_with_its_parent_and_takes_its_children() -> None:
     argv = plan.isolated_argv(("buildah", "version"))
 
     assert argv[-2:] == ("buildah", "version")

@@ -100,9 +100,7 @@ def test_kubernetes_is_told_its_version(go: FakeGo) -> None:
     assert f"-ldflags=-s -w {stamps} ./kubernetes" in go.calls[0]
 
 
-def test_without_go_a_cached_program_is_found_and_another_is_an_error(
-    go: FakeGo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_go_a_cached_program_is_found_another_fails(go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
     kwok = find_program("kwok")
     monkeypatch.setenv("PATH", "")
 

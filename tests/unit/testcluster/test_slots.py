@@ -95,9 +95,7 @@ def test_slots_that_others_may_write_are_not_believed(tmp_path: Path) -> None:
     assert precious.exists()
 
 
-def test_a_start_without_the_right_to_make_namespaces_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_start_that_may_not_make_namespaces_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     setpriv = tmp_path / "bin" / "setpriv"
     setpriv.parent.mkdir()
     setpriv.write_text("#!/bin/sh\necho unshare: not permitted\nexit 1\n")

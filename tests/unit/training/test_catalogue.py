@@ -71,7 +71,7 @@ def test_damage_is_named() -> None:
     assert find_damage(MARKER, shorter) == "ckpt-200.index has 3 bytes instead of 12"
 
 
-def test_another_model_is_told_by_its_shapes_and_not_by_automatic_names() -> None:
+def test_another_model_is_known_by_shapes_not_automatic_names() -> None:
     renamed = [VariableShape("dense_1/kernel", "float32", (64, 10)), BIAS]
     assert find_difference([KERNEL, BIAS], renamed) == ""
     wider = [VariableShape("dense/kernel", "float32", (32, 10)), BIAS]
@@ -81,7 +81,7 @@ def test_another_model_is_told_by_its_shapes_and_not_by_automatic_names() -> Non
     assert find_difference([KERNEL], [KERNEL, BIAS]) == "there are 1 variables here and 2 there"
 
 
-def test_a_training_ends_at_its_last_step_or_where_it_got_no_better() -> None:
+def test_training_ends_at_its_last_step_or_without_improvement() -> None:
     # Saved at a stop, say, before the result was exported.
     assert not MARKER.is_last(max_steps=200, may_stop_early=True)
     assert Marker(200, [], {}, LAST).is_last(max_steps=200, may_stop_early=False)

@@ -18,7 +18,7 @@ class Settings(Hyperparameters):
     use_bias: bool = True
 
 
-def test_names_are_camel_case_outside_and_the_rest_keeps_its_default() -> None:
+def test_names_are_camel_case_outside_and_the_rest_keep_defaults() -> None:
     parsed = parse_hyperparameters('{"learningRate": 1, "maxSteps": 7, "seed": 0, "useBias": false}', Settings)
     assert parsed == Settings(learning_rate=1.0, max_steps=7, seed=0, use_bias=False)
     assert isinstance(parsed.learning_rate, float)

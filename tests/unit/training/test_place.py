@@ -61,7 +61,7 @@ def test_one_process_leads(strategy: str, cluster: object, task: object, leads: 
     assert read_place(environment(strategy, cluster, task)).is_leader is leads
 
 
-def test_an_evaluator_without_a_cluster_is_known_by_the_launchers_word() -> None:
+def test_evaluator_without_a_cluster_is_known_by_the_launcher() -> None:
     place = read_place(environment("single", TASK_TYPE="evaluator", TASK_INDEX="0"))
     assert (place.task_type, place.is_leader) == ("evaluator", False)
 
@@ -87,7 +87,7 @@ def test_a_process_looks_at_its_own_examples(strategy: str, cluster: object, tas
         ({"worker": ["a:1", "b:1"]}, "multi-worker-mirrored"),
     ],
 )
-def test_a_cluster_that_can_be_trained_in_one_way_only_needs_no_strategy(cluster: object, strategy: str) -> None:
+def test_cluster_with_one_possible_strategy_needs_none_named(cluster: object, strategy: str) -> None:
     assert read_place(environment("", cluster, {"type": "worker", "index": 0})).strategy == strategy
 
 
@@ -190,7 +190,7 @@ def test_a_grace_period_that_is_no_time_is_refused(text: str) -> None:
         read_place({"TRAINCHART_STOP_GRACE_SECONDS": text})
 
 
-def test_an_index_may_stand_in_quotes_and_an_evaluators_has_no_host() -> None:
+def test_index_may_be_quoted_and_an_evaluators_has_no_host() -> None:
     assert read_place(environment("multi-worker-mirrored", WORKERS, {"type": "worker", "index": "1"})).task_index == 1
     assert read_place(environment("multi-worker-mirrored", WORKERS, {"type": "evaluator", "index": 5})).task_index == 5
 

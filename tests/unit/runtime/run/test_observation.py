@@ -81,7 +81,7 @@ def test_owner_is_the_stateful_set_that_controls_a_pod(owners, uid):
     assert parse_pod(CLUSTER, {**POD, "metadata": metadata}).owner_uid == uid
 
 
-def test_the_newest_end_comes_first_and_foreign_words_are_kept_as_detail():
+def test_newest_end_comes_first_with_foreign_text_as_detail():
     pod = copy.deepcopy(POD)
     training = pod["status"]["containerStatuses"][1]
     training["state"] = {"terminated": {"exitCode": 128, "reason": "StartError", "message": "runc: no python3"}}

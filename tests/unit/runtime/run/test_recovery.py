@@ -72,7 +72,7 @@ def test_a_release_that_is_installed_suspended_starts_nothing():
     assert (decision.state.phase, decision.scales, decision.exit_code) == (SUSPENDED, (), None)
 
 
-def test_resuming_waits_until_the_last_pod_is_gone_and_counts_deadlines_anew():
+def test_resuming_waits_for_the_last_pod_and_resets_deadlines():
     plan = PLAN._replace(active_deadline_seconds=100.0)
     held = decide(SUSPEND, see([], zero()), running()).state
     later = NOW + 5000
@@ -121,7 +121,7 @@ def test_an_upgrade_that_kubernetes_has_not_looked_at_yet_waits():
     assert decide(PLAN, unsettled, running()).state.phase == RUNNING
 
 
-def test_pods_that_are_there_before_kubernetes_tells_the_revision_of_their_set_are_of_this_attempt():
+def test_pods_seen_before_their_sets_revision_are_this_attempts():
     seen = see(group(ps_0=pod("ps-0", revision="exp1-mnist-ps-1")))
     unsettled = seen._replace(sets={name: view._replace(revision="") for name, view in seen.sets.items()})
     first = decide(PLAN, unsettled, None)
@@ -133,7 +133,7 @@ def test_pods_that_are_there_before_kubernetes_tells_the_revision_of_their_set_a
 PATIENT = PLAN._replace(on_change="finish-first")
 
 
-def test_with_finish_first_the_attempt_goes_on_until_a_pod_comes_back_another():
+def test_finish_first_attempt_goes_on_until_a_pod_is_replaced():
     revisions = {f"{task}": f"exp1-mnist-{task.rpartition('_')[0]}-1" for task in ("chief_0", "worker_0", "ps_0")}
     pods = {task: pod(task.replace("_", "-"), revision=revision) for task, revision in revisions.items()}
     assert decide(PATIENT, upgraded(see(group(**pods)), "worker"), running()).state.phase == RUNNING
@@ -159,7 +159,7 @@ def test_another_number_of_workers_is_another_attempt():
     assert Scale("exp1-mnist-worker", 3) in started.scales
 
 
-def test_a_role_that_an_upgrade_brings_belongs_to_the_next_attempt():
+def test_role_added_by_an_upgrade_joins_the_next_attempt():
     before = make_plan("between-graph-async", worker=2, ps=1)
     after = make_plan(chief=1, worker=2, ps=1)._replace(on_change="finish-first")
     seen = upgraded(see(group(before), plan=after), "worker", "ps")
@@ -169,7 +169,7 @@ def test_a_role_that_an_upgrade_brings_belongs_to_the_next_attempt():
     assert (done.state.verdict.result, done.state.verdict.pod) == (SUCCEEDED, "exp1-mnist-worker-0")
 
 
-def test_a_role_that_replaces_the_only_other_one_has_its_pods_at_once():
+def test_role_that_replaces_the_only_one_gets_pods_at_once():
     before, after = make_plan("single", chief=1), make_plan(MULTI_WORKER_MIRRORED, worker=2)
     swapped = decide(after, see([pod("worker-0")], {"exp1-mnist-worker": 1}, plan=after), running(before))
     assert swapped.scales == (Scale("exp1-mnist-worker", 2),)
@@ -189,7 +189,7 @@ def test_deaths_of_earlier_pods_are_counted_on():
     assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "killed", "exp1-mnist-ps-0")
 
 
-def test_every_death_is_an_incident_and_the_first_is_never_forgotten():
+def test_every_death_is_an_incident_and_the_first_is_kept():
     state, plan = running(), PLAN._replace(max_restarts=99)
     for number in range(1, 41):
         seen = see(group(ps_0=pod("ps-0", died(code=number % 100 + 1), restarts=number)), now=NOW + number)
@@ -201,7 +201,7 @@ def test_every_death_is_an_incident_and_the_first_is_never_forgotten():
     assert state.incidents[0].action == "the container is started again"
 
 
-def test_what_a_pod_dies_of_while_it_is_deleted_is_not_its_own_fault():
+def test_death_during_deletion_is_not_the_pods_own_fault():
     going = pod("ps-0", died(), restarts=1, is_running=False, gone_by=NOW + 9)
     state = decide(PLAN, see(group(ps_0=going)), running()).state
     assert state.deaths == {}
@@ -225,7 +225,7 @@ def test_so_is_one_that_was_told_to_stop_though_its_pod_stays():
     assert decide(PLAN, see(group(ps_0=waiting)), running()).deletions == (Deletion(waiting.name, waiting.uid),)
 
 
-def test_a_launcher_that_gave_up_and_a_pod_that_goes_anyway_are_left_alone():
+def test_gave_up_launcher_and_leaving_pod_are_left_alone():
     given_up = pod("ps-0", end(), died(), restarts=2, is_running=False, is_backing_off=True)
     going = pod("worker-0", died(), restarts=3, is_running=False, is_backing_off=True, gone_by=NOW + 9)
     assert decide(PLAN, see(group(ps_0=given_up, worker_0=going)), running()).deletions == ()
@@ -250,14 +250,14 @@ def test_pods_that_go_in_large_numbers_are_told_once():
         assert (again.state.incidents, again.notices) == (first.state.incidents, ())
 
 
-def test_a_pod_that_has_died_once_and_is_evicted_later_is_an_incident_again():
+def test_pod_that_died_and_is_evicted_later_has_two_incidents():
     state = decide(PLAN, see(group(worker_0=pod("worker-0", died(), restarts=1))), running()).state
     going = pod("worker-0", died(), restarts=1, gone_by=NOW + 30, problem=NODE_LOST)
     state = decide(PLAN, see(group(worker_0=going), now=NOW + 9), state).state
     assert [incident.cause for incident in state.incidents] == ["killed", "node-lost"]
 
 
-def test_a_pod_that_was_killed_by_its_eviction_is_evicted_and_nobodys_fault():
+def test_pod_killed_by_its_eviction_counts_as_evicted():
     plan = PLAN._replace(max_restarts=0)
     problem = Problem("evicted", "The node was low on memory")
     ended = group(worker_0=pod("worker-0", died(), is_running=False, problem=problem))
@@ -268,7 +268,7 @@ def test_a_pod_that_was_killed_by_its_eviction_is_evicted_and_nobodys_fault():
     assert [incident.cause for incident in state.incidents] == ["evicted"]
 
 
-def test_a_success_counts_though_its_pod_is_gone_before_anybody_looked():
+def test_success_counts_though_its_pod_is_gone_already():
     done = pod("chief-0", end(causes.SUCCEEDED, step=800, metrics={"accuracy": 0.9}), is_running=False)
     anew = pod("chief-0", uid="other", is_running=False)
     seen = see(group(chief_0=anew))._replace(departed=(done,))
@@ -283,7 +283,7 @@ def test_a_success_counts_though_its_pod_is_gone_before_anybody_looked():
     assert decide(PLAN, seen._replace(departed=(other,)), running()).state.verdict is None
 
 
-def test_a_container_that_is_told_to_stop_again_and_again_has_a_budget_like_any_other():
+def test_container_stopped_again_and_again_has_the_usual_budget():
     state = running()
     for restarts in range(4):
         stopped = end(causes.TERMINATED, 143)
@@ -303,7 +303,7 @@ def test_a_container_that_is_told_to_stop_again_and_again_has_a_budget_like_any_
 # --- nodes -------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_of_a_lost_node_is_replaced_only_if_the_values_say_so():
+def test_pod_of_a_lost_node_is_replaced_only_if_values_say_so():
     lost = pod("ps-0", gone_by=NOW, problem=NODE_LOST)
     seen = see(group(ps_0=lost), now=NOW + LOST_SECONDS)
     told = decide(PLAN, seen, running())
@@ -316,7 +316,7 @@ def test_a_pod_of_a_lost_node_is_replaced_only_if_the_values_say_so():
     assert (early.deletions, early.wake_at) == ((), NOW + LOST_SECONDS)
 
 
-def test_a_lost_pod_of_the_run_before_is_named_and_replaced_like_one_of_this_run():
+def test_lost_pod_of_the_previous_run_is_named_and_replaced():
     lost = pod("worker-1", run_id="run-0", node="node-2", gone_by=NOW - LOST_SECONDS, problem=NODE_LOST)
     before = running()._replace(run_id="run-0")
     waiting = decide(PLAN, see([lost], zero()), before)
@@ -383,7 +383,7 @@ def test_a_training_that_waits_for_a_pod_too_long_is_ended():
     assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "start-deadline", "exp1-mnist-ps-0")
 
 
-def test_a_container_that_cannot_be_started_again_is_waited_for_as_long_as_one_that_never_was():
+def test_container_that_cannot_restart_has_the_start_deadline():
     # Its node has come back without the image, which the registry does not give any more.
     held = pod("ps-0", died(), is_running=False, is_held=True, problem=Problem("image-pull", "not found"))
     first = decide(PLAN, see(group(ps_0=held)), running())
@@ -400,7 +400,7 @@ def test_a_worker_that_has_succeeded_is_not_waited_for():
     assert decide(mwms, see(group(mwms, worker_1=None), plan=mwms), done).state.missing_since is None
 
 
-def test_a_worker_without_which_the_others_go_on_is_freed_when_it_has_finished_and_leaves_no_incident():
+def test_finished_worker_that_others_do_not_need_is_freed():
     first = decide(PLAN, see(group(worker_1=pod("worker-1", end()))), running())
     assert first.scales == (Scale("exp1-mnist-worker", 1),)
     assert [notice.reason for notice in first.notices] == ["RunTaskFinished"]
@@ -412,7 +412,7 @@ def test_a_worker_without_which_the_others_go_on_is_freed_when_it_has_finished_a
     assert (last.state.roles["worker"].wanted, last.state.roles["worker"].finished) == (2, 1)
 
 
-def test_a_worker_that_has_finished_keeps_its_place_while_one_after_it_works_or_the_strategy_needs_all():
+def test_finished_worker_stays_where_others_need_its_place():
     first = decide(PLAN, see(group(worker_0=pod("worker-0", end()))), running())
     assert (first.scales, first.state.succeeded) == ((), {"worker-0": NOW})
     mwms = make_plan(MULTI_WORKER_MIRRORED, worker=2)
@@ -420,7 +420,7 @@ def test_a_worker_that_has_finished_keeps_its_place_while_one_after_it_works_or_
     assert done.scales == ()
 
 
-def test_a_pod_that_was_replaced_while_no_controller_looked_is_an_incident():
+def test_pod_replaced_while_no_controller_ran_is_an_incident():
     state = decide(PLAN, see(group()), running()).state
     moved = see(group(chief_0=pod("chief-0", uid="new-uid-of-the-chief")), now=NOW + 60)
     after = decide(PLAN, moved, state).state
@@ -438,7 +438,7 @@ def test_a_pod_that_was_seen_to_go_is_told_once():
     assert len(decide(PLAN, back, state).state.incidents) == 1
 
 
-def test_the_ends_before_the_last_one_are_told_also_where_nobody_asked_the_launcher_in_time():
+def test_earlier_ends_are_reported_without_the_launchers_status():
     deaths = tuple(Failure(number, NOW - 10 + number, "probe-failed", 137) for number in (1, 2, 3))
     ended = pod("worker-1", end(causes.KILLED, 137, ended=4, failures=deaths), is_running=False)
     state = decide(PLAN, see(group(worker_1=ended)), running()).state
@@ -468,7 +468,7 @@ def test_a_pod_that_tells_of_ends_without_number_drowns_nothing(at):
     assert "exp1-mnist-ps-0" in [each.pod for each in decide(PLAN, killed, state).state.incidents]
 
 
-def test_a_program_that_ends_every_ten_minutes_is_told_of_every_time():
+def test_program_that_ends_every_ten_minutes_is_always_reported():
     state = running()
     for number in range(1, 31):
         now = NOW + 600 * number
@@ -477,7 +477,7 @@ def test_a_program_that_ends_every_ten_minutes_is_told_of_every_time():
         assert state.incidents[-1].at == now
 
 
-def test_parameter_server_training_goes_on_without_a_worker_but_not_multi_worker_mirrored():
+def test_only_parameter_server_training_goes_on_without_a_worker():
     assert decide(PLAN, see(group(worker_0=None), now=NOW + 9999), running()).state.missing_since is None
     mwms = make_plan(MULTI_WORKER_MIRRORED, worker=2)
     seen = see(group(mwms, worker_1=None), plan=mwms)
@@ -520,7 +520,7 @@ def said(*words, uid="uid-chief-0", **more):
     return {uid: report(*words, **more)}
 
 
-def test_a_leader_that_starts_again_and_again_and_comes_no_further_is_given_up():
+def test_leader_that_restarts_without_progress_fails_the_run():
     state = running()
     for attempt in range(1, FRUITLESS_RESTARTS + 2):
         seen = see(group(), now=NOW + attempt)._replace(reports=said(attempt, 400, cause="peer-lost"))
@@ -535,7 +535,7 @@ def test_a_leader_that_starts_again_and_again_and_comes_no_further_is_given_up()
     assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "no-progress", "exp1-mnist-chief-0")
 
 
-def test_a_leader_that_fails_by_itself_again_and_again_is_explained_by_its_own_words():
+def test_leader_that_keeps_failing_is_explained_by_its_own_words():
     words = "socket.gaierror: no such name"
     seen = see(group())._replace(reports=said(3, None, cause="peer-unresolvable", error=words))
     state = decide(PLAN, seen, running()).state
@@ -546,7 +546,7 @@ def test_a_leader_that_fails_by_itself_again_and_again_is_explained_by_its_own_w
     assert verdict.error == f"{words} ({FRUITLESS_RESTARTS + 1} restarts without a step)"
 
 
-def test_a_leader_that_is_evicted_again_and_again_and_comes_no_further_is_given_up():
+def test_leader_evicted_again_and_again_fails_the_run():
     state = running()
     for number in range(FRUITLESS_RESTARTS + 1):
         assert state.phase == RUNNING
@@ -569,7 +569,7 @@ def test_restarts_before_the_first_look_alone_end_no_run():
     assert 0 < late.progress.fruitless_restarts <= FRUITLESS_RESTARTS
 
 
-def test_a_leader_that_tells_no_steps_and_works_for_long_between_its_restarts_is_not_given_up():
+def test_leader_without_steps_that_works_long_is_not_given_up():
     state = running()
     for attempt in range(1, 3 * FRUITLESS_RESTARTS):
         seen = see(group(), now=NOW + attempt * STEADY_SECONDS)._replace(reports=said(attempt, None))
@@ -577,7 +577,7 @@ def test_a_leader_that_tells_no_steps_and_works_for_long_between_its_restarts_is
     assert (state.phase, state.progress.fruitless_restarts) == (RUNNING, 1)
 
 
-def test_a_claim_that_cannot_be_provided_is_explained_by_its_provisioner():
+def test_unprovisioned_claim_is_explained_by_its_provisioner():
     unbound = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
     problem = Problem("volume-error", unbound)
     waiting = pod("ps-0", is_running=False, node="", problem=problem, claims=("exp1-mnist-data",))
@@ -630,7 +630,7 @@ def test_a_death_is_named_by_its_evidence(last, cause):
     assert [incident.cause for incident in state.incidents] == [cause]
 
 
-def test_a_success_that_nobody_saw_is_taken_from_the_launcher_of_the_next_pod():
+def test_unseen_success_is_taken_from_the_next_pods_launcher():
     """The pod was lost with its node in the moment of its success; the one after it finds the shared marker."""
     parked = {"uid-chief-0": LauncherReport(0, is_parked=True)}
     decision = decide(PLAN, see(group())._replace(reports=parked), running())

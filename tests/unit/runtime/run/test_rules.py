@@ -41,7 +41,7 @@ from trainchart_runtime.run.state import (
 from trainchart_runtime.termination import Termination
 
 
-def test_a_new_run_scales_every_set_to_its_replicas_once_recorded():
+def test_new_run_scales_all_sets_to_their_replicas_once_recorded():
     sets = {role.name: 1 for role in PLAN.cluster.roles.values()}
     decision = decide(PLAN, see([pod("chief-0"), pod("worker-0"), pod("ps-0")], sets), None)
     assert (decision.state.phase, decision.state.attempt, decision.is_recorded) == (STARTING, 1, False)
@@ -55,7 +55,7 @@ def test_a_set_that_is_not_there_yet_is_waited_for():
     assert (decision.state.phase, decision.scales) == (STARTING, ())
 
 
-def test_a_run_without_record_whose_sets_are_all_stopped_is_not_started():
+def test_run_without_record_and_with_stopped_sets_is_not_started():
     decision = decide(PLAN, see(sets=zero()), None)
     assert (decision.state.phase, decision.scales, decision.exit_code) == (STATE_LOST, (), 0)
     assert decision.notices[0].reason == "RunStateLost" and decision.notices[0].is_warning
@@ -92,7 +92,7 @@ def test_replicas_that_somebody_changed_are_put_right():
     assert not decision.is_recorded, "a record first: its precondition stops a controller that was replaced"
 
 
-def test_what_becomes_of_a_pod_that_somebody_elses_scaling_made_says_nothing():
+def test_pods_from_someone_elses_scaling_do_not_count():
     state = running()
     for gone_by in (0.0, NOW + 30):
         extra = pod("worker-2", end(causes.CONTRACT_BROKEN, 78), is_running=False, gone_by=gone_by, revision="other")
@@ -155,7 +155,7 @@ def test_a_run_that_is_over_stays_over(result, code):
     assert (raised.state.phase, raised.state.verdict, raised.exit_code) == (result, over.verdict, None)
 
 
-def test_another_run_id_starts_a_new_run_when_the_pods_of_the_old_one_are_gone():
+def test_another_run_id_starts_a_run_once_the_old_pods_are_gone():
     plan = make_plan(run_id="run-2")
     first = decide(plan, see(group()), running())
     assert (first.state.phase, first.state.run_id, first.state.verdict) == (STARTING, "run-2", None)
@@ -226,7 +226,7 @@ def test_the_evaluator_is_waited_for_only_so_long():
     assert "not waited for any longer: evaluator-0" in decision.notices[-1].message
 
 
-def test_after_the_chiefs_success_the_failures_of_others_do_not_count():
+def test_failures_of_others_after_chiefs_success_do_not_count():
     pods = group(WITH_EVALUATOR, worker_0=pod("worker-0", end(causes.PROGRAM_ERROR, 1)))
     assert decide(WITH_EVALUATOR, see(pods, plan=WITH_EVALUATOR), finishing()).state.phase == FINISHING
 
@@ -234,7 +234,7 @@ def test_after_the_chiefs_success_the_failures_of_others_do_not_count():
 MWMS = make_plan(MULTI_WORKER_MIRRORED, worker=2)
 
 
-def test_multi_worker_mirrored_needs_every_worker_even_if_its_pod_is_gone_by_then():
+def test_multi_worker_mirrored_counts_success_of_a_gone_worker():
     first = decide(MWMS, see(group(MWMS, worker_1=pod("worker-1", end())), plan=MWMS), running(MWMS)).state
     assert (first.phase, first.succeeded) == (RUNNING, {"worker-1": NOW})
     both = decide(MWMS, see([pod("worker-0", end())], plan=MWMS), first).state
@@ -309,7 +309,7 @@ def test_a_pod_that_goes_away_is_no_failure(lost):
     assert decide(PLAN, see(group(worker_0=lost)), running()).state.phase == RUNNING
 
 
-def test_a_start_that_takes_too_long_names_who_was_missing_and_why():
+def test_start_that_takes_too_long_names_missing_pods_and_why():
     state = decide(PLAN, see(group(worker_0=None, worker_1=None)), None).state
     short = Problem("unschedulable", "0/2 nodes: 2 Insufficient nvidia.com/gpu")
     pods = group(worker_0=None, worker_1=pod("worker-1", is_running=False, node="", problem=short))
