@@ -13,7 +13,8 @@ import pytest
 from tests.support.golden_charts import CASES, chart_folder
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.rendering import ValueOverrides
-from trainchart.local.plan import POD_MARK, LocalPlan, LocalSettings, PodPlan, needed_addresses, plan_local_run
+from trainchart.local.plan import POD_MARK, LocalPlan, LocalSettings, needed_addresses, plan_local_run
+from trainchart.local.pod_plan import PodPlan
 from trainchart_launcher.environment import Invocation, resolve_invocation
 from trainchart_launcher.settings import read_settings
 from trainchart_runtime import contract

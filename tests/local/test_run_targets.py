@@ -124,3 +124,19 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> N
     assert "cannot make /proc/runs" in done.stderr
     assert "--runs-dir" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_no_report_of_a_failure_holds_a_secret(tmp_path: Path) -> None:
+    chart = Path(shutil.copytree(_CHART, tmp_path / "chart"))
+    template = chart / "templates/statefulset.yaml"
+    entry = "{name: API_KEY, valueFrom: {secretKeyRef: {name: hub, key: key}}}"
+    template.write_text(template.read_text().replace("          env:\n", f"          env:\n            - {entry}\n"))
+    (tmp_path / "trainer.py").write_text("import os, sys\nsys.exit('bad key ' + os.environ['API_KEY'])\n")
+    single = ("--set", "roles.worker.replicas=0,roles.ps.replicas=0")
+    done = run(tmp_path, str(chart), "--quiet", *single, before="export API_KEY=topsecret123")
+    assert done.returncode == 10, done.stderr
+    assert "bad key ***" in done.stderr
+    assert "topsecret123" not in done.stdout + done.stderr
+    folder = tmp_path / ".trainchart/runs/trainer-1"
+    for name in ("run.json", "state.json", "result.json"):
+        assert "topsecret123" not in (folder / name).read_text()

@@ -12,7 +12,7 @@ from typing import Any
 
 from trainchart.local.notices import Notices
 from trainchart.local.objects import PodIdentity, RenderedData, read_pod_field
-from trainchart.variables import expand_variables
+from trainchart.variables import expand_variables, find_references
 
 INHERITED = (
     "PATH", "HOME", "LANG", "LC_*", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE",
@@ -23,7 +23,7 @@ INHERITED = (
 
 @dataclass(frozen=True)
 class ContainerEnvironment:
-    """Variables with container paths still in them, and the names of those that come from Secrets."""
+    """Variables with container paths still in them, and the names of those that hold something from a Secret."""
 
     values: Mapping[str, str]
     secrets: frozenset[str]
@@ -60,11 +60,13 @@ def resolve_environment(
     for entry in container.get("env") or []:
         name = str(entry["name"])
         if entry.get("valueFrom") is None:
-            values[name] = expand_variables(str(entry.get("value") or ""), values)
+            text = str(entry.get("value") or "")
+            holds_secret = any(reference.name in secrets for reference in find_references(text))
+            (secrets.add if holds_secret else secrets.discard)(name)
+            values[name] = expand_variables(text, values)
             continue
         value = reader.read_one(name, entry["valueFrom"])
-        if "secretKeyRef" in entry["valueFrom"]:
-            secrets.add(name)
+        (secrets.add if "secretKeyRef" in entry["valueFrom"] else secrets.discard)(name)
         if value is not None:
             values[name] = value
     return ContainerEnvironment(values, frozenset(secrets))

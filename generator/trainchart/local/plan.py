@@ -19,7 +19,8 @@ from trainchart.local.environment import ContainerEnvironment, inherit_variables
 from trainchart.local.notices import Notices
 from trainchart.local.objects import PodIdentity, RenderedData, TrainingSet
 from trainchart.local.path_map import PathMap
-from trainchart.local.volumes import PlannedFile, Storage, claim_names, leads_out, resolve_volumes
+from trainchart.local.pod_plan import MASK, PodPlan
+from trainchart.local.volumes import Storage, claim_names, leads_out, resolve_volumes
 from trainchart.plan.strategies import STRATEGIES, describe_lone_worker
 from trainchart.variables import expand_variables
 from trainchart_runtime import cluster, contract
@@ -57,32 +58,6 @@ class LocalSettings:
     max_restarts: int | None = None
     """How often a program may fail and be started again; None where the chart decides."""
     has_gpu: bool = True
-
-
-@dataclass(frozen=True)
-class PodPlan:
-    """One process to start, with everything it needs."""
-
-    name: str
-    label: str
-    """Short name: role and ordinal."""
-    role: str
-    argv: tuple[str, ...]
-    environment: Mapping[str, str]
-    secrets: frozenset[str]
-    """Variables whose values must not be shown."""
-    working_directory: str
-    pod_folder: str
-    """Lives as long as the pod: removed before a resumed run starts."""
-    folders: tuple[str, ...]
-    files: tuple[PlannedFile, ...]
-    paths: Mapping[str, str]
-    """Path in the container to what stands for it here."""
-    log_file: str
-    termination_file: str
-    state_folder: str
-    stop_grace_seconds: int
-    max_restarts: int
 
 
 @dataclass(frozen=True)
@@ -266,11 +241,13 @@ class _PodPlanner:
             working_directory[len(path) + 1 :] for _, path in volumes.paths if working_directory.startswith(f"{path}/")
         ]
         made = [working_directory] if below and not leads_out(below[0]) else []
+        command = self._command(training_set)
         plan = PodPlan(
             name=pod.name,
             label=pod.label,
             role=pod.role,
-            argv=self._argv(training_set, resolved.values, paths),
+            argv=self._expand(command, resolved.values, paths),
+            shown_argv=self._expand(command, {**resolved.values, **dict.fromkeys(resolved.secrets, MASK)}, paths),
             environment=environment,
             secrets=resolved.secrets,
             working_directory=working_directory,
@@ -340,7 +317,8 @@ class _PodPlanner:
             "TRAINCHART_LOCAL_READ_ONLY": ":".join(read_only),
         }
 
-    def _argv(self, training_set: TrainingSet, values: Mapping[str, str], paths: PathMap) -> tuple[str, ...]:
+    def _command(self, training_set: TrainingSet) -> tuple[str, ...]:
+        """Return the container's command and arguments, as the manifest has them."""
         container = training_set.container
         command = [str(word) for word in container.get("command") or []]
         if not command:
@@ -350,7 +328,10 @@ class _PodPlanner:
                 hint=f"set `command: [python3, {contract.LAUNCHER_PATH}, --]`",
             )
             return ()
-        words = [*command, *(str(word) for word in container.get("args") or [])]
+        return (*command, *(str(word) for word in container.get("args") or []))
+
+    def _expand(self, words: tuple[str, ...], values: Mapping[str, str], paths: PathMap) -> tuple[str, ...]:
+        """Return the command as it runs here."""
         program_starts = {0, words.index("--") + 1} if "--" in words else {0}
         return tuple(
             self.settings.python

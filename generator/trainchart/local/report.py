@@ -7,7 +7,7 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
-from trainchart.local.plan import LocalPlan, PodPlan
+from trainchart.local.plan import LocalPlan
 from trainchart.local.result import Failure, PodResult, RunResult
 from trainchart.reports.report import describe_hyperparameters
 from trainchart_runtime import causes, contract
@@ -30,12 +30,12 @@ def describe_plan(plan: LocalPlan) -> dict[str, Any]:
                 "pod": pod.label,
                 "name": pod.name,
                 "role": pod.role,
-                "argv": list(pod.argv),
+                "argv": list(pod.shown_argv),
                 "workingDirectory": pod.working_directory,
-                "environment": _visible(pod),
-                "folders": list(pod.folders),
+                "environment": pod.shown_environment,
+                "folders": [pod.mask(folder) for folder in pod.folders],
                 "files": [file.path for file in pod.files],
-                "paths": dict(pod.paths),
+                "paths": {path: pod.mask(here) for path, here in pod.paths.items()},
                 "log": pod.log_file,
                 "stopGraceSeconds": pod.stop_grace_seconds,
                 "maxRestarts": pod.max_restarts,
@@ -89,10 +89,6 @@ def _describe_pod(pod: PodResult) -> dict[str, Any]:
     }
 
 
-def _visible(pod: PodPlan) -> dict[str, str]:
-    return {name: "***" if name in pod.secrets else value for name, value in pod.environment.items()}
-
-
 def summarize_plan(plan: LocalPlan) -> str:
     """Return what a dry run prints: per pod the command, folder and environment, and the address map."""
     lines = [f"release {plan.release} of {plan.chart}, in {plan.release_folder}"]
@@ -102,11 +98,11 @@ def summarize_plan(plan: LocalPlan) -> str:
         lines += [
             "",
             f"{pod.label}  (pod {pod.name}, in {pod.working_directory})",
-            f"  {shlex.join(pod.argv)}",
+            f"  {shlex.join(pod.shown_argv)}",
         ]
         lines += [
             f"    {name}={'(the addresses below)' if name == contract.ADDRESSES else value}"
-            for name, value in sorted(_visible(pod).items())
+            for name, value in sorted(pod.shown_environment.items())
         ]
     lines += ["", "addresses:", *_address_lines(plan)]
     lines += [f"claim {name}: {folder}" for name, folder in plan.claims.items()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Sequence
 
-from trainchart.local.plan import PodPlan
+from trainchart.local.pod_plan import PodPlan
 from trainchart_runtime import causes, cluster
 from trainchart_runtime.run import state
 

@@ -13,8 +13,9 @@ import pytest
 
 from trainchart.errors import PlanError, ToolError
 from trainchart.helm.rendering import Manifest
-from trainchart.local.plan import WRITES_FILE, LocalPlan, LocalSettings, PodPlan, needed_addresses, plan_local_run
-from trainchart.local.report import describe_plan
+from trainchart.local.plan import WRITES_FILE, LocalPlan, LocalSettings, needed_addresses, plan_local_run
+from trainchart.local.pod_plan import PodPlan
+from trainchart.local.report import describe_plan, summarize_plan
 
 RELEASE_FOLDER = "/home/me/.trainchart/runs/exp-7"
 CLAIMS = f"{RELEASE_FOLDER}/claims"
@@ -302,6 +303,27 @@ def test_secrets_come_from_chart_or_caller_and_are_marked() -> None:
     secret = {"kind": "Secret", "metadata": {"name": "hub"}, "data": {"token": "aHVudGVyMg=="}}
     from_chart = make_plan(lambda pod, container: container["env"].append(entry), secret)
     assert chief_of(from_chart).environment["TOKEN"] == "hunter2"
+
+
+def test_no_part_of_a_shown_plan_holds_a_secret() -> None:
+    def change(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        container["envFrom"] = [{"prefix": "HUB_", "secretRef": {"name": "hub"}}]
+        container["env"] += [
+            {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}},
+            {"name": "HEADER", "value": "Bearer $(TOKEN)"},
+            {"name": "HUB_user", "value": "me-myself"},
+        ]
+        container["args"] += ["--key=$(TOKEN)", "--header=$(HEADER)", "--other=$(HUB_token)", "--user=$(HUB_user)"]
+        container["volumeMounts"].append({"name": "tmp", "mountPath": "/scratch", "subPathExpr": "of-$(TOKEN)"})
+
+    secret = {"kind": "Secret", "metadata": {"name": "hub"}, "stringData": {"token": "hunter2", "user": "root-user"}}
+    plan = make_plan(change, secret)
+    assert "--key=hunter2" in chief_of(plan).argv
+    for shown in (json.dumps(describe_plan(plan)), summarize_plan(plan)):
+        assert "hunter2" not in shown
+        assert "--key=***" in shown
+        assert "--user=me-myself" in shown
+    assert chief_of(plan).mask("error: invalid key 'hunter2'") == "error: invalid key '***'"
 
 
 def test_a_chosen_folder_stands_for_a_claim() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from trainchart.local.io.outputs import find_outputs
-from trainchart.local.plan import LocalPlan, PodPlan
+from trainchart.local.plan import LocalPlan
+from trainchart.local.pod_plan import PodPlan
 from trainchart.local.report import describe_result
 from trainchart.local.result import Outputs, PodResult, RunResult
 from trainchart.local.summary import resume_command, summarize_result
@@ -26,6 +27,7 @@ def make_plan(folder: Path, *, checkpoints: str = "", claims: tuple[str, ...] = 
         role="chief",
         argv=("python",),
         environment={},
+        shown_argv=(),
         secrets=frozenset(),
         working_directory="/code",
         pod_folder=str(folder / "pods/chief-0"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from trainchart.errors import ToolError
 from trainchart.local.io.processes import PodProcess
 from trainchart.local.io.role_log import RoleLog
-from trainchart.local.plan import PodPlan
+from trainchart.local.pod_plan import PodPlan
 from trainchart.local.verdict import BACK_OFF_RESET_SECONDS, Next, back_off_seconds, decide_next
 from trainchart_runtime.termination import Termination, parse_termination
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from trainchart.errors import ToolError
 from trainchart.local.io.process_table import kill_sessions
-from trainchart.local.plan import POD_MARK, PodPlan
+from trainchart.local.plan import POD_MARK
+from trainchart.local.pod_plan import PodPlan
 from trainchart_runtime import contract
 
 _GUARDIAN_SECONDS = 20.0

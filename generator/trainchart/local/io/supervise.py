@@ -12,6 +12,7 @@ import selectors
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import FrameType
 
 from trainchart.local.io.pod_runner import LIVING, PodRunner, PodState
@@ -21,7 +22,7 @@ from trainchart.local.io.telemetry import Telemetry, read_attempt, read_progress
 from trainchart.local.kill import KillRequest
 from trainchart.local.observer import ClosableObserver, Observer, RunSnapshot
 from trainchart.local.plan import LocalPlan
-from trainchart.local.result import PodEnd, PodResult, RunResult, explain_failure
+from trainchart.local.result import Failure, PodEnd, PodResult, RunResult, explain_failure
 from trainchart.local.verdict import Next, RunPhase, Verdict, stop_stages
 from trainchart_runtime.cluster import EVALUATOR
 
@@ -269,11 +270,19 @@ class _Supervisor:
             seconds=seconds,
             pods=tuple(_pod_result(runner) for runner in self._runners),
             deciding=self._plan.deciding,
-            failure=explain_failure(self._ends) if self._verdict is Verdict.FAILED else None,
+            failure=self._explain_failure() if self._verdict is Verdict.FAILED else None,
             finished_at=time.time(),
             signal=self._signals[0] if self._verdict is Verdict.STOPPED else None,
             warnings=tuple(request.explain_miss(seconds) for request in self._kills),
         )
+
+    def _explain_failure(self) -> Failure | None:
+        """Return the first failure; what it repeats of its program must not bring a secret into a record."""
+        failure = explain_failure(self._ends)
+        if failure is None:
+            return None
+        mask = self._by_label[failure.pod].plan.mask
+        return replace(failure, error=mask(failure.error), last_lines=tuple(map(mask, failure.last_lines)))
 
 
 def _pod_result(runner: PodRunner) -> PodResult:
