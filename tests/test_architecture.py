@@ -47,8 +47,7 @@ OWNERS = {
     "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py", "plan/misfits.py"},
     "lightkube": {"cluster/io/kubernetes_api.py"},
     "psutil": {"local/io/process_table.py"},
-    "ruamel": {"spec/document.py", "spec/edit.py"},
-    "yaml": {"kubernetes_yaml.py", "yaml_limits.py", "yaml_loader.py"},
+    "yaml": {"kubernetes_yaml.py", "spec/document.py", "spec/edit.py", "yaml_limits.py", "yaml_loader.py"},
     "yamllint": {"check/yaml_style.py"},
     "semver": {"chart_version.py"},
 }
@@ -206,7 +205,7 @@ def test_every_library_is_declared() -> None:
     declared |= {
         re.split(r"[<>=~\[]", entry)[0] for part in PROJECT["optional-dependencies"].values() for entry in part
     }
-    names = {"ruamel": "ruamel.yaml", "yaml": "pyyaml", "kubernetes_validate": "kubernetes-validate"}
+    names = {"yaml": "pyyaml", "kubernetes_validate": "kubernetes-validate"}
     names |= {
         "helm_python": "helm-python-sdk",
         "pydantic_core": "pydantic",

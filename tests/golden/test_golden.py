@@ -61,11 +61,11 @@ def test_every_strategy_has_a_case() -> None:
 def test_rendering_does_not_depend_on_where_and_how_it_runs(tmp_path: Path) -> None:
     spec = GOLDEN / CASES[0] / "spec.yaml"
     program = (
-        "import sys, hashlib; from pathlib import Path; from trainchart.actions.support.models import load_model\n"
+        "import sys, hashlib; from pathlib import Path\n"
+        "from trainchart.actions.support.models import load_model\n"
         "from trainchart.render.chart import FAMILY, render_chart\n"
         "from trainchart.resources import read_family\n"
-        "from trainchart.host.kubernetes_schemas import read_definitions\n"
-        "c = render_chart(load_model(Path(sys.argv[1])).plan, read_family(FAMILY), read_definitions('1.37'))\n"
+        "model = load_model(Path(sys.argv[1])); c = render_chart(model.plan, read_family(FAMILY), model.schema)\n"
         "print(hashlib.sha256(repr(sorted(c.files.items())).encode()).hexdigest())"
     )
     seen = set()

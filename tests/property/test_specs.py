@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 
 from tests.property.kubernetes_objects import find_faults
 from tests.property.model_specs import damaged_specs, well_typed_specs
-from trainchart.actions.support.models import resolve_spec
+from trainchart.actions.support.models import build_values_schema, resolve_spec
 from trainchart.errors import PlanError, RenderError, SpecError
 from trainchart.helm.io.choose import find_engine
-from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.render.chart import FAMILY, RenderedChart, render_chart
-from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_family
 from trainchart.spec.document import parse_document
 
@@ -34,7 +32,7 @@ def plan_of(text: str) -> ChartPlan:
 
 
 def chart_of(plan: ChartPlan) -> RenderedChart:
-    return render_chart(plan, read_family(FAMILY), read_definitions(KUBERNETES_VERSION))
+    return render_chart(plan, read_family(FAMILY), build_values_schema(plan))
 
 
 def require_valid_or_refused(text: str, tally: Counter[str], what: str) -> None:

@@ -12,12 +12,10 @@ from types import ModuleType
 import pytest
 
 from trainchart.actions.check import check_chart, choose_rules
-from trainchart.actions.support.models import load_model
+from trainchart.actions.support.models import build_values_schema, load_model
 from trainchart.check.finding import Severity
-from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.render.chart import FAMILY, render_chart
-from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_family
 
 SPEC = Path(__file__).parent.parent / "golden" / "parameter-server" / "spec.yaml"
@@ -42,7 +40,7 @@ def plan() -> ChartPlan:
 
 
 def write_chart(folder: Path, family: Mapping[str, str]) -> Path:
-    for path, content in render_chart(plan(), family, read_definitions(KUBERNETES_VERSION)).files.items():
+    for path, content in render_chart(plan(), family, build_values_schema(plan())).files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content)
     return folder

@@ -9,10 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from trainchart.actions.support.models import load_model
-from trainchart.host.kubernetes_schemas import read_definitions
+from trainchart.actions.support.models import build_values_schema, load_model
 from trainchart.render.chart import FAMILY, render_chart
-from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_family
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -23,7 +21,7 @@ CASES = tuple(sorted(path.parent.name for path in GOLDEN.glob("*/spec.yaml")))
 def render_case(case: str) -> Mapping[str, bytes]:
     """Return the files of a case's chart, generated from its spec."""
     plan = load_model(GOLDEN / case / "spec.yaml").plan
-    return render_chart(plan, read_family(FAMILY), read_definitions(KUBERNETES_VERSION)).files
+    return render_chart(plan, read_family(FAMILY), build_values_schema(plan)).files
 
 
 @functools.cache

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.actions.schema import read_spec_schema
-from trainchart.actions.support.models import resolve_spec
+from trainchart.actions.support.models import build_values_schema, resolve_spec
 from trainchart.actions.support.own_script import locate_code
 from trainchart.actions.support.project import MODELS, find_project
 from trainchart.errors import Problem, SpecError, ToolError, UsageError
 from trainchart.host.files import read_text
-from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.host.new_files import write_new_files
 from trainchart.plan.strategies import find_strategy
 from trainchart.render.chart import FAMILY, render_chart
-from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_family, read_script_template
 from trainchart.scaffold.model_name import is_model_name, suggest_model_name
 from trainchart.scaffold.script import read_script
@@ -116,7 +114,7 @@ def _require_generates(text: str, spec: Path) -> None:
     """Refuse here what generate would refuse later: an image or a flag that no spec, or no chart, can hold."""
     try:
         plan = resolve_spec(parse_document(text, file=str(spec), layer="model spec"))
-        render_chart(plan, read_family(FAMILY), read_definitions(KUBERNETES_VERSION))
+        render_chart(plan, read_family(FAMILY), build_values_schema(plan))
     except SpecError as error:
         problems = tuple(Problem(problem.message, hint=problem.hint) for problem in error.problems)
         raise UsageError("a model spec cannot hold what was asked for", problems=problems) from error

@@ -27,10 +27,12 @@ def require_fit(plan: ChartPlan, schema: Mapping[str, Any]) -> None:
 
 
 def _find_misfits(plan: ChartPlan, schema: Mapping[str, Any]) -> tuple[Problem, ...]:
-    validator = jsonschema.Draft202012Validator(schema)
+    # Defaults of the models fit by construction, and are most of the values: what is left out is not missing.
+    values = plan.values.model_dump(by_alias=True, exclude_defaults=True)
     errors = [
         jsonschema.exceptions.best_match([error])
-        for error in validator.iter_errors(plan.values.model_dump(by_alias=True))
+        for error in jsonschema.Draft202012Validator(schema).iter_errors(values)
+        if error.validator != "required"
     ]
     return tuple(
         Problem(

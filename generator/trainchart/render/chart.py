@@ -18,7 +18,8 @@ from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.render.metadata import KUBE_VERSION, render_chart_yaml
 from trainchart.render.readme import describe_hyperparameters, list_value_rows
-from trainchart.render.schema import NUMBER_PATTERN, dump_schema, render_values_schema
+from trainchart.render.schema import NUMBER_PATTERN, Schema, dump_schema
+from trainchart.render.value_tree import ValueNode, build_value_tree
 from trainchart.render.values_yaml import render_values_yaml
 from trainchart.spec.section import LABEL_VALUE_PATTERN, QUEUE_KEY_PATTERN, RESERVED_ENV_PATTERN, PassThrough
 from trainchart.spec.settings import EveryPodSettings, PodSettings
@@ -50,19 +51,17 @@ class PodField:
     """Whether its texts may name the release."""
 
 
-def render_chart(
-    plan: ChartPlan, family: Mapping[str, str], kubernetes_definitions: Mapping[str, Any]
-) -> RenderedChart:
-    """Render the templates of `family` (path -> text) and add values.yaml, the schema and Chart.yaml.
+def render_chart(plan: ChartPlan, family: Mapping[str, str], schema: Schema) -> RenderedChart:
+    """Render the templates of `family` (path -> text) and add values.yaml, its `schema` and Chart.yaml.
 
     Raises:
         RenderError: a template of the family is broken; names file and line.
     """
-    schema = render_values_schema(plan, kubernetes_definitions)
+    values = build_value_tree(plan)
     environment = _environment(tuple(family.items()))
-    variables = _variables(plan)
+    variables = _variables(plan, values)
     files = {path: _render(environment, path, variables) for path in family}
-    files["values.yaml"] = render_values_yaml(plan)
+    files["values.yaml"] = render_values_yaml(plan.name, values)
     files["values.schema.json"] = dump_schema(schema)
     files["Chart.yaml"] = render_chart_yaml(plan)
     kept = {path: text.encode() for path, text in sorted(files.items()) if text.strip()}
@@ -110,7 +109,7 @@ def _render(environment: jinja2.Environment, path: str, variables: Mapping[str, 
         raise RenderError(f"{path}: {error.message}", hint="templates may only use what the plan offers") from error
 
 
-def _variables(plan: ChartPlan) -> dict[str, Any]:
+def _variables(plan: ChartPlan, values: tuple[ValueNode, ...]) -> dict[str, Any]:
     """Return what templates may use; anything else is an error."""
     log_volume = plan.spec.volumes.get(plan.spec.log_volume)
     return {
@@ -130,7 +129,7 @@ def _variables(plan: ChartPlan) -> dict[str, Any]:
             *contract.PROGRAM_VARIABLES,
             *(contract.hyperparameter_variable(name) for name in plan.spec.hyperparameters),
         ],
-        "value_rows": list_value_rows(plan),
+        "value_rows": list_value_rows(plan, values),
         "number_pattern": NUMBER_PATTERN.replace("\\", "\\\\"),
         "kube_version": KUBE_VERSION,
         "reserved_env_pattern": RESERVED_ENV_PATTERN,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.plan.chart_plan import ChartPlan
-from trainchart.render.value_tree import ValueNode, build_value_tree, walk_leaves
+from trainchart.render.value_tree import ValueNode, walk_leaves
 from trainchart.spec.model import Hyperparameter
 
 _BOUNDS = {"minimum": "≥", "exclusive_minimum": ">", "maximum": "≤", "exclusive_maximum": "<"}
@@ -54,10 +54,10 @@ def describe_hyperparameters(plan: ChartPlan) -> list[DescribedHyperparameter]:
     ]
 
 
-def list_value_rows(plan: ChartPlan) -> list[ValueRow]:
+def list_value_rows(plan: ChartPlan, values: tuple[ValueNode, ...]) -> list[ValueRow]:
     """Return a row for every key of values.yaml but the hyperparameters, which have a table of their own."""
     groups: dict[str, list[ValueNode]] = {}
-    for leaf in walk_leaves(build_value_tree(plan)):
+    for leaf in walk_leaves(values):
         if leaf.path[0] != "hyperparameters":
             groups.setdefault(_group_key(leaf.path), []).append(leaf)
     roles = len(plan.roles)

@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Iterator
 
 from trainchart.kubernetes_yaml import dump_mapping
-from trainchart.plan.chart_plan import ChartPlan
-from trainchart.render.value_tree import ValueNode, build_value_tree
+from trainchart.render.value_tree import ValueNode
 from trainchart.spec.settings import POD_SETTINGS, EveryPodSettings
 
 _WIDTH = 118
@@ -23,10 +22,9 @@ pod of the chart, and may also be set for
 """
 
 
-def render_values_yaml(plan: ChartPlan) -> str:
-    """Return values.yaml with a comment for every key: behind it where that fits into the line, or else above it."""
-    lines = [f"# Values of the chart {plan.name}. Generated from its model spec: change that, not this file."]
-    nodes = build_value_tree(plan)
+def render_values_yaml(chart: str, nodes: tuple[ValueNode, ...]) -> str:
+    """Return values.yaml of `nodes`, each with a comment: behind it where that fits into the line, or else above it."""
+    lines = [f"# Values of the chart {chart}. Generated from its model spec: change that, not this file."]
     for before, node in zip((None, *nodes), nodes, strict=False):
         if node.key in POD_SETTINGS and (before is None or before.key not in POD_SETTINGS):
             lines += ["", *_POD_SETTINGS_NOTE.splitlines(), ""]

@@ -1,23 +1,20 @@
 """YAML text to a plain tree in which every key knows its line: the ground for messages and for provenance.
 
-Owner of ruamel.yaml for reading. Whether the tree makes a valid spec is decided in plan/resolve.py, after the
-layers of defaults have been merged.
+A spec is read by the core schema of YAML 1.2, where `yes` is a text; charts are read as Helm reads them, by YAML 1.1.
+Whether the tree makes a valid spec is decided in plan/resolve.py, after the layers of defaults have been merged.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
-from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.reader import ReaderError
+import yaml
 
 from trainchart.errors import Problem, SpecError
+from trainchart.yaml_limits import FastLoader, TooManyNodes, refuse_deep_nesting, refuse_many_nodes
 
 Path = tuple[str | int, ...]
 NODE_LIMIT = 50_000
@@ -27,6 +24,8 @@ NODE_LIMIT = 50_000
 _IMPOSSIBLE = re.compile("[\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 """DEL, C1, and what is no character; Helm writes NEL as it is, and Kubernetes reads a line break.
 yaml.v3 reads other control characters in the escapes of JSON."""
+_UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no YAML text may hold, and the line breaks of YAML 1.1 that are characters of a line in YAML 1.2."""
 
 
 @dataclass(frozen=True)
@@ -56,47 +55,41 @@ class Document:
         return Document({**self.tree, key: value}, {(key,): self.origins[()], **self.origins})
 
 
-@dataclass(frozen=True)
-class _Spelled:
-    """A plain scalar that YAML takes for something else than text, and how it is written."""
+class _Loader(FastLoader):  # type: ignore[misc]
+    """Tells what a word without quotes is: null, a truth value, a number or a text."""
 
-    value: Any
-    spelling: str
-
-    def __str__(self) -> str:
-        return self.spelling
-
-    __repr__ = __str__
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
 
-class _Constructor(RoundTripConstructor):
-    """Keeps the spelling of what is not text: 0712345 and 712345 are one number, but not one text."""
-
-    def construct_spelled(self, node: Any) -> _Spelled:
-        read = {"int": self.construct_yaml_int, "float": self.construct_yaml_float, "bool": self.construct_yaml_bool}
-        kind = str(node.tag).rpartition(":")[2]
-        try:
-            return _Spelled(read[kind](node) if kind in read else None, node.value)
-        except (ValueError, KeyError) as error:  # only a tag makes such a text a number
-            raise ConstructorError(None, None, f"{node.value!r} is not of type {kind}", node.start_mark) from error
-
-    def construct_text(self, node: Any) -> str:
-        return str(node.value)
-
-    def check_mapping_key(self, node: Any, key_node: Any, mapping: Any, key: Any, value: Any) -> bool:
-        if key in mapping:
-            lines = [str(each.start_mark.line + 1) for each, _ in node.value if each.value == key_node.value]
-            lines = list(dict.fromkeys(lines))
-            where = f"lines {', '.join(lines[:-1])} and {lines[-1]}" if len(lines) > 1 else f"line {lines[0]}"
-            often = "twice" if len(lines) <= 2 else f"{len(lines)} times"
-            raise ConstructorError(None, None, f"{key} is there {often}: {where}", key_node.start_mark)
-        return True
+_TAG = "tag:yaml.org,2002:"
+_DIGITS = "[0-9][0-9_]*"
+_FLOAT = rf"[-+]?(?:{_DIGITS}\.[0-9_]*(?:[eE][-+]?[0-9]+)?|{_DIGITS}[eE][-+]?[0-9]+|\._*{_DIGITS}(?:[eE][-+][0-9]+)?)"
+_INTEGER = f"[-+]?(?:0b_*[01][01_]*|0o_*[0-7][0-7_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*|{_DIGITS})"
+_BOOLEANS = {word: word[0] in "tT" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
+for _kind, _words, _first in (
+    ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", "|".join(_BOOLEANS), list("tTfF")),
+    ("float", rf"{_FLOAT}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", list("-+.0123456789")),
+    ("int", _INTEGER, list("-+0123456789")),
+    ("merge", "<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_words})$"), _first)
+_BASES = {"0b": 2, "0o": 8, "0x": 16}
+_TEXTS = tuple(_TAG + kind for kind in ("str", "timestamp", "merge"))
+"""The core schema has no dates, so the author meant text; << merges as a key alone."""
 
 
-for _kind in ("int", "float", "bool", "null"):
-    _Constructor.add_constructor(f"tag:yaml.org,2002:{_kind}", _Constructor.construct_spelled)
-# The core schema of YAML 1.2 has no dates, so the author meant text.
-_Constructor.add_constructor("tag:yaml.org,2002:timestamp", _Constructor.construct_text)
+def compose(text: str) -> yaml.Node | None:
+    """Return the nodes of one YAML document, with their places in `text`; None of an empty one.
+
+    An alias is the very node that it stands for, which may hold the alias.
+
+    Raises:
+        yaml.YAMLError: not one YAML document, nested too deep, or too large (TooManyNodes).
+    """
+    refuse_many_nodes((text,), NODE_LIMIT)
+    refuse_deep_nesting(text)
+    return yaml.compose(text, Loader=_Loader)
 
 
 def parse_document(text: str, *, file: str, layer: str) -> Document:
@@ -105,104 +98,191 @@ def parse_document(text: str, *, file: str, layer: str) -> Document:
     Raises:
         SpecError: not YAML, a duplicate key, several documents, an alias loop, or not a mapping.
     """
-    yaml = YAML(typ="rt")
-    yaml.Constructor = _Constructor
+    _require_readable(text, file)
+    reader = _Reader(layer, file)
     try:
-        loaded = yaml.load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
-        what = " ".join((error.problem or error.context or "cannot be parsed").split())
-        raise SpecError("not valid YAML", problems=(Problem(what, where, _hint(error)),)) from error
-    except ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        what = f"the control character U+{ord(text[error.position]):04X} is not allowed"
-        raise SpecError("not valid YAML", problems=(Problem(what, f"{file}:{line}", "leave it out"),)) from error
-    except (YAMLError, ValueError, RecursionError, AttributeError, TypeError, KeyError) as error:
-        raise SpecError("not valid YAML", problems=(Problem(" ".join(str(error).split()), file),)) from error
-    if not isinstance(loaded, CommentedMap):
-        found = "nothing" if loaded is None else type(loaded).__name__.removeprefix("Commented").lower()
-        raise SpecError(
-            "not a model spec",
-            problems=(Problem(f"expected a mapping of keys to values, found {found}", f"{file}:1:1"),),
-            hint="a spec starts with apiVersion: trainchart/v1 and kind: Model",
-        )
-    origins: dict[Path, Origin] = {(): Origin(layer, file, 1)}
-    tree = _plain(loaded, (), origins, layer, file)
-    _require_characters(tree, (), origins)
-    return Document(tree, origins)
+        root = compose(text)
+        if isinstance(root, yaml.MappingNode):
+            return Document(reader.read(root, ()), reader.origins)
+    except TooManyNodes as error:
+        raise _too_large(file) from error
+    except yaml.MarkedYAMLError as error:
+        raise _explain(error, text, file) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise _not_yaml(" ".join(str(error).split()), file) from error
+    found = {yaml.SequenceNode: "a list", yaml.ScalarNode: "a text"}.get(type(root), "nothing")
+    problem = Problem(f"expected a mapping of keys to values, found {found}", f"{file}:1:1")
+    hint = "a spec starts with apiVersion: trainchart/v1 and kind: Model"
+    raise SpecError("not a model spec", problems=(problem,), hint=hint)
 
 
-def _hint(error: MarkedYAMLError) -> str:
-    return "" if isinstance(error, ConstructorError) else "check indentation and quotes"
+def _explain(error: yaml.MarkedYAMLError, text: str, file: str) -> SpecError:
+    """Return what libyaml found, with its place, and what to do about it."""
+    mark, begin = error.problem_mark or error.context_mark, error.context_mark
+    where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+    what = " ".join((error.problem or error.context or "cannot be parsed").split())
+    if "escape code" in what:  # JSON writes a character beyond U+FFFF as two halves
+        return _not_yaml("this escape is not a character", where, "write the character itself, or \\U0001F600")
+    if "cannot start any token" in what and mark:
+        character = text[mark.index : mark.index + 1]
+        if character == "\t":
+            return _not_yaml("a tab indents this line", where, "indent with spaces")
+        return _not_yaml(f"a value cannot begin with {character}", where, "quote it")
+    if error.problem and error.context and mark and begin and begin.line < mark.line:
+        what += f" ({error.context}, which begins in line {begin.line + 1})"
+    return _not_yaml(what, where, "check indentation and quotes")
 
 
-def _require_characters(node: Any, path: Path, origins: Mapping[Path, Origin]) -> None:
-    """Refuse characters that YAML allows as escapes, and no file can hold or Helm cannot write: it drops the block."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            _require_characters(key, (*path, key), origins)
-            _require_characters(value, (*path, key), origins)
-    elif isinstance(node, list):
-        for index, value in enumerate(node):
-            _require_characters(value, (*path, index), origins)
-    elif isinstance(node, str) and (found := _IMPOSSIBLE.search(node)):
-        what, hint = "a control character that Helm cannot write", "leave it out, or write base64"
-        if "\ud800" <= found[0] <= "\udfff":
-            what, hint = "half a character", "write the character itself, or \\U0001F600"
-        problem = Problem(f"{node!r} holds {what}", str(origins[path]), hint)
-        raise SpecError("not valid YAML", problems=(problem,))
+def _not_yaml(what: str, where: str, hint: str = "") -> SpecError:
+    return SpecError("not valid YAML", problems=(Problem(what, where, hint),))
 
 
-def _plain(node: Any, path: Path, origins: dict[Path, Origin], layer: str, file: str) -> Any:
-    """Return `node` as plain Python data, and note the origin of everything below it."""
-    if len(origins) > NODE_LIMIT:
-        raise SpecError(
-            "the spec is too large", problems=(Problem(f"more than {NODE_LIMIT} entries, aliases included", file),)
-        )
-    if isinstance(node, CommentedMap):
-        plain_map: dict[str, Any] = {}
-        for key, value in node.items():
-            if isinstance(key, _Spelled) and key.value is None:
-                raise SpecError("not valid YAML", problems=(Problem("a key is empty", str(origins[path])),))
-            if not isinstance(key, (str, _Spelled, TaggedScalar)):
-                problem = Problem("a key is a list or a mapping", str(origins[path]), "write keys as NAME: value")
-                raise SpecError("not valid YAML", problems=(problem,))
-            below = (*path, str(key))
-            origins[below] = Origin(layer, file, *_position(node, key), _spelling(value))
-            plain_map[str(key)] = _plain(value, below, origins, layer, file)
-        return plain_map
-    if isinstance(node, CommentedSeq):
-        plain_list: list[Any] = []
-        for index, value in enumerate(node):
-            below = (*path, index)
-            origins[below] = Origin(layer, file, *_position(node, index), _spelling(value))
-            plain_list.append(_plain(value, below, origins, layer, file))
-        return plain_list
-    if not isinstance(node, (str, _Spelled, TaggedScalar)) and node is not None:
-        problem = Problem("a value is neither a text, number, list nor mapping", str(origins[path]), "take the tag out")
-        raise SpecError("not valid YAML", problems=(problem,))
-    return _scalar(node)
+def _too_large(file: str) -> SpecError:
+    what = f"more than {NODE_LIMIT} entries, aliases included"
+    return SpecError("the spec is too large", problems=(Problem(what, file),))
 
 
-def _position(node: CommentedMap | CommentedSeq, key: Any) -> tuple[int, int]:
-    """Return line and column (1-based) of an entry; merged-in keys (<<) have none of their own."""
-    data = node.lc.data
-    if data and key in data:
-        return data[key][0] + 1, data[key][1] + 1
-    return (node.lc.line or 0) + 1, (node.lc.col or 0) + 1
+def _require_readable(text: str, file: str) -> None:
+    """Refuse characters that a file of YAML may not hold, or that its readers understand differently."""
+    found = _UNREADABLE.search(text, text.startswith("\ufeff"))
+    if found is not None:
+        where = f"{file}:{text.count(chr(10), 0, found.start()) + 1}"
+        if found[0] in "\x85\u2028\u2029":
+            what = f"U+{ord(found[0]):04X} is a line break for some readers of YAML, and not for others"
+            raise _not_yaml(what, where, f'leave it out, or write "\\u{ord(found[0]):04X}" in double quotes')
+        raise _not_yaml(f"the control character U+{ord(found[0]):04X} is not allowed", where, "leave it out")
 
 
-def _spelling(node: Any) -> str:
-    return node.spelling if isinstance(node, _Spelled) else ""
+@dataclass
+class _Reader:
+    """Makes plain Python data of nodes, and notes the origin of everything."""
 
+    layer: str
+    file: str
+    origins: dict[Path, Origin] = field(init=False)
+    _open: set[int] = field(default_factory=set)
+    """The collections that are being read, by identity."""
 
-def _scalar(node: Any) -> Any:
-    """Return a ruamel scalar as the plain type that it stands for."""
-    value = node.value if isinstance(node, _Spelled) else node
-    if value is None or isinstance(value, bool):
-        return value
-    for plain in (int, float):
-        if isinstance(value, plain):
-            return plain(value)
-    return str(value)
+    def __post_init__(self) -> None:
+        self.origins = {(): Origin(self.layer, self.file, 1)}
+
+    def read(self, node: yaml.Node, path: Path) -> Any:
+        """Return `node`, which stands at `path`, as plain data. Raises SpecError."""
+        if len(self.origins) > NODE_LIMIT:
+            raise _too_large(self.file)
+        if isinstance(node, yaml.ScalarNode):
+            value = self._scalar(node)
+            self._require_characters(value, node)
+            return value
+        if id(node) in self._open:
+            raise _not_yaml("an alias within what it stands for", str(self.origins[path]), "write it out")
+        self._open.add(id(node))
+        plain: Any = {}
+        if isinstance(node, yaml.MappingNode):
+            plain = self._mapping(node, path)
+        elif isinstance(node, yaml.SequenceNode):
+            plain = self._sequence(node, path)
+        self._open.remove(id(node))
+        return plain
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        self._require_tag(node, "map")
+        plain: dict[str, Any] = {}
+        for name, place, value in self._entries(node):
+            below = (*path, name)
+            self._note(below, place, value)
+            plain[name] = self.read(value, below)
+        return plain
+
+    def _sequence(self, node: yaml.SequenceNode, path: Path) -> list[Any]:
+        self._require_tag(node, "seq")
+        plain: list[Any] = []
+        for index, value in enumerate(node.value):
+            self._note((*path, index), value, value)
+            plain.append(self.read(value, (*path, index)))
+        return plain
+
+    def _note(self, path: Path, place: yaml.Node, value: yaml.Node) -> None:
+        is_spelled = isinstance(value, yaml.ScalarNode) and value.tag not in _TEXTS
+        line, column = place.start_mark.line + 1, place.start_mark.column + 1
+        self.origins[path] = Origin(self.layer, self.file, line, column, value.value if is_spelled else "")
+
+    def _entries(self, node: yaml.MappingNode) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+        """Yield key, place and value; what is merged in (<<) stands where the mapping does, and its own keys win."""
+        own: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        merged: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            if key.tag == f"{_TAG}merge":
+                for name, found in self._merged(value):
+                    merged.setdefault(name, found)
+                continue
+            name = self._key(key)
+            if name in own:
+                raise self._refuse_duplicate(node, name)
+            own[name] = (key, value)
+        for name, value in merged.items():
+            if name not in own:
+                yield name, node, value
+        for name, (key, value) in own.items():
+            yield name, key, value
+
+    def _merged(self, node: yaml.Node) -> Iterator[tuple[str, yaml.Node]]:
+        """Yield what `<<` brings in of one mapping, or of a list of them, of which the first wins."""
+        for each in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if not isinstance(each, yaml.MappingNode) or id(each) in self._open:
+                raise _not_yaml("<< takes a mapping, or a list of them", self._where(node), "name an anchor of one")
+            self._open.add(id(each))
+            yield from ((name, value) for name, _, value in self._entries(each))
+            self._open.remove(id(each))
+
+    def _key(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise _not_yaml("a key is a list or a mapping", self._where(node), "write keys as NAME: value")
+        if self._scalar(node) is None:
+            raise _not_yaml("a key is empty", self._where(node))
+        self._require_characters(node.value, node)
+        return str(node.value)
+
+    def _refuse_duplicate(self, node: yaml.MappingNode, name: str) -> SpecError:
+        places = [key for key, _ in node.value if key.value == name]
+        lines = list(dict.fromkeys(str(key.start_mark.line + 1) for key in places))
+        where = f"lines {', '.join(lines[:-1])} and {lines[-1]}" if len(lines) > 1 else f"line {lines[0]}"
+        often = "twice" if len(places) == 2 else f"{len(places)} times"
+        return _not_yaml(f"{name} is there {often}: {where}", self._where(places[1]))
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        """Return the text, number, truth value or None that a scalar stands for; a tag may say so."""
+        kind, text = str(node.tag).removeprefix(_TAG), str(node.value)
+        if node.tag in _TEXTS:
+            return text
+        try:
+            if kind == "null":
+                return {"~": None, "null": None, "Null": None, "NULL": None, "": None}[text]
+            if kind == "bool":
+                return _BOOLEANS[text]
+            digits = text.replace("_", "").lower()
+            if kind == "int":
+                return int(digits, _BASES.get(digits.lstrip("+-")[:2], 10))
+            if kind == "float":
+                return float(digits.replace(".inf", "inf").replace(".nan", "nan"))
+        except (ValueError, KeyError):  # the author tagged it so, or it has thousands of digits
+            raise _not_yaml(f"{text[:60]!r} is not of type {kind}", self._where(node)) from None
+        raise self._refuse_tag(node)
+
+    def _require_tag(self, node: yaml.Node, kind: str) -> None:
+        if node.tag != _TAG + kind:
+            raise self._refuse_tag(node)
+
+    def _refuse_tag(self, node: yaml.Node) -> SpecError:
+        tag = str(node.tag)
+        written = f"!!{tag.removeprefix(_TAG)}" if tag.startswith(_TAG) else tag
+        return _not_yaml(f"the tag {written} has no meaning in a spec", self._where(node), "take the tag out")
+
+    def _require_characters(self, value: Any, node: yaml.Node) -> None:
+        """Refuse characters that YAML allows as escapes, and Helm cannot write: it drops the block."""
+        if isinstance(value, str) and _IMPOSSIBLE.search(value):
+            what = f"{value!r} holds a control character that Helm cannot write"
+            raise _not_yaml(what, self._where(node), "leave it out, or write base64")
+
+    def _where(self, node: yaml.Node) -> str:
+        return f"{self.file}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"

@@ -1,6 +1,6 @@
 """Changes single values in the text of a model spec: every other character, comments included, stays as it is.
 
-Owner of ruamel.yaml for positions in a text. Writing the loaded tree again would lay out lists and quotes its own way.
+Writing the loaded tree again would lay out lists and quotes its own way.
 """
 
 from __future__ import annotations
@@ -8,12 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.nodes import MappingNode, ScalarNode
+from yaml import MappingNode, ScalarNode, YAMLError
 
 from trainchart.errors import SpecError
-from trainchart.spec.document import parse_document
+from trainchart.spec.document import compose, parse_document
 
 
 def set_texts(text: str, section: str, values: Mapping[str, str], *, file: str) -> str:
@@ -40,7 +38,7 @@ def _refuse(section: str, values: Mapping[str, str], file: str) -> str:
 def _set_text(text: str, section: str, key: str, value: str, after: str) -> str:
     """Return the text with one value set; empty where the place for it cannot be told."""
     try:
-        root = YAML().compose(text)
+        root = compose(text)
     except YAMLError:
         return ""
     mapping = _below(root, section)

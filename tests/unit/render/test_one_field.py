@@ -9,15 +9,13 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from trainchart.actions.support.models import load_model
+from trainchart.actions.support.models import build_values_schema, load_model
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.rendering import ValueOverrides
-from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.render import chart as chart_module
 from trainchart.render import schema as schema_module
 from trainchart.render import value_tree, values_yaml
 from trainchart.render.chart import FAMILY, list_pod_fields, render_chart
-from trainchart.render.schema import KUBERNETES_VERSION
 from trainchart.resources import read_family
 from trainchart.spec import settings
 from trainchart.spec.section import PassThrough, list_of
@@ -43,7 +41,7 @@ def test_a_new_pass_through_field_appears_everywhere(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(schema_module, "Values", ExtendedValues)
     monkeypatch.setattr(values_yaml, "POD_SETTINGS", POD_SETTINGS | {"readinessGates"})
     extended = type(plan)(plan.spec, values, plan.roles, plan.origins)
-    files = render_chart(extended, read_family(FAMILY), read_definitions(KUBERNETES_VERSION)).files
+    files = render_chart(extended, read_family(FAMILY), build_values_schema(extended)).files
     assert b"readinessGates: []  # Conditions that must hold" in files["values.yaml"]
     assert "io.k8s.api.core.v1.PodReadinessGate" in json.loads(files["values.schema.json"])["$defs"]
     assert b"| `readinessGates` |" in files["README.md"]

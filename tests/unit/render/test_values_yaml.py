@@ -7,6 +7,7 @@ import pytest
 
 from trainchart.actions.support.models import resolve_spec
 from trainchart.kubernetes_yaml import parse_mapping
+from trainchart.render.value_tree import build_value_tree
 from trainchart.render.values_yaml import render_values_yaml
 from trainchart.spec.document import parse_document
 
@@ -28,7 +29,7 @@ hyperparameters:
 @pytest.mark.parametrize("escape", [r"\n", r"\L", r"\P"])
 def test_no_line_break_ends_a_comment_or_gets_lost(escape: str) -> None:
     plan = resolve_spec(parse_document(SPEC.replace("%(escape)s", escape), file="m.yaml", layer="model spec"))
-    values = render_values_yaml(plan)
+    values = render_values_yaml(plan.name, build_value_tree(plan))
     assert parse_mapping(values) == helm_python.values_from_yaml(values)
     assert parse_mapping(values)["env"] == plan.values.env
     assert parse_mapping(values)["roles"]

@@ -26,7 +26,7 @@ from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.misfits import require_fit
 from trainchart.plan.resolve import resolve
 from trainchart.render.chart import FAMILY, RenderedChart, render_chart
-from trainchart.render.schema import KUBERNETES_VERSION, render_values_schema
+from trainchart.render.schema import KUBERNETES_VERSION, Schema, render_values_schema
 from trainchart.resources import read_builtin_defaults, read_family
 from trainchart.spec.document import Document, parse_document
 
@@ -38,6 +38,8 @@ class LocatedModel:
     spec: Path
     text: str
     plan: ChartPlan
+    schema: Schema
+    """The JSON Schema of the chart's values."""
     code: Path
 
 
@@ -77,11 +79,11 @@ def load_model(spec: Path, strategy: str = "") -> LocatedModel:
     document = parse_document(text, file=str(spec), layer="model spec")
     if strategy:
         document = document.with_value("strategy", strategy)
-    plan = resolve_spec(document)
+    plan, schema = _resolve(document)
     project = _project_folder(spec)
     code = project / plan.spec.code.path
     _require_inside(project, code, plan)
-    return LocatedModel(spec, text, plan, code)
+    return LocatedModel(spec, text, plan, schema, code)
 
 
 def resolve_spec(document: Document) -> ChartPlan:
@@ -90,9 +92,19 @@ def resolve_spec(document: Document) -> ChartPlan:
     Raises:
         SpecError, PlanError: what it says is wrong; every problem with its line.
     """
+    return _resolve(document)[0]
+
+
+def _resolve(document: Document) -> tuple[ChartPlan, Schema]:
     plan = resolve(document, [read_defaults()])
-    require_fit(plan, render_values_schema(plan, read_definitions(KUBERNETES_VERSION)))
-    return plan
+    schema = build_values_schema(plan)
+    require_fit(plan, schema)
+    return plan, schema
+
+
+def build_values_schema(plan: ChartPlan) -> Schema:
+    """Return the JSON Schema of the values of the plan's chart, with Kubernetes' definitions."""
+    return render_values_schema(plan, read_definitions(KUBERNETES_VERSION))
 
 
 @functools.cache
@@ -106,7 +118,7 @@ def render_model(model: LocatedModel) -> RenderedChart:
     """Return all files of the model's chart, the lock included."""
     require_code(model)
     family = read_family(FAMILY)
-    chart = render_chart(model.plan, family, read_definitions(KUBERNETES_VERSION))
+    chart = render_chart(model.plan, family, model.schema)
     image = model.plan.spec.image
     lock = build_lock(
         generator=__version__,
