@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import time
@@ -52,10 +53,17 @@ def find_median_limits(ordered: Sequence[float]) -> tuple[float, float]:
 
 def program(argv: Sequence[str | Path], cwd: Path | None = None) -> Callable[[], object]:
     """Return a contender that runs `argv` to its end; it must succeed."""
+    # A Python that may not keep what it compiled compiles all of its modules at each start.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
     def run() -> None:
         subprocess.run(
-            [str(part) for part in argv], cwd=cwd, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [str(part) for part in argv],
+            cwd=cwd,
+            env=environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
 
     return run

@@ -38,6 +38,11 @@ def read_family(family: str) -> Mapping[str, str]:
     }
 
 
+def list_code_folders() -> tuple[Path, ...]:
+    """Return the folders of everything that decides what trainchart makes: its packages, and the chart templates."""
+    return (_PACKAGE, _package_folder("trainchart_runtime"), chart_templates_folder())
+
+
 def read_image_source(path: str) -> bytes:
     """Return a Dockerfile, or what it copies, by path in the repository: training-images/tensorflow/Dockerfile."""
     packaged = _PACKAGE / "_resources" / path
@@ -46,11 +51,15 @@ def read_image_source(path: str) -> bytes:
 
 def read_package(name: str) -> Mapping[str, bytes]:
     """Return the files of one of the packages that go into images, as it is installed here or checked out."""
-    found = importlib.util.find_spec(name)
-    assert found is not None and found.origin is not None, f"{name} belongs to trainchart"
-    folder = Path(found.origin).parent
+    folder = _package_folder(name)
     paths = [*folder.rglob("*.py"), *folder.rglob("py.typed")]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(paths)}
+
+
+def _package_folder(name: str) -> Path:
+    found = importlib.util.find_spec(name)
+    assert found is not None and found.origin is not None, f"{name} belongs to trainchart"
+    return Path(found.origin).parent
 
 
 def read_script_template() -> str:

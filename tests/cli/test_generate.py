@@ -50,9 +50,9 @@ def project(tmp_path: Path) -> Path:
 def test_generate_writes_a_chart_and_keeps_an_up_to_date_one(project: Path) -> None:
     first = trainchart(project, "generate", "tiny")
     assert first.returncode == 0
-    assert first.stderr.startswith("note: run.controller.image is empty for tiny,")
+    assert first.stderr.startswith("note: the run controller, the only pod that may use the Kubernetes API, ")
     assert len(first.stderr.splitlines()) == 1
-    assert first.stdout.startswith("charts/tiny  0.1.0  ")
+    assert first.stdout.startswith("charts/tiny  0.1.0  new, ")
     before = {path: path.stat().st_mtime_ns for path in (project / "charts").rglob("*")}
     again = trainchart(project, "generate")
     assert again.stdout == "charts/tiny  0.1.0  up to date\n"

@@ -31,7 +31,7 @@ from tests.cluster.testcluster.releases import (
     merge_values,
 )
 from tests.cluster.testcluster.runs import CONTROLLED, ENDED, training_pods, wait_for_phase
-from trainchart.actions.generate import render_model_to
+from trainchart.actions.support.chart_folder import render_model_to
 from trainchart.plan.strategies import STRATEGIES
 
 pytestmark = pytest.mark.cluster

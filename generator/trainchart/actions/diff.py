@@ -9,7 +9,8 @@ from pathlib import Path
 from trainchart.actions.control import read_installed
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.cluster_access import Place, open_cluster
-from trainchart.actions.support.models import load_model, locate_specs, render_model
+from trainchart.actions.support.models import load_model, render_model
+from trainchart.actions.support.project import locate_specs
 from trainchart.actions.support.rendered_version import render_version, values_sets
 from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.archive.chart_file import parse_chart_file

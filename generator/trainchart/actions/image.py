@@ -13,9 +13,9 @@ from trainchart.actions.support.models import (
     find_program,
     list_own_specs,
     load_model,
-    locate_specs,
     require_code,
 )
+from trainchart.actions.support.project import locate_specs
 from trainchart.actions.support.repository_access import ImageAccess, open_image_registry
 from trainchart.errors import ImageNotFound, Problem, PublishError, SpecError, VersionConflict
 from trainchart.host.files import read_text, write_file

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.actions.support.chart_input import read_chart_files
-from trainchart.actions.support.models import load_model, locate_specs, render_model
+from trainchart.actions.support.models import load_model, render_model
+from trainchart.actions.support.project import locate_specs
 from trainchart.check.objects import mapping_at
 from trainchart.check.sources import KUBERNETES_DEFINITIONS
 from trainchart.errors import Problem, ToolError

@@ -16,8 +16,9 @@ from trainchart.actions.diff import compare_files, fetch_last, nothing_published
 from trainchart.actions.package import read_build_info, read_source_date, require_no_secrets, sign_archive
 from trainchart.actions.publish import utc_now
 from trainchart.actions.support.image_check import require_images
-from trainchart.actions.support.models import load_model, locate_specs, render_model
+from trainchart.actions.support.models import load_model, render_model
 from trainchart.actions.support.owners import put_owners, read_owners
+from trainchart.actions.support.project import locate_specs
 from trainchart.actions.support.rendered_version import require_rendering, values_sets
 from trainchart.actions.support.repository_access import Address, ImageAccess, open_repository
 from trainchart.archive.chart_file import (

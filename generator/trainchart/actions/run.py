@@ -376,9 +376,9 @@ def _find_project_code(chart: Path) -> Path | None:
 
 def _render_model(spec: Path, scratch: Path, strategy: str) -> _Target:
     """Generate the chart of a model spec, perhaps with another strategy, into `scratch`."""
-    from trainchart.actions import generate
+    from trainchart.actions.support.chart_folder import render_model_to
 
-    model = generate.render_model_to(spec, scratch, strategy)
+    model = render_model_to(spec, scratch, strategy)
     return _Target(model.chart, _read_chart_name(model.chart), model.code, model.notes)
 
 

@@ -43,6 +43,9 @@ def generate(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Discard what was edited or added by hand in the chart folders.")
     ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Generate even what has not changed since the last time.")
+    ] = False,
     format_: FormatOption = Format.text,
 ) -> None:
     """Generate charts from model specs. A chart that is up to date is left untouched.
@@ -51,22 +54,24 @@ def generate(
 
     Example: trainchart generate mnist && trainchart check charts/mnist
     """
-    from trainchart.actions.generate import generate_charts, require_up_to_date
-    from trainchart.actions.support.models import locate_specs
+    from trainchart.actions.generate import generate_charts
+    from trainchart.actions.support.project import locate_specs
 
     specs = locate_specs(tuple(models or ()))
     if check:
+        from trainchart.actions.support.chart_folder import require_up_to_date
+
         require_up_to_date(specs, output)
         print_note(f"{len(specs)} chart{'s' * (len(specs) != 1)} up to date")
         return
-    charts = generate_charts(specs, output, overwrite=overwrite)
+    charts = generate_charts(specs, output, overwrite=overwrite, use_cache=not no_cache)
     for note in (note for chart in charts for note in chart.notes):
         print_note(f"note: {note}")
     exposed = [chart.name for chart in charts if chart.gives_image_the_token]
     if exposed:
         print_note(
-            f"note: run.controller.image is empty for {', '.join(exposed)}, so the only pod with a token runs the "
-            "training image: name the runtime image there"
+            f"note: the run controller, the only pod that may use the Kubernetes API, runs from the training image in "
+            f"{', '.join(exposed)}: name a runtime image in run.controller.image (trainchart image build --runtime)"
         )
     if format_ is Format.json:
         print_json(
@@ -74,7 +79,6 @@ def generate(
         )
         return
     for chart in charts:
-        change = (
-            f"{len(chart.changed)} file{'s' * (len(chart.changed) != 1)} changed" if chart.changed else "up to date"
-        )
+        files = f"{len(chart.changed)} file{'s' * (len(chart.changed) != 1)}"
+        change = f"new, {files}" if chart.is_new else f"{files} changed" if chart.changed else "up to date"
         print_line(f"{chart.chart}  {chart.version}  {change}")

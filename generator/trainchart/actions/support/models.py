@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
-from trainchart.actions.support.project import MODELS, NO_PROJECT, find_spec, list_specs, suggest_model
+from trainchart.actions.support.project import MODELS, project_of
 from trainchart.archive.lock import (
     LOCK_FILE,
     Source,
@@ -18,8 +18,8 @@ from trainchart.archive.lock import (
     hash_content,
     hash_tree,
 )
-from trainchart.errors import Problem, SpecError, ToolError
-from trainchart.host.files import read_text, refuse_pipe
+from trainchart.errors import Problem, SpecError
+from trainchart.host.files import read_text
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.layers import BUILTIN_LAYER
@@ -51,23 +51,6 @@ class Program:
     files: tuple[str, ...]
 
 
-def locate_specs(models: tuple[str, ...]) -> tuple[Path, ...]:
-    """Return the spec files that `models` (names or paths) mean; without any, all of models/.
-
-    Raises:
-        ToolError: there is no such model, or none at all.
-    """
-    if not models:
-        found = list_specs()
-        if not found:
-            raise ToolError(
-                f"there is no model spec in {MODELS}/, here or in a folder above",
-                hint="go to the folder that holds yours, start a model with trainchart init NAME, or name a spec file",
-            )
-        return found
-    return tuple(_locate(model) for model in models)
-
-
 def load_model(spec: Path, strategy: str = "") -> LocatedModel:
     """Read and resolve a model spec, with another `strategy` than it names if one is given.
 
@@ -80,7 +63,7 @@ def load_model(spec: Path, strategy: str = "") -> LocatedModel:
     if strategy:
         document = document.with_value("strategy", strategy)
     plan, schema = _resolve(document)
-    project = _project_folder(spec)
+    project = project_of(spec)
     code = project / plan.spec.code.path
     _require_inside(project, code, plan)
     return LocatedModel(spec, text, plan, schema, code)
@@ -128,22 +111,6 @@ def render_model(model: LocatedModel) -> RenderedChart:
         image=f"{image.repository}:{image.tag}@{image.digest}" if image.digest else "",
     )
     return RenderedChart(chart.name, chart.version, {**chart.files, LOCK_FILE: dump_lock(lock).encode()})
-
-
-def _locate(model: str) -> Path:
-    path = find_spec(model)
-    refuse_pipe(path)
-    if not path.is_file():
-        raise ToolError(
-            f"there is no model spec {path}", hint=suggest_model(path.stem) or f"{NO_PROJECT}; or name a spec file"
-        )
-    return path
-
-
-def _project_folder(spec: Path) -> Path:
-    """Return the folder that paths in a spec start from: the one that holds models/."""
-    folder = spec.absolute().parent
-    return (folder.parent if folder.name == MODELS else folder).resolve()
 
 
 def list_own_specs(spec: Path) -> frozenset[Path]:

@@ -9,7 +9,7 @@ import difflib
 from pathlib import Path
 
 from trainchart.errors import ToolError
-from trainchart.host.files import read_bytes
+from trainchart.host.files import read_bytes, refuse_pipe
 from trainchart.reports.text import natural_key
 
 MODELS = "models"
@@ -42,6 +42,23 @@ def find_spec(model: str) -> Path:
     return other if other.is_file() and not usual.is_file() else usual
 
 
+def locate_specs(models: tuple[str, ...]) -> tuple[Path, ...]:
+    """Return the spec files that `models` (names or paths) mean; without any, all of models/.
+
+    Raises:
+        ToolError: there is no such model, or none at all.
+    """
+    if not models:
+        found = list_specs()
+        if not found:
+            raise ToolError(
+                f"there is no model spec in {MODELS}/, here or in a folder above",
+                hint="go to the folder that holds yours, start a model with trainchart init NAME, or name a spec file",
+            )
+        return found
+    return tuple(_locate(model) for model in models)
+
+
 def suggest_model(model: str) -> str:
     """Return the hint for a model that is not there: the one that was meant, or those that are."""
     known = {path.stem.lower(): path.stem for path in list_specs()}
@@ -49,6 +66,22 @@ def suggest_model(model: str) -> str:
     if close:
         return f"did you mean {known[close[0]]}?"
     return f"models here: {', '.join(known.values())}" if known else ""
+
+
+def project_of(spec: Path) -> Path:
+    """Return the folder that paths in a spec start from: the one that holds models/."""
+    folder = spec.absolute().parent
+    return (folder.parent if folder.name == MODELS else folder).resolve()
+
+
+def _locate(model: str) -> Path:
+    path = find_spec(model)
+    refuse_pipe(path)
+    if not path.is_file():
+        raise ToolError(
+            f"there is no model spec {path}", hint=suggest_model(path.stem) or f"{NO_PROJECT}; or name a spec file"
+        )
+    return path
 
 
 def _list_yaml(folder: Path) -> tuple[Path, ...]:

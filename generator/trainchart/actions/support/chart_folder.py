@@ -1,0 +1,183 @@
+"""Write the charts of model specs: read, resolve, render, and write whole folders or nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from trainchart.actions.support.known_charts import GeneratedChart, remember_chart
+from trainchart.actions.support.models import LocatedModel, find_program, load_model, render_model
+from trainchart.actions.support.own_script import OwnCode
+from trainchart.actions.support.project import MODELS
+from trainchart.archive.lock import (
+    LOCK_FILE,
+    DriftKind,
+    find_drift,
+    parse_lock,
+)
+from trainchart.check.waivers import WAIVER_FILE
+from trainchart.errors import ChecksFailed, Problem, ToolError
+from trainchart.host.files import read_bytes, read_tree, write_tree
+from trainchart.local.io.code_index import remember_code
+from trainchart.render.chart import RenderedChart
+
+_COPIES_HINT = "train it as single, write it for the strategy (docs/strategies.md), or for all (docs/training.md)"
+
+
+_EDITS = {DriftKind.changed: "was changed by hand since it was generated", DriftKind.added: "was added by hand"}
+
+
+def write_charts(specs: tuple[Path, ...], charts: Path, *, overwrite: bool) -> list[GeneratedChart]:
+    """Generate the charts of `specs`, as `generate_charts` does, whatever was generated before."""
+    models = [(model, render_model(model)) for model in map(load_model, specs)]
+    if not overwrite:
+        problems = [found for _, rendered in models for found in _find_edits(charts / rendered.name, rendered.files)]
+        if problems:
+            raise ChecksFailed(
+                "these files were changed by hand, and generate would discard that",
+                hint="move the changes into the model spec, or run generate with --overwrite to discard them",
+                problems=tuple(problems),
+            )
+    return [_write_chart(model, rendered, charts) for model, rendered in models]
+
+
+def _write_chart(model: LocatedModel, rendered: RenderedChart, charts: Path) -> GeneratedChart:
+    folder = charts / rendered.name
+    _require_in_project(folder, model.spec)
+    changed = _differences(folder, rendered.files)
+    is_new = not _is_generated(folder)
+    if changed:
+        write_tree(folder, {**_read_waivers(folder), **rendered.files}, is_ours=_is_generated)
+    remember_code(model.plan.spec.image.repository, model.code)
+    controller = model.plan.values.run.controller
+    is_exposed = controller.enabled and not controller.image
+    notes = _notes(model)
+    chart = GeneratedChart(rendered.name, rendered.version, folder, model.code, changed, notes, is_exposed, is_new)
+    remember_chart(
+        chart,
+        rendered.files,
+        spec=model.spec,
+        charts=charts,
+        authored=frozenset({WAIVER_FILE}),
+        repository=model.plan.spec.image.repository,
+    )
+    return chart
+
+
+def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedChart:
+    """Generate the chart of `spec`, or with another strategy, into a scratch folder, remembering nothing."""
+    model = load_model(spec, strategy)
+    rendered = render_model(model)
+    folder = charts / rendered.name
+    write_tree(folder, rendered.files, is_ours=_is_generated)
+    return GeneratedChart(rendered.name, rendered.version, folder, model.code, tuple(rendered.files), _notes(model))
+
+
+def _require_in_project(folder: Path, spec: Path) -> None:
+    """Refuse a folder that only a link brings out of the project: the user did not name what would be written to."""
+    models = Path(os.path.abspath(spec)).parent  # noqa: PTH100  # Path.resolve would follow the very link
+    project = models.parent if models.name == MODELS else models
+    named = Path(os.path.abspath(folder))  # noqa: PTH100
+    target = Path(os.path.realpath(folder))
+    if named.is_relative_to(project) and not target.is_relative_to(os.path.realpath(project)):
+        raise ToolError(
+            f"{folder} leads to {target}, outside the project {project}",
+            hint="remove the link, or name the folder that is meant with --output",
+        )
+
+
+def _notes(model: LocatedModel) -> tuple[Problem, ...]:
+    """Return what the author of a model should know of: of the plan, and of code that does not fit the strategy."""
+    program, spec = find_program(model), model.plan.spec
+    file = next((file for file in program.files if (model.code / file).is_file()), "") if program else ""
+    if not file:
+        return model.plan.notes
+    script = _name_from_here(model.code / file)
+    command = model.plan.values.command
+    code = OwnCode(script, model.code, spec.code.path, tuple(command[: 3 if command[1] == "-m" else 2]))
+    with suppress(ToolError):  # a script that is not Python says so itself when it starts
+        what = code.describe_copies(spec.strategy, model.text)
+        if what:
+            where = str(model.plan.origins["code", "command"])
+            return (*model.plan.notes, Problem(what, where, _COPIES_HINT))
+    return model.plan.notes
+
+
+def _name_from_here(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
+    """Compare the charts on disk with what their specs give now.
+
+    Raises:
+        ChecksFailed: names every file that differs, and says which were changed by hand.
+    """
+    problems: list[Problem] = []
+    edited: list[str] = []
+    is_more = False
+    for spec in specs:
+        rendered = render_model(load_model(spec))
+        folder = charts / rendered.name
+        if not folder.exists():
+            problems.append(Problem("this chart was not generated yet", str(folder)))
+            is_more = True
+            continue
+        edits = {found.where: found for found in _find_edits(folder, rendered.files)}
+        if edits:
+            edited.append(rendered.name)
+        elif _differences(folder, rendered.files):
+            is_more = True
+        for path in _differences(folder, rendered.files):
+            where = str(folder / path)
+            problems.append(edits.get(where, Problem("differs from what the model spec gives", where)))
+    if problems:
+        names = " ".join(edited)
+        hint = "run trainchart generate"
+        if edited:
+            hint = f"move changes made by hand into the model spec, then run: trainchart generate {names} --overwrite"
+            hint += "; then trainchart generate, for the others" if is_more else ""
+        raise ChecksFailed("charts are not up to date", hint=hint, problems=tuple(problems))
+
+
+def _differences(folder: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the paths whose content on disk is not as in `files`."""
+    if not folder.is_dir():
+        return tuple(files)
+    present = read_tree(folder)
+    every = {*present, *files} - {WAIVER_FILE}
+    return tuple(sorted(path for path in every if present.get(path) != files.get(path)))
+
+
+def _find_edits(folder: Path, files: Mapping[str, bytes]) -> list[Problem]:
+    """Return what writing `files` would discard of a generated chart: what was edited or added since.
+
+    A file that is gone is written again, and one that is edited to what is generated now loses nothing.
+    """
+    if not _is_generated(folder):
+        return []
+    present = read_tree(folder)
+    discarded = {path for path in _differences(folder, files) if path in present}
+    try:
+        lock = parse_lock(present[LOCK_FILE].decode(errors="replace"))
+    except ToolError as error:
+        # What the files were is not known, so each that would change may hold a user's work.
+        found = [Problem(error.message, str(folder / LOCK_FILE))]
+        return found + [
+            Problem("may be changed by hand", str(folder / path)) for path in sorted(discarded - {LOCK_FILE})
+        ]
+    drift = [found for found in find_drift(lock, present) if found.path in discarded]
+    return [Problem(_EDITS[found.kind], str(folder / found.path)) for found in drift]
+
+
+def _read_waivers(folder: Path) -> dict[str, bytes]:
+    """Return the waivers of the chart, which belong to its authors and stay."""
+    path = folder / WAIVER_FILE
+    return {WAIVER_FILE: read_bytes(path)} if path.is_file() else {}
+
+
+def _is_generated(folder: Path) -> bool:
+    return (folder / LOCK_FILE).is_file()

@@ -1,0 +1,103 @@
+"""Charts that were generated before, and are still what their specs give: there is nothing to do for them.
+
+What a chart follows from is its spec, the names and dates of the files of its code folder, and trainchart itself. The
+chart on disk is compared by content, so an edit is never taken for what was generated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trainchart.actions.support.project import project_of
+from trainchart.errors import Problem, ToolError
+from trainchart.host.files import read_bytes, read_tree
+from trainchart.host.result_cache import ResultCache, hash_inputs, hash_listing
+from trainchart.local.io.code_index import remember_code
+
+_KIND = "charts"
+
+
+@dataclass(frozen=True)
+class GeneratedChart:
+    """A chart on disk; `changed` tells which of its files were not there, or not so, before."""
+
+    name: str
+    version: str
+    chart: Path
+    code: Path
+    changed: tuple[str, ...]
+    notes: tuple[Problem, ...]
+    """What the author should know of, such as a role that the strategy does not have."""
+    gives_image_the_token: bool = False
+    """Whether the run controller, the only pod with a token, runs the training image."""
+    is_new: bool = False
+    """Whether there was no chart before."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What generating a spec gave."""
+
+    chart: GeneratedChart
+    files: Mapping[str, str]
+    """sha256 of each file of the chart, by path."""
+    authored: frozenset[str]
+    """Files in the folder of the chart that its authors write, and generating leaves alone."""
+    repository: str
+    """Of the image, to which the code folder is remembered."""
+
+
+def recall_chart(spec: Path, charts: Path) -> GeneratedChart | None:
+    """Return the chart of `spec` if it is in `charts`, and as it would be generated now; None where that is unknown."""
+    found = ResultCache(_KIND, _Known).recall(_subject(spec, charts))
+    if found is None:
+        return None
+    inputs, known = found
+    chart = known.chart
+    try:
+        if inputs != _hash_inputs(spec, charts, chart.code) or chart.chart.is_symlink() or not chart.chart.is_dir():
+            return None
+        present = read_tree(chart.chart)
+    except ToolError:
+        return None
+    if {path: _hash_file(content) for path, content in present.items() if path not in known.authored} != known.files:
+        return None
+    remember_code(known.repository, chart.code)
+    return chart
+
+
+def remember_chart(
+    chart: GeneratedChart,
+    files: Mapping[str, bytes],
+    *,
+    spec: Path,
+    charts: Path,
+    authored: frozenset[str],
+    repository: str,
+) -> None:
+    """Remember that `spec` gives `chart` of these `files`, its code folder being as it is now."""
+    inputs = _hash_inputs(spec, charts, chart.code)
+    if inputs:
+        hashes = {path: _hash_file(content) for path, content in files.items()}
+        known = _Known(replace(chart, changed=(), is_new=False), hashes, authored, repository)
+        ResultCache(_KIND, _Known).remember(_subject(spec, charts), inputs, known)
+
+
+def _subject(spec: Path, charts: Path) -> str:
+    return f"{spec.absolute()}\0{charts.absolute()}"
+
+
+def _hash_inputs(spec: Path, charts: Path, code: Path) -> str:
+    """Return one hash of all that the chart follows from, and of where names in notes start; empty if unknown."""
+    listing = hash_listing(code)
+    # A link on the way to code or chart is refused where it leads out of the project.
+    places = (project_of(spec), os.path.realpath(code), os.path.realpath(charts), Path.cwd(), spec, charts)
+    return hash_inputs(read_bytes(spec), listing, *map(str, places)) if listing else ""
+
+
+def _hash_file(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
