@@ -60,13 +60,14 @@ BENCHES = {
     "chart": Bench(
         "Generate one chart",
         lambda _: measure_one_chart(find_program("helm-4")),
-        "A process of trainchart spends its time before the first chart: Python with pydantic's models, Jinja's compiler "
-        "and jsonschema are imported and built again, and helm is one compiled program.",
+        "A process of trainchart spends its time before the first chart: Python with pydantic's models, Jinja's "
+        "compiler and jsonschema are imported and built again, and helm is one compiled program.",
     ),
     "hundred": Bench(
         "A hundred charts",
         lambda _: measure_hundred(),
-        "Generating one chart takes some 15 ms of pure Python. A check renders a chart several times in Helm, and yamllint reads every output in pure Python.",
+        "Generating one chart takes some 15 ms of pure Python. A check renders a chart several times in Helm, and "
+        "yamllint reads every output in pure Python.",
     ),
     "launcher": Bench(
         "Launcher",
