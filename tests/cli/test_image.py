@@ -69,7 +69,7 @@ def test_dry_run_shows_only_the_steps_and_needs_no_builder(project: Path) -> Non
 def test_no_builder_and_one_that_fails_have_exit_codes_and_hints(project: Path) -> None:
     missing = run(project, "build", "tiny")
     assert missing.returncode == 7
-    assert json.loads(missing.stderr)["message"] == "there is no docker and no podman and no buildah on PATH"
+    assert json.loads(missing.stderr)["message"] == "none of docker, podman and buildah is on PATH"
     make_docker(project / "bin")
     (project / "bin" / "fails").write_text("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")
     failed = run(project, "build", "tiny")

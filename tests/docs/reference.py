@@ -90,7 +90,8 @@ def _command(name: str, command: Any) -> Iterator[str]:
     yield from ("| argument or option | default | meaning |", "|---|---|---|")
     for parameter in [*arguments, *options]:
         if "--help" not in parameter.opts:
-            names = " ".join(f"`{option}`" for option in sorted(parameter.opts, key=len, reverse=True))
+            options = [*sorted(parameter.opts, key=len, reverse=True), *parameter.secondary_opts]
+            names = " ".join(f"`{option}`" for option in options)
             shown = f"`{parameter.name.upper()}`" if parameter in arguments else names
             yield f"| {shown} | {_option_default(parameter)} | {_cell(parameter.help or '')} |"
     yield ""
@@ -106,6 +107,8 @@ def _bare(example: str) -> str:
 
 def _option_default(parameter: Any) -> str:
     default = parameter.default
+    if parameter.secondary_opts:
+        return f"`{(parameter.opts if default else parameter.secondary_opts)[0]}`"
     if getattr(parameter, "show_default", True) is False or default in (None, "", False) or callable(default):
         return ""
     text = str(getattr(default, "value", default))

@@ -52,7 +52,7 @@ def _upgrading(changes: ChartChanges) -> list[str]:
     restarted = any(change.effect is Effect.restart for change in objects)
     lines = []
     if Bump.major in changes.reasons:
-        lines.append("- Remove values that are gone from your values files, and correct those that are taken no more.")
+        lines.append("- Remove values that are gone from your values files; correct those that are no longer accepted.")
     if rejected:
         lines.append(
             f"- Kubernetes refuses to change {', '.join(rejected)} (as named in a release called `release`). Install a "
@@ -61,5 +61,7 @@ def _upgrading(changes: ChartChanges) -> list[str]:
     if any(name.startswith(_CLAIM) for name in rejected):
         lines.append(f"- Deleting a {_CLAIM} deletes what is in it: copy the checkpoints away before.")
     if restarted:
-        lines.append("- An upgrade restarts the training from its last checkpoint, unless `run.onChange` says no.")
+        lines.append(
+            "- An upgrade restarts the training from its last checkpoint, unless `run.onChange` is `finish-first`."
+        )
     return lines

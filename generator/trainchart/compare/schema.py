@@ -1,4 +1,4 @@
-"""What users of a chart may set, before and after: keys that came or went, and values that are taken no more.
+"""What users of a chart may set, before and after: keys that came or went, and values that are no longer accepted.
 
 A schema that differs in a way that is not understood counts as narrower: users who upgrade may be refused.
 """

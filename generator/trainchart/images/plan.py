@@ -114,7 +114,10 @@ def plan_training_image(
     notes = []
     if not any(file.path == _REQUIREMENTS for file in placed):
         placed += (ContextFile(_REQUIREMENTS, b""),)
-        notes.append(f"the code folder has no {REQUIREMENTS_FILE}: the image has TensorFlow and TensorBoard alone")
+        notes.append(
+            f"the code folder has no {REQUIREMENTS_FILE}: the image gets TensorFlow, TensorBoard, the launcher, "
+            "the run controller and the training library, and no other package"
+        )
     ours = TENSORFLOW_REQUIREMENTS[options.flavour or Flavour(spec.framework.flavour)]
     lists = {
         file.path: decode_requirements(file.content, file.path.removeprefix(f"{_CODE}/"))

@@ -22,6 +22,8 @@ class Outputs:
     """Folders for `tensorboard --logdir`: at most one a volume."""
     claims: tuple[tuple[str, str], ...] = ()
     """(name, folder) of the claims that hold files."""
+    holds_files: bool = False
+    """Whether there is any file in a folder that the run may write to, whenever it was written."""
     is_changed: bool = False
     """Whether the run has written anything that outlives its pods."""
 
@@ -90,6 +92,8 @@ class RunResult:
         """Why a success is none, in a sentence; empty for a failure, and where anything was done."""
         if self.verdict is not Verdict.SUCCEEDED or self._has_worked():
             return ""
+        if self.is_unclear:
+            return "Its program reported no step and wrote no file. The files of earlier starts are still there."
         if not self.was_complete:
             return "Its program reported no step, and wrote no checkpoint or other file that outlives the run."
         step = self.last_step
@@ -99,7 +103,13 @@ class RunResult:
     def was_complete(self) -> bool:
         """The start before had finished the training, or this one found it finished, since it reports that step."""
         before = self.before or {}
-        return before.get("verdict") == Verdict.SUCCEEDED or (self.step is not None and bool(before))
+        was_done = not before.get("nothingDone") or before.get("step") is not None
+        return (before.get("verdict") == Verdict.SUCCEEDED and was_done) or (self.step is not None and bool(before))
+
+    @property
+    def is_unclear(self) -> bool:
+        """Nothing says whether the training had finished before this start: earlier starts left files, but no step."""
+        return self.before is not None and self.outputs.holds_files and not self.was_complete
 
     @property
     def last_step(self) -> int | None:

@@ -27,7 +27,7 @@ def summarize_result(
     lines = [f"{_headline(result)} after {_duration(result.seconds)}"]
     if result.nothing_done:
         lines.append(f"  {result.nothing_done}")
-    if result.nothing_done and not result.was_complete:
+    if result.nothing_done and not (result.was_complete or result.is_unclear):
         lines.append(f"  Files belong below ${contract.CHECKPOINTS_DIR}, the step into ${contract.PROGRESS_FILE}.")
     lines += _numbers(result)
     lines += [f"  {title:<11}  {place}" for title, place in _places(plan, result)]
@@ -44,6 +44,8 @@ def resume_command(record: Mapping[str, Any], folder: str) -> str:
 def _headline(result: RunResult) -> str:
     if result.nothing_done and result.was_complete:
         return f"Nothing was left to do: {result.release} ended without an error"
+    if result.nothing_done and result.is_unclear:
+        return f"Nothing was added: {result.release} ended without an error"
     if result.nothing_done:
         return f"Nothing was kept: {result.release} ended without an error"
     return f"{result.verdict}: {result.release}"
@@ -84,7 +86,7 @@ def _next_steps(
     if not result.nothing_done:
         yield from (f"tensorboard --logdir {shlex.quote(folder)}" for folder in result.outputs.events)
         yield from install
-    elif result.was_complete:
+    elif result.was_complete or result.is_unclear:
         again = resume_command(record, folder)
         longer = _longer_lengths(record, result.last_step or 0)
         yield from (f"{again} --set hyperparameters.{key}={size}" for key, size in longer)

@@ -103,6 +103,7 @@ def test_code_without_requirements_gets_an_empty_list_and_a_note(plan: Plan) -> 
     made = plan(code=CODE[:1])
     assert ContextFile("model/requirements.txt", b"") in made.files
     assert "no requirements.txt" in made.notes[0]
+    assert "the run controller and the training library, and no other package" in made.notes[0]
     assert plan().notes == ()
 
 

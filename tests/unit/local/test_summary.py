@@ -108,7 +108,7 @@ def test_what_was_in_a_claim_before_is_no_result_of_the_run(tmp_path: Path) -> N
     for name in before:
         write(mine / name, STARTED - 60)
     plan = replace(make_plan(tmp_path / "run"), outputs=(str(mine),), claims={"data": str(mine)}, checkpoints=str(mine))
-    assert find_outputs(plan, STARTED) == Outputs(claims=(("data", str(mine)),))
+    assert find_outputs(plan, STARTED) == Outputs(claims=(("data", str(mine)),), holds_files=True)
     for name in before:
         write(mine / "new" / name)
     assert find_outputs(plan, STARTED) == Outputs(
@@ -116,6 +116,7 @@ def test_what_was_in_a_claim_before_is_no_result_of_the_run(tmp_path: Path) -> N
         saved_models=(str(mine / "new/a"),),
         events=(str(mine / "new/tb"),),
         claims=(("data", str(mine)),),
+        holds_files=True,
         is_changed=True,
     )
 
@@ -171,6 +172,26 @@ def test_a_success_without_any_work_is_not_called_one(tmp_path: Path, result: Ru
     assert "examples/s" not in said
     assert "helm install" not in said
     assert words in describe_result(plan, result)["nothingDone"]
+
+
+def test_files_of_earlier_starts_are_not_denied(tmp_path: Path) -> None:
+    write(tmp_path / "claims/checkpoints/ckpt-1.index", STARTED - 60)
+    plan = make_plan(tmp_path)
+    outputs = find_outputs(plan, STARTED)
+    stopped_before = replace(make_result(), before={"verdict": "Stopped"}, outputs=outputs)
+    said = summarize(stopped_before, plan)
+    assert said.startswith("Nothing was added: exp-7 ended without an error")
+    assert "The files of earlier starts are still there." in said
+    assert "wrote no checkpoint" not in said
+    assert "Files belong below" not in said
+    assert summarize(replace(make_result(), outputs=outputs), plan).startswith("Nothing was kept: ")
+
+
+def test_a_start_that_kept_nothing_is_not_complete(tmp_path: Path) -> None:
+    before = {"verdict": "Succeeded", "nothingDone": "Its program reported no step.", "step": None}
+    assert summarize(replace(make_result(), before=before), make_plan(tmp_path)).startswith("Nothing was kept: ")
+    before = {"verdict": "Succeeded", "nothingDone": "No step was made.", "step": 300}
+    assert summarize(replace(make_result(), before=before), make_plan(tmp_path)).startswith("Nothing was left to do: ")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def find_builder(name: BuilderName | None, environment: Mapping[str, str]) -> Bu
     found = [program for program in wanted if shutil.which(program, path=environment.get("PATH"))]
     if not found:
         raise ToolError(
-            f"there is no {' and no '.join(wanted)} on PATH",
+            f"{name} is not on PATH" if name else f"none of {', '.join(wanted[:-1])} and {wanted[-1]} is on PATH",
             hint="install docker with buildx, podman or buildah; --builder NAME --dry-run shows the steps without",
         )
     # Where none works, the first one says why as soon as it is to build.

@@ -36,6 +36,7 @@ def find_outputs(plan: LocalPlan, since: float) -> Outputs:
         saved_models=tuple(sorted({str(path.parent) for path in everything if path.name == _SAVED_MODEL})),
         events=tuple(dict.fromkeys(filter(None, events))),
         claims=tuple((name, folder) for name, folder in plan.claims.items() if _has_files(folder)),
+        holds_files=any(_has_files(folder) for folder in files),
         is_changed=any(_is_newer(path, since) for path in everything),
     )
 
