@@ -59,6 +59,62 @@ def test_a_bare_archive_runs_where_its_code_is_known(tmp_path: Path) -> None:
     assert environment_of(tmp_path, "trainer-1")["TASK_TYPE"] == "chief"
 
 
+MODEL = """\
+apiVersion: trainchart/v1
+kind: Model
+name: first
+description: Digits.
+image: {repository: registry.example.com/first, tag: "1"}
+code: {path: training, command: [python, train.py]}
+strategy: single
+"""
+
+
+def make_project(folder: Path, spec: str = MODEL) -> Path:
+    """Make a project with the model `first` and its chart; return the folder of its code."""
+    for path, text in (("models/first.yaml", spec), ("training/train.py", "print('hello')\n")):
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_text(text)
+    environment = {**os.environ, "XDG_DATA_HOME": str(folder.parent / "data")}
+    command = [sys.executable, "-m", "trainchart", "generate"]
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, timeout=60)
+    return folder / "training"
+
+
+def code_of(folder: Path, chart: Path) -> tuple[str, str]:
+    """Return the code folder of a run of `chart`, started in `folder`, and the notes on it."""
+    done = run(folder, str(chart), "--dry-run", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["pods"][0]["workingDirectory"], " ".join(done.stderr.split())
+
+
+def test_an_archive_in_a_project_runs_the_code_of_that_project(tmp_path: Path) -> None:
+    mine, theirs = make_project(tmp_path / "mine"), make_project(tmp_path / "theirs")
+    (tmp_path / "mine/dist").mkdir()
+    with tarfile.open(tmp_path / "mine/dist/first-0.1.0.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "mine/charts/first", "first")
+    assert code_of(tmp_path, tmp_path / "mine/dist/first-0.1.0.tgz") == (str(mine), "")
+    chart = Path(shutil.copytree(tmp_path / "mine/charts/first", tmp_path / "theirs/tried/first"))
+    assert code_of(tmp_path, chart)[0] == str(theirs)
+
+
+def test_a_remembered_code_folder_is_named_with_its_chart(tmp_path: Path) -> None:
+    mine = make_project(tmp_path / "mine", MODEL.replace("Digits.", "Letters."))
+    theirs = make_project(tmp_path / "theirs")
+    (tmp_path / "out").mkdir()
+    chart = Path(shutil.copytree(tmp_path / "mine/charts/first", tmp_path / "out/first"))
+    code, notes = code_of(tmp_path, chart)
+    assert code == str(mine)
+    assert f"trains the code in {mine}, remembered for the image registry.example.com/first" in notes
+    assert f"also remembered: {theirs}" in notes
+    assert "not this one" not in notes
+    values = chart / "values.yaml"
+    values.write_text(values.read_text() + "\n# edited\n")
+    code, notes = code_of(tmp_path, chart)
+    assert code == str(theirs)
+    assert "the chart beside it is not this one" in notes
+
+
 def test_a_write_into_the_code_folder_is_named(tmp_path: Path) -> None:
     chart = Path(shutil.copytree(_CHART, tmp_path / "chart"))
     template = chart / "templates/statefulset.yaml"

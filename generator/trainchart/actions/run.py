@@ -19,6 +19,7 @@ from typing import Any
 
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.project import NO_PROJECT, find_project, find_spec, suggest_model
+from trainchart.actions.support.run_code import FoundCode, find_project_code, recall_image_code
 from trainchart.actions.support.run_record import add_overrides, make_record, merge_values, require_run_of
 from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
 from trainchart.check.waivers import WAIVER_FILE
@@ -30,7 +31,6 @@ from trainchart.host.files import read_text, read_tree
 from trainchart.host.machine import has_gpu
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.local.io import release_folder
-from trainchart.local.io.code_index import recall_code
 from trainchart.local.io.launcher_archive import ensure_launcher, find_launcher
 from trainchart.local.io.outputs import find_outputs
 from trainchart.local.io.ports import PortReservation, reserve_ports
@@ -39,8 +39,6 @@ from trainchart.local.io.run_keeper import RunKeeper
 from trainchart.local.io.supervise import run_plan
 from trainchart.local.io.writes import WATCH_FOLDER, describe_writes, read_code_times
 from trainchart.local.kill import parse_kills
-from trainchart.local.notices import Notices
-from trainchart.local.objects import find_training_sets, image_repository
 from trainchart.local.observer import Observer
 from trainchart.local.plan import LocalPlan, LocalSettings, needed_addresses, plan_local_run
 from trainchart.local.report import describe_result
@@ -246,7 +244,7 @@ def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -
             namespace=namespace,
             release_folder=str(folder),
             launcher=str(find_launcher(folder)),
-            code=str(code),
+            code=str(code.folder),
             python=python,
             caller=os.environ,
             claims=claims,
@@ -257,9 +255,9 @@ def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -
             max_restarts=None if request.kills or _sets_restarts(overrides) else 0,
         )
         plan = plan_local_run(rendering.manifests, settings)
-        notes = (str(note) for note in target.notes if note.message not in plan.warnings)
+        notes = (str(note) for note in (*code.notes, *target.notes) if note.message not in plan.warnings)
         plan = replace(plan, warnings=(*notes, *plan.warnings))
-        return _Prepared(plan, make_record(asked, target.chart, code), reservation)
+        return _Prepared(plan, make_record(asked, target.chart, code.folder), reservation)
     except BaseException:
         reservation.close()
         raise
@@ -280,17 +278,15 @@ def _sets_restarts(overrides: ValueOverrides) -> bool:
     return any(re.search(r"\bmaxRestarts\b", text) for text in texts)
 
 
-def _find_code(request: RunRequest, target: _Target, rendering: Rendering) -> Path:
+def _find_code(request: RunRequest, target: _Target, rendering: Rendering) -> FoundCode:
     """Return what stands for the image's code: the folder asked for, the spec's, remembered, or this one."""
     if request.code is not None:
         if not request.code.is_dir():
             raise ToolError(f"there is no folder {request.code}", hint="--code takes the folder of the training code")
-        return request.code.absolute()
+        return FoundCode(request.code.absolute())
     if target.code is not None:
-        return target.code.absolute()
-    sets = find_training_sets(rendering.manifests, Notices())
-    repository = image_repository(str(sets[0].container.get("image", ""))) if sets else ""
-    return recall_code(repository) or Path.cwd()
+        return FoundCode(target.code.absolute())
+    return recall_image_code(target.chart, target.chart_name, rendering)
 
 
 def _find_python(wanted: str) -> str:
@@ -310,7 +306,8 @@ def _open_target(target: str, strategy: str) -> Iterator[_Target]:
                 f"the strategy of the chart {target} is fixed", hint="--strategy takes a model, or its spec file"
             )
         require_chart(path)
-        yield _Target(path, _read_chart_name(path), _find_project_code(path), _find_edits(path))
+        name = _read_chart_name(path)
+        yield _Target(path, name, find_project_code(path, name), _find_edits(path))
         return
     spec = find_spec(target)
     if not spec.is_file():
@@ -357,21 +354,6 @@ def _find_edits(chart: Path) -> tuple[Problem, ...]:
             what = f"{edited[0]}{others} is not as generated, which check, package and verify refuse"
             return (Problem(what, str(chart), "move the change into the model spec, and run trainchart generate"),)
     return ()
-
-
-def _find_project_code(chart: Path) -> Path | None:
-    """Return the code of a chart folder that lies in its own project, beside the model spec it was generated from."""
-    lock = chart / LOCK_FILE
-    if not lock.is_file():
-        return None
-    spec = parse_lock(read_text(lock)).spec.name
-    for folder in chart.absolute().parents:
-        if (folder / spec).is_file():
-            from trainchart.actions.support.models import load_model
-
-            with suppress(TrainchartError):  # a spec that is being edited does not keep its chart from running
-                return load_model(folder / spec).code
-    return None
 
 
 def _render_model(spec: Path, scratch: Path, strategy: str) -> _Target:

@@ -15,7 +15,7 @@ from trainchart.reports.text import natural_key
 MODELS = "models"
 NO_PROJECT = "there is no models/ with a spec, here or in a folder above: go to the folder that holds yours"
 """The hint where a model is named outside of a project."""
-_SUFFIXES = (".yaml", ".yml")
+SUFFIXES = (".yaml", ".yml")
 _MARK = "trainchart/"
 """Stands in the apiVersion of every model spec: other tools keep YAML in folders called models, too."""
 
@@ -36,9 +36,9 @@ def list_specs() -> tuple[Path, ...]:
 
 def find_spec(model: str) -> Path:
     """Return the spec file that a path, or the name of a model in the project, means; it need not be there."""
-    if model.endswith(_SUFFIXES):
+    if model.endswith(SUFFIXES):
         return Path(model)
-    usual, other = (find_project() / MODELS / f"{model}{suffix}" for suffix in _SUFFIXES)
+    usual, other = (find_project() / MODELS / f"{model}{suffix}" for suffix in SUFFIXES)
     return other if other.is_file() and not usual.is_file() else usual
 
 
@@ -86,7 +86,7 @@ def _locate(model: str) -> Path:
 
 def _list_yaml(folder: Path) -> tuple[Path, ...]:
     try:
-        found = [path for path in folder.iterdir() if path.suffix in _SUFFIXES]
+        found = [path for path in folder.iterdir() if path.suffix in SUFFIXES]
     except OSError:
         return ()
     return tuple(sorted(found, key=lambda path: natural_key(path.name)))

@@ -74,14 +74,14 @@ def make_record(asked: RunRecord, chart: Path, code: Path) -> RunRecord:
     """Return the record of a run that starts now with this chart and code."""
     return replace(
         asked,
-        chart_identity=_identify(chart),
+        chart_identity=identify_chart(chart),
         code=_find_version(code),
         started_at=time.time(),
         host=platform.node(),
     )
 
 
-def _identify(chart: Path) -> str:
+def identify_chart(chart: Path) -> str:
     """Return the identity of a chart; empty for one that is not shaped as trainchart packages charts."""
     with suppress(ToolError):
         return compute_identity(read_chart_files(chart))

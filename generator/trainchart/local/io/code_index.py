@@ -1,6 +1,6 @@
 """Remembers on this machine which folder holds the code of an image, so that a bare archive can run here.
 
-A small JSON file, from image repository to absolute folder; nothing breaks when it is lost.
+A small JSON file, from image repository to absolute folders; nothing breaks when it is lost.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from pathlib import Path
 from trainchart.errors import ToolError
 from trainchart.json_documents import parse_json
 
+_FOLDERS_KEPT = 5
+"""Of one repository."""
+
 
 def index_path(environment: Mapping[str, str]) -> Path:
     """Return where the index of this user lies (XDG base directories)."""
@@ -24,10 +27,14 @@ def index_path(environment: Mapping[str, str]) -> Path:
 def remember_code(repository: str, folder: Path, index: Path | None = None) -> None:
     """Remember that the code of `repository`'s images lies in `folder`. Failing to write is not an error.
 
-    The index is a convenience: generating a chart in a read-only home must work.
+    The index is a convenience: generating a chart in a read-only home must work. Projects that share a repository are
+    remembered beside each other.
     """
     path = index or index_path(os.environ)
-    known = {**_read(path), repository: str(folder.absolute())}
+    known = _read(path)
+    own = str(folder.absolute())
+    others = [each for each in known.get(repository, ()) if each != own and Path(each).is_dir()]
+    known[repository] = [own, *others][:_FOLDERS_KEPT]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # One name, so that what a killed writer left is overwritten; of two at a time, either may win.
@@ -38,30 +45,30 @@ def remember_code(repository: str, folder: Path, index: Path | None = None) -> N
         return
 
 
-def recall_code(repository: str, index: Path | None = None) -> Path | None:
-    """Return the folder remembered for `repository`, or None.
+def recall_code(repository: str, index: Path | None = None) -> tuple[Path, ...]:
+    """Return the folders remembered for `repository`, the last one first.
 
     Raises:
-        ToolError: that folder no longer exists.
+        ToolError: none of them exists any more.
     """
     path = index or index_path(os.environ)
-    text = _read(path).get(repository)
-    if text is None:
-        return None
-    folder = Path(text)
-    if not folder.is_dir():
+    known = [Path(each) for each in _read(path).get(repository, ())]
+    found = tuple(folder for folder in known if folder.is_dir())
+    if known and not found:
         raise ToolError(
-            f"the code of {repository} was in {folder}, which is gone",
+            f"the code of {repository} was in {known[0]}, which is gone",
             hint="say where it is now: --code FOLDER",
         )
-    return folder
+    return found
 
 
-def _read(path: Path) -> dict[str, str]:
+def _read(path: Path) -> dict[str, list[str]]:
     try:
         document = parse_json(path.read_text())
     except (OSError, ValueError):
         return {}
     if not isinstance(document, dict):
         return {}
-    return {key: value for key, value in document.items() if isinstance(value, str)}
+    # An older index has one folder instead of a list.
+    listed = {key: value if isinstance(value, list) else [value] for key, value in document.items()}
+    return {key: [each for each in value if isinstance(each, str)] for key, value in listed.items()}
