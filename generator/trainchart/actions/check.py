@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from trainchart.actions.support.chart_input import read_chart_files
-from trainchart.actions.support.check_input import read_manifests
+from trainchart.actions.support.check_input import STANDARD_INPUT, read_manifests
 from trainchart.actions.support.check_probes import render_probes
 from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
@@ -22,13 +23,14 @@ from trainchart.check.runner import run_checks
 from trainchart.check.sources import chart_file, read_source
 from trainchart.check.unknown_kinds import UnknownKind, find_unknown_kinds
 from trainchart.check.waivers import Waived
-from trainchart.errors import Problem, RenderError
-from trainchart.helm.io.choose import find_engine
+from trainchart.errors import Problem, RenderError, ToolError
+from trainchart.helm.io.choose import engine_program, find_engine
 from trainchart.helm.io.inputs import RELEASE_NAME_LIMIT
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import LintMessage, ValueOverrides
-from trainchart.host.files import read_text, refuse_pipe
+from trainchart.host.files import read_bytes, read_text, read_tree, refuse_pipe
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
+from trainchart.host.result_cache import ResultCache, hash_inputs
 from trainchart.host.time_limit import TookTooLong, time_limit
 from trainchart.kubernetes_yaml import find_unprintable
 
@@ -96,6 +98,48 @@ def choose_rules(select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()) -> 
     """Return the rules to ask. Raises KeyError for an id that there is not, with a suggestion."""
     ignored = {rule.id for rule in find_rules(ignore)}
     return tuple(rule for rule in (find_rules(select) if select else RULES) if rule.id not in ignored)
+
+
+def check_known_chart(
+    chart: Path,
+    *,
+    values: tuple[Path, ...] = (),
+    engine: str = "auto",
+    kube_versions: tuple[str, ...] = (),
+    rules: tuple[Rule, ...] = RULES,
+) -> CheckedChart:
+    """Do what `check_chart` does, or return what it found in the same bytes before, on the same day."""
+    asked = (engine, *kube_versions, *(rule.id for rule in rules))
+    inputs = _hash_inputs(chart, values, asked)
+    cache = ResultCache("checks", CheckedChart)
+    subject = "\0".join((str(chart.absolute()), *map(str, values), *asked))
+    known = cache.recall(subject)
+    if inputs and known is not None and known[0] == inputs:
+        return known[1]
+    checked = check_chart(chart, values=values, engine=engine, kube_versions=kube_versions, rules=rules)
+    # A rule that gave up or failed may do better next time.
+    if inputs and not any(finding.is_own_fault for finding in checked.findings):
+        cache.remember(subject, inputs, checked)
+    return checked
+
+
+def _hash_inputs(chart: Path, values: tuple[Path, ...], asked: tuple[str, ...]) -> str:
+    """Return one hash of all that a check looks at; empty where that cannot be read twice, or not at all."""
+    if chart == STANDARD_INPUT or not all(path.is_file() for path in values):
+        return ""
+    try:
+        if chart.is_dir():
+            files = [part for path, content in read_tree(chart).items() for part in (path, content)]
+        elif chart.is_file():
+            files = [read_bytes(chart)]
+        else:
+            return ""
+        files += [part for path in values for part in (str(path), read_bytes(path))]
+    except ToolError:
+        return ""
+    helm = Path(shutil.which(engine_program(asked[0])) or "/")
+    day = datetime.now(UTC).date().isoformat()
+    return hash_inputs(day, str(chart), str(helm), str(helm.stat().st_mtime_ns), *asked, *files)
 
 
 def check_chart(

@@ -74,6 +74,9 @@ def check(
         list[str] | None,
         typer.Option("--kube-version", help="Kubernetes version like 1.34; default: 1.33 and the newest known."),
     ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Check even what was checked today, and has not changed since.")
+    ] = False,
     format_: Annotated[
         CheckFormat,
         typer.Option(
@@ -85,8 +88,10 @@ def check(
 
     Example: trainchart check charts/mnist -f cluster-a.yaml --kube-version 1.34
     """
-    from trainchart.actions.check import check_chart
+    from trainchart.actions.check import check_chart, check_known_chart
     from trainchart.check.finding import Severity
+
+    check_one = check_chart if no_cache else check_known_chart
 
     chosen = _choose_rules(select, ignore)
     versions = tuple(kube_version or ())
@@ -94,7 +99,7 @@ def check(
     failures: list[TrainchartError] = []
     for chart in charts:
         try:
-            found = check_chart(chart, values=tuple(values or ()), engine=engine, kube_versions=versions, rules=chosen)
+            found = check_one(chart, values=tuple(values or ()), engine=engine, kube_versions=versions, rules=chosen)
             checked.append(found)
         except TrainchartError as error:
             failures.append(error)

@@ -50,7 +50,7 @@ class ResultCache(Generic[Result]):
 
     def remember(self, subject: str, inputs: str, result: Result) -> None:
         """Keep `result`, which follows from inputs of that hash. Failing to write is not an error."""
-        with suppress(ToolError, OSError):
+        with suppress(ToolError, OSError, ValueError):  # a name that is not Unicode is a ValueError
             write_file(self._path(subject), self._adapter.dump_json(_Entry(inputs=inputs, result=result)))
             self._drop_oldest()
 

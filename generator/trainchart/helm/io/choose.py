@@ -27,6 +27,11 @@ def find_engine(choice: str = "auto") -> HelmEngine:
     return _sdk(fallback=_binary(Path(found)) if found else None)
 
 
+def engine_program(choice: str) -> str:
+    """Return the name or path of the helm program that `choice` may run, beside the SDK."""
+    return "helm" if choice in ("auto", "sdk", "binary") else choice
+
+
 def _sdk(fallback: HelmEngine | None) -> HelmEngine:
     # Imported when chosen: the library behind it weighs 100 MB.
     from trainchart.helm.io.sdk import SdkEngine

@@ -82,6 +82,7 @@ class SdkEngine:
                 validate=validate,
             )
         require_chart(chart)
+        _require_unicode(chart)
         require_own_schemas(chart)
         require_release_name(release)
         require_single_documents(overrides)
@@ -120,6 +121,7 @@ class SdkEngine:
         validate: bool = True,
     ) -> tuple[LintMessage, ...]:
         require_chart(chart)
+        _require_unicode(chart)
         require_own_schemas(chart)
         require_single_documents(overrides)
         try:
@@ -191,6 +193,15 @@ def _parse_set_json(expression: str) -> dict[str, Any]:
 
 def _problems(error: Exception) -> tuple[Problem, ...]:
     return render_error(str(error), "").problems or (Problem(str(error)),)
+
+
+def _require_unicode(chart: Path) -> None:
+    """Refuse a path that the library cannot be given. Raises ToolError."""
+    try:
+        str(chart).encode()
+    except UnicodeEncodeError as error:
+        what = f"the path {str(chart)!a} is not Unicode, which helm-python-sdk needs"
+        raise ToolError(what, hint="rename it, or choose a helm program with --engine binary") from error
 
 
 def _load(chart: Path, validate: bool) -> helm_python.Chart:
