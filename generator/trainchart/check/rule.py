@@ -34,3 +34,5 @@ class Rule:
     others: Severity = Severity.error
     """The worst that it says about charts made elsewhere: what is only our style is no error there."""
     scope: Scope = Scope.manifests
+    needs: tuple[str, ...] = ()
+    """Files of the chart without which it would find what is not there: it is not asked where one cannot be parsed."""

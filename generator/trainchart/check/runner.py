@@ -10,6 +10,7 @@ from trainchart.check.finding import Case, CheckInput, Finding, Severity
 from trainchart.check.registry import RULES, describe_unknown_rule
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.waivers import WAIVERS_RULE
+from trainchart.check.sources import is_readable
 from trainchart.check.waivers import Waived, apply_waivers, parse_waivers, waiver_problem
 
 _REASON_LIMIT = 200
@@ -63,7 +64,8 @@ def _ask(rule: Rule, given: CheckInput) -> Iterator[Finding]:
 
 
 def _applies(rule: Rule, given: CheckInput) -> bool:
-    return {Scope.manifests: True, Scope.charts: given.is_chart, Scope.trainings: given.is_generated}[rule.scope]
+    in_scope = {Scope.manifests: True, Scope.charts: given.is_chart, Scope.trainings: given.is_generated}[rule.scope]
+    return in_scope and all(is_readable(given, file) for file in rule.needs)
 
 
 def _severity(finding: Finding, rule: Rule, given: CheckInput) -> Severity:

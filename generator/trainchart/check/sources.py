@@ -62,6 +62,11 @@ def values_schema(given: CheckInput) -> Mapping[str, Any]:
     return _schema(given.files.get(SCHEMA_FILE, b""))
 
 
+def is_readable(given: CheckInput, file: str) -> bool:
+    """Tell whether a YAML or JSON file of the chart can be parsed to a mapping. A missing file is empty."""
+    return _is_readable(given.files.get(file, b""), is_json=file.endswith(".json"))
+
+
 def is_free_value(given: CheckInput, path: tuple[str, ...]) -> bool:
     """Tell whether the schema leaves what is at `path` to Kubernetes' definitions or to the user.
 
@@ -104,6 +109,15 @@ def _mapping(content: bytes) -> Mapping[str, Any]:
         return parse_mapping(_decode(content))
     except YamlError:
         return {}
+
+
+@functools.lru_cache(maxsize=64)
+def _is_readable(content: bytes, *, is_json: bool) -> bool:
+    try:
+        found = parse_json(content or b"{}") if is_json else parse_mapping(_decode(content))
+    except (ValueError, YamlError):
+        return False
+    return isinstance(found, dict)
 
 
 @functools.lru_cache(maxsize=16)

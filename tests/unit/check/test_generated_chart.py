@@ -552,3 +552,13 @@ def test_randomness_behind_a_lookup_is_only_a_note() -> None:
     )
     [found] = find(file("templates/x.yaml", guarded.replace("lookup", "list"))(), "repeatable")
     assert found.severity is Severity.error
+
+
+@pytest.mark.parametrize(
+    ("file", "rule"),
+    [("values.yaml", "values-schema"), ("values.schema.json", "values-schema"), ("Chart.yaml", "chart-fields")],
+)
+def test_unreadable_file_gives_no_other_findings(file: str, rule: str) -> None:
+    broken = {**chart_files(), file: chart_files()[file] + b"\nx\n"}
+    found = run_checks(CheckInput(files=broken, cases=())).findings
+    assert {finding.rule for finding in found} == {rule}

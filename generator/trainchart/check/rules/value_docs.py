@@ -10,6 +10,7 @@ from trainchart.check.objects import mapping_at
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import (
     README_FILE,
+    SCHEMA_FILE,
     VALUES_FILE,
     chart_values,
     is_free_value,
@@ -100,6 +101,7 @@ RULES = (
         severity=Severity.warning,
         others=Severity.info,
         scope=Scope.charts,
+        needs=(VALUES_FILE, SCHEMA_FILE),
     ),
     Rule(
         "readme-agrees",
@@ -108,5 +110,6 @@ RULES = (
         "https://helm.sh/docs/topics/charts/#chart-license-readme-and-notes",
         others=Severity.info,
         scope=Scope.charts,
+        needs=(VALUES_FILE, SCHEMA_FILE),
     ),
 )

@@ -158,6 +158,7 @@ RULES = (
         "https://helm.sh/docs/topics/charts/#schema-files",
         others=Severity.info,
         scope=Scope.charts,
+        needs=(VALUES_FILE, SCHEMA_FILE),
     ),
     Rule(
         "set-types",
@@ -166,5 +167,6 @@ RULES = (
         "https://helm.sh/docs/intro/using_helm/#the-format-and-limitations-of---set",
         others=Severity.info,
         scope=Scope.charts,
+        needs=(VALUES_FILE, SCHEMA_FILE),
     ),
 )

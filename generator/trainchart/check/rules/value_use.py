@@ -11,6 +11,8 @@ from trainchart.check.finding import CheckInput, Finding, Probe, Severity
 from trainchart.check.objects import called, mapping_at
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import (
+    CHART_FILE,
+    SCHEMA_FILE,
     VALUES_FILE,
     chart_file,
     chart_templates,
@@ -200,6 +202,7 @@ RULES = (
         "https://helm.sh/docs/chart_best_practices/values/",
         others=Severity.info,
         scope=Scope.charts,
+        needs=(CHART_FILE, VALUES_FILE, SCHEMA_FILE),
     ),
     Rule(
         "values-used",
@@ -208,6 +211,7 @@ RULES = (
         "https://helm.sh/docs/chart_best_practices/values/",
         others=Severity.info,
         scope=Scope.charts,
+        needs=(CHART_FILE, VALUES_FILE, SCHEMA_FILE),
     ),
     Rule(
         "numbers-plain",
@@ -222,5 +226,6 @@ RULES = (
         "https://github.com/helm/helm/issues/1707",
         others=Severity.info,
         scope=Scope.charts,
+        needs=(VALUES_FILE,),
     ),
 )
