@@ -25,8 +25,9 @@ from tests.cluster.testcluster.faults import Site
 from tests.cluster.testcluster.ingredients import prepare_ingredients, tell
 from tests.cluster.testcluster.pods import dump_objects
 from tests.cluster.testcluster.releases import Release, merge_values
-from tests.cluster.testcluster.runs import ROLES, read_replicas, wait_for_phase
+from tests.cluster.testcluster.runs import read_replicas, wait_for_phase
 from trainchart.kubernetes_yaml import parse_documents
+from trainchart_runtime.cluster import ROLES
 
 WORKERS = 1000
 DEFAULT_ROUNDS = 3

@@ -17,10 +17,10 @@ from tests.cluster.testcluster.reach import wait_for_reach
 from tests.cluster.testcluster.releases import PROJECT, Release, merge_values, mnist_values
 from tests.cluster.testcluster.runs import CONTROLLED
 from tests.cluster.testcluster.scheduled_pods import ScheduledPod
+from trainchart_runtime.cluster import ROLES
 
 pytestmark = pytest.mark.cluster
 
-ROLES = ("chief", "worker", "ps", "evaluator")
 # Stands for TensorFlow's server, which listens on the same port and takes commands from whoever reaches it.
 SERVE = "import socket, time; server = socket.create_server(('', 2222)); time.sleep(86400)"
 ASK = """

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -54,8 +55,10 @@ def test_a_chart_gives_the_expected_objects(case: str, request: pytest.FixtureRe
 
 def test_every_strategy_has_a_case() -> None:
     from trainchart.plan.strategies import STRATEGIES
+    from trainchart.spec.model import StrategyName
+    from trainchart_runtime.cluster import TASK_TYPES_BY_STRATEGY
 
-    assert set(CASES) == set(STRATEGIES)
+    assert set(CASES) == set(STRATEGIES) == set(TASK_TYPES_BY_STRATEGY) == set(get_args(StrategyName))
 
 
 def test_rendering_does_not_depend_on_where_and_how_it_runs(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from contextlib import suppress
 import typer
 
 from trainchart.errors import TrainchartError
+from trainchart_runtime.cluster import ROLES
 
-ROLES = ("chief", "worker", "ps", "evaluator")
 Words = Callable[[typer.Context, str], list[str]]
 
 

@@ -13,9 +13,8 @@ from typing import Any
 from trainchart.helm.rendering import Manifest
 from trainchart.local.notices import Notices
 from trainchart_runtime import contract
+from trainchart_runtime.cluster import ROLES
 
-TRAINING_ROLES = ("chief", "worker", "ps", "evaluator")
-"""The roles in the order in which people read them."""
 DEFAULT_STOP_GRACE_SECONDS = 30
 """Kubernetes' default of terminationGracePeriodSeconds."""
 
@@ -73,16 +72,16 @@ class RenderedData:
 
 
 def find_training_sets(manifests: Sequence[Manifest], notices: Notices) -> tuple[TrainingSet, ...]:
-    """Return the StatefulSets labelled with a training role, in the order of TRAINING_ROLES."""
+    """Return the StatefulSets labelled with a training role, in the order of ROLES."""
     found = []
     for manifest in manifests:
         role = _find_role(manifest.document)
-        if manifest.kind != "StatefulSet" or role not in TRAINING_ROLES:
+        if manifest.kind != "StatefulSet" or role not in ROLES:
             continue
         training_set = _read_training_set(manifest, role, notices)
         if training_set is not None:
             found.append(training_set)
-    return tuple(sorted(found, key=lambda item: TRAINING_ROLES.index(item.role)))
+    return tuple(sorted(found, key=lambda item: ROLES.index(item.role)))
 
 
 def _find_role(document: Mapping[str, Any]) -> str:

@@ -151,7 +151,7 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices, *, has_gpu: bool)
     if not sets and not notices.problems:
         raise PlanError(
             "this chart renders no training pods",
-            hint=f"expected StatefulSets labelled {contract.COMPONENT_LABEL}: {' | '.join(objects.TRAINING_ROLES)}",
+            hint=f"expected StatefulSets labelled {contract.COMPONENT_LABEL}: {' | '.join(cluster.ROLES)}",
         )
     roles = [item.role for item in sets]
     doubled = sorted({role for role in roles if roles.count(role) > 1})

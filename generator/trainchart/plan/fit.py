@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainchart.plan.layers import BUILTIN_LAYER
-from trainchart.plan.strategies import ROLES, STRATEGIES, Strategy, describe_lone_worker
+from trainchart.plan.strategies import STRATEGIES, Strategy, describe_lone_worker
 from trainchart.spec.document import Origin, Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.settings import RoleSettings, VolumeSettings
+from trainchart_runtime.cluster import ROLES
 
 
 @dataclass(frozen=True)

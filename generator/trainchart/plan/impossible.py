@@ -15,11 +15,12 @@ from typing import Any
 
 from trainchart.plan.quantity import find_amount_problems, parse_quantity
 from trainchart.plan.scheduling import find_scheduling_problems
-from trainchart.plan.strategies import MAX_REPLICAS, ROLES, STRATEGIES
+from trainchart.plan.strategies import MAX_REPLICAS, STRATEGIES
 from trainchart.spec.document import Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import ENV_NAME_PATTERN, RESERVED_ENV_PATTERN
 from trainchart.spec.settings import EveryPodSettings, RoleSettings, VolumeSettings
+from trainchart_runtime.cluster import ROLES
 
 VOLUME_NAME_PATTERN = r"[a-z]([-a-z0-9]{0,28}[a-z0-9])?"
 RESERVED_FOLDERS = (

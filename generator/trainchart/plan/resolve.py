@@ -20,12 +20,12 @@ from trainchart.plan.impossible import find_impossibilities
 from trainchart.plan.layers import BUILTIN_LAYER, Merged, merge_layers
 from trainchart.plan.references import find_unfilled
 from trainchart.plan.spelling import find_misread, section_of
-from trainchart.plan.strategies import ROLES
 from trainchart.plan.wording import expect, expect_member
 from trainchart.spec.document import Document, Origin, Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import Section
 from trainchart.spec.values import SharedValues, Values
+from trainchart_runtime.cluster import ROLES
 
 _UNION_MEMBERS = ("str", "int", "float", "bool")
 """What pydantic appends to the path of a value that fits no member of a union."""

@@ -98,8 +98,6 @@ STRATEGIES: Mapping[str, Strategy] = {
         ),
     )
 }
-ROLES = ("chief", "worker", "ps", "evaluator")
-"""All roles, in the order in which people read them."""
 
 
 def find_strategy(name: str) -> Strategy:

@@ -11,6 +11,8 @@ from lightkube.resources.apps_v1 import StatefulSet
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import ConfigMap, Pod
 
+from trainchart_runtime.cluster import ROLES
+
 from .images.plan import RUNTIME_IMAGE
 from .releases import Release
 
@@ -21,7 +23,6 @@ CONTROLLED = {
 """Values of a release with a run controller from the small image, and nothing beside the training."""
 TINY = {"cpu": "10m", "cpuLimit": "1", "memory": "64Mi", "shmSize": "16Mi"}
 """What a role asks for whose program is a few lines of Python."""
-ROLES = ("chief", "worker", "ps", "evaluator")
 ENDED = ("Succeeded", "Failed", "Stopped")
 
 

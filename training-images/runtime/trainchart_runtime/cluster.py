@@ -16,6 +16,8 @@ CHIEF = "chief"
 WORKER = "worker"
 PS = "ps"
 EVALUATOR = "evaluator"
+ROLES = (CHIEF, WORKER, PS, EVALUATOR)
+"""All roles, in the order in which people read them."""
 
 SINGLE = "single"
 MIRRORED = "mirrored"
