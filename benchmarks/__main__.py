@@ -81,7 +81,8 @@ BENCHES = {
         "The life of a run",
         measure_lifecycle,
         "Parameter servers and workers wait for 3 s before they are told to stop (`preStopSleepSeconds`), so that the "
-        "chief can save first when everything is stopped at once.",
+        "chief can save first when everything is stopped at once. `status` is a Python program: it starts Python with "
+        "typer and pydantic before it asks the API, and kubectl is one compiled program.",
         needs_cluster=True,
     ),
     "scale": Bench("Scale", measure_scale, needs_cluster=True),

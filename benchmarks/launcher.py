@@ -89,7 +89,7 @@ def measure_launcher() -> list[Row]:
     return [
         Row("a Python program's first instruction, started directly", raw * 1000, "ms"),
         Row("the same under the launcher", under * 1000, "ms"),
-        Row("added by the launcher", (under - raw) * 1000, "ms", mark=50),
+        Row("added by the launcher", (under - raw) * 1000, "ms", mark=45),
         Row("the launcher's memory at that moment", statistics.median(memories) / _MEGABYTE, "MB", mark=20),
         Row("a program that computes and prints, directly, at best", direct, "s"),
         Row("the same under the launcher, at best", piped, "s"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 import statistics
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Any
 from lightkube.resources.core_v1 import Pod
 
 from benchmarks.generator import ROOT
-from benchmarks.measure import Row
+from benchmarks.measure import Row, program, time_by_turns
 from benchmarks.own_cluster import RequestCount, controller_memory, make_namespace, own_cluster, wait_for
 from benchmarks.training import (
     CHIEF,
@@ -53,6 +54,8 @@ class Samples:
     lost_steps: list[int] = field(default_factory=list)
     memory_mib: list[float] = field(default_factory=list)
     requests_per_minute: float = 0.0
+    looks: dict[str, float] = field(default_factory=dict)
+    """By command that looks at a running release."""
 
 
 def measure_lifecycle(rounds: int) -> list[Row]:
@@ -93,8 +96,22 @@ class Sampler:
         time.sleep(_BETWEEN_KILLS_SECONDS)
         self._samples.requests_per_minute = requests.per_minute(_QUIET_SECONDS)
         self._samples.memory_mib.append(controller_memory(self._site, quiet.release))
+        tell("asking for the status ...")
+        self._samples.looks = self._time_looks(quiet.release)
         quiet.end()
         return self._samples
+
+    def _time_looks(self, release: Release) -> dict[str, float]:
+        """Return how long commands take from start to end that look at a running release."""
+        access = self._site.access
+        where = ["--namespace", self._namespace]
+        commands = {
+            "status": [str(Path(sys.executable).with_name("trainchart")), "status", release.name, *where],
+            "kubectl": ["kubectl", "get", "pods", *where],
+        }
+        return time_by_turns(
+            {name: program(command, environment=access.environment) for name, command in commands.items()}
+        )
 
     def _run_by_hand(self, victim: str) -> None:
         training = self._plan_by_hand()
@@ -202,7 +219,7 @@ def make_rows(samples: Samples) -> list[Row]:
         Row(f"four processes started by hand: the first {HYPERPARAMETERS['logSteps']} steps done", start[BY_HAND], "s"),
         Row("the same from `helm install` on", start[PODS], "s"),
         Row("later in pods", start[PODS] - start[BY_HAND], "s", mark=5),
-        Row("the chief's exit → every training pod gone", statistics.median(samples.ends), "s", mark=3),
+        Row("the chief's exit → every training pod gone", statistics.median(samples.ends), "s", mark=2.5),
     ]
     for victim in VICTIMS:
         role = victim.partition("-")[0]
@@ -223,4 +240,7 @@ def make_rows(samples: Samples) -> list[Row]:
         Row(
             "run controller: API requests while the training goes on", samples.requests_per_minute, "a minute", mark=10
         ),
+        Row("`kubectl get pods` of the running release", samples.looks["kubectl"] * 1000, "ms"),
+        Row("`trainchart status` of it", samples.looks["status"] * 1000, "ms"),
+        Row("ratio", samples.looks["status"] / samples.looks["kubectl"], "×", mark=1.5),
     ]

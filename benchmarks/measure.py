@@ -51,16 +51,18 @@ def find_median_limits(ordered: Sequence[float]) -> tuple[float, float]:
     return ordered[below], ordered[-1 - below]
 
 
-def program(argv: Sequence[str | Path], cwd: Path | None = None) -> Callable[[], object]:
+def program(
+    argv: Sequence[str | Path], cwd: Path | None = None, environment: Mapping[str, str] = os.environ
+) -> Callable[[], object]:
     """Return a contender that runs `argv` to its end; it must succeed."""
     # A Python that may not keep what it compiled compiles all of its modules at each start.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    kept = {name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
     def run() -> None:
         subprocess.run(
             [str(part) for part in argv],
             cwd=cwd,
-            env=environment,
+            env=kept,
             check=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
