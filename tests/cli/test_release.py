@@ -210,6 +210,7 @@ def test_a_chart_that_is_not_what_it_says(project: Path) -> None:
     assert drifted.returncode == 6
     assert "values.yaml: changed since it was generated" in drifted.stderr
     assert "values.yaml: is not what the model spec gives" in drifted.stderr
+    assert "trainchart generate digits --overwrite" in " ".join(drifted.stderr.split())
     edit(project, "description: ", "description: Now ")
     other = run(project, "verify", "repository/digits-0.1.0.tgz")
     assert other.returncode == 6

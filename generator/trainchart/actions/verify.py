@@ -103,7 +103,7 @@ def verify_chart(chart: str, options: VerifyOptions) -> Verified:
         problems += [image.problem for image in images if image.problem]
         raise ChecksFailed(
             f"{chart} is not what it says",
-            hint="generate or release it again from its spec, with the trainchart that made it",
+            hint=_advise(given, found.name, source),
             problems=tuple(problems),
         )
     require_known(images, "log in, or run it again: everything else holds")
@@ -116,6 +116,14 @@ def verify_chart(chart: str, options: VerifyOptions) -> Verified:
         _has_provenance(given),
         images,
     )
+
+
+def _advise(given: _Given, name: str, spec: Path) -> str:
+    """Return what to do about a chart that is not what its spec gives."""
+    if given.archive is None:
+        again = f"trainchart generate {name} --overwrite"
+        return f"keep no change by hand: move it into {spec}, then run {again}, with the trainchart that made the chart"
+    return "package or release it again from its spec, with the trainchart that made it"
 
 
 def _ask_for_images(files: Mapping[str, bytes], options: VerifyOptions) -> tuple[ImageAnswer, ...]:

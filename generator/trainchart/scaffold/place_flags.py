@@ -15,9 +15,13 @@ WORKER_HOSTS = f"$(WORKER{contract.CLASSIC_HOSTS_SUFFIX})"
 CHIEF_HOSTS = f"$(CHIEF{contract.CLASSIC_HOSTS_SUFFIX})"
 TASK_TYPE = f"$({contract.CLASSIC_TASK_TYPE})"
 TASK_INDEX = f"$({contract.CLASSIC_TASK_INDEX})"
-NOT_FILLED = (
+_PLACE_NOT_FILLED = (
     "it looks like a pod's place in the cluster, which differs from pod to pod: give it a variable of the launcher, "
     f"such as {TASK_INDEX}"
+)
+_COUNT_NOT_FILLED = (
+    "it looks like a number of pods, which roles.ROLE.replicas sets: let the program count the tasks in TF_CONFIG, or "
+    "write the number into code.command"
 )
 _ROLES = ("ps", "worker", "chief", "master", "evaluator")
 _LIST = r"(_?(hosts?|servers?|lists?|address(es)?|addrs?|nodes|endpoints|ips|urls|machines|specs?))"
@@ -31,10 +35,13 @@ _INDEX = re.compile(
     r"rank|task|(task|worker|node|process|proc|replica|machine|job|server|host|client)_?(index|idx|id|num|no|number|rank)"
     r"|global_rank|task_?id"
 )
-_OTHER = re.compile(
+_COUNT = re.compile(
     r"(num|n|number_of|total|count)_?(workers?|ps|nodes|hosts|tasks|replicas|processes|procs|proc|machines|servers)(_.*)?"
-    r"|n(nodes|proc|workers|procs|hosts)(_per_node)?|world_?size|cluster_?size|local_?rank|workers?"
-    r"|(worker|ps|node|task|replica|host|server|machine|process)s?_(count|num|number|size|port|name|ip|host|addr|address)"
+    r"|n(nodes|proc|workers|procs|hosts)(_per_node)?|world_?size|cluster_?size|workers?"
+    r"|(worker|ps|node|task|replica|host|server|machine|process)s?_(count|num|number|size)"
+)
+_OTHER = re.compile(
+    r"local_?rank|(worker|ps|node|task|replica|host|server|machine|process)s?_(port|name|ip|host|addr|address)"
     r"|(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|port|url|uri))?"
     r"|(current|this|my|local|own|controller)_(hosts?|nodes?|workers?|tasks?|ip|address|addr)|server_protocol"
     r"|is_(chief|master|worker|ps|leader)|cluster(_(spec|config|def))?|tf_cluster|host_?file|hosts|grpc_(server|url|port)"
@@ -44,8 +51,8 @@ _OTHER = re.compile(
 
 def fill_place(declaration: Declaration) -> str | None:
     """Return what the command gives a flag that tells a place: empty where nothing can, None for all other flags."""
-    name = "_".join(split_words(declaration.option)).replace("parameter_server", "ps").replace("param_server", "ps")
-    name = "ps_hosts" if name in ("pss", "parameterservers", "paramservers") else name
+    name = _shorten_name(declaration)
+    name = "ps_hosts" if name in ("parameterservers", "paramservers") else name
     kind, default = declaration.kind, declaration.default
     if name == "tf_config" and kind == "string":
         return f"$({contract.TF_CONFIG})"
@@ -60,4 +67,15 @@ def fill_place(declaration: Declaration) -> str | None:
             return hosts
     if _INDEX.fullmatch(name):
         return TASK_INDEX if kind in ("integer", "string") and default in (None, "", 0, -1, "0") else ""
-    return "" if _OTHER.fullmatch(name) or any(pattern.fullmatch(name) for _, pattern in _HOSTS) else None
+    others = (_COUNT, _OTHER, *(pattern for _, pattern in _HOSTS))
+    return "" if any(pattern.fullmatch(name) for pattern in others) else None
+
+
+def explain_unfilled(declaration: Declaration) -> str:
+    """Return why nothing fills in a flag that tells a place, and what to do about it."""
+    return _COUNT_NOT_FILLED if _COUNT.fullmatch(_shorten_name(declaration)) else _PLACE_NOT_FILLED
+
+
+def _shorten_name(declaration: Declaration) -> str:
+    """Return the name of a flag in words, with `ps` for a parameter server."""
+    return re.sub(r"param(eter)?_servers?", "ps", "_".join(split_words(declaration.option)))

@@ -29,7 +29,7 @@ from trainchart.scaffold.folder_flags import (
 )
 from trainchart.scaffold.library_settings import find_settings
 from trainchart.scaffold.modules import Load, Module, imported_names, read_modules
-from trainchart.scaffold.place_flags import NOT_FILLED, PS_HOSTS, WORKER_HOSTS, fill_place
+from trainchart.scaffold.place_flags import PS_HOSTS, WORKER_HOSTS, explain_unfilled, fill_place
 
 _STRATEGIES: Mapping[str, str] = {
     "ParameterServerStrategy": "parameter-server",
@@ -116,7 +116,7 @@ def read_script(
         elif place:
             references[option] = place
         elif place is not None:
-            notes.append(_note(where, declaration, NOT_FILLED))
+            notes.append(_note(where, declaration, explain_unfilled(declaration)))
         elif declaration.kind == "string" and is_secret(option):
             notes.append(_note(where, declaration, _SECRET % option))
         elif kind and not (kind == DATA and is_shipped) and not is_second_log and _is_readable(declaration):

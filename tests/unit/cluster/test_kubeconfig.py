@@ -90,5 +90,6 @@ def test_a_pod_uses_its_own_account(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     entry = read_entry("", {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"})
     assert (entry.cluster["server"], entry.namespace) == ("https://[fd00::1]:443", "team-b")
     assert is_configured({})
-    with pytest.raises(ClusterError, match="there is no kubeconfig"):
+    with pytest.raises(ClusterError, match="there is no kubeconfig") as caught:
         read_entry("a-context", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+    assert caught.value.hint == "name a kubeconfig in KUBECONFIG, or put one in ~/.kube/config"

@@ -42,6 +42,11 @@ def test_no_engine_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.Monke
     (package,) = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]["helm"]
     assert f"pip install {package}" in caught.value.hint
     assert "helm.sh" in caught.value.hint
+    assert "helm-python-sdk is not installed" in caught.value.message
+    assert "engine sdk" not in caught.value.hint
+    with pytest.raises(ToolError, match="no helm program on PATH") as caught:
+        find_engine("binary")
+    assert "engine sdk" not in caught.value.hint
     with pytest.raises(ToolError, match="there is no helm program at"):
         find_engine("/nowhere/helm")
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.counting_server import count_requests
-from trainchart.errors import RenderError
+from trainchart.errors import RenderError, ToolError
 from trainchart.helm.io.binary import BinaryEngine
 from trainchart.helm.io.choose import find_engine
-from trainchart.helm.io.inputs import require_own_schemas
+from trainchart.helm.io.inputs import require_chart, require_own_schemas
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import ValueOverrides
 from trainchart.yaml_limits import NODE_LIMIT
@@ -135,3 +135,10 @@ def test_files_that_helm_does_not_load_are_data(plain_chart: Path, path: str) ->
 def test_charts_packed_as_deep_as_allowed_are_looked_into(plain_chart: Path) -> None:
     place(plain_chart, "charts/l3.tgz", deep(b'{"type": "object"}', 5))
     require_own_schemas(plain_chart)
+
+
+@pytest.mark.parametrize(("path", "make"), [("dist/a.tgz", "package charts/NAME"), ("charts/a", "generate NAME")])
+def test_missing_chart_hint_gives_a_command_that_works(path: str, make: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        require_chart(Path(path))
+    assert caught.value.hint.endswith(f"make it with trainchart {make}")

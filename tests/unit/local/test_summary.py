@@ -11,8 +11,8 @@ import pytest
 from trainchart.local.io.outputs import find_outputs
 from trainchart.local.plan import LocalPlan
 from trainchart.local.pod_plan import PodPlan
-from trainchart.local.report import describe_result
-from trainchart.local.result import Outputs, PodResult, RunResult
+from trainchart.local.report import TENSORFLOW_PACKAGE, describe_result, hint_here
+from trainchart.local.result import Failure, Outputs, PodResult, RunResult
 from trainchart.local.summary import resume_command, summarize_result
 from trainchart.local.verdict import Verdict
 
@@ -208,6 +208,34 @@ def test_a_start_that_kept_nothing_is_not_complete(tmp_path: Path) -> None:
 def test_a_run_that_worked_is_not_called_idle(tmp_path: Path, result: RunResult) -> None:
     assert result.nothing_done == ""
     assert summarize(result, make_plan(tmp_path)).startswith(f"{result.verdict}: exp-7 after 3.0 s")
+
+
+@pytest.mark.parametrize(
+    ("module", "packages"),
+    [
+        ("keras", "tensorflow-cpu==2.21.0"),
+        ("tensorflow", "tensorflow-cpu==2.21.0"),
+        ("tf_keras", "tensorflow-cpu==2.21.0 tf_keras"),
+        ("pandas", "pandas"),
+    ],
+)
+def test_missing_module_hint_names_its_package(tmp_path: Path, module: str, packages: str) -> None:
+    failure = Failure(
+        pod="chief-0",
+        cause="module-missing",
+        sentence="",
+        error=f"ModuleNotFoundError: No module named '{module}'",
+        hint="",
+        exit_code=1,
+        at=0.0,
+        log_file="",
+        last_lines=(),
+    )
+    assert f"`python -m pip install {packages}`" in hint_here(failure, make_plan(tmp_path))
+
+
+def test_hint_names_the_package_of_the_readme() -> None:
+    assert f"pip install {TENSORFLOW_PACKAGE}\n" in (Path(__file__).parents[3] / "README.md").read_text()
 
 
 def test_printed_commands_find_the_run_again(tmp_path: Path) -> None:

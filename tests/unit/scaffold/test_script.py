@@ -401,10 +401,7 @@ def test_a_place_in_the_cluster_is_filled_in_even_alone(arguments: str, value: s
 @pytest.mark.parametrize(
     "arguments",
     [
-        '"--num_workers", type=int, default=4',
-        '"--workers", type=int, default=4',
         '"--rank", type=int, default=8',
-        '"--world_size", type=int, default=1',
         '"--is_chief", action="store_true"',
         '"--master_port", default="29500"',
         '"--local_rank", type=int, default=0',
@@ -416,6 +413,15 @@ def test_what_looks_like_a_place_is_no_hyperparameter(arguments: str) -> None:
     facts = read(f"parser.add_argument({arguments})")
     assert (facts.flags, facts.references) == ((), {})
     assert "it looks like a pod's place in the cluster" in facts.notes[0]
+
+
+@pytest.mark.parametrize("option", ["num_workers", "workers", "world_size", "num_parameter_servers", "ps_count"])
+def test_count_of_pods_is_no_place_that_differs(option: str) -> None:
+    facts = read(f"parser.add_argument('--{option}', type=int, default=4)")
+    assert (facts.flags, facts.references) == ((), {})
+    assert "a number of pods, which roles.ROLE.replicas sets" in facts.notes[0]
+    assert "TF_CONFIG" in facts.notes[0]
+    assert "pod to pod" not in facts.notes[0]
 
 
 def test_hosts_of_workers_alone_are_a_cluster_of_workers() -> None:

@@ -120,7 +120,7 @@ WRONG_ARCHITECTURE = Cause(
 MODULE_MISSING = Cause(
     "module-missing",
     "The program needs a Python module that is not installed.",
-    "Add the module to the image, or fix the import.",
+    "Install the module (for pods, in the image), or fix the import.",
     RESTART_NEVER,
 )
 TENSORFLOW_1 = Cause(

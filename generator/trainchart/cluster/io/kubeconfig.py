@@ -24,7 +24,8 @@ _FILES = {
 """Keys that hold paths, relative to the kubeconfig that says them."""
 _NOT_SUPPORTED = {"cluster": ("tls-server-name",), "user": ("as", "as-uid", "as-groups", "as-user-extra")}
 """Left out silently, these would make us another user, or trust another server."""
-_HINT = "name a kubeconfig in KUBECONFIG, or a context of it with --context"
+_HINT = "name a kubeconfig in KUBECONFIG, or put one in ~/.kube/config"
+_REPAIR = "correct it, or name another one in KUBECONFIG"
 
 
 @dataclass(frozen=True)
@@ -85,17 +86,17 @@ def _read(file: Path) -> Mapping[str, Any]:
     try:
         document = parse_mapping(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, YamlError) as error:
-        raise ClusterError(f"the kubeconfig {file} cannot be read: {error}", hint=_HINT) from error
+        raise ClusterError(f"the kubeconfig {file} cannot be read: {error}", hint=_REPAIR) from error
     return {**document, "sections": {kind: dict(_named_sections(document, kind, file)) for kind in _FILES}}
 
 
 def _named_sections(document: Mapping[str, Any], kind: str, file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     items = document.get(f"{kind}s") or ()
     if not isinstance(items, list | tuple):
-        raise ClusterError(f"the kubeconfig {file} is damaged: {kind}s is not a list", hint=_HINT)
+        raise ClusterError(f"the kubeconfig {file} is damaged: {kind}s is not a list", hint=_REPAIR)
     for item in items:
         if not isinstance(item, Mapping) or not isinstance(item.get(kind) or {}, Mapping):
-            raise ClusterError(f"the kubeconfig {file} is damaged: one of its {kind}s is not a mapping", hint=_HINT)
+            raise ClusterError(f"the kubeconfig {file} is damaged: one of its {kind}s is not a mapping", hint=_REPAIR)
         section = dict(item.get(kind) or {})
         for key in _FILES[kind]:
             if section.get(key):

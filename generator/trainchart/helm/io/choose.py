@@ -17,13 +17,21 @@ def find_engine(choice: str = "auto") -> HelmEngine:
     """Return the engine for `choice`: auto (SDK, else helm on PATH), sdk, binary, or a helm program."""
     if choice == "sdk":
         return _sdk(fallback=None)
-    if choice == "binary":
-        return _binary_on_path()
-    if choice != "auto":
-        return _binary(Path(choice))
-    if importlib.util.find_spec("helm_python") is None:
-        return _binary_on_path()
     found = shutil.which("helm")
+    has_sdk = importlib.util.find_spec("helm_python") is not None
+    if choice == "binary" and found is None:
+        other = "choose the engine sdk, or " if has_sdk else ""
+        raise ToolError("there is no helm program on PATH", hint=f"{other}{INSTALL_HINT}")
+    if choice not in ("auto", "binary"):
+        return _binary(Path(choice))
+    if not has_sdk and found is None:
+        raise ToolError(
+            "there is no Helm engine: helm-python-sdk is not installed, and there is no helm program on PATH",
+            hint=INSTALL_HINT,
+        )
+    if choice == "binary" or not has_sdk:
+        assert found is not None
+        return _binary(Path(found))
     return _sdk(fallback=_binary(Path(found)) if found else None)
 
 
@@ -48,10 +56,3 @@ def _binary(path: Path) -> HelmEngine:
             hint="choose the engine auto, sdk or binary, or give the path of an executable helm",
         )
     return BinaryEngine(path)
-
-
-def _binary_on_path() -> HelmEngine:
-    found = shutil.which("helm")
-    if found is None:
-        raise ToolError("there is no helm program on PATH", hint=f"choose the engine sdk, or {INSTALL_HINT}")
-    return _binary(Path(found))

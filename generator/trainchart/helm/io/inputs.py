@@ -54,8 +54,8 @@ def require_chart(chart: Path) -> None:
             magic = stream.read(len(_GZIP_MAGIC))
     except FileNotFoundError as error:
         near = find_near_chart(chart)
-        missing = "package" if chart.suffix == ".tgz" else "generate"
-        hint = f"did you mean {near}?" if near else f"check the path, or make it by trainchart {missing} MODEL"
+        make = "package charts/NAME" if chart.suffix == ".tgz" else "generate NAME"
+        hint = f"did you mean {near}?" if near else f"check the path, or make it with trainchart {make}"
         raise ToolError(f"there is no chart at {chart}", hint=hint) from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
