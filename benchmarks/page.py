@@ -17,8 +17,8 @@ def dump_section(title: str, when: str, rows: Sequence[Row], reason: str) -> str
         if row.what:
             mark = "" if row.mark is None else f"{'≥' if row.lowest else '≤'} {row.mark:g} {row.unit}"
             verdict = "" if row.mark is None else "**missed**" if row.is_missed else "met"
-            told = "; ".join(part for part in (verdict, row.note) if part)
-            lines.append(f"| {row.what} | {_show(row.value)} {row.unit} | {mark} | {told} |")
+            remarks = "; ".join(part for part in (verdict, row.note) if part)
+            lines.append(f"| {row.what} | {_show(row.value)} {row.unit} | {mark} | {remarks} |")
         else:
             notes.append(row.note)
     if reason and any(row.is_missed for row in rows):

@@ -41,11 +41,11 @@ def python_components(distributions: Iterable[metadata.Distribution]) -> Iterato
     python = platform.python_version()
     yield {**_component("python", python, f"pkg:generic/python@{python}"), "type": "platform"}
     for distribution in distributions:
-        told = distribution.metadata
-        name = re.sub(r"[-_.]+", "-", told["Name"] or "").lower()
+        details = distribution.metadata
+        name = re.sub(r"[-_.]+", "-", details["Name"] or "").lower()
         if name:
             component = _component(name, distribution.version, f"pkg:pypi/{name}@{_quote(distribution.version)}")
-            licences = [{"expression": each} for each in told.get_all("License-Expression") or ()]
+            licences = [{"expression": each} for each in details.get_all("License-Expression") or ()]
             yield {**component, "licenses": licences} if licences else component
 
 

@@ -150,9 +150,9 @@ def deprecate_chart(name: str, reason: str, to: Address, options: ReleaseOptions
 
 def _build_of(chart: ChartFile, environment: Mapping[str, str]) -> BuildInfo:
     """Return what is to be said of a chart that is published as it was: made from the same, but now."""
-    told = {key: value for key, value in chart.annotations.items() if key in BUILD_ANNOTATIONS - {IDENTITY_ANNOTATION}}
+    kept = {key: value for key, value in chart.annotations.items() if key in BUILD_ANNOTATIONS - {IDENTITY_ANNOTATION}}
     epoch = read_source_date(environment)
-    return BuildInfo(created_epoch=int(time.time()) if epoch is None else epoch, earlier=told)
+    return BuildInfo(created_epoch=int(time.time()) if epoch is None else epoch, earlier=kept)
 
 
 def _with_images(

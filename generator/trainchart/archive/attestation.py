@@ -76,8 +76,8 @@ def build_attestations(annotations: Mapping[str, str], subject: Subject) -> tupl
 
 def origin_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     """Return those of a chart's annotations that a statement stands for."""
-    told = (GENERATOR_ANNOTATION, COMMIT_ANNOTATION, *_FILES, PACKS_ANNOTATION, IMAGES_ANNOTATION)
-    return {key: annotations[key] for key in told if key in annotations}
+    keys = (GENERATOR_ANNOTATION, COMMIT_ANNOTATION, *_FILES, PACKS_ANNOTATION, IMAGES_ANNOTATION)
+    return {key: annotations[key] for key in keys if key in annotations}
 
 
 def parse_statement(content: bytes) -> Origin | None:
@@ -136,22 +136,22 @@ def _dependencies(annotations: Mapping[str, str]) -> Iterator[dict[str, Any]]:
 
 def _parse_materials(found: list[Mapping[str, Any]]) -> dict[str, str]:
     """Return the annotations that dependencies stand for: what _dependencies makes of them, undone."""
-    told: dict[str, str] = {}
+    facts: dict[str, str] = {}
     names = {name: key for key, name in _FILES.items()}
     packs, images = [], []
     for each in found:
         name, digest = str(each["name"]), each["digest"]
         if name == "source":
             is_dirty = (each.get("annotations") or {}).get("isDirty") is True
-            told[COMMIT_ANNOTATION] = str(digest["gitCommit"]) + (_DIRTY if is_dirty else "")
+            facts[COMMIT_ANNOTATION] = str(digest["gitCommit"]) + (_DIRTY if is_dirty else "")
         elif name in names:
-            told[names[name]] = str(digest["sha256"])
+            facts[names[name]] = str(digest["sha256"])
         elif name.startswith(_PACK):
             packs.append(f"{name.removeprefix(_PACK)}={digest['sha256']}")
         elif name.startswith(_IMAGE):
             images.append(f"{name.removeprefix(_IMAGE)}@sha256:{digest['sha256']}")
-    told |= {PACKS_ANNOTATION: " ".join(packs)} if packs else {}
-    return told | ({IMAGES_ANNOTATION: " ".join(images)} if images else {})
+    facts |= {PACKS_ANNOTATION: " ".join(packs)} if packs else {}
+    return facts | ({IMAGES_ANNOTATION: " ".join(images)} if images else {})
 
 
 def _materials(annotations: Mapping[str, str], subject: Subject) -> dict[str, Any]:

@@ -28,19 +28,19 @@ def run_checks(given: CheckInput, rules: Iterable[Rule] = RULES) -> CheckResult:
     """Return what `rules` find, worst first; what shows in several cases is told once, for the plainest."""
     chosen = [rule for rule in rules if _applies(rule, given)]
     stand_ins = _name_stand_ins(given.cases)
-    told: dict[Finding, Finding] = {}
+    unique: dict[Finding, Finding] = {}
     for rule in chosen:
         for finding in _ask(rule, given):
             found = replace(finding, rule=rule.id, severity=_severity(finding, rule, given))
             key = replace(found, values="", message=_without_names(found.message, stand_ins))
-            if key not in told or (told[key].values and not found.values):
-                told[key] = found
+            if key not in unique or (unique[key].values and not found.values):
+                unique[key] = found
     asked = {rule.id: rule for rule in chosen}
     known = {rule.id for rule in RULES}
     # A waiver of a rule that was not asked is not useless.
     written = parse_waivers(given.files, given.objects())[0]
     waivers = tuple(waiver for waiver in written if waiver.rule in asked)
-    left, waived, problems = apply_waivers(tuple(told.values()), waivers, given.today)
+    left, waived, problems = apply_waivers(tuple(unique.values()), waivers, given.today)
     problems += tuple(
         waiver_problem(waiver, describe_unknown_rule(waiver.rule)) for waiver in written if waiver.rule not in known
     )

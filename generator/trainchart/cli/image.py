@@ -146,8 +146,8 @@ def push(
     _end_in_order()
     done = push_image(image, _tool(chosen, secrets), update_spec=update_spec)
     if format_ is Format.json:
-        told = {"reference": done.reference, "digest": done.digest, "isNew": done.is_new, "isInSpec": done.is_in_spec}
-        print_json(told)
+        result = {"reference": done.reference, "digest": done.digest, "isNew": done.is_new, "isInSpec": done.is_in_spec}
+        print_json(result)
         return
     print_line(done.reference)
     print_line(f"  {'pushed' if done.is_new else 'is in the registry already, made of the same; nothing was pushed'}")

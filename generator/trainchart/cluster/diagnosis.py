@@ -113,8 +113,8 @@ def _find_controller(seen: Snapshot, record: Record, controller: Controller) -> 
 
 
 def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
-    verdict, told = state.verdict or state.pending_verdict, state.progress
-    progress = Progress(told.step, told.examples_per_second, told.metrics, told.at) if told else Progress()
+    verdict, last = state.verdict or state.pending_verdict, state.progress
+    progress = Progress(last.step, last.examples_per_second, last.metrics, last.at) if last else Progress()
     # The launcher's last words are newer than what it was asked before.
     if verdict is not None and (progress.step is None or verdict.step is not None):
         progress = Progress(verdict.step, progress.examples_per_second, verdict.metrics or progress.metrics, verdict.at)
@@ -158,7 +158,7 @@ def _from_pods(
     verdict = explain_failure(views, failures, seen.now)
     if verdict is not None:
         return _ended(report, verdict, failures[verdict.pod].finished_at)
-    if not pods and not any(each.told for each in sets):
+    if not pods and not any(each.requested for each in sets):
         # With a record, this is what every run that is over looks like.
         return report if isinstance(seen.records, Unreadable) else replace(report, phase=NOT_RUNNING)
     running = [pod for pod in pods if pod.view.is_running and not pod.view.is_deleting]
@@ -204,7 +204,7 @@ def _complete(
     if not isinstance(seen.pods, Unreadable):
         report = replace(report, pods=tuple(map(_as_report, pods)), incidents=report.incidents or _find_incidents(pods))
         if sets:
-            roles = tuple(_count(each, pods, report.roles) for each in sets if each.wanted or each.told)
+            roles = tuple(_count(each, pods, report.roles) for each in sets if each.wanted or each.requested)
             kept = [each for each in report.problems if each.cause == OBJECT_MISSING.name]
             problems = () if report.phase in ENDED_PHASES else (*kept, *_find_problems(sets, pods))
             report = replace(report, roles=roles, problems=problems)
@@ -232,7 +232,7 @@ def _find_problems(sets: Sequence[RoleSet], pods: Sequence[TrainingPod]) -> tupl
         ReportedProblem(name, each.problem.cause, each.problem.message)
         for each in sets
         if each.problem is not None
-        for name in (f"{each.name}-{ordinal}" for ordinal in range(each.told))
+        for name in (f"{each.name}-{ordinal}" for ordinal in range(each.requested))
         if name not in present
     )
     of_sets = tuple(itertools.islice(refused, PROBLEMS_KEPT))
@@ -354,8 +354,8 @@ def _remark(
             "starts all pods of a release or none prevents that (docs/operations.md, Queues and gangs)"
         )
     # A run controller tells the same as a problem.
-    told = {problem.subject for problem in report.problems}
-    stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.view.name not in told]
+    reported = {problem.subject for problem in report.problems}
+    stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.view.name not in reported]
     if stuck:
         remarks.append(f"should have gone long ago: {list_names(stuck)}: look at its finalizers, volumes and node")
     return remarks

@@ -51,7 +51,7 @@ class RoleSet:
     name: str
     wanted: int
     """What the chart asks for."""
-    told: int
+    requested: int
     """What the set is told to have now; 0 when the run is over or suspended."""
     strategy: str
     created: float
@@ -114,7 +114,7 @@ def parse_set(each: Object, events: Sequence[Event]) -> RoleSet:
         role=label(each, COMPONENT_LABEL),
         name=name_of(each),
         wanted=_whole(annotations.get(REPLICAS_ANNOTATION)),
-        told=_whole(spec.get("replicas"), 1),
+        requested=_whole(spec.get("replicas"), 1),
         strategy=str(annotations.get(STRATEGY_ANNOTATION) or ""),
         created=parse_time(section(each, "metadata").get("creationTimestamp")),
         is_deleting="deletionTimestamp" in section(each, "metadata"),

@@ -92,11 +92,11 @@ def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges
             objects[name] = changes
     defaults = _defaults(new.files)
     keys = compare_schemas(_schema(old.files), _schema(new.files), defaults)
-    told = {key.path for key in keys if key.turn in (Turn.added, Turn.removed)}
+    reported = {key.path for key in keys if key.turn in (Turn.added, Turn.removed)}
     return ChartChanges(
         old.version,
         keys=keys,
-        defaults=tuple(find_changed_defaults(_defaults(old.files), defaults, without=told)),
+        defaults=tuple(find_changed_defaults(_defaults(old.files), defaults, without=reported)),
         objects=objects,
         refused=refused,
         files=_changed_files(old.files, new.files),

@@ -30,8 +30,8 @@ def render_error(raw: str, chart: str, asked: Asked | None = None) -> RenderErro
     Where it is not the chart but an option that cannot be read, that is a UsageError.
     """
     # Warnings about kube configuration, symbolic links and the like come before the error.
-    _, _, told = f"\n{raw}".rpartition("\nError: ")
-    text = _NOISE.sub("", _ADVICE.sub("", told or raw).strip())
+    _, _, message = f"\n{raw}".rpartition("\nError: ")
+    text = _NOISE.sub("", _ADVICE.sub("", message or raw).strip())
     if _NOT_READ.match(text):
         return UsageError(_one_line(text), hint=explain_comma(text))
     problems = find_refusals(text, asked or Asked())

@@ -119,9 +119,9 @@ class _Teller:
             yield from self._tell(refusal.path, refusal.message)
         elif refusal.message in ("'anyOf' failed", "'oneOf' failed", "'oneOf' failed, none matched"):
             deepest = max(len(part.path) for part in refusal.parts)
-            told = [problem for part in refusal.parts if len(part.path) == deepest for problem in self.tell(part)]
-            hints = dict.fromkeys(problem.hint for problem in told if problem.hint)
-            yield Problem("; or ".join(problem.message for problem in told), hint="; or ".join(hints))
+            problems = [problem for part in refusal.parts if len(part.path) == deepest for problem in self.tell(part)]
+            hints = dict.fromkeys(problem.hint for problem in problems if problem.hint)
+            yield Problem("; or ".join(problem.message for problem in problems), hint="; or ".join(hints))
         else:
             yield from (problem for part in refusal.parts for problem in self.tell(part))
 

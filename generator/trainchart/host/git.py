@@ -91,11 +91,11 @@ def _open_repository(folder: Path) -> Iterator[_Repository | None]:
     real = ("-C", str(work_tree), "--git-dir", ".git", "--work-tree", ".")
     asked = [word for name in names for word in ("--git-path", name)]
     # rev-parse and config read a repository without looking into its index or objects: they start no program.
-    told = (_run_git((*real, "rev-parse", "--show-object-format", "HEAD", *asked), {}) or "").split("\n")
-    if len(told) != 2 + len(names):  # no commit yet, or a path with a line break
+    lines = (_run_git((*real, "rev-parse", "--show-object-format", "HEAD", *asked), {}) or "").split("\n")
+    if len(lines) != 2 + len(names):  # no commit yet, or a path with a line break
         yield None
         return
-    object_format, head, *paths = told
+    object_format, head, *paths = lines
     places = {name: work_tree / path for name, path in zip(names, paths, strict=True)}
     settings = _run_git((*real, "config", "--local", "--no-includes", "--null", "--get-regexp", _SETTINGS), {}) or ""
     with tempfile.TemporaryDirectory(prefix="trainchart-git-") as made:

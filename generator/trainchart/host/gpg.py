@@ -84,5 +84,5 @@ def _run(argv: list[str], stdin: str) -> subprocess.CompletedProcess[bytes]:
 def _words(done: subprocess.CompletedProcess[bytes]) -> str:
     lines = done.stderr.decode(errors="replace").splitlines()
     # At its first start it tells which files it has made.
-    told = (line for line in lines if not line.startswith(_STATUS) and not line.endswith(" created"))
-    return " ".join(" ".join(told).split())[-_WORDS_KEPT:]
+    words = (line for line in lines if not line.startswith(_STATUS) and not line.endswith(" created"))
+    return " ".join(" ".join(words).split())[-_WORDS_KEPT:]

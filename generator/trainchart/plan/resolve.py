@@ -48,8 +48,8 @@ def resolve(spec: Document, defaults: Sequence[Document]) -> ChartPlan:
         raise PlanError(f"{model.name} cannot be trained as specified", problems=tuple(problems))
     roles = tuple(role for role in ROLES if role in model.roles)
     model = model.model_copy(update={"roles": {role: model.roles[role] for role in roles}})
-    told = tuple(Problem(note.message, str(find_origin(merged.origins, note.path))) for note in notes)
-    return ChartPlan(model, _values(model), roles, merged.origins, told)
+    placed = tuple(Problem(note.message, str(find_origin(merged.origins, note.path))) for note in notes)
+    return ChartPlan(model, _values(model), roles, merged.origins, placed)
 
 
 def _check_types(merged: Merged) -> ModelSpec:

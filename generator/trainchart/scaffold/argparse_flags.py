@@ -113,8 +113,8 @@ def _read(option: str, arguments: Arguments, program: str) -> Flag:
         raise NotReadableError("its settings come from a * or ** expression")
     default = arguments.plain("default")
     given = _type(arguments)
-    told = {"default": default, "type": given, "choices": arguments.plain("choices"), "prog": program}
-    help_text = _expand(arguments.text("help"), told)
+    facts = {"default": default, "type": given, "choices": arguments.plain("choices"), "prog": program}
+    help_text = _expand(arguments.text("help"), facts)
     action = arguments.text("action") or type_name(arguments.node("action")) or "store"
     if action in _SWITCHES:
         if default not in (None, action == "store_false") and action != "store_const":
@@ -165,14 +165,14 @@ def _read_boolean(option: str, given: str, default: Any, help_text: str) -> Flag
     return make_flag(option, "boolean", default, help_text, {}, "bool" if given == "bool" else "value")
 
 
-def _expand(text: str, told: Mapping[str, Any]) -> str:
+def _expand(text: str, facts: Mapping[str, Any]) -> str:
     """Return a help text as argparse prints it: %(default)s and its like filled in, and %% a percent sign."""
-    choices = told["choices"]
+    choices = facts["choices"]
     if isinstance(choices, range):
-        told = {**told, "choices": str(choices)}  # It may have more numbers than can be read.
+        facts = {**facts, "choices": str(choices)}  # It may have more numbers than can be read.
     elif choices is not None:
-        told = {**told, "choices": ", ".join(map(str, choices))}
+        facts = {**facts, "choices": ", ".join(map(str, choices))}
     try:
-        return text % told
+        return text % facts
     except (KeyError, TypeError, ValueError):
         return text  # argparse would fail on it, or it names what only running tells.

@@ -54,9 +54,9 @@ class Flag:
     def words(self) -> tuple[str, ...]:
         """The words of the command that carry it."""
         mark = "?" if self.hyperparameter.default is None else ""
-        told = {"option": self.option, "negative": self.negative, "mark": mark}
+        names = {"option": self.option, "negative": self.negative, "mark": mark}
         variable = hyperparameter_variable(self.name)
-        return tuple(word.format(variable=variable, **told) for word in _WORDS[self.form])
+        return tuple(word.format(variable=variable, **names) for word in _WORDS[self.form])
 
     @property
     def name(self) -> str:
@@ -101,9 +101,9 @@ def make_flag(
         raise NotReadableError(f"its default is {default}")
     if not all(map(_is_storable, (default, *bounds.get("enum", ())))):
         raise NotReadableError("its default or one of its choices holds a control character")
-    told = {"type": type_, "default": default, "description": clean_text(description), **bounds}
+    settings = {"type": type_, "default": default, "description": clean_text(description), **bounds}
     try:
-        return Flag(option, Hyperparameter.model_validate(told), form, negative)
+        return Flag(option, Hyperparameter.model_validate(settings), form, negative)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise NotReadableError(str(first.get("ctx", {}).get("error", first["msg"]))) from error

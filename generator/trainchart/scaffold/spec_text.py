@@ -101,8 +101,8 @@ def _hyperparameters(model: NewModel) -> Iterator[str]:
 
 
 def _hyperparameter(flag: Flag) -> Iterator[str]:
-    told = flag.hyperparameter.model_dump(by_alias=True, exclude_none=True)
-    for key, value in told.items():
+    settings = flag.hyperparameter.model_dump(by_alias=True, exclude_none=True)
+    for key, value in settings.items():
         if isinstance(value, list):
             yield f"    {key}:"
             yield from (f"      - {_scalar(item)}" for item in value)

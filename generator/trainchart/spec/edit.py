@@ -24,8 +24,8 @@ def set_texts(text: str, section: str, values: Mapping[str, str], *, file: str) 
     for key, value in values.items():
         changed = _set_text(changed, section, key, value, after) or _refuse(section, values, file)
         after = key
-    told = parse_document(changed, file=file, layer="model spec").tree.get(section)
-    if not isinstance(told, dict) or any(told.get(key) != value for key, value in values.items()):
+    changed_section = parse_document(changed, file=file, layer="model spec").tree.get(section)
+    if not isinstance(changed_section, dict) or any(changed_section.get(key) != value for key, value in values.items()):
         _refuse(section, values, file)
     return changed
 
@@ -44,23 +44,23 @@ def _set_text(text: str, section: str, key: str, value: str, after: str) -> str:
     mapping = _below(root, section)
     if not isinstance(mapping, MappingNode) or not mapping.value:
         return ""
-    told = json.dumps(value)
+    written = json.dumps(value)
     present = _below(mapping, key)
     if present is not None:
         is_written_here = isinstance(present, ScalarNode) and present.style not in ("|", ">")
         start, end = present.start_mark.index, present.end_mark.index
-        return text[:start] + told + text[end:] if is_written_here else ""
+        return text[:start] + written + text[end:] if is_written_here else ""
     if mapping.flow_style:
         before = _below(mapping, after) or mapping.value[-1][1]
         end = before.end_mark.index
-        return f"{text[:end]}, {key}: {told}{text[end:]}"
+        return f"{text[:end]}, {key}: {written}{text[end:]}"
     first = mapping.value[0][0].start_mark
     neighbour = _below(mapping, after)
     if neighbour is None:
-        return f"{text[: first.index]}{key}: {told}\n{' ' * first.column}{text[first.index :]}"
+        return f"{text[: first.index]}{key}: {written}\n{' ' * first.column}{text[first.index :]}"
     line_end = text.find("\n", neighbour.end_mark.index)
     end = len(text) if line_end < 0 else line_end
-    return f"{text[:end]}\n{' ' * first.column}{key}: {told}{text[end:]}"
+    return f"{text[:end]}\n{' ' * first.column}{key}: {written}{text[end:]}"
 
 
 def _below(node: object, key: str) -> ScalarNode | MappingNode | None:

@@ -60,17 +60,17 @@ class LauncherPoll:
         self._targets = [(leader,) if leader else (), *shares]
 
     def _run(self, number: int) -> None:
-        told: Dict[str, LauncherReport] = {}
+        known: Dict[str, LauncherReport] = {}
         while True:
             until = time.monotonic() + POLL_SECONDS
             targets = self._targets[number]
-            told = {target.uid: told[target.uid] for target in targets if target.uid in told}
+            known = {target.uid: known[target.uid] for target in targets if target.uid in known}
             for target in targets:
                 body = _fetch(target, self._port, "/status")
                 report = parse_report(_parse(body)) if body else None
-                if report is not None and report != told.get(target.uid):
+                if report is not None and report != known.get(target.uid):
                     self._observations.put(LauncherAnswer(target.uid, report))
-                    told[target.uid] = report
+                    known[target.uid] = report
                 if len(targets) > 1:
                     time.sleep(_PAUSE_SECONDS)
             time.sleep(max(until - time.monotonic(), _PAUSE_SECONDS))

@@ -84,8 +84,8 @@ def find_pod_event(name: str, events: Sequence[Event], uid: str = "", is_schedul
 
 def find_claim_problem(claims: Sequence[str], events: Sequence[Event]) -> Optional[Problem]:
     """Return what the provisioner says about claims of a pod: the scheduler only says that it waits for one."""
-    told = [event for event in events if event.kind == "PersistentVolumeClaim" and event.name in claims]
-    newest = max(told, key=lambda event: event.at, default=None)
+    of_claims = [event for event in events if event.kind == "PersistentVolumeClaim" and event.name in claims]
+    newest = max(of_claims, key=lambda event: event.at, default=None)
     return _problem(causes.VOLUME_ERROR, f"claim {newest.name}: {newest.message}") if newest else None
 
 

@@ -58,12 +58,12 @@ def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
         if case.rendering is not None and not case.values:
             objects = by_release.setdefault(case.rendering.release, {})
             objects.update({(found.kind, found.name): found for found in case.rendering.manifests if found.name})
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for (one, first), (other, second) in combinations(by_release.items(), 2):
-        for kind, name in sorted((first.keys() & second.keys()) - told):
+        for kind, name in sorted((first.keys() & second.keys()) - reported):
             if kind == "CustomResourceDefinition" or first[kind, name].source == EXTRA_MANIFESTS:
                 continue
-            told.add((kind, name))
+            reported.add((kind, name))
             yield Finding(
                 f"{kind} {name} belongs to release {one} and to release {other}",
                 path=first[kind, name].source,

@@ -23,10 +23,10 @@ def check_rendered(given: CheckInput) -> Iterator[Finding]:
         return
     for case in given.cases[:1]:
         for path, text in case.rendering.texts.items() if case.rendering else ():
-            told = set()
+            found = set()
             for document in text.split("\n---"):
-                told |= {(problem.message, problem.rule) for problem in find_rendered_problems(document)}
-            for message, rule in sorted(told):
+                found |= {(problem.message, problem.rule) for problem in find_rendered_problems(document)}
+            for message, rule in sorted(found):
                 yield Finding(f"renders to YAML with a fault of style: {message} ({rule})", path=path)
 
 

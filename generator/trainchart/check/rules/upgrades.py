@@ -97,11 +97,11 @@ def _find_changes(given: CheckInput, before: Rendering, versions: _Versions) -> 
         # A hook is a new object every time, and what lookup keeps on a cluster is new here every time.
         if other is None or is_hook(manifest) or is_random_behind_lookup(given, manifest.source):
             continue
-        told = {where for where, labels in versions.labels(manifest, before, is_default=True) if labels}
+        reported = {where for where, labels in versions.labels(manifest, before, is_default=True) if labels}
         old, new = immutable_fields(manifest), immutable_fields(other)
         for path in sorted({*old, *new}):
             field = ".".join(path)
-            if _FIELDS.get(field, field) in told:
+            if _FIELDS.get(field, field) in reported:
                 continue
             for where, was, becomes in find_differences(field, old.get(path), new.get(path)):
                 yield Finding(

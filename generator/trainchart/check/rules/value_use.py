@@ -78,13 +78,13 @@ def check_numbers(given: CheckInput) -> Iterator[Finding]:
     What is written so is meant so: numbers in the chart's own files, and texts of plain manifests.
     """
     written = {match[0] for text in _texts(given) for match in _EXPONENT.finditer(text)} if given.is_chart else set()
-    told: set[tuple[str, ...]] = set()
+    reported: set[tuple[str, ...]] = set()
     for label, rendering in given.renderings():
         for manifest in rendering.manifests:
             for where, text in _exponents(manifest.document, "", in_texts=given.is_chart):
                 if text in written:
                     continue
-                told.add(_place(manifest, where))
+                reported.add(_place(manifest, where))
                 yield Finding(
                     f"{called(manifest)}: {where} is {text}",
                     path=manifest.source,
@@ -95,7 +95,7 @@ def check_numbers(given: CheckInput) -> Iterator[Finding]:
     large = given.probes.get(Probe.large_numbers)
     for manifest in large.manifests if large else ():
         for where, text in _exponents(manifest.document, "", in_texts=True):
-            if text in written or _place(manifest, where) in told:
+            if text in written or _place(manifest, where) in reported:
                 continue
             yield Finding(
                 f"{called(manifest)}: {where} would be {text} with a larger number in {VALUES_FILE}",

@@ -36,8 +36,8 @@ def check_api_versions(given: CheckInput) -> Iterator[Finding]:
             api, kind = str(manifest.document.get("apiVersion", "")), manifest.kind
             lacking = [schemas.version for schemas in given.kinds if schemas.lacks(api, kind)]
             # What the schemas of a version refuse is told by the rule about schemas.
-            told = {schemas.version for schemas in given.kubernetes}
-            if lacking and not told & set(lacking):
+            compared = {schemas.version for schemas in given.kubernetes}
+            if lacking and not compared & set(lacking):
                 yield Finding(
                     f"{called(manifest)}: there is no {kind} in {api} in Kubernetes {', '.join(lacking)}",
                     path=manifest.source,

@@ -185,8 +185,8 @@ def _as_known_exec(plugin: Mapping[str, Any]) -> dict[str, Any]:
     section = dict(plugin)
     if section.get("apiVersion") == _EXEC_VERSION:
         section["apiVersion"] = f"{_EXEC_VERSION}beta1"
-        told = {"name": "KUBERNETES_EXEC_INFO", "value": json.dumps(_EXEC_REQUEST)}
-        section["env"] = [*(section.get("env") or ()), told]
+        request = {"name": "KUBERNETES_EXEC_INFO", "value": json.dumps(_EXEC_REQUEST)}
+        section["env"] = [*(section.get("env") or ()), request]
     return section
 
 

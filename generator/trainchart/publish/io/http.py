@@ -125,8 +125,8 @@ class HttpClient:
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError) as error:
             # UnicodeError: a name that no host can have.
             raise self._unreachable(what, _shorten(str(error)) or type(error).__name__) from error
-        told = {key.lower(): value for key, value in response.headers.items()}
-        return Answer(response.status_code, told, content, self.is_own(str(response.url)))
+        lowered = {key.lower(): value for key, value in response.headers.items()}
+        return Answer(response.status_code, lowered, content, self.is_own(str(response.url)))
 
     def _exchange(self, request: httpx2.Request, auth: httpx2.Auth | None, what: str) -> tuple[httpx2.Response, bytes]:
         """Return the answer to a request, redirects followed, and its body."""

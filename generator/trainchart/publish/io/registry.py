@@ -191,7 +191,7 @@ class Registry:
         if not answer.is_done:
             raise refusal(answer, f"log in at {realm}", realm)
         try:
-            told = parse_json(answer.body)
-            return f"Bearer {told.get('token') or told['access_token']}"
+            grant = parse_json(answer.body)
+            return f"Bearer {grant.get('token') or grant['access_token']}"
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PublishError(f"cannot {what}: {realm} gives no token") from error

@@ -116,16 +116,16 @@ def note_failures(
     incidents: List[Incident] = []
     leader = deciding_tasks(group)[0]
     for pod in own:
-        told: List[Union[LauncherReport, Termination]] = [reports[pod.uid]] if pod.uid in reports else []
-        told += [end.termination for end in pod.ends if end.termination and end.termination.run_id == state.run_id]
-        total = max((each.ended for each in told), default=0)
+        sources: List[Union[LauncherReport, Termination]] = [reports[pod.uid]] if pod.uid in reports else []
+        sources += [end.termination for end in pod.ends if end.termination and end.termination.run_id == state.run_id]
+        total = max((each.ended for each in sources), default=0)
         known = restarts.get(str(pod.task)) or Deaths(pod.uid, 0, 0)
         if known.uid != pod.uid:
             known = Deaths(pod.uid, known.total, 0)
         if total <= known.current:
             continue
         restarts[str(pod.task)] = known._replace(current=total)
-        failures = {each.number: each for source in told for each in source.failures}
+        failures = {each.number: each for source in sources for each in source.failures}
         news = [failures[number] for number in sorted(failures) if number > known.current]
         told_of = [each for each in news if pod.task == leader or not _is_echo(each)]
         incidents += [
@@ -230,8 +230,8 @@ def find_problems(
                 if problem is None or problem.cause == causes.VOLUME_ERROR.name:
                     # With a node, a pod has its claims: what was said about them is past.
                     of_claim = None if pod.node else find_claim_problem(pod.claims, seen.events)
-                    told = of_claim or find_pod_event(pod.name, seen.events, pod.uid, bool(pod.node))
-                    problem = (None if pod.is_running else told) or problem
+                    of_event = of_claim or find_pod_event(pod.name, seen.events, pod.uid, bool(pod.node))
+                    problem = (None if pod.is_running else of_event) or problem
             else:
                 problem = refusal if is_wanted and str(task) not in finished else None
             if problem is None and pod is not None and pod.is_lost(seen.now):

@@ -251,7 +251,7 @@ def _find_deadlines(plan: RunPlan, state: RunState) -> List[float]:
 def _find_notices(state: RunState, recorded: Optional[RunState]) -> Tuple[Notice, ...]:
     """Return a notice for every incident and every phase that was entered since the record."""
     known = recorded if recorded and recorded.run_id == state.run_id else None
-    told = set(known.incidents) if known else set()
+    reported = set(known.incidents) if known else set()
     notices = [
         Notice("RunTaskFinished", f"{task} has come to its good end before the run")
         for task in state.succeeded
@@ -260,7 +260,7 @@ def _find_notices(state: RunState, recorded: Optional[RunState]) -> Tuple[Notice
     notices += [
         Notice("RunIncident", f"{each.pod} on {each.node}: {each.cause}: {each.error}; {each.action}", is_warning=True)
         for each in state.incidents
-        if each not in told
+        if each not in reported
     ]
     entered = set(known.history) if known else set()
     is_bad = state.phase == STATE_LOST or (state.verdict is not None and state.verdict.result != SUCCEEDED)
