@@ -172,7 +172,7 @@ def _key_text(key: object, node: yaml.Node) -> str:
         return _float_text(key)
     if isinstance(key, (str, int)):
         return str(key)
-    raise yaml.constructor.ConstructorError(None, None, "a key is null or no plain word", node.start_mark)
+    raise yaml.constructor.ConstructorError(None, None, "a key is null or not a plain word", node.start_mark)
 
 
 def _float_text(value: float) -> str:

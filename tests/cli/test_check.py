@@ -317,7 +317,7 @@ def test_a_helm_program_finds_the_same(plain_chart: Path, helm3: Path) -> None:
 def test_the_summary_says_what_was_not_looked_into() -> None:
     manifest = "{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: a}}"
     done = run("-", "--format", "json", stdin=manifest)
-    assert done.stderr.endswith("; not looked into, apart from names and labels: 1 Certificate (cert-manager.io/v1)\n")
+    assert done.stderr.endswith("; checked by names and labels only: 1 Certificate (cert-manager.io/v1)\n")
     [checked] = json.loads(done.stdout)
     assert checked["unknownKinds"] == [
         {"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "objects": ["a"], "checked": ["metadata"]}

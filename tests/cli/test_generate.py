@@ -225,7 +225,10 @@ def test_a_run_of_a_hand_edited_chart_says_so(project: Path) -> None:
         file.write("# mine\n")
     done = trainchart(project, "run", "charts/tiny", "--dry-run")
     assert done.returncode == 0
-    assert "note: charts/tiny: values.yaml is not as generated, which check, package and verify refuse" in done.stderr
+    assert (
+        "note: charts/tiny: values.yaml has changed since it was generated, which check, package and verify refuse"
+        in done.stderr
+    )
 
 
 def test_a_full_disk_behind_stdout_is_a_clear_error(project: Path) -> None:

@@ -206,7 +206,7 @@ CASES = {
     ),
     "probe": Case(
         "probe-failed",
-        "has told the container to stop",
+        "asked the container to stop",
         "time.sleep(600)",
         values=merge_values(
             {"run": {"maxRestarts": 0}},

@@ -388,7 +388,7 @@ def test_a_registry_whose_list_never_ends(through: Through) -> None:
         return
     again = Reply(200, {"Link": '</v2/team/charts/demo/tags/list?last=1.0.0>; rel="next"'}, b'{"tags": ["1.0.0"]}')
     through.proxy.restart(lambda seen: again if "/tags/" in seen.path else None)
-    with through.opened() as repository, pytest.raises(PublishError, match="round in circles"):
+    with through.opened() as repository, pytest.raises(PublishError, match="redirects in circles"):
         repository.find_versions("demo")
 
 

@@ -184,7 +184,7 @@ def watch_to_the_end(peer):
 def test_a_program_that_connects_to_nobody_is_told(peer, lines):
     address = watch_to_the_end(peer)
     [line] = lines
-    assert line.startswith("no connection to any peer since ") and address in line
+    assert line.startswith("no connection to any peer for ") and address in line
 
 
 def test_a_program_that_has_a_connection_is_left_alone(peer, lines):

@@ -88,7 +88,7 @@ class _Budget:
                 found = tuple(rule.check(given))
         except TookTooLong:
             hint = "look for what is very large, nested deep, or a pattern such as ^(a+)+$"
-            what = f"the rule {rule.id} has not come to an end within {limit:.0f} s"
+            what = f"the rule {rule.id} did not finish within {limit:.0f} s"
             found = (Finding(what, hint=hint, is_own_fault=True),)
         self.left_seconds -= time.process_time() - start
         yield from found

@@ -94,7 +94,7 @@ def fetch_files(repository: Repository, name: str, version: str) -> Mapping[str,
     if (chart.name, chart.version) != (name, version):
         raise PublishError(
             f"{repository.reference(name, version)} holds {chart.name} {chart.version}",
-            hint=f"put right what the repository lists as {name} {version}",
+            hint=f"correct what the repository lists as {name} {version}",
         )
     return files
 

@@ -102,7 +102,7 @@ def _require_no_drift(chart: Path, files: Mapping[str, bytes]) -> None:
     drift = find_drift(parse_lock(files[LOCK_FILE].decode(errors="replace")), files)
     if drift:
         raise ChecksFailed(
-            f"{chart} is not as it was generated",
+            f"{chart} has changed since it was generated",
             hint=f"change the model spec and run trainchart generate {chart.name} --overwrite, or pass --allow-drift",
             problems=tuple(Problem(f"{found.kind.value} since it was generated", where=found.path) for found in drift),
         )

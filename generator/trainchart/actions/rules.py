@@ -8,13 +8,13 @@ from trainchart.errors import UsageError
 
 _PAGE = """# Checks
 
-`trainchart check` holds a chart (a folder or an archive), or plain manifests, against these rules. Charts of others are
-judged milder where a rule is our style: the column *others* says how bad a finding there can be. Each rule is explained
-by `trainchart rules ID`.
+`trainchart check` checks a chart (a folder or an archive), or plain manifests, against these rules. Charts of others
+are judged more leniently where a rule is our style: the column *others* says how bad a finding there can be.
+`trainchart rules ID` explains one rule.
 
 Objects of kinds that Kubernetes does not define are checked too: their names and labels, and the pod templates of
 well-known kinds (TFJob, PyTorchJob, MPIJob, JobSet, RayCluster, Volcano's Job, …) by all rules about pods. Their other
-fields are not looked into; the summary and the JSON name these kinds.
+fields are not checked; the summary and the JSON name these kinds.
 
 ## Accept a finding
 

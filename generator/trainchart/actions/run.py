@@ -351,7 +351,7 @@ def _find_edits(chart: Path) -> tuple[Problem, ...]:
         edited = [path for path in drift if path != WAIVER_FILE]
         if edited:
             others = f" and {len(edited) - 1} more" if len(edited) > 1 else ""
-            what = f"{edited[0]}{others} is not as generated, which check, package and verify refuse"
+            what = f"{edited[0]}{others} has changed since it was generated, which check, package and verify refuse"
             return (Problem(what, str(chart), "move the change into the model spec, and run trainchart generate"),)
     return ()
 

@@ -191,7 +191,7 @@ def _signature_problems(given: _Given, found: ChartFile, keyring: Path | None) -
         return
     signed = check_signed_text(given.signature, keyring)
     if signed.problem:
-        yield Problem(f"the signature does not hold: {signed.problem}", where=f"{name}.prov")
+        yield Problem(f"the signature is not valid: {signed.problem}", where=f"{name}.prov")
         return
     # Of the text that gpg has verified: what else the file holds is not signed.
     stated, digest = stated_digest(signed.text, name), f"sha256:{hashlib.sha256(given.archive).hexdigest()}"

@@ -152,7 +152,7 @@ def _parse_file(text: str) -> tuple[list[Waiver], list[Finding]]:
         ]
     entries = document.get("waivers")
     if not isinstance(entries, list) or document.keys() - {"waivers"}:
-        return [], [Finding("holds no list `waivers` alone", path=WAIVER_FILE)]
+        return [], [Finding("must hold the list `waivers` and nothing else", path=WAIVER_FILE)]
     waivers: list[Waiver] = []
     problems: list[Finding] = []
     for number, entry in enumerate(entries, start=1):

@@ -53,7 +53,7 @@ def check(
         typer.Option(
             "--select",
             metavar="ID[,ID]",
-            help="Ask these rules only; see trainchart rules.",
+            help="Check these rules only; see trainchart rules.",
             autocompletion=complete.rules,
         ),
     ] = None,
@@ -84,7 +84,7 @@ def check(
         ),
     ] = CheckFormat.text,
 ) -> None:
-    """Check charts as helm, the Kubernetes API and training need them; exit code 6 where something is wrong.
+    """Check charts against the rules of Helm, Kubernetes and training; exit code 6 where something is wrong.
 
     Example: trainchart check charts/mnist -f cluster-a.yaml --kube-version 1.34
     """
@@ -217,7 +217,7 @@ def _not_looked_into(kinds: list[UnknownKind]) -> str:
         f"{number} {kind} ({api_version}{'; its pods are checked' if has_pods else ''})"
         for (kind, api_version, has_pods), number in sorted(numbers.items())
     )
-    return f"not looked into, apart from names and labels: {', '.join(listed)}"
+    return f"checked by names and labels only: {', '.join(listed)}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -49,7 +49,7 @@ def diff(
     ] = "auto",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Say what a model's chart changes since a version that people have: values, objects, and what an upgrade does.
+    """Show what changed in a model's chart since an earlier version: values, objects, and what an upgrade does.
 
     Each object is labelled: no effect, applied in place, restarts training, or rejected by Kubernetes. The next
     version follows. With a release, its own values are used.

@@ -52,7 +52,7 @@ CaOption = Annotated[
 PlainHttpOption = Annotated[
     bool,
     typer.Option(
-        "--plain-http", help="Speak HTTP without encryption to the registry; docker pushes as its daemon is set up."
+        "--plain-http", help="Use HTTP without encryption for the registry; docker pushes as its daemon is set up."
     ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the steps; run nothing.")]
@@ -128,8 +128,8 @@ def push(
 ) -> None:
     """Build the image unless its registry has it, push it, and write its tag and digest into the model spec.
 
-    Logs in as docker, podman or helm do. A tag that the registry has is never replaced: the same inputs are
-    success, others are refused.
+    Logs in as docker, podman or helm do. A tag that the registry has is never replaced: the same inputs
+    succeed, others are refused.
 
     Example: trainchart image push mnist
     """
@@ -150,7 +150,9 @@ def push(
         print_json(result)
         return
     print_line(done.reference)
-    print_line(f"  {'pushed' if done.is_new else 'is in the registry already, made of the same; nothing was pushed'}")
+    print_line(
+        f"  {'pushed' if done.is_new else 'is in the registry already, from the same inputs; nothing was pushed'}"
+    )
     print_line(f"  digest {done.digest}")
     if done.is_in_spec:
         print_line(f"  {image.spec} names it now; next: trainchart generate {model}")
@@ -170,8 +172,8 @@ def inspect(
 ) -> None:
     """Show the image that a model spec names: digest, size, platforms, labels, and whether its inputs have changed.
 
-    Asks the registry and pulls nothing but, for --sbom, the last layers. Options that the image was built with
-    belong to its inputs.
+    Asks the registry, and pulls only the last layers, for --sbom. Give the options that the image was built with:
+    they belong to its inputs.
 
     Example: trainchart image inspect mnist
     """

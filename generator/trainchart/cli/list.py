@@ -34,8 +34,8 @@ def _list(
     """List the local runs and the trainings of a cluster: what they do, since when, and the GPUs that they hold.
 
     The cluster is left out where no kubeconfig names one and none of --all-namespaces, --namespace and --context
-    asks for it, the local runs with --namespace or --context. Those that hold most GPUs come first. A question mark
-    stands for what could not be found out.
+    is given; the local runs are left out with --namespace or --context. Those that hold most GPUs come first. A
+    question mark stands for what is not known.
     """
     from trainchart.actions.list import list_reports
     from trainchart.actions.support.cluster_access import Place

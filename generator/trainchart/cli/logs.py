@@ -37,13 +37,16 @@ def _logs(
         ),
     ] = "",
     pod: Annotated[str, typer.Option(help="Only this pod, for example worker-1.", autocompletion=complete.pods)] = "",
-    tail: Annotated[int | None, typer.Option(min=0, help="Only the last lines, so many of them.")] = None,
+    tail: Annotated[int | None, typer.Option(min=0, help="Only this many of the last lines.")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on until the run ends.")] = False,
     since_failure: Annotated[
         bool, typer.Option("--since-failure", help="Start two seconds before the first failure.")
     ] = False,
     raw: Annotated[
-        bool, typer.Option("--raw", help="Print the lines as the programs wrote them, with what steers a terminal.")
+        bool,
+        typer.Option(
+            "--raw", help="Print the lines as the programs wrote them, with their terminal control sequences."
+        ),
     ] = False,
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     namespace: NamespaceOption = "",

@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def package(
     chart: Annotated[Path, typer.Argument(help="Chart folder (or archive, to pack it again).", show_default=False)],
     destination: Annotated[
-        Path, typer.Option("--destination", "-d", help="Folder for the archive; made if it is not there.")
+        Path, typer.Option("--destination", "-d", help="Folder for the archive; created if it does not exist.")
     ] = Path(),
     engine: Annotated[
         str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")

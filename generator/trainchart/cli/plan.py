@@ -22,7 +22,7 @@ def plan(
     ],
     format_: FormatOption = Format.text,
 ) -> None:
-    """Print the plan of a chart: the spec with nothing left to default, exactly what is rendered.
+    """Print the plan of a chart: the spec with every default filled in, exactly what is rendered.
 
     Example: trainchart plan mnist --format json
     """

@@ -23,7 +23,7 @@ ToOption = Annotated[
     ),
 ]
 PlainHttpOption = Annotated[
-    bool, typer.Option("--plain-http", help="Speak HTTP without encryption to oci:// and http:// addresses.")
+    bool, typer.Option("--plain-http", help="Use HTTP without encryption for oci:// and http:// addresses.")
 ]
 SkipImageCheckOption = Annotated[
     bool, typer.Option("--skip-image-check", help="Publish even if the chart's images are in no registry.")
@@ -32,7 +32,7 @@ InsecureRegistryOption = Annotated[
     list[str] | None,
     typer.Option(
         "--insecure-registry",
-        help="Registry of images to speak to without encryption, such as registry.lan:5000. Can be repeated.",
+        help="Registry of images to reach without encryption, such as registry.lan:5000. Can be repeated.",
         metavar="HOST",
     ),
 ]
@@ -68,11 +68,11 @@ def publish(
     artifacthub_repo: OwnersOption = None,
     format_: FormatOption = Format.text,
 ) -> None:
-    """Publish a chart. The same content again is success, other content under that version is refused.
+    """Publish a chart. The same content again succeeds, other content under that version is refused.
 
     So is a chart whose images are not in their registries. A folder is packed as `trainchart package` does; an archive
-    goes as it is, with the .prov file beside it. Logs in as helm and docker do, or with TRAINCHART_USERNAME and
-    TRAINCHART_PASSWORD.
+    is published unchanged, with the .prov file beside it. Logs in as helm and docker do, or with TRAINCHART_USERNAME
+    and TRAINCHART_PASSWORD.
 
     Example: trainchart publish charts/mnist --to oci://registry.example.com/charts
     """

@@ -116,7 +116,7 @@ def deprecate(
     sign: SignOption = "",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Publish a version of a chart that says it is deprecated; the versions before stay as they are.
+    """Publish a version of a chart that says it is deprecated; earlier versions stay unchanged.
 
     Example: trainchart deprecate mnist --to oci://registry.example.com/charts --reason "use digits instead"
     """

@@ -141,9 +141,9 @@ def _run(
 ) -> None:
     """Train a model on this machine, as local processes, from the very chart that a cluster gets.
 
-    Every pod's container becomes a process with the same command, environment and TF_CONFIG up to the printed
-    ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run in order. A program that fails by
-    its own fault is not started again, unless --kill is given or the values set run.maxRestarts.
+    Every pod's container becomes a process with the same command, environment and TF_CONFIG, except for the
+    printed ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run in order. A program that
+    fails by its own fault is not started again, unless --kill is given or the values set run.maxRestarts.
     """
     from trainchart.actions.run import RunRequest, preview_run, run_local
     from trainchart.cli.run_display import DisplayOptions, LineChoice, choose_display

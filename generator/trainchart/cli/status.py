@@ -41,8 +41,8 @@ def _status(
 ) -> None:
     """Show what a run does, here or on a cluster: phase, attempt, step, roles, pods with age and node, problems.
 
-    A local run comes first; --namespace or --context always means a release on the cluster, of which the run
-    controller's record is read, or without one the pods. With --watch, JSON is one document a line.
+    A local run comes first; --namespace or --context always means a release on the cluster. It reads the
+    run controller's record, or without one the pods. With --watch, JSON is one document a line.
     """
     from trainchart.actions.status import open_run, watch_report
     from trainchart.actions.support.cluster_access import Place

@@ -39,10 +39,10 @@ def verify(
     ] = "auto",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Make a chart again from its spec, compare it byte by byte, and check the signature in the .prov file beside it.
+    """Generate a chart again from its spec, compare every byte, and check the signature in the .prov file beside it.
 
-    Of a chart in a registry, what is attached there about where it comes from is compared with the chart too.
-    Exits with 6 where something does not hold, and with 8 where all else holds, but a registry does not tell.
+    For a chart in a registry, the provenance that is attached there is compared with the chart too.
+    Exits with 6 where something does not hold, and with 8 where all else holds, but a registry gives no answer.
 
     Example: trainchart verify charts/mnist
     """

@@ -26,7 +26,9 @@ def register(app: typer.Typer) -> None:
 
 def _wait(
     release: RunArgument = "",
-    timeout: Annotated[str, typer.Option(help="Give up after so long: 90 (seconds), 30m, 1h30m. Default: never.")] = "",
+    timeout: Annotated[
+        str, typer.Option(help="Give up after this time: 90 (seconds), 30m, 1h30m. Default: never.")
+    ] = "",
     namespace: NamespaceOption = "",
     context: ContextOption = "",
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
@@ -34,7 +36,7 @@ def _wait(
 ) -> None:
     """Wait until a run is over, here or on a cluster. Exit code 0: it succeeded; 10: failed or stopped; 11: time is up.
 
-    What happens meanwhile is told on stderr. An API server that is away for some minutes does not end the waiting.
+    Progress goes to stderr. An API server that is away for some minutes does not end the wait.
     """
     from trainchart.actions.status import open_run
     from trainchart.actions.support.cluster_access import Place

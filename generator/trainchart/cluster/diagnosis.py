@@ -309,13 +309,13 @@ def _remark(
         back = (
             "its run controller writes it again within a minute"
             if controller.state == "running"
-            else f"helm rollback {report.key.release} {place} brings an empty one"
+            else f"helm rollback {report.key.release} {place} recreates it empty"
         )
         remarks.append(f"its record was deleted; {back}")
     if record.state is not None and _is_earlier(record.state, sets):
         remarks.append(
             f"the record is still of the run before, {record.state.run_id!r} ({record.state.phase}): "
-            "the run controller has not begun this one yet"
+            "the run controller has not started this one yet"
         )
     if not sets and not isinstance(seen.sets, Unreadable):
         remarks.append("its StatefulSets are gone: the release is half deleted; helm uninstall removes the rest")
@@ -357,7 +357,7 @@ def _remark(
     reported = {problem.subject for problem in report.problems}
     stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.view.name not in reported]
     if stuck:
-        remarks.append(f"should have gone long ago: {list_names(stuck)}: look at its finalizers, volumes and node")
+        remarks.append(f"stuck terminating: {list_names(stuck)}: check its finalizers, volumes and node")
     return remarks
 
 

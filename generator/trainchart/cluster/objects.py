@@ -176,7 +176,7 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
     problems += [refusal] if refusal else []
     words = f"{problems[0].cause}: {problems[0].message}" if problems else ""
     if not own and not problems:
-        words = "Kubernetes has made no pod of its Job yet, and no event says why"
+        words = "Kubernetes has not created its Job's pod yet, and no event says why"
     return Controller("starting", words, name_of(jobs[-1]))
 
 

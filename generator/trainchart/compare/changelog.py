@@ -59,7 +59,7 @@ def _upgrading(changes: ChartChanges) -> list[str]:
             "new release, or delete these objects first; a StatefulSet with `kubectl delete --cascade=orphan`."
         )
     if any(name.startswith(_CLAIM) for name in rejected):
-        lines.append(f"- Deleting a {_CLAIM} deletes what is in it: copy the checkpoints away before.")
+        lines.append(f"- Deleting a {_CLAIM} deletes what is in it: copy the checkpoints first.")
     if restarted:
         lines.append(
             "- An upgrade restarts the training from its last checkpoint, unless `run.onChange` is `finish-first`."

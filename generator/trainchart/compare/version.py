@@ -35,7 +35,7 @@ def with_pre_release(core: str, pre_release: str) -> str:
     version = f"{core.partition('+')[0]}-{pre_release}" if pre_release else core
     if not is_chart_version(version):
         raise UsageError(
-            f"{pre_release!r} cannot stand behind the dash of a version",
+            f"{pre_release!r} is not a valid pre-release",
             hint="use letters, digits, dots and dashes, and a plus sign before what tells builds apart: dev.12+g1a2b3c",
         )
     return version

@@ -40,7 +40,7 @@ _HINTS = {
     errno.EEXIST: "a file is in the way of that folder; move it or choose another name",
     errno.ENOTDIR: "a part of that path is a file, not a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "the path goes round in symbolic links",
+    errno.ELOOP: "the path is a loop of symbolic links",
 }
 
 

@@ -29,7 +29,7 @@ def explain_failure(step: Step, exit_code: int, last_lines: tuple[str, ...]) -> 
     """Return the error for a step that ended with `exit_code` and these last lines of output."""
     program = step.argv[0]
     words = "\n".join(last_lines)
-    shown = last_lines[-1].strip() if last_lines else "it said nothing"
+    shown = last_lines[-1].strip() if last_lines else "it printed nothing"
     if _says(_DISK_FULL, words):
         return ToolError(f"{program}: the disk is full", hint=f"free some space, for example: {_prune(program)}")
     if _says(_NOT_RUNNING, words):

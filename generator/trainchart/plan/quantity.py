@@ -50,7 +50,7 @@ def find_amount_problems(name: str, request: object, limit: object) -> Iterator[
         yield f"{name}: the request {request} must equal the limit {limit}", ""
     if "/" in name and not name.startswith("kubernetes.io/"):
         if limit is None:
-            yield f"{name} stands in requests only, where Kubernetes refuses it", f"resources.limits.{name}"
+            yield f"{name} is in requests only, where Kubernetes refuses it", f"resources.limits.{name}"
         elif request is not None and wanted != most:
             yield f"{name}: the request {request} must equal the limit {limit}", ""
         if most is not None and most != most.to_integral_value():

@@ -84,7 +84,7 @@ def parse_location(text: str, *, plain_http: bool = False) -> Location:
         raise PublishError(f"there is no kind of repository {scheme}://", hint=_KINDS_HINT)
     if scheme.endswith("http") and not plain_http:
         raise PublishError(
-            f"{_without_secret(text)} would be spoken to without encryption",
+            f"{_without_secret(text)} would be reached without encryption",
             hint="use https, or pass --plain-http on a network that you trust",
         )
     spoken = "http" if plain_http and not scheme.endswith("https") else "https"

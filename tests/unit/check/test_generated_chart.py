@@ -132,7 +132,11 @@ OLD_BUDGET = f"apiVersion: policy/v1beta1\nkind: PodSecurityPolicy\n{METADATA}"
 SECURITY = "          securityContext:\n            allowPrivilegeEscalation: false\n"
 
 FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
-    ("chart-fields", source("Chart.yaml", "type: application", "typ: application"), "Helm knows no field 'typ'"),
+    (
+        "chart-fields",
+        source("Chart.yaml", "type: application", "typ: application"),
+        "Helm does not know the field 'typ'",
+    ),
     ("chart-fields", source("Chart.yaml", "version: 1.2.3", "version: 1.2"), "version: 1.2 has the wrong type"),
     ("chart-fields", source("Chart.yaml", "version: 1.2.3", "version: '1.2'"), "'1.2' is not a SemVer 2 version"),
     (
@@ -140,7 +144,11 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         source("Chart.yaml", "name: parameter", "name: Parameter"),
         "'Parameter-server' is not a chart name",
     ),
-    ("chart-fields", source("Chart.yaml", "  - name: Digits", "  - nmae: Digits"), "maintainers: Helm knows no nmae"),
+    (
+        "chart-fields",
+        source("Chart.yaml", "  - name: Digits", "  - nmae: Digits"),
+        "maintainers: Helm does not know nmae",
+    ),
     ("chart-fields", source("Chart.yaml", "apiVersion: v2", "apiVersion: v3"), "apiVersion 'v3' is neither v2 nor v1"),
     ("chart-fields", file("Chart.yaml", "a: [\ntrainchart/strategy: x\n"), "cannot be read:"),
     ("chart-about", source("Chart.yaml", "icon:", "#icon:"), "has no icon"),
@@ -349,13 +357,17 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         probed(Probe.more_replicas, '"replicas":1', '"replicas":3'),
         "is immutable, but other values change its content under the same name",
     ),
-    ("hooks", objects("helm.sh/hook: test", "helm.sh/hook: tests"), "Helm knows no hook 'tests'"),
+    ("hooks", objects("helm.sh/hook: test", "helm.sh/hook: tests"), "Helm does not know the hook 'tests'"),
     (
         "hooks",
         objects("before-hook-creation,hook-succeeded", "hook-succeeded"),
         "its next run finds the old object in the way",
     ),
-    ("hooks", objects("before-hook-creation,hook", "before-hook-creation,hok"), "Helm knows no hook-delete-policy"),
+    (
+        "hooks",
+        objects("before-hook-creation,hook", "before-hook-creation,hok"),
+        "Helm does not know the hook-delete-policy",
+    ),
     ("helm-test", objects("helm.sh/hook: test", "x: y"), "has nothing for helm test"),
     ("helm-test", objects("helm.sh/hook-delete-policy", "x"), "stays behind after helm test"),
     ("notes", without("templates/NOTES.txt"), "there are no notes"),

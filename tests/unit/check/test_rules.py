@@ -360,7 +360,7 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
     "ordinals that do not start at 0": (
         lambda: worker("replicas: 2", "replicas: 2\n  ordinals: {start: 1}"),
         "hosts-match",
-        ["StatefulSet exp-worker does not count from 0, as cluster.json takes for granted"],
+        ["StatefulSet exp-worker does not count from 0, as cluster.json assumes"],
     ),
     "a cluster description that is no JSON": (
         lambda: cluster('{"strategy"', "{strategy"),

@@ -296,7 +296,7 @@ def test_a_pod_that_does_not_go_is_named(ago: float, is_told: bool) -> None:
     stuck["metadata"]["deletionTimestamp"] = stamp(NOW - ago)
     restarting = make_record(make_state("Restarting"))
     seen = {**CONTROLLED, "records": [restarting], "pods": [*make_pods(worker_1=stuck), make_controller_pod()]}
-    told = "should have gone long ago: exp1-mnist-worker-1: look at its finalizers, volumes and node"
+    told = "stuck terminating: exp1-mnist-worker-1: check its finalizers, volumes and node"
     assert look(**seen).remarks == ((told,) if is_told else ())
 
 
@@ -382,7 +382,7 @@ def test_blocked_controller_is_reported_with_what_to_do(spec: dict[str, Any], wh
 def test_a_controller_without_pod_or_event_is_told() -> None:
     report = look(records=[make_record(make_state("Running"))], jobs=[make_job(ready=0)])
     (remark,) = report.remarks
-    assert "Kubernetes has made no pod of its Job yet" in remark
+    assert "Kubernetes has not created its Job's pod yet" in remark
 
 
 def test_a_suspended_run_says_what_it_still_holds() -> None:

@@ -36,7 +36,7 @@ def test_entries_pile_up() -> None:
         ),
         (
             ChartChanges("1.0.0", objects={"": (changed(Effect.rejected, "PersistentVolumeClaim", "data"),)}),
-            ["values", "refuses to change PersistentVolumeClaim data", "copy the checkpoints away before"],
+            ["values", "refuses to change PersistentVolumeClaim data", "copy the checkpoints first"],
         ),
         (ChartChanges("1.0.0", keys=(KeyChange("a.b", Turn.removed),)), ["Remove values"]),
     ],

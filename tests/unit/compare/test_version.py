@@ -40,7 +40,7 @@ def test_what_is_no_pre_release(pre_release: str) -> None:
     if pre_release == "-":
         assert next_version("1.0.0", Bump.patch, pre_release="-") == "1.0.1--"
         return
-    with pytest.raises(UsageError, match="cannot stand behind the dash"):
+    with pytest.raises(UsageError, match="is not a valid pre-release"):
         next_version("1.0.0", Bump.patch, pre_release=pre_release)
 
 

@@ -127,4 +127,4 @@ def test_index_that_pip_does_not_trust_gets_a_hint(said: str) -> None:
 
 
 def test_silence_is_said_too() -> None:
-    assert "it said nothing" in explain_failure(Step("build", ("docker",)), 125, ()).message
+    assert "it printed nothing" in explain_failure(Step("build", ("docker",)), 125, ()).message

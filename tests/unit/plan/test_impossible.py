@@ -55,7 +55,7 @@ def test_every_strategy_is_planned_with_its_roles(resolved: Resolve, spec: str, 
             10,
             "nvidia.com/gpu has a key of its own",
         ),
-        ("memory: 8Gi", "memory: 8Gi, resources: {requests: {rdma/hca: 1}}", 10, "stands in requests only"),
+        ("memory: 8Gi", "memory: 8Gi, resources: {requests: {rdma/hca: 1}}", 10, "is in requests only"),
         (
             "memory: 8Gi",
             "memory: 8Gi, resources: {requests: {rdma/hca: 1}, limits: {rdma/hca: 2}}",

@@ -189,7 +189,7 @@ class Controller:
             print_line(f"scaled {change.set_name} to {change.replicas}")
         for deletion in decision.deletions:
             self._release.delete(deletion)
-            print_line(f"deleted {deletion.pod_name}" + (", without its node's word" if deletion.is_forced else ""))
+            print_line(f"{'force-deleted' if deletion.is_forced else 'deleted'} {deletion.pod_name}")
         while self._untold:
             self._tell(self._untold.pop(0))
         if not decision.wants_events:

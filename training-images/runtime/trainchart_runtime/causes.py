@@ -207,7 +207,7 @@ CONTRACT_BROKEN = Cause(
 )
 CONTAINER_DIED = Cause(
     "container-died",
-    "The container ended again and again, and its launcher left no word.",
+    "The container kept exiting, and its launcher reported no cause.",
     "Read the pod's log, and check that the image has Python 3.8 or newer and the launcher (docs/images.md).",
     RESTART_IN_PLACE,
 )
@@ -320,7 +320,7 @@ OBJECT_MISSING = Cause(
 )
 POD_STUCK = Cause(
     "pod-stuck",
-    "A pod that was told to go is still there, so nothing can take its place.",
+    "A deleted pod is still there, so nothing can take its place.",
     "Look at its finalizers, volumes and node: kubectl describe pod POD.",
     RESTART_WAITED_FOR,
 )

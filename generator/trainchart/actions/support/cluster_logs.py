@@ -83,7 +83,7 @@ def _read_kept(wanted: LogsFilter, seen: Snapshot, report: Report, note: Callabl
     chosen = [line for line in lines if _is_wanted(wanted, line.label.rpartition("-")[0], line.label, line.label)]
     if not chosen:
         raise NotFound(
-            f"no pod of {report.key.release} is there as asked for, and no line of it was kept",
+            f"no pod of {report.key.release} matches, and no matching lines were kept",
             hint=f"see: trainchart status {report.key.release} -n {report.key.namespace}",
         )
     note("note: the pods are gone; these are the last lines that were kept of them, pod by pod")

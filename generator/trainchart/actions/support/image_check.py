@@ -17,7 +17,7 @@ from trainchart.publish.io.image import ImageState, find_image
 
 VALUES_FILE = "values.yaml"
 _MESSAGES = {ImageState.absent: "is not there", ImageState.other: "stands for {digest}"}
-_SKIP_HINT = "push the image first; to publish nevertheless, pass --skip-image-check"
+_SKIP_HINT = "push the image first; to publish anyway, pass --skip-image-check"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def require_images(files: Mapping[str, bytes], rendering: Rendering, access: Ima
         raise ImageNotFound("an image of the chart is not in its registry", hint=_SKIP_HINT, problems=problems)
     if ImageState.other in states:
         hint = "write the digest that the tag stands for into the model spec, or another tag"
-        raise ImageConflict("an image's tag stands for another digest than the chart's", hint=hint, problems=problems)
+        raise ImageConflict("an image's tag points to another digest than the chart's", hint=hint, problems=problems)
     require_known(answers, "log in, or run it again; to publish without knowing, pass --skip-image-check")
     return tuple(answer.pinned for answer in answers)
 

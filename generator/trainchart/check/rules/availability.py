@@ -180,7 +180,7 @@ RULES = (
     ),
     Rule(
         "immutable-names",
-        "helm upgrade fails when an immutable object is to change.",
+        "helm upgrade fails when an immutable object changes.",
         check_immutable_names,
         "https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-immutable",
     ),

@@ -79,7 +79,7 @@ def _field_problems(chart: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for field, value in chart.items():
         kind = _TYPES.get(field)
         if kind is None:
-            yield field, f"Helm knows no field {field!r}", "own fields go into annotations"
+            yield field, f"Helm does not know the field {field!r}", "own fields go into annotations"
         elif value is not None and not isinstance(value, kind):
             yield (
                 field,
@@ -91,7 +91,7 @@ def _field_problems(chart: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         for entry in entries if isinstance(entries, list) else ():
             unknown = sorted(map(str, entry.keys() - known)) if isinstance(entry, dict) else [str(entry)]
             if unknown:
-                yield section, f"{section}: Helm knows no {', '.join(unknown)}", ""
+                yield section, f"{section}: Helm does not know {', '.join(unknown)}", ""
     yield from _identity_problems(chart)
 
 

@@ -137,7 +137,7 @@ def _port_problems(port: Mapping[str, Any], field: str, where: str) -> Iterator[
 RULES = (
     Rule(
         "fields-valid",
-        "The API server refuses what fits the schema but says no word, name, port or time that it knows.",
+        "The API server refuses a word, name, port or time that is not valid, even where the schema accepts it.",
         check_fields_valid,
         "https://kubernetes.io/docs/reference/kubernetes-api/",
     ),

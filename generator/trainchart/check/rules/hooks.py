@@ -36,11 +36,11 @@ def check_hooks(rendering: Rendering) -> Iterator[Finding]:
         hooks, policies = (_words(annotations.get(key)) for key in (HOOK_ANNOTATION, _POLICY_ANNOTATION))
         for unknown in sorted(hooks - _HOOKS):
             yield Finding(
-                f"{called(manifest)}: Helm knows no hook {unknown!r}", path=manifest.source, line=manifest.line
+                f"{called(manifest)}: Helm does not know the hook {unknown!r}", path=manifest.source, line=manifest.line
             )
         for unknown in sorted(policies - _POLICIES):
             yield Finding(
-                f"{called(manifest)}: Helm knows no hook-delete-policy {unknown!r}",
+                f"{called(manifest)}: Helm does not know the hook-delete-policy {unknown!r}",
                 path=manifest.source,
                 line=manifest.line,
             )

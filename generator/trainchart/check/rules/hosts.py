@@ -63,7 +63,7 @@ def _role_problems(
             f"StatefulSet {name} has serviceName {spec.get('serviceName')!r}"
         )
     if mapping_at(spec, "ordinals").get("start", 0) != 0:
-        yield f"StatefulSet {name} does not count from 0, as {CLUSTER_KEY} takes for granted"
+        yield f"StatefulSet {name} does not count from 0, as {CLUSTER_KEY} assumes"
     ports = [
         port.get("containerPort")
         for pods in pods_of(stateful_set)

@@ -80,7 +80,7 @@ def _explain_absence(api: KubernetesApi, namespace: str, name: str, seen: Snapsh
         )
     if any(listed(each) for each in (seen.sets, seen.pods, seen.records, seen.jobs)):
         return NotFound(
-            f"nothing that is there of the release {name!r} in namespace {namespace} is a training of trainchart",
+            f"the release {name!r} in namespace {namespace} holds no training of trainchart",
             hint=f"it is another kind of release, or half deleted; see: helm status {name} -n {namespace}",
         )
     return NotFound(f"there is no training {name!r} in namespace {namespace}", hint=_find_alike(api, namespace, name))

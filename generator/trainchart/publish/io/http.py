@@ -147,7 +147,9 @@ class HttpClient:
             self._require_encryption(str(response.next_request.url), what)
             response = self._client.send(response.next_request, stream=True)
         response.close()
-        raise PublishError(f"cannot {what}: {self.base} leads us round in circles", hint="tell who runs it")
+        raise PublishError(
+            f"cannot {what}: {self.base} redirects in circles", hint="report it to the server's operator"
+        )
 
     def _require_encryption(self, url: str, what: str) -> None:
         """Refuse an address without encryption that a server with encryption has given, whatever it is for."""

@@ -78,7 +78,7 @@ def read_image(registry: Registry, image: ImageReference) -> PublishedImage | No
         config = _parse(registry.read_blob(image.path, document["config"]["digest"]), image.text)
         labels = (config.get("config") or {}).get("Labels") or {}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PublishError(f"{image.text} is no image: {error!r}") from error
+        raise PublishError(f"{image.text} is not an image: {error!r}") from error
     return PublishedImage(digest, size, platforms or (_platform({"platform": config}),), dict(labels))
 
 

@@ -86,11 +86,13 @@ class Registry:
         size, end = 0, time.monotonic() + _LIST_SECONDS
         while url:
             if url in asked:
-                raise PublishError(f"cannot {what}: {self.base} leads us round in circles", hint="tell who runs it")
+                raise PublishError(
+                    f"cannot {what}: {self.base} redirects in circles", hint="report it to the server's operator"
+                )
             if len(asked) >= PAGES_LIMIT or size > _LIST_BYTES or time.monotonic() > end:
                 raise PublishError(
                     f"cannot {what}: the list of {self.base} has not ended after {len(asked)} pages and {size} bytes",
-                    hint="tell who runs it; if so much is there, use a repository of its own for this chart",
+                    hint="report it to the server's operator; if so much is there, give the chart its own repository",
                 )
             asked.add(url)
             answer = self.ask("GET", url, what)
@@ -126,7 +128,7 @@ class Registry:
         except ValueError as error:
             raise PublishError(
                 f"cannot {what}: {self.base} names {further[:_SHOWN]!r}, which is not a valid address: {error}",
-                hint="tell who runs it",
+                hint="report it to the server's operator",
             ) from error
 
     def require_registry(self) -> None:

@@ -235,7 +235,7 @@ def find_problems(
             else:
                 problem = refusal if is_wanted and str(task) not in finished else None
             if problem is None and pod is not None and pod.is_lost(seen.now):
-                problem = Problem(causes.POD_STUCK.name, "it was told to go long ago")
+                problem = Problem(causes.POD_STUCK.name, "it was deleted long ago")
             if problem is not None:
                 found.append((task, problem))
     return found
@@ -284,7 +284,7 @@ def count_deaths(pod: PodView) -> int:
 def word_death(end: ContainerEnd) -> str:
     """Return what is known about a container's death."""
     if end.termination:
-        return "Kubernetes has told the container to stop, but not its pod"
+        return "Kubernetes asked the container to stop, but not its pod"
     return end.detail or end.reason
 
 
