@@ -135,18 +135,17 @@ class _Teller:
         elif match := _TYPE.match(message) or _OLD_TYPE.match(message):
             wanted = [name for name in re.split(r" or |/", match["want"]) if name != "null"]
             expected = " or ".join(_TYPES.get(name, name) for name in wanted)
-            hint = _rewrite(given, wanted) or about
-            yield Problem(f"{key}: {_show(given, match['got'])}, expected {expected}", hint=hint)
+            yield Problem(f"{key}: {_show(given, match['got'])}, expected {expected}", hint=_rewrite(given, wanted))
         elif match := _PATTERN.match(message):
             pattern = match["pattern"].replace("\\\\", "\\")
             example = next((text for known, text in _EXAMPLES.items() if known in (pattern, f"^$|{pattern}")), "")
             if not example and "number" in schema.get("type", ()):
-                yield Problem(f"{key}: {match['given']!r} is a text, expected a number", hint=about)
+                yield Problem(f"{key}: {match['given']!r} is a text, expected a number")
                 return
-            hint = f"for example {example}" if example else f"{about} It matches {pattern}".strip()
+            hint = f"for example {example}" if example else f"expected a text that matches {pattern}"
             yield Problem(f"{key}: {match['given']!r} is not accepted", hint=hint)
         elif (match := _BOUND.match(message)) and match["rule"] in _BOUNDS:
-            yield Problem(f"{key}: {match['given']} {_BOUNDS[match['rule']]} {match['bound']}", hint=about)
+            yield Problem(f"{key}: {match['given']} {_BOUNDS[match['rule']]} {match['bound']}")
         elif match := _CHOICE.match(message):
             choices = _names(match["choices"])
             shown = repr(given) if given is not None else "the value"
@@ -154,7 +153,9 @@ class _Teller:
         elif match := _MISSING.match(message):
             for name in _names(match["names"]):
                 about = str(self._schema((*path, name)).get("description", "")).split("\n")[0]
-                yield Problem(f"{self._called((*path, name))} is missing", hint=about)
+                missing = self._called((*path, name))
+                hint = f"set it, for example by --set {missing}=VALUE{f': {about}' if about else ''}"
+                yield Problem(f"{missing} is missing", hint=hint)
         elif message == "'not' failed" and given is not None:
             yield Problem(f"{key}: {given!r} is not accepted", hint=about)
         else:

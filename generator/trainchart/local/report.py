@@ -10,6 +10,7 @@ from typing import Any
 from trainchart.local.plan import LocalPlan
 from trainchart.local.result import Failure, PodResult, RunResult
 from trainchart.reports.report import describe_hyperparameters
+from trainchart.reports.settings import suggest_settings
 from trainchart_runtime import causes, contract
 
 TENSORFLOW_PACKAGE = "tensorflow-cpu==2.21.0"
@@ -103,6 +104,7 @@ def summarize_plan(plan: LocalPlan) -> str:
     lines = [f"release {plan.release} of {plan.chart}, in {plan.release_folder}"]
     if plan.hyperparameters:
         lines.append(f"hyperparameters: {describe_hyperparameters(plan.hyperparameters)}")
+    lines += _unset_lines(plan)
     for pod in plan.pods:
         lines += [
             "",
@@ -130,7 +132,15 @@ def introduce_plan(plan: LocalPlan) -> list[str]:
         f"code {plan.pods[0].working_directory}, everything else in {plan.release_folder}",
         *_address_lines(plan),
         *(f"note: {warning}" for warning in plan.warnings),
+        *_unset_lines(plan),
     ]
+
+
+def _unset_lines(plan: LocalPlan) -> list[str]:
+    """Return the line on hyperparameters without a value: the program may need one."""
+    unset = [name for name, value in plan.hyperparameters.items() if value is None]
+    settings = " ".join(f"--set hyperparameters.{name}=VALUE" for name in unset)
+    return [f"note: {', '.join(unset)} unset, so the program decides; set by {settings}"] if unset else []
 
 
 def explain_hint(failure: Failure, plan: LocalPlan) -> str:
@@ -138,7 +148,9 @@ def explain_hint(failure: Failure, plan: LocalPlan) -> str:
     folder = plan.release_folder.removesuffix(f"/{plan.release}")
     runs_dir = "" if folder.endswith("/.trainchart/runs") else f" --runs-dir {shlex.quote(folder)}"
     log = f"all of its log: {failure.log_file}\nnext: trainchart logs {plan.release} --pod {failure.pod}{runs_dir}"
-    return f"{hint_here(failure, plan)}\n{log}".strip()
+    settings = suggest_settings(failure.cause, failure.error, plan.hyperparameters)
+    again = f"set a value: {' '.join(f'--set {setting}' for setting in settings)}\n" if settings else ""
+    return f"{hint_here(failure, plan)}\n{again}{log}".strip()
 
 
 def hint_here(failure: Failure, plan: LocalPlan) -> str:

@@ -195,8 +195,11 @@ def runs_option(folder: str) -> str:
 
 
 def describe_hyperparameters(values: Mapping[str, Any]) -> str:
-    """Return "name value, …", each value as `--set-json` takes it."""
-    return ", ".join(f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
+    """Return "name value, …", each value as `--set-json` takes it, or `unset`."""
+    return ", ".join(
+        f"{name} {'unset' if value is None else json.dumps(value, ensure_ascii=False)}"
+        for name, value in values.items()
+    )
 
 
 def describe_report(report: Report) -> dict[str, Any]:

@@ -11,7 +11,14 @@ import pytest
 from trainchart.local.io.outputs import find_outputs
 from trainchart.local.plan import LocalPlan
 from trainchart.local.pod_plan import PodPlan
-from trainchart.local.report import TENSORFLOW_PACKAGE, describe_result, hint_here
+from trainchart.local.report import (
+    TENSORFLOW_PACKAGE,
+    describe_result,
+    explain_hint,
+    hint_here,
+    introduce_plan,
+    summarize_plan,
+)
 from trainchart.local.result import Failure, Outputs, PodResult, RunResult
 from trainchart.local.summary import resume_command, summarize_result
 from trainchart.local.verdict import Verdict
@@ -232,6 +239,17 @@ def test_missing_module_hint_names_its_package(tmp_path: Path, module: str, pack
         last_lines=(),
     )
     assert f"`python -m pip install {packages}`" in hint_here(failure, make_plan(tmp_path))
+
+
+def test_unset_hyperparameter_is_named_with_its_option(tmp_path: Path) -> None:
+    plan = replace(make_plan(tmp_path), hyperparameters={"lr": None, "maxSteps": 3})
+    note = "note: lr unset, so the program decides; set by --set hyperparameters.lr=VALUE"
+    assert note in introduce_plan(plan)
+    assert note in summarize_plan(plan)
+    assert "hyperparameters: lr unset, maxSteps 3" in summarize_plan(plan)
+    failure = Failure("chief-0", "program-error", "", "KeyError: 'TRAINCHART_HP_LR'", "Read it.", 1, 0.0, "", ())
+    assert "set a value: --set hyperparameters.lr=VALUE\n" in explain_hint(failure, plan)
+    assert "the program decides" not in " ".join(introduce_plan(make_plan(tmp_path)))
 
 
 def test_hint_names_the_package_of_the_readme() -> None:
