@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,29 @@ def test_why_names_the_first_failure_and_what_to_do(api: SmallApi, tmp_path: Pat
     assert "error      ValueError: no data today" in done.stdout
     assert "Then: trainchart rerun exp1 -n team-a" in done.stdout
     assert done.returncode == 0
+
+
+def test_why_shows_where_every_pod_of_a_run_that_hangs_is(api: SmallApi, tmp_path: Path) -> None:
+    progress = {"attempt": 1, "step": 39, "bestStep": 39, "at": time.time() - 840}
+    api.objects |= {"configmaps": [make_record(make_state("Running", progress=progress))], "jobs": [make_job()]}
+    api.logs = {
+        "exp1-mnist-worker-0": "2026-11-21T10:00:01Z step 38\n2026-11-21T10:00:02Z step 39\n",
+        "exp1-mnist-worker-1": "2026-11-21T10:00:07Z reading shard 417\n",
+    }
+    done = run_to(api, tmp_path, "why", "exp1")
+    lines = done.stdout.splitlines()
+    start = lines.index("The last line of each pod:")
+    assert lines[start + 1 : start + 3] == [
+        "  2026-11-21T10:00:02Z  worker-0  step 39",
+        "  2026-11-21T10:00:07Z  worker-1  reading shard 417",
+    ]
+    shown = json.loads(run_to(api, tmp_path, "why", "exp1", "--format", "json").stdout)["lastLines"]
+    assert [(line["pod"], line["text"]) for line in shown] == [
+        ("worker-0", "step 39"),
+        ("worker-1", "reading shard 417"),
+    ]
+    api.logs = {}
+    assert "The last line" not in run_to(api, tmp_path, "why", "exp1").stdout
 
 
 @pytest.mark.parametrize(("result", "code"), [("Succeeded", 0), ("Failed", 10), ("Stopped", 10)])
@@ -242,7 +266,7 @@ def test_a_release_of_something_else_is_not_looked_at(api: SmallApi, tmp_path: P
     api.objects = {"statefulsets": api.objects["statefulsets"][:1]}
     done = run_to(api, tmp_path, "status", "exp1")
     assert (done.returncode, done.stdout) == (9, "")
-    assert "is a training of trainchart" in done.stderr
+    assert "holds no training of trainchart" in done.stderr
     assert "another kind of release, or half deleted" in done.stderr
 
 

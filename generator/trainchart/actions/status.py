@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from trainchart.actions.support.cluster_access import open_cluster
+from trainchart.actions.support.cluster_logs import read_last_lines
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.io.releases import read_training
 from trainchart.local.io import run_report
-from trainchart.reports.report import Report
+from trainchart.reports.report import LOCAL, Report
 
 WATCH_SECONDS = 2.0
 Look = Callable[[], Report]
@@ -28,6 +30,18 @@ def open_run(address: RunAddress) -> Look:
         return lambda: run_report.read_report(folder)
     api, namespace = open_cluster(address.place)
     return lambda: diagnose(*read_training(api, namespace, address.name))
+
+
+def explain_run(address: RunAddress) -> Report:
+    """Return the report of one run, with the last line of each pod where it seems to hang.
+
+    Raises:
+        TrainchartError: there is no such run, or it cannot be read.
+    """
+    report = open_run(address)()
+    if report.origin == LOCAL or not report.seems_to_hang:
+        return report
+    return replace(report, last_lines=tuple(read_last_lines(address.place, report)))
 
 
 def watch_report(look: Look) -> Iterator[Report]:

@@ -26,13 +26,13 @@ def _why(
 
     Example: trainchart why exp-7 -n team-a
     """
-    from trainchart.actions.status import open_run
+    from trainchart.actions.status import explain_run
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.support.run_lookup import RunAddress
     from trainchart.reports.report import describe_report
     from trainchart.reports.why import why_lines
 
-    report = open_run(RunAddress(release, Place(context, namespace), runs_folder))()
+    report = explain_run(RunAddress(release, Place(context, namespace), runs_folder))
     if output is Format.json:
         print_json(describe_report(report))
     else:

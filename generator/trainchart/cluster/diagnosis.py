@@ -206,7 +206,7 @@ def _complete(
         if sets:
             roles = tuple(_count(each, pods, report.roles) for each in sets if each.wanted or each.requested)
             kept = [each for each in report.problems if each.cause == OBJECT_MISSING.name]
-            problems = () if report.phase in ENDED_PHASES else (*kept, *_find_problems(sets, pods))
+            problems = (*kept, *(() if report.phase in ENDED_PHASES else _find_problems(sets, pods)))
             report = replace(report, roles=roles, problems=problems)
     elif not report.roles:
         report = replace(report, roles=tuple(RoleReport(each.role, each.wanted, None, 0, each.name) for each in sets))
@@ -309,7 +309,7 @@ def _remark(
         back = (
             "its run controller writes it again within a minute"
             if controller.state == "running"
-            else f"helm rollback {report.key.release} {place} recreates it empty"
+            else f"{_rollback(report)} recreates it empty"
         )
         remarks.append(f"its record was deleted; {back}")
     if record.state is not None and _is_earlier(record.state, sets):
@@ -343,8 +343,7 @@ def _remark(
         remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
-    remarks += _find_added_selectors(seen, pods)
-    remarks += find_stalls(report, seen)
+    remarks += find_stalls(report, seen, {pod.view.name for pod in pods if not pod.view.node})
     waiting = [each.subject for each in report.problems if each.cause in (UNSCHEDULABLE.name, QUOTA_EXCEEDED.name)]
     running = sum(pod.view.is_running for pod in pods)
     if waiting and running and report.phase == STARTING:
@@ -361,27 +360,6 @@ def _remark(
     return remarks
 
 
-def _find_added_selectors(seen: Snapshot, pods: Sequence[TrainingPod]) -> list[str]:
-    """Return which labels of nodes pods ask for that their StatefulSets do not, where no node is found for them."""
-    selectors = (
-        (name_of(each), section(each, "spec", "template", "spec", "nodeSelector")) for each in listed(seen.sets)
-    )
-    templates = dict(selectors)
-    homeless = {pod.view.name for pod in pods if not pod.view.node}
-    found: dict[str, list[str]] = {}
-    for pod in listed(seen.pods):
-        name = name_of(pod)
-        asked, known = section(pod, "spec", "nodeSelector"), templates.get(name.rpartition("-")[0])
-        added = {} if known is None else {key: value for key, value in asked.items() if known.get(key) != value}
-        if added and name in homeless:
-            found.setdefault(", ".join(f"{key}={value}" for key, value in sorted(added.items())), []).append(name)
-    return [
-        f"{list_names(names)} must run on nodes with {labels}, which the chart does not ask for: a policy, a webhook "
-        "or a default of the namespace added it"
-        for labels, names in found.items()
-    ]
-
-
 def _find_unheard(
     report: Report, sets: Sequence[RoleSet], pods: Sequence[TrainingPod], controller: Controller
 ) -> list[str]:
@@ -393,6 +371,12 @@ def _find_unheard(
     place = f"-n {report.key.namespace}"
     return [
         f"{leader[0]} has succeeded, but the record does not say so: its run controller cannot act. kubectl logs "
-        f"job/{controller.job} {place} says why; where it is forbidden something, its Role was changed: helm rollback "
-        f"{report.key.release} {place} brings it back"
+        f"job/{controller.job} {place} says why; where it is forbidden something, its Role or RoleBinding was changed: "
+        f"{_rollback(report)} brings it back"
     ]
+
+
+def _rollback(report: Report) -> str:
+    """Return how the objects of the release are made as its newest revision has them."""
+    release, place = report.key.release, f"-n {report.key.namespace}"
+    return f"helm rollback {release} REVISION {place}, with the newest one of helm history {release} {place},"

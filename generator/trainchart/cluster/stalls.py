@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from trainchart.cluster.snapshot import Object, Snapshot, listed, name_of, section
 from trainchart.reports.report import Report
@@ -16,9 +16,32 @@ _LONG_SECONDS = 120.0
 """A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""
 
 
-def find_stalls(report: Report, seen: Snapshot) -> list[str]:
-    """Return one remark for each init container that goes on, and for each parameter server that has left."""
-    return [*_find_long_starts(report, seen), *_find_absent_servers(report)]
+def find_stalls(report: Report, seen: Snapshot, homeless: Collection[str]) -> list[str]:
+    """Return a remark for each stall: of pods without a node, of init containers, of parameter servers that have left.
+
+    `homeless` are the names of the training's pods that have no node.
+    """
+    return [*_find_added_selectors(seen, homeless), *_find_long_starts(report, seen), *_find_absent_servers(report)]
+
+
+def _find_added_selectors(seen: Snapshot, homeless: Collection[str]) -> Iterator[str]:
+    """Yield which labels of nodes pods ask for that their StatefulSets do not, where no node is found for them."""
+    selectors = (
+        (name_of(each), section(each, "spec", "template", "spec", "nodeSelector")) for each in listed(seen.sets)
+    )
+    templates = dict(selectors)
+    found: dict[str, list[str]] = {}
+    for pod in listed(seen.pods):
+        name = name_of(pod)
+        asked, known = section(pod, "spec", "nodeSelector"), templates.get(name.rpartition("-")[0])
+        added = {} if known is None else {key: value for key, value in asked.items() if known.get(key) != value}
+        if added and name in homeless:
+            found.setdefault(", ".join(f"{key}={value}" for key, value in sorted(added.items())), []).append(name)
+    for labels, names in found.items():
+        yield (
+            f"{list_names(names)} must run on nodes with {labels}, which the chart does not ask for: a policy, a "
+            "webhook or a default of the namespace added it"
+        )
 
 
 def _find_long_starts(report: Report, seen: Snapshot) -> Iterator[str]:

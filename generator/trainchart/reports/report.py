@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from trainchart.reports.log_line import LogLine
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.records import dump_record
-from trainchart_runtime.run.state import ENDED_PHASES, HistoryEntry, Incident, Verdict
+from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, HistoryEntry, Incident, Verdict
 
 NOT_RUNNING = "NotRunning"
 """No pod is there or asked for, and no record says why."""
@@ -32,6 +33,9 @@ RUN_KILLED = "run-killed"
 """Cause of a local run's end: nothing was left that could say how it ended."""
 NOTHING_DONE = "nothing-done"
 """Cause of a success without one step, checkpoint or file."""
+
+SILENT_SECONDS = 180.0
+"""Without a step for so long, a run may hang: steps are recorded every 30 seconds."""
 
 FROM_RECORD = "record"
 FROM_PODS = "pods"
@@ -149,10 +153,19 @@ class Report:
     """Task → Unix time at which it ended well, as far as the record says."""
     controller: str = ""
     """running, starting, held, finished, failed, missing; none: the release has no controller; empty: not known."""
+    last_lines: tuple[LogLine, ...] = ()
+    """The last line of each pod, read where a run seems to hang."""
     remarks: tuple[str, ...] = ()
     """What does not fit together, and what that means."""
     unknown: tuple[str, ...] = ()
     """What could not be found out, and why."""
+
+    @property
+    def seems_to_hang(self) -> bool:
+        """Whether it should make steps, and has not for long. Slow steps look the same."""
+        is_running = self.phase == RUNNING and self.outcome is None
+        has_ended = any(pod.last_end == "succeeded" for pod in self.pods or ())
+        return is_running and not has_ended and 0 < self.progress.at <= self.now - SILENT_SECONDS
 
     @property
     def place(self) -> str:
@@ -241,6 +254,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "finished": dict(report.finished),
         "incidents": [dump_record(incident) for incident in report.incidents],
         "history": [dump_record(entry) for entry in report.history],
+        "lastLines": [{"at": line.at, "pod": line.label, "text": line.text} for line in report.last_lines],
         "remarks": list(report.remarks),
         "unknown": list(report.unknown),
         "record": dict(report.record) or None,

@@ -79,12 +79,14 @@ def list_lines(reports: Sequence[Report]) -> list[str]:
 def _list_row(report: Report) -> tuple[str, ...]:
     gpus, held = report.gpus, report.gpus_since
     remarks = [*report.remarks, *report.unknown]
-    if report.problems:
+    if report.outcome is not None and report.outcome.error:
+        remarks.insert(0, f"{report.outcome.cause}: {_shorten(report.outcome.error)}")
+    elif report.problems:
         remarks.insert(
             0, f"{len(report.problems)} {_plural(len(report.problems), 'problem')}: {report.problems[0].cause}"
         )
-    elif report.outcome is not None and report.outcome.error:
-        remarks.insert(0, f"{report.outcome.cause}: {_shorten(report.outcome.error)}")
+    elif report.seems_to_hang and not remarks:
+        remarks.append(f"no new step for {describe_seconds(report.now - report.progress.at)}")
     elif report.outcome is not None and report.outcome.cause in (NOTHING_DONE, RUN_KILLED):
         remarks.insert(0, f"{report.outcome.cause}: {report.outcome.sentence}")
     return (

@@ -10,6 +10,7 @@ from trainchart.reports.report import (
     NOT_RUNNING,
     NOTHING_DONE,
     RUN_KILLED,
+    SILENT_SECONDS,
     UNKNOWN,
     Report,
 )
@@ -30,8 +31,6 @@ from trainchart_runtime.run.state import (
 
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
-_SILENT_SECONDS = 180.0
-"""Steps are recorded every 30 seconds."""
 
 
 def why_lines(report: Report) -> list[str]:
@@ -67,20 +66,27 @@ def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
     yield f"  when       {describe_time(outcome.at)}, {describe_seconds(report.now - outcome.at)} ago{step}"
     if any(each.pod != outcome.pod or each.error != outcome.error for each in report.incidents):
         yield from _deaths(report)
+    if report.problems:
+        yield ""
+        yield "What was wrong when it ended:"
+        yield from (f"  {line}" for line in problem_lines(report.problems))
 
 
 def _standing(report: Report) -> Iterator[str]:
     """Yield how far a run is that goes on, and what to look at where it has told nothing for long."""
     progress = report.progress
     if report.outcome is None and report.phase == RUNNING and progress.step is not None and progress.at:
-        silence = report.now - progress.at
-        yield f"It was at step {progress.step} {describe_seconds(silence)} ago."
-        if silence >= _SILENT_SECONDS:
+        yield f"It was at step {progress.step} {describe_seconds(report.now - progress.at)} ago."
+        if report.seems_to_hang:
             yield (
-                "If its steps do not take that long, it hangs: read what the launchers say of peers that do not answer "
-                f"(trainchart logs {report.address}), and look for network policies that select its pods. "
-                "run.noProgressTimeout lets such a run start again."
+                "If its steps do not take that long, one of its tasks hangs, and the others wait for it: the one whose "
+                f"last line differs, or one whose peers do not answer (trainchart logs {report.address}), perhaps "
+                "since a NetworkPolicy selects its pod. run.noProgressTimeout lets such a run start again."
             )
+    if report.last_lines:
+        yield "The last line of each pod:"
+        width = max(len(line.label) for line in report.last_lines)
+        yield from (f"  {line.at[:19]}Z  {line.label:{width}}  {line.text}" for line in report.last_lines)
 
 
 def _finished(report: Report) -> Iterator[str]:
@@ -144,6 +150,8 @@ def _advise(report: Report) -> str:
         again += "".join(f" --set {setting}" for setting in settings)
     elif settings:
         hint += f" Set another value: helm upgrade with --set {' --set '.join(settings)}."
+    if report.problems:
+        hint = f"First put right what was wrong when it ended. {hint}".rstrip()
     return f"{hint} Then: {again}" if hint else again
 
 
@@ -186,6 +194,8 @@ def _explain_phase(report: Report) -> str:
         return "Not every pod runs yet."
     if report.remarks:
         return "No task has failed, but not everything is right: see the notes below."
+    if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:
+        return "No step was reported so far, and tasks were started again: see the deaths below."
     if report.incidents:
         return "It goes on; what failed so far was dealt with."
     return "Nothing has failed."

@@ -450,7 +450,33 @@ def test_deleted_object_is_a_problem_though_no_pod_shows_it() -> None:
     state = make_state("Running", problems=[gone | {"since": NOW - 9}])
     report = look(records=[make_record(state)], jobs=[make_job()])
     assert [(each.subject, each.cause) for each in report.problems] == [("Service exp1-mnist", "object-missing")]
-    assert any("helm rollback RELEASE" in line for line in why_lines(report))
+    assert any("helm rollback RELEASE REVISION" in line for line in why_lines(report))
+
+
+def test_deleted_object_is_still_named_when_the_run_is_over() -> None:
+    gone = {"subject": "Service exp1-mnist", "node": "", "cause": "object-missing", "message": "it was deleted"}
+    pulled = {"subject": "exp1-mnist-worker-0", "node": "", "cause": "image-pull", "message": "not found"}
+    problems = [each | {"since": NOW - 9} for each in (gone, pulled)]
+    record = make_record(make_state("Failed", verdict=make_verdict(), problems=problems))
+    report = look(records=[record], jobs=[make_job("Failed")], sets=make_sets(0), pods=[])
+    lines = why_lines(report)
+    start = lines.index("What was wrong when it ended:")
+    assert lines[start + 1].startswith("  problem: Service exp1-mnist: An object of the release")
+    assert not any("image-pull" in line for line in lines), "that pod is gone, and so is what kept it from running"
+    assert any(line.startswith("What to do next: First put right what was wrong") for line in lines)
+
+
+def test_run_without_steps_for_long_is_remarked() -> None:
+    def state(at: float) -> dict[str, Any]:
+        return make_state("Running", progress={"attempt": 1, "step": 39, "bestStep": 39, "at": at})
+
+    quick, slow = (look(records=[make_record(state(NOW - age))], jobs=[make_job()]) for age in (60, 840))
+    assert not quick.seems_to_hang and list_lines([quick])[1].endswith("39    -")
+    assert slow.seems_to_hang and list_lines([slow])[1].endswith("no new step for 14 min")
+    assert any("one of its tasks hangs" in line for line in why_lines(slow))
+    ended = make_pod("worker-0", last=make_end(causes.SUCCEEDED, 0))
+    parked = look(records=[make_record(state(NOW - 840))], jobs=[make_job()], pods=make_pods(worker_0=ended))
+    assert not parked.seems_to_hang
 
 
 def test_partly_scheduled_release_gets_a_hint_about_gang_queues() -> None:

@@ -22,6 +22,11 @@ ELSEWHERE = (
     "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s)."
 )
 ZONELESS = "0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints (missing required label)."
+TIED_TO_A_CLOSED_NODE = (
+    "0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 1 node(s) were unschedulable."
+)
+CLOSED = "0/2 nodes are available: 2 node(s) were unschedulable."
+CLOSED_OR_FULL = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
 MATCHING_BUT_FULL = (
     "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) didn't match Pod's node affinity/selector."
 )
@@ -87,6 +92,13 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
             "no-node-matches",
             "missing required label",
         ),
+        (
+            pod_of(conditions=[condition("PodScheduled", "False", "", TIED_TO_A_CLOSED_NODE)]),
+            "no-node-matches",
+            "affinity",
+        ),
+        (pod_of(conditions=[condition("PodScheduled", "False", "", CLOSED)]), "no-node-matches", "unschedulable"),
+        (pod_of(conditions=[condition("PodScheduled", "False", "", CLOSED_OR_FULL)]), "unschedulable", "cpu"),
         (pod_of(conditions=[condition("PodScheduled", "False", "", MATCHING_BUT_FULL)]), "unschedulable", "gpu"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", UNBOUND)]), "volume-error", "unbound"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", PORTS)]), "port-in-use", "free ports"),

@@ -35,6 +35,7 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         re.compile(r"[Aa]ddress already in use|\bEADDRINUSE\b|Could not start gRPC server"),
         causes.PORT_IN_USE,
     ),
+    (re.compile(r"Barrier timed out"), causes.PEER_MISSING),
     (
         re.compile(
             # Workers whose models differ are not lost.

@@ -49,6 +49,14 @@ PEER_UNRESOLVABLE = Cause(
     "Check that every pod of the release exists, and that the cluster's DNS answers.",
     RESTART_IN_PLACE_PEER,
 )
+PEER_MISSING = Cause(
+    "peer-missing",
+    "The program waited in vain for the other tasks of the run to connect.",
+    "If every pod runs, something keeps them from each other's training port: a NetworkPolicy that selects them "
+    "(kubectl get networkpolicy; compare with the pods' labels), the cluster's DNS, or a changed selector of the "
+    "release's Service.",
+    RESTART_IN_PLACE,
+)
 CERTIFICATE_REFUSED = Cause(
     "certificate-refused",
     "The program does not accept the TLS certificate of a server.",
@@ -177,8 +185,8 @@ READ_ONLY = Cause(
 )
 NO_PROGRESS = Cause(
     "no-progress",
-    "The program made no progress for too long and was ended by the watchdog.",
-    "Look for a task that hangs or never came; raise the limit if steps are that slow.",
+    "The training made no progress for too long: no step, or one start after the other at the same step.",
+    "Look for a task that hangs or dies again and again; raise run.noProgressTimeout if steps are that slow.",
     RESTART_IN_PLACE,
 )
 BAD_ARGUMENTS = Cause(
@@ -241,7 +249,8 @@ NO_NODE_MATCHES = Cause(
     "No node is one that the pod may run on.",
     "kubectl get pod POD -o yaml says what it asks for by nodeSelector, affinity, tolerations and "
     "topologySpreadConstraints, kubectl get nodes --show-labels what there is. What the values do not say was added "
-    "when the pod was created: by a policy, a webhook or a default of the namespace.",
+    "when the pod was created: by a policy, a webhook or a default of the namespace. Nodes that are unschedulable are "
+    "cordoned (kubectl uncordon NODE); a volume that one node only can reach ties the pod to it: kubectl describe pv.",
     RESTART_WAITED_FOR,
 )
 SCHEDULING_GATED = Cause(
@@ -314,8 +323,9 @@ SIDECAR_FAILED = Cause(
 OBJECT_MISSING = Cause(
     "object-missing",
     "An object of the release that its run needs is gone, or is not as the chart made it.",
-    "helm rollback RELEASE, or helm upgrade with its own chart and values (helm get values RELEASE), brings it back, "
-    "and the run goes on (Helm 4 needs --force-conflicts over another's change). Find out who did it.",
+    "helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, brings it back, as helm upgrade "
+    "with its own chart and values does (Helm 4 needs --force-conflicts over another's change). A run that is not over "
+    "goes on. Find out who did it.",
     RESTART_WAITED_FOR,
 )
 POD_STUCK = Cause(

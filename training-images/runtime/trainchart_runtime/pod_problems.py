@@ -150,11 +150,12 @@ _VOLUME_WORDS = re.compile(
 _IN_USE_WORDS = re.compile(r"ReadWriteOncePod access mode|Multi-Attach error")
 _PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
 _NO_MATCH = re.compile(
-    r"^(?!.*(Insufficient|Too many pods|unschedulable|didn't satisfy|didn't match pod (anti-)?affinity))"
-    r".*didn't match (Pod's node affinity/selector|pod topology spread constraints \(missing required label\))",
+    r"^(?!.*(Insufficient|Too many pods|didn't satisfy|didn't match pod (anti-)?affinity))"
+    r".*(didn't match (Pod's node affinity/selector|pod topology spread constraints \(missing required label\)"
+    r"|PersistentVolume's node affinity)|were unschedulable)",
     re.DOTALL,
 )
-"""No node has the labels, and none that has them is merely full or closed."""
+"""No node has the labels or reaches the volume, or those that do are closed; none is merely full."""
 _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     (
         "FailedMount|FailedMapVolume",

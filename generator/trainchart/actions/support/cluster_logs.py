@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from trainchart.actions.support.cluster_access import Place, open_cluster
@@ -29,6 +30,8 @@ from trainchart.reports.report import PodReport, Report
 from trainchart_runtime.contract import TRAINING_CONTAINER
 
 _READERS = 8
+_LAST_LINES_OF = 16
+"""Pods."""
 _POLL_SECONDS = 1.0
 
 
@@ -50,6 +53,15 @@ def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Call
         lines = add_last_words(lines, report) if wanted.since_failure else lines
         return iter(deque(lines, maxlen=wanted.tail)) if wanted.tail is not None else lines
     return iter(_read_kept(wanted, seen, report, note))
+
+
+def read_last_lines(place: Place, report: Report) -> list[LogLine]:
+    """Return the last line of each of the first pods of a release, by pod; nothing of those that cannot be read."""
+    api, namespace = open_cluster(place)
+    pods = [pod for pod in report.pods or () if pod.node][:_LAST_LINES_OF]
+    with suppress(ClusterError):
+        return [lines[-1] for lines in _Reader(api, namespace, lambda text: None).read(pods, {}, "", 1) if lines]
+    return []
 
 
 def _choose(wanted: LogsFilter, report: Report) -> list[PodReport]:

@@ -563,6 +563,26 @@ def test_leader_evicted_again_and_again_fails_the_run():
     assert verdict.error.startswith("The node was low on resource: ephemeral-storage. (6 restarts since step 5")
 
 
+def test_peer_evicted_again_and_again_is_named_for_its_leader():
+    state = running()
+    for number in range(FRUITLESS_RESTARTS + 1):
+        assert state.phase == RUNNING
+        evicted = Problem("evicted", 'Usage of EmptyDir volume "tmp" exceeds the limit "20Mi".')
+        worker = pod("worker-1", uid=f"w{number}")
+        now = NOW + 20 * number
+        state = decide(
+            PLAN,
+            see(group(worker_1=worker), now=now)._replace(reports=said(number + 1, 5, cause="peer-lost")),
+            state,
+        ).state
+        going = worker._replace(problem=evicted, is_running=False, node="node-9")
+        state = decide(PLAN, see(group(worker_1=going), now=now + 10), state).state
+    again = see(group(), now=NOW + 900)._replace(reports=said(FRUITLESS_RESTARTS + 2, 5, cause="peer-lost"))
+    verdict = decide(PLAN, again, state).state.verdict
+    assert (verdict.cause, verdict.pod, verdict.node) == ("evicted", "exp1-mnist-worker-1", "node-9")
+    assert verdict.error.startswith('Usage of EmptyDir volume "tmp" exceeds the limit "20Mi". (6 restarts since step 5')
+
+
 def test_restarts_before_the_first_look_alone_end_no_run():
     late = decide(PLAN, see(group())._replace(reports=said(40, None, cause="peer-lost")), None).state
     assert late.verdict is None

@@ -162,7 +162,9 @@ def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], sta
             state, RESTARTING, now, f"{list_names(mixed)} came back as an upgrade wants it, others did not"
         )
     if changed and plan.on_change != FINISH_FIRST:
-        return enter_phase(state, RESTARTING, now, f"an upgrade has changed the pods of {list_names(changed)}")
+        return enter_phase(
+            state, RESTARTING, now, f"the pods of {list_names(changed)} were changed, by an upgrade or by hand"
+        )
     return state
 
 

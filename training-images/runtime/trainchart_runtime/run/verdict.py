@@ -5,6 +5,7 @@ Pure, like rules.py, which decides when a verdict is due.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Dict, Mapping, Optional, Sequence
 
 from trainchart_runtime import causes
@@ -132,17 +133,25 @@ def explain_late_start(
 def explain_fruitless(leader: Optional[PodView], name: str, state: RunState, now: float) -> Verdict:
     """Return the verdict of a run whose leading task starts again and again and comes no further.
 
-    Its cause is what ended the program last; NO_PROGRESS where that was another task's end.
+    Its cause is what ended the program last. Where that was another task's end, it is that task's, if the same ended
+    it at most of the starts; NO_PROGRESS otherwise.
     """
     progress = state.progress
     assert progress is not None
     reached = "without a step" if progress.best_step is None else f"since step {progress.best_step} was reached"
     error = f"{progress.fruitless_restarts} restarts {reached}"
-    ends = [incident for incident in state.incidents if incident.pod == name and incident.cause in _TELLING]
+    node = leader.node if leader else ""
+    telling = [incident for incident in state.incidents if incident.cause in _TELLING]
+    ends = [incident for incident in telling if incident.pod == name]
+    if not ends:
+        often = Counter((incident.pod, incident.cause) for incident in telling).most_common(1)
+        if often and 2 * often[0][1] > progress.fruitless_restarts:
+            ends = [incident for incident in telling if (incident.pod, incident.cause) == often[0][0]]
+            name, node = ends[-1].pod, ends[-1].node
     cause = causes.CAUSES[ends[-1].cause] if ends else causes.NO_PROGRESS
     if ends:
         error = f"{ends[-1].error} ({error})"
-    return _verdict(cause, now, progress)._replace(pod=name, node=leader.node if leader else "", error=error)
+    return _verdict(cause, now, progress)._replace(pod=name, node=node, error=error)
 
 
 def explain_deadline(
