@@ -50,7 +50,7 @@ def _remove_value(spec: Path) -> None:
     ("change", "bump", "effect", "reason"),
     [
         (lambda spec: None, "none", "no effect", ""),
-        (_describe, "patch", "no effect", "README.md differs"),
+        (_describe, "patch", "no effect", 'the description is now "Now Handwritten digits in one process."'),
         (_add_value, "minor", "restarts training", "the value hyperparameters.momentum is new"),
         (
             _another_image,
@@ -104,6 +104,12 @@ def test_what_others_have_published_does_not_steer_the_terminal(project: Path) -
     named = run(project, "diff", "digits", "--against", "1.0.0", "--from", "a\x1b[31mb")
     assert named.returncode == 8
     assert "a\\x1b[31mb has no digits 1.0.0" in named.stderr
+
+
+def test_repository_and_path_are_refused_together(project: Path) -> None:
+    done = run(project, "diff", "digits", "--against", "charts/digits", "--from", "repository")
+    assert done.returncode == 2
+    assert "--against charts/digits is not a version" in done.stderr
 
 
 def test_against_what_is_published(project: Path) -> None:

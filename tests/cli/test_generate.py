@@ -112,6 +112,9 @@ def test_a_wrong_spec_gets_one_clear_error(project: Path, change: tuple[str, str
         (("plan",), 2, "Missing argument"),
         (("plan", "tiny", "--fromat", "json"), 2, "--format"),
         (("explain", "tiny", "roles.worker.cpuz"), 7, "did you mean roles.worker.cpu"),
+        (("explain", "tiny", "roles.worker.nosuch"), 7, "known below roles.worker: "),
+        (("explain", "tiny", "cpu"), 7, "did you mean roles.worker.cpu?"),
+        (("explain", "tiny", "strategy.name"), 7, "strategy is one value"),
         (("genrate",), 2, "No such command"),
     ],
 )

@@ -19,7 +19,7 @@ from trainchart.chart_version import is_chart_version
 from trainchart.cluster.io.kubeconfig import is_configured
 from trainchart.compare.chart import ChartChanges, compare_versions
 from trainchart.compare.version import last_version, next_version
-from trainchart.errors import NotFound, PublishError, RepositoryNotFound, ToolError
+from trainchart.errors import NotFound, PublishError, RepositoryNotFound, ToolError, UsageError
 from trainchart.helm.io.choose import find_engine
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.publish.repository import Repository
@@ -107,7 +107,12 @@ def nothing_published(repository: Repository, name: str) -> RepositoryNotFound:
 
 
 def _read_old(name: str, against: Against, environment: Mapping[str, str]) -> _Old:
-    if against.text and Path(against.text).exists():
+    if against.repository is not None and against.text and not is_chart_version(against.text):
+        raise UsageError(
+            f"--from names a repository, and --against {against.text} is not a version in it",
+            hint="compare with one of them: give --from and a version such as 1.4.0, or --against alone",
+        )
+    if against.repository is None and against.text and Path(against.text).exists():
         files = read_chart_files(Path(against.text), is_compared=True)
         return _Old(against.text, files, values_sets(files))
     if not against.text or is_chart_version(against.text):

@@ -81,7 +81,7 @@ def init_model(request: InitRequest) -> NewFiles:
     _require_generates(spec_text, spec)
     notes = list(facts.notes)
     if request.script is not None and (copies := code.describe_copies(strategy, spec_text)):
-        notes.append(f"{copies}; see docs/strategies.md, or take --strategy single")
+        notes.append(f"{copies}; see strategies in the documentation, or take --strategy single")
     if project != Path():
         notes.append(f"this is part of the project {project.resolve()}")
     if schema.is_file() and read_text(schema) != schema_text:

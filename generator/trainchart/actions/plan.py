@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,9 @@ from trainchart.json_documents import parse_json, resolve_reference
 from trainchart.kubernetes_yaml import parse_mapping
 from trainchart.plan.chart_plan import dump_plan
 from trainchart.spec.document import Origin, Path
+
+_ALIKE = 0.7
+"""How alike two keys have to be, of 1, for one to be a typo of the other."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,26 @@ def explain_key(model: str, key: str) -> tuple[Explanation, ...]:
     wanted = tuple(key.split(".")) if key else ()
     found = [path for path in leaves if tuple(str(part) for part in path[: len(wanted)]) == wanted]
     if not found:
-        known = sorted({".".join(str(part) for part in path[:n]) for path in leaves for n in range(1, len(path) + 1)})
-        close = difflib.get_close_matches(key, known, n=1)
-        hint = f"did you mean {close[0]}?" if close else "trainchart plan shows all keys"
-        raise ToolError(f"{plan.name} has no key {key}", hint=hint)
+        raise ToolError(f"{plan.name} has no key {key}", hint=_suggest_key(wanted, leaves))
     return tuple(
         Explanation(".".join(str(part) for part in path), leaves[path], plan.origins.get(path)) for path in found
     )
+
+
+def _suggest_key(wanted: tuple[str, ...], leaves: Iterable[Path]) -> str:
+    """Return the hint for an unknown key: the close one beside it, the same name elsewhere, or all beside it."""
+    known = {tuple(map(str, path[:length])) for path in leaves for length in range(1, len(path) + 1)}
+    depth = next(length for length in range(len(wanted), -1, -1) if not length or wanted[:length] in known)
+    above, name = wanted[:depth], wanted[depth]
+    beside = sorted({path[depth] for path in known if len(path) > depth and path[:depth] == above})
+    close = difflib.get_close_matches(name, beside, n=1, cutoff=_ALIKE)
+    if close:
+        return f"did you mean {'.'.join((*above, close[0]))}?"
+    same = sorted(".".join(path) for path in known if path[-1] == name)
+    if same and not above:
+        return f"did you mean {same[0]}?"
+    place = f"below {'.'.join(above)}" if above else "at the top"
+    return f"known {place}: {', '.join(beside)}" if beside else f"{'.'.join(above)} is one value"
 
 
 def list_values(target: str) -> dict[str, tuple[str, ...]]:

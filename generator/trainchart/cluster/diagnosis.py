@@ -350,7 +350,7 @@ def _remark(
         remarks.append(
             f"{running} of its pods hold their place while {len(waiting)} wait for room, and it trains with all of "
             "them only: where several releases do so, each waits for the others until one gives up; a queue that "
-            "starts all pods of a release or none prevents that (docs/operations.md, Queues and gangs)"
+            "starts all pods of a release or none prevents that (see queues and gangs in the documentation)"
         )
     # A run controller tells the same as a problem.
     reported = {problem.subject for problem in report.problems}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,9 @@ from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 
 SCHEMA_FILE = "values.schema.json"
+README_FILE = "README.md"
 _VALUES_FILE = "values.yaml"
+_FIELDS = {"description": "the description", "kubeVersion": "the range of Kubernetes versions"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class ChartChanges:
     refused: Mapping[str, str] | None = None
     """Values that the old chart takes and the new one refuses, and why."""
     files: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+    """What Chart.yaml says otherwise, in words."""
 
     @property
     def effect(self) -> Effect:
@@ -66,7 +71,11 @@ class ChartChanges:
         minor = [f"{key.subject} is new" for key in self.keys if key.turn is Turn.added]
         minor += [f"{key.subject} takes more: {key.detail}" for key in self.keys if key.turn is Turn.widened]
         patch = [change.text for change in self.defaults]
-        patch += [f"{path} differs" for path in self.files if path != _VALUES_FILE or not self.defaults]
+        patch += self.about
+        # Files that follow from what is told already are not worth a line.
+        told = {_VALUES_FILE} if self.defaults else set()
+        told |= {README_FILE, CHART_FILE} if major or minor or patch else set()
+        patch += [f"{path} differs" for path in self.files if path not in told]
         found = {Bump.major: tuple(major), Bump.minor: tuple(minor), Bump.patch: tuple(patch)}
         return {bump: words for bump, words in found.items() if words}
 
@@ -100,7 +109,24 @@ def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges
         objects=objects,
         refused=refused,
         files=_changed_files(old.files, new.files),
+        about=tuple(_about(_chart_data(old.files), _chart_data(new.files))),
     )
+
+
+def _chart_data(files: Mapping[str, bytes]) -> Mapping[str, Any]:
+    try:
+        return parse_mapping(files.get(CHART_FILE, b"").decode("utf-8-sig"))
+    except (UnicodeDecodeError, YamlError):
+        return {}
+
+
+def _about(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what users should know of the fields of Chart.yaml that differ."""
+    if bool(old.get("deprecated")) != bool(new.get("deprecated")):
+        yield "the chart is deprecated" if new.get("deprecated") else "the chart is no longer deprecated"
+    for key, words in _FIELDS.items():
+        if old.get(key) != new.get(key):
+            yield f"{words} is now {json.dumps(new.get(key), ensure_ascii=False)}"
 
 
 def _schema(files: Mapping[str, bytes]) -> Mapping[str, Any]:

@@ -18,7 +18,10 @@ _TENSORFLOW = frozenset(
     f"{name}{flavour}" for name in ("tensorflow", "tf-nightly") for flavour in ("", "-cpu", "-gpu", "-cpu-aws")
 )
 """Packages that all install the folder tensorflow/, over each other."""
-_HINT = f"write {OWN_TENSORFLOW_FILE} into the code folder, with uv pip compile --generate-hashes: docs/images.md"
+_HINT = (
+    f"write {OWN_TENSORFLOW_FILE} into the code folder, with uv pip compile --generate-hashes; "
+    "see images in the documentation"
+)
 _PATH_OPTION = re.compile(r"\s*(?:-[rcef]\s*|--(?:requirement|constraint|editable|find-links)[\s=]\s*)(.+)")
 """Options of pip with a path or an address."""
 _LOCAL_ADDRESS = re.compile(r"@\s*file:(?!/)(\S+)")
@@ -97,7 +100,8 @@ def require_no_files(text: str, file: str) -> None:
     if found:
         raise PlanError(
             f"{file} leads to files of the code folder, and pip gets that list alone",
-            hint="write the packages themselves into it, as uv pip compile does, or their addresses: docs/images.md",
+            hint="write the packages themselves into it, as uv pip compile does, or their addresses; "
+            "see images in the documentation",
             problems=tuple(Problem(f"names {path}", f"{file}:{line}") for line, path in found),
         )
 
@@ -126,7 +130,7 @@ def require_versions(text: str) -> None:
     if found:
         raise PlanError(
             f"{REQUIREMENTS_FILE} does not say exactly what it means",
-            hint="write NAME==VERSION, as uv pip compile does, or NAME @ ADDRESS: docs/images.md",
+            hint="write NAME==VERSION, as uv pip compile does, or NAME @ ADDRESS; see images in the documentation",
             problems=tuple(
                 Problem(f"{shown!r} is not a package with its exact version", f"{REQUIREMENTS_FILE}:{line}")
                 for line, shown in found

@@ -56,7 +56,7 @@ def refuse_other_frameworks(modules: tuple[Module, ...]) -> None:
             file, line = imports[name]
             raise ToolError(
                 f"{file}:{line}: this is a program of {framework}; trainchart trains TensorFlow programs only",
-                hint="port it to tf.distribute or the training library (docs/training.md)",
+                hint="port it to tf.distribute or the training library (see training in the documentation)",
             )
 
 
@@ -96,7 +96,7 @@ def _find_keras_fit(modules: tuple[Module, ...], strategy: str) -> Iterator[str]
             yield (
                 f"{module.file}:{node.lineno}: {ast.unparse(node.func)}(…) of Keras 3 fails under {strategy}: set env "
                 'TF_USE_LEGACY_KERAS: "1" in the spec, with tf_keras in the image, or use the training library '
-                "(docs/training.md)"
+                "(see training in the documentation)"
             )
             return
 
@@ -115,7 +115,7 @@ def _find_early_success(modules: tuple[Module, ...]) -> Iterator[str]:
             yield (
                 f"{where}: MonitoredTrainingSession takes a peer that SyncReplicasOptimizer loses for the end of the "
                 "data, and ends as if all were done: let the program fail where its last step is too low, or use the "
-                "training library (docs/training.md)"
+                "training library (see training in the documentation)"
             )
             return
 

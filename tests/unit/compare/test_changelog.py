@@ -6,9 +6,10 @@ import pytest
 import yaml
 
 from trainchart.compare.changelog import add_to_changelog, build_entry, dump_changes, list_changes
-from trainchart.compare.chart import ChartChanges
+from trainchart.compare.chart import ChartChanges, RenderedVersion, compare_versions
 from trainchart.compare.effect import Effect, Fate, ObjectChange
 from trainchart.compare.schema import KeyChange, Turn
+from trainchart.compare.version import Bump
 
 
 def changed(effect: Effect, kind: str = "StatefulSet", name: str = "release-mnist-ps") -> ObjectChange:
@@ -60,3 +61,23 @@ def test_artifact_hub_reads_the_changes() -> None:
     assert yaml.safe_load(dump_changes([("deprecated", "use: 'x'\n- y")])) == [
         {"kind": "deprecated", "description": "use: 'x'\n- y"}
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("deprecated: true\n", "", ("the chart is no longer deprecated",)),
+        ("", "deprecated: true\n", ("the chart is deprecated",)),
+        ("description: a\n", "description: b\n", ('the description is now "b"',)),
+        ("maintainers: [{name: a}]\n", "maintainers: [{name: b}]\n", ("Chart.yaml differs",)),
+    ],
+)
+def test_changed_chart_fields_are_told_without_noise(old: str, new: str, words: tuple[str, ...]) -> None:
+    def version(number: str, text: str) -> RenderedVersion:
+        files = {"Chart.yaml": f"apiVersion: v2\nname: a\nversion: {number}\n{text}".encode()}
+        if "description" in text:
+            files["README.md"] = text.encode()
+        return RenderedVersion(number, files, {})
+
+    changes = compare_versions(version("1.0.0", old), version("1.0.1", new))
+    assert changes.reasons == {Bump.patch: words}

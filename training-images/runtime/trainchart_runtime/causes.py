@@ -141,8 +141,8 @@ TENSORFLOW_1 = Cause(
 KERAS_FIT = Cause(
     "keras-fit",
     "The fit, evaluate and train_on_batch of Keras 3 do not work under multi-worker-mirrored and parameter-server.",
-    "Install tf_keras and set TF_USE_LEGACY_KERAS=1 in `env`, or train with the training library (docs/training.md) "
-    "or a step of your own (docs/strategies.md).",
+    "Install tf_keras and set TF_USE_LEGACY_KERAS=1 in `env`, or train with the training library or a step "
+    "of your own (see training and strategies in the documentation).",
     RESTART_NEVER,
 )
 KERAS_2 = Cause(
@@ -216,7 +216,8 @@ CONTRACT_BROKEN = Cause(
 CONTAINER_DIED = Cause(
     "container-died",
     "The container kept exiting, and its launcher reported no cause.",
-    "Read the pod's log, and check that the image has Python 3.8 or newer and the launcher (docs/images.md).",
+    "Read the pod's log, and check that the image has Python 3.8 or newer and the launcher "
+    "(see images in the documentation).",
     RESTART_IN_PLACE,
 )
 START_DEADLINE = Cause(

@@ -23,7 +23,9 @@ from trainchart.host.files import read_bytes, read_tree, write_tree
 from trainchart.local.io.code_index import remember_code
 from trainchart.render.chart import RenderedChart
 
-_COPIES_HINT = "train it as single, write it for the strategy (docs/strategies.md), or for all (docs/training.md)"
+_COPIES_HINT = (
+    "train it as single, write it for the strategy, or for all (see strategies and training in the documentation)"
+)
 
 
 _EDITS = {DriftKind.changed: "was changed by hand since it was generated", DriftKind.added: "was added by hand"}
