@@ -322,3 +322,21 @@ def test_the_summary_says_what_was_not_looked_into() -> None:
     assert checked["unknownKinds"] == [
         {"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "objects": ["a"], "checked": ["metadata"]}
     ]
+
+
+def test_folder_of_charts_is_refused_with_the_command_for_them(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "charts" / name).mkdir(parents=True)
+        (tmp_path / "charts" / name / "Chart.yaml").write_text("name: a\n")
+    done = run(tmp_path)
+    assert done.returncode == 7
+    assert f"{tmp_path} holds charts, not manifests: charts/a, charts/b" in done.stderr
+    assert f"trainchart check {tmp_path}/charts/*" in done.stderr
+
+
+def test_hidden_folders_of_manifests_are_skipped(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    (tmp_path / ".trainchart/runs").mkdir(parents=True)
+    (tmp_path / ".trainchart/runs/b.yaml").write_text("{{ broken }}: [\n")
+    done = run(tmp_path)
+    assert "runs" not in done.stdout + done.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from trainchart.check.finding import Case, CheckInput
 from trainchart.check.manifests import parse_plain_manifests
@@ -14,6 +14,7 @@ from trainchart.host.files import read_bytes, read_tree, refuse_pipe
 
 STANDARD_INPUT = Path("-")
 _MANIFEST_ENDINGS = (".yaml", ".yml", ".json")
+_CHARTS_SHOWN = 5
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -26,7 +27,14 @@ def read_manifests(path: Path) -> CheckInput | None:
     if path.is_dir():
         if (path / "Chart.yaml").is_file() or not any(file.suffix in _MANIFEST_ENDINGS for file in path.rglob("*")):
             return None
-        return _parse(path, {name: content for name, content in read_tree(path).items() if _is_manifest(name)})
+        shown = {name: content for name, content in read_tree(path).items() if not _is_hidden(name)}
+        charts = sorted({str(PurePosixPath(name).parent) for name in shown if PurePosixPath(name).name == "Chart.yaml"})
+        if charts:
+            raise ToolError(
+                f"{path} holds charts, not manifests: {', '.join(charts[:_CHARTS_SHOWN])}",
+                hint=f"check the charts: trainchart check {path / PurePosixPath(charts[0]).parent}/*",
+            )
+        return _parse(path, {name: content for name, content in shown.items() if _is_manifest(name)})
     if path == STANDARD_INPUT:
         return _parse(path, {"": sys.stdin.buffer.read()})
     if not path.exists():
@@ -57,6 +65,11 @@ def _parse(path: Path, files: dict[str, bytes]) -> CheckInput:
             )
     rendering = Rendering(release="", namespace="default", manifests=manifests, texts=objects)
     return CheckInput(files=files, cases=(Case("", rendering),))
+
+
+def _is_hidden(path: str) -> bool:
+    """Tell whether a file lies in a hidden folder: .git, .venv, or the runs in .trainchart."""
+    return any(part.startswith(".") for part in PurePosixPath(path).parts[:-1])
 
 
 def _is_manifest(path: str) -> bool:
