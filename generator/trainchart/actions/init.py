@@ -13,6 +13,7 @@ from trainchart.actions.support.project import MODELS, find_project
 from trainchart.errors import Problem, SpecError, ToolError, UsageError
 from trainchart.host.files import read_text
 from trainchart.host.new_files import write_new_files
+from trainchart.placeholder import REGISTRY
 from trainchart.plan.strategies import find_strategy
 from trainchart.render.chart import FAMILY, render_chart
 from trainchart.resources import read_family, read_script_template
@@ -75,7 +76,7 @@ def init_model(request: InitRequest) -> NewFiles:
         facts = code.read(request.strategy)
         strategy = facts.strategy
         code_path, program = code.path, code.program
-    image = request.image or f"registry.example.com/{request.name}"
+    image = request.image or f"{REGISTRY}/{request.name}"
     spec = project / MODELS / f"{request.name}.yaml"
     spec_text = render_spec(NewModel(request.name, strategy, image, code_path, program, facts))
     _require_generates(spec_text, spec)

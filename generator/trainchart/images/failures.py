@@ -9,6 +9,7 @@ import re
 
 from trainchart.errors import RepositoryForbidden, RepositoryUnreachable, ToolError, TrainchartError
 from trainchart.images.builders import Step
+from trainchart.placeholder import placeholder_hint
 
 _NOT_RUNNING = r"cannot connect to the docker daemon|cannot connect to podman|docker daemon socket|is the docker daemon"
 _DISK_FULL = r"no space left on device|disk quota exceeded"
@@ -64,7 +65,8 @@ def _explain_push(shown: str, words: str) -> TrainchartError:
         )
     if _says(_UNREACHABLE, words):
         return RepositoryUnreachable(
-            f"the registry cannot be reached: {shown}", hint="check image.repository and the network"
+            f"the registry cannot be reached: {shown}",
+            hint=placeholder_hint(words) or "check image.repository and the network",
         )
     return ToolError(f"the image cannot be pushed: {shown}", hint="its output is above")
 

@@ -128,3 +128,9 @@ def test_index_that_pip_does_not_trust_gets_a_hint(said: str) -> None:
 
 def test_silence_is_said_too() -> None:
     assert "it printed nothing" in explain_failure(Step("build", ("docker",)), 125, ()).message
+
+
+def test_placeholder_registry_is_named() -> None:
+    said = 'Get "https://registry.example.com/v2/": dial tcp: lookup registry.example.com: no such host'
+    error = explain_failure(Step("push", ("docker", "push")), 1, (said,))
+    assert "placeholder that trainchart init wrote: set image.repository" in error.hint

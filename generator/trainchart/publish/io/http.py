@@ -22,6 +22,7 @@ from trainchart.errors import (
     RepositoryUnreachable,
 )
 from trainchart.host.deadline import run_within
+from trainchart.placeholder import placeholder_hint
 from trainchart.publish.credentials import Credentials
 
 CONNECT_SECONDS = 10.0
@@ -184,6 +185,7 @@ class HttpClient:
         hint = "nothing is known about what is there; check the address and the network, then run it again"
         if _NO_TLS in why:
             hint = "it seems to speak HTTP without encryption: --plain-http, or --insecure-registry HOST for images"
+        hint = placeholder_hint(self.base) or hint
         return RepositoryUnreachable(f"cannot {what}: {self.base}: {why}", hint=hint)
 
 

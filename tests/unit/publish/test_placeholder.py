@@ -1,0 +1,19 @@
+"""What an unreachable repository says where its address is the one that init wrote."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from trainchart.publish.io.http import HttpClient
+
+
+@pytest.mark.parametrize(
+    ("base", "hint"),
+    [("https://registry.example.com", "placeholder that trainchart init wrote"), ("https://r.io", "check the address")],
+)
+def test_unreachable_placeholder_is_named(base: str, hint: str) -> None:
+    client = cast(HttpClient, SimpleNamespace(base=base))
+    assert hint in HttpClient._unreachable(client, "read it", "no such host").hint
