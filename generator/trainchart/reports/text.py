@@ -79,12 +79,12 @@ def list_lines(reports: Sequence[Report]) -> list[str]:
 def _list_row(report: Report) -> tuple[str, ...]:
     gpus, held = report.gpus, report.gpus_since
     remarks = [*report.remarks, *report.unknown]
-    if report.outcome is not None and report.outcome.error:
-        remarks.insert(0, f"{report.outcome.cause}: {_shorten(report.outcome.error)}")
-    elif report.problems:
+    if report.problems:
         remarks.insert(
             0, f"{len(report.problems)} {_plural(len(report.problems), 'problem')}: {report.problems[0].cause}"
         )
+    if report.outcome is not None and report.outcome.error:
+        remarks.insert(0, f"{report.outcome.cause}: {_shorten(report.outcome.error)}")
     elif report.seems_to_hang and not remarks:
         remarks.append(f"no new step for {describe_seconds(report.now - report.progress.at)}")
     elif report.outcome is not None and report.outcome.cause in (NOTHING_DONE, RUN_KILLED):
@@ -114,7 +114,7 @@ def status_lines(report: Report) -> list[str]:
         lines += [*make_table(("ROLE", "RUNNING", "FINISHED", "WANTED", "FAILURES"), rows), ""]
     if report.pods:
         lines += [*_pod_lines(report.pods, report.now), ""]
-    lines += problem_lines(report.problems)
+    lines += problem_lines(report.problems, report.address)
     lines += [f"note: {remark}" for remark in (*report.remarks, *report.unknown)]
     return clean_lines(lines[:-1] if lines[-1] == "" else lines)
 
@@ -187,8 +187,8 @@ def _pod_lines(pods: Sequence[PodReport], now: float) -> list[str]:
     return [*lines, f"and {left} more"] if left else lines
 
 
-def problem_lines(problems: Sequence[ReportedProblem]) -> list[str]:
-    """Return what keeps pods from running, once for all pods with the same words."""
+def problem_lines(problems: Sequence[ReportedProblem], address: str) -> list[str]:
+    """Return what keeps pods from running, once for all pods with the same words; `address` finds the release."""
     groups: dict[tuple[str, str], list[ReportedProblem]] = defaultdict(list)
     for problem in problems:
         groups[problem.cause, problem.message].append(problem)
@@ -199,8 +199,14 @@ def problem_lines(problems: Sequence[ReportedProblem]) -> list[str]:
         lines.append(f"problem: {names}{more}: {group[0].sentence or cause} [{cause}]")
         lines.append(f"  {message}")
         if group[0].hint:
-            lines.append(f"  next: {group[0].hint}")
+            lines.append(f"  next: {_fill_in(group[0].hint, address)}")
     return lines
+
+
+def _fill_in(hint: str, address: str) -> str:
+    """Return a hint with the release in the commands of helm that it names."""
+    release, _, place = address.partition(" ")
+    return re.sub(r"(helm [a-z ]+) RELEASE( REVISION)?", rf"\1 {release}\2 {place}", hint)
 
 
 def _count_pods(report: Report) -> str:

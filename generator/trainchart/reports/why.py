@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from trainchart.reports.report import (
@@ -31,6 +32,8 @@ from trainchart_runtime.run.state import (
 
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
+_SAME_SECONDS = 10.0
+"""A verdict comes this much later than the death it is about, at most."""
 
 
 def why_lines(report: Report) -> list[str]:
@@ -40,7 +43,7 @@ def why_lines(report: Report) -> list[str]:
     if outcome is not None and outcome.result == FAILED and outcome.cause != RUN_KILLED:
         lines += _first_failure(report, outcome)
     elif report.problems:
-        lines += problem_lines(report.problems)
+        lines += problem_lines(report.problems, report.address)
     else:
         lines.append(_explain_phase(report))
         lines += _standing(report)
@@ -56,7 +59,7 @@ def why_lines(report: Report) -> list[str]:
 
 def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
     where = f"{outcome.pod or 'no pod'}{f' on {outcome.node}' if outcome.node else ''}"
-    yield f"What failed first: {where}"
+    yield f"{'What ended the run' if _has_earlier_deaths(report, outcome) else 'What failed first'}: {where}"
     yield f"  cause      {outcome.cause}: {outcome.sentence}".rstrip(": ")
     if outcome.exit_code is not None:
         yield f"  exit code  {outcome.exit_code}"
@@ -64,12 +67,18 @@ def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
         yield f"  error      {outcome.error}"
     step = f", at step {outcome.step}" if outcome.step is not None else ""
     yield f"  when       {describe_time(outcome.at)}, {describe_seconds(report.now - outcome.at)} ago{step}"
-    if any(each.pod != outcome.pod or each.error != outcome.error for each in report.incidents):
+    if _has_earlier_deaths(report, outcome):
         yield from _deaths(report)
     if report.problems:
         yield ""
         yield "What was wrong when it ended:"
-        yield from (f"  {line}" for line in problem_lines(report.problems))
+        yield from (f"  {line}" for line in problem_lines(report.problems, report.address))
+
+
+def _has_earlier_deaths(report: Report, outcome: Verdict) -> bool:
+    return len(report.incidents) > 1 or any(
+        each.pod != outcome.pod or each.error != outcome.error for each in report.incidents
+    )
 
 
 def _standing(report: Report) -> Iterator[str]:
@@ -87,6 +96,18 @@ def _standing(report: Report) -> Iterator[str]:
         yield "The last line of each pod:"
         width = max(len(line.label) for line in report.last_lines)
         yield from (f"  {line.at[:19]}Z  {line.label:{width}}  {line.text}" for line in report.last_lines)
+        yield from _odd_one_out(report)
+
+
+def _odd_one_out(report: Report) -> Iterator[str]:
+    """Yield which pod is not where all others of its role are."""
+    roles = {pod.label: pod.role for pod in report.pods or ()}
+    texts = Counter((roles.get(line.label), line.text) for line in report.last_lines)
+    for role in sorted({role for role, _ in texts if role}):
+        own = [line for line in report.last_lines if roles.get(line.label) == role]
+        alone = [line.label for line in own if texts[role, line.text] == 1]
+        if len(alone) == 1 and len(own) > 2:
+            yield f"The last line of {alone[0]} alone differs from those of the other {role} pods: look there first."
 
 
 def _finished(report: Report) -> Iterator[str]:
@@ -145,6 +166,9 @@ def _advise(report: Report) -> str:
     if outcome.result == STOPPED:
         return again
     hint = outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
+    same = [each.at for each in report.incidents if (each.pod, each.error) == (outcome.pod, outcome.error)]
+    if any(at < outcome.at - _SAME_SECONDS for at in same):
+        hint += " The same error came more than once, so starting again is not enough."
     settings = suggest_settings(outcome.cause, outcome.error, report.record.get("hyperparameters") or {})
     if report.origin == LOCAL:
         again += "".join(f" --set {setting}" for setting in settings)
@@ -194,6 +218,8 @@ def _explain_phase(report: Report) -> str:
         return "Not every pod runs yet."
     if report.remarks:
         return "No task has failed, but not everything is right: see the notes below."
+    if report.seems_to_hang:
+        return "No task has failed, but there was no step for long."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:
         return "No step was reported so far, and tasks were started again: see the deaths below."
     if report.incidents:

@@ -31,6 +31,7 @@ from tests.small_cluster.cluster_objects import (
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.gpus import count_gpus
 from trainchart.cluster.snapshot import Snapshot, Unreadable, find_trainings
+from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report, TrainingKey, describe_report
 from trainchart.reports.text import list_lines, status_lines
 from trainchart.reports.why import why_lines
@@ -450,7 +451,7 @@ def test_deleted_object_is_a_problem_though_no_pod_shows_it() -> None:
     state = make_state("Running", problems=[gone | {"since": NOW - 9}])
     report = look(records=[make_record(state)], jobs=[make_job()])
     assert [(each.subject, each.cause) for each in report.problems] == [("Service exp1-mnist", "object-missing")]
-    assert any("helm rollback RELEASE REVISION" in line for line in why_lines(report))
+    assert any("helm rollback exp1 REVISION -n team-a, with" in line for line in why_lines(report))
 
 
 def test_deleted_object_is_still_named_when_the_run_is_over() -> None:
@@ -464,6 +465,42 @@ def test_deleted_object_is_still_named_when_the_run_is_over() -> None:
     assert lines[start + 1].startswith("  problem: Service exp1-mnist: An object of the release")
     assert not any("image-pull" in line for line in lines), "that pod is gone, and so is what kept it from running"
     assert any(line.startswith("What to do next: First put right what was wrong") for line in lines)
+
+
+def test_error_that_came_twice_is_not_cured_by_a_rerun() -> None:
+    def advice(earlier: float) -> str:
+        verdict = make_verdict(error="ValueError: NaN", pod="exp1-mnist-worker-2")
+        incident = {
+            "at": earlier,
+            "pod": "exp1-mnist-worker-2",
+            "cause": "program-error",
+            "node": "node1",
+            "action": "",
+            "exitCode": 1,
+            "error": "ValueError: NaN",
+        }
+        record = make_record(make_state("Failed", verdict=verdict, incidents=[incident]))
+        report = look(records=[record], jobs=[make_job("Failed")], sets=make_sets(0), pods=[])
+        return next(line for line in why_lines(report) if line.startswith("What to do next"))
+
+    assert "came more than once" in advice(NOW - 500)
+    assert "came more than once" not in advice(NOW - 121), "that is the death that the verdict is about"
+
+
+def test_task_that_stands_elsewhere_is_named() -> None:
+    progress = {"attempt": 1, "step": 39, "bestStep": 39, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    pods = tuple(dataclasses.replace(report.pods[0], label=f"worker-{number}", role="worker") for number in range(3))
+
+    def named(*texts: str) -> bool:
+        lines = tuple(LogLine("2026-11-26T10:00:00", f"worker-{number}", text) for number, text in enumerate(texts))
+        words = why_lines(dataclasses.replace(report, pods=pods, last_lines=lines))
+        return any("The last line of worker-1 alone differs" in line for line in words)
+
+    assert named("step 39", "reading shard 7", "step 39")
+    assert not named("step 39", "step 39", "step 39")
+    assert not named("a", "b", "c")
+    assert not named("step 39", "reading shard 7")
 
 
 def test_run_without_steps_for_long_is_remarked() -> None:

@@ -57,7 +57,7 @@ def test_of_a_thousand_pods_those_are_shown_that_need_a_look() -> None:
 
 def test_the_same_trouble_of_many_pods_is_said_once() -> None:
     problems = [ReportedProblem(f"worker-{number}", "unschedulable", "no room") for number in range(9)]
-    lines = problem_lines([*problems, ReportedProblem("ps-0", "odd-cause", "?")])
+    lines = problem_lines([*problems, ReportedProblem("ps-0", "odd-cause", "?")], "exp1 -n team-a")
     assert lines[0].startswith("problem: worker-0, worker-1, worker-2, worker-3 and 5 more: No node")
     assert len(lines) == 5
 

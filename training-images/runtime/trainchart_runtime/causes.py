@@ -75,7 +75,8 @@ DOWNLOAD_FAILED = Cause(
 OUT_OF_MEMORY = Cause(
     "out-of-memory",
     "The program ran out of memory.",
-    "Use a smaller batch, or give the role more memory (for a GPU: one with more memory).",
+    "Give the role more memory (for a GPU: one with more memory), or let the program hold less at once, such as a "
+    "smaller batch.",
     RESTART_IN_PLACE,
 )
 KILLED = Cause(
@@ -263,7 +264,8 @@ SCHEDULING_GATED = Cause(
 IMAGE_PULL = Cause(
     "image-pull",
     "The image of the pod cannot be pulled.",
-    "Check the image's name, tag and digest, that it was pushed, and image.pullSecrets.",
+    "Check the image's name, tag and digest, that it was pushed, and image.pullSecrets where it was refused. If the "
+    "run has pulled another image before: helm history RELEASE shows the upgrades, and all else was done by hand.",
     RESTART_WAITED_FOR,
 )
 VOLUME_ERROR = Cause(
@@ -325,8 +327,8 @@ OBJECT_MISSING = Cause(
     "object-missing",
     "An object of the release that its run needs is gone, or is not as the chart made it.",
     "helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, brings it back, as helm upgrade "
-    "with its own chart and values does (Helm 4 needs --force-conflicts over another's change). A run that is not over "
-    "goes on. Find out who did it.",
+    "with its own chart and values does (Helm 4 needs --force-conflicts over another's change); a run that is over "
+    "needs trainchart rerun as well. Find out who did it.",
     RESTART_WAITED_FOR,
 )
 POD_STUCK = Cause(
