@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import trainchart.actions.support.chart_folder as chart_folder
 from trainchart.actions.generate import generate_charts
 from trainchart.actions.support.known_charts import GeneratedChart
-from trainchart.errors import TrainchartError
+from trainchart.errors import SpecError, TrainchartError
 from trainchart.host import result_cache
 
 SPEC = """\
@@ -70,11 +71,19 @@ def write(path: str, text: str) -> Callable[[Path], object]:
     return lambda project: (project / path).write_text(text)
 
 
+def _rewrite_in_secret(path: Path) -> None:
+    before = path.stat()
+    path.write_text("import tensorflow as tg\n" + path.read_text().partition("\n")[2])
+    assert path.stat().st_size == before.st_size
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "another description": write("models/tiny.yaml", SPEC.replace("tiny model", "small model")),
     "a mistake in the spec": write("models/tiny.yaml", SPEC.replace("strategy:", "strategie:")),
     "the spec is gone": lambda project: (project / "models" / "tiny.yaml").unlink(),
     "another program": write("code/train.py", "print('trained')\n"),
+    "another program of the same size and date": lambda project: _rewrite_in_secret(project / "code" / "train.py"),
     "the program is gone": lambda project: (project / "code" / "train.py").unlink(),
     "a module beside it": write("code/tensorflow.py", "x = 1\n"),
     "a module below it": write("code/part/data.py", "x = 1\n"),
@@ -127,6 +136,65 @@ def test_a_cache_that_cannot_be_written_is_no_error(project: Path, monkeypatch: 
     assert not generate().changed
 
 
+def test_a_spec_that_is_saved_meanwhile_is_generated_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    render = chart_folder.render_model
+
+    def save_and_render(model: Any) -> Any:
+        (project / "models" / "tiny.yaml").write_text(SPEC.replace("A tiny", "A saved"))
+        return render(model)
+
+    monkeypatch.setattr(chart_folder, "render_model", save_and_render)
+    generate()
+    monkeypatch.setattr(chart_folder, "render_model", render)
+    assert "Chart.yaml" in generate().changed
+
+
+def test_code_that_changes_meanwhile_is_looked_at_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    render = chart_folder.render_model
+
+    def change_and_render(model: Any) -> Any:
+        (project / "code" / "train.py").write_text("print('trained')\n")
+        return render(model)
+
+    monkeypatch.setattr(chart_folder, "render_model", change_and_render)
+    generate()
+    monkeypatch.setattr(chart_folder, "write_charts", never_again)
+    with pytest.raises(AssertionError, match="made again"):
+        generate()
+
+
+def test_two_specs_of_one_chart_are_refused(project: Path) -> None:
+    (project / "models" / "other.yaml").write_text(SPEC.replace("A tiny", "Another"))
+    generate()
+    specs = (Path("models/tiny.yaml"), Path("models/other.yaml"))
+    for chosen in (specs, specs[::-1]):
+        with pytest.raises(SpecError) as refusal:
+            generate_charts(chosen, Path("charts"), overwrite=False)
+        assert "both give the chart tiny" in refusal.value.problems[0].message
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o620])
+def test_a_result_that_others_may_write_is_not_believed(
+    project: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    generate()
+    (entry,) = (project.parent / "cache" / "trainchart" / "results" / "charts").iterdir()
+    assert entry.stat().st_mode & 0o777 == 0o600
+    entry.chmod(mode)
+    monkeypatch.setattr(chart_folder, "write_charts", never_again)
+    with pytest.raises(AssertionError, match="made again"):
+        generate()
+
+
+def test_a_user_without_a_home_needs_no_cache(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    assert generate().is_new
+    assert not generate().changed
+    assert not (project / "~").exists()
+
+
 def test_another_trainchart_makes_the_chart_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generate()
     monkeypatch.setattr(chart_folder, "write_charts", never_again)
@@ -162,3 +230,15 @@ def test_old_results_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             os.utime(path, ns=(0, path.stat().st_mtime_ns - 10**9))
     assert cache.recall("subject 0") is None
     assert cache.recall("subject 4") == ("inputs", chart)
+
+
+def test_a_result_that_is_too_large_to_be_read_is_not_kept(tmp_path: Path) -> None:
+    cache = result_cache.ResultCache("some", GeneratedChart, {"XDG_CACHE_HOME": str(tmp_path)})
+    cache.remember("subject", "inputs", GeneratedChart("x" * 5_000_000, "1.0.0", Path("c"), Path("code"), (), ()))
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_an_unlisted_installation_remembers_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(result_cache, "_hash_program", lambda: "")
+    generate()
+    assert not (project.parent / "cache").exists()

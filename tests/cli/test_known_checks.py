@@ -110,6 +110,24 @@ def test_what_a_rule_could_not_finish_is_not_kept(plain_chart: Path, monkeypatch
     assert not check_known_chart(plain_chart).findings
 
 
+def test_what_changed_during_the_check_is_not_kept(plain_chart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = plain_chart / "templates" / "service.yaml"
+    good = service.read_text()
+    check_chart = action.check_chart
+
+    def save_and_check(chart: Path, **options: Any) -> CheckedChart:
+        service.write_text(good)
+        checked = check_chart(chart, **options)
+        service.write_text("BROKEN {{ .Values.nope.nope }}\n")  # as before: the bytes alone do not tell
+        return checked
+
+    service.write_text("BROKEN {{ .Values.nope.nope }}\n")
+    monkeypatch.setattr(action, "check_chart", save_and_check)
+    check_known_chart(plain_chart)
+    monkeypatch.setattr(action, "check_chart", check_chart)
+    assert any(finding.severity == "error" for finding in check_known_chart(plain_chart).findings)
+
+
 def test_a_chart_that_is_not_there_is_not_asked_for_twice(tmp_path: Path, cache_folder: Path) -> None:
     with pytest.raises(action.ToolError):
         check_known_chart(tmp_path / "nowhere")

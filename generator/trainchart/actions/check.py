@@ -30,7 +30,7 @@ from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import LintMessage, ValueOverrides
 from trainchart.host.files import read_bytes, read_text, read_tree, refuse_pipe
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
-from trainchart.host.result_cache import ResultCache, hash_inputs
+from trainchart.host.result_cache import ResultCache, hash_inputs, hash_listing
 from trainchart.host.time_limit import TookTooLong, time_limit
 from trainchart.kubernetes_yaml import find_unprintable
 
@@ -116,9 +116,13 @@ def check_known_chart(
     known = cache.recall(subject)
     if inputs and known is not None and known[0] == inputs:
         return known[1]
+    listing = hash_listing(chart) if chart.is_dir() else ""
     checked = check_chart(chart, values=values, engine=engine, kube_versions=kube_versions, rules=rules)
-    # A rule that gave up or failed may do better next time.
-    if inputs and not any(finding.is_own_fault for finding in checked.findings):
+    # What changed meanwhile may have been checked in part; a rule that gave up or failed may do better next time.
+    is_still = inputs == _hash_inputs(chart, values, asked) and (
+        not chart.is_dir() or listing == hash_listing(chart) != ""
+    )
+    if inputs and is_still and not any(finding.is_own_fault for finding in checked.findings):
         cache.remember(subject, inputs, checked)
     return checked
 

@@ -14,6 +14,7 @@ def generate_charts(
 
     Raises:
         ChecksFailed: files were edited or added by hand, and `overwrite` is off; nothing is written then.
+        SpecError: a spec is wrong, or two of them give the same chart.
         ToolError: a folder cannot be written, or holds something that is not a generated chart.
     """
     known = {spec: chart for spec in specs if use_cache and (chart := recall_chart(spec, charts)) is not None}
@@ -22,5 +23,6 @@ def generate_charts(
         # Only now: to import what makes a chart takes longer than to see that there is nothing to make.
         from trainchart.actions.support.chart_folder import write_charts
 
-        known |= zip(changed, write_charts(changed, charts, overwrite=overwrite), strict=True)
+        names = {spec: chart.name for spec, chart in known.items()}
+        known |= zip(changed, write_charts(changed, charts, overwrite=overwrite, beside=names), strict=True)
     return [known[spec] for spec in specs]

@@ -97,6 +97,8 @@ def describe_exhaustion(error: Exception) -> ToolError | None:
         return ToolError("a file or an answer is nested deeper than can be followed", hint="make it flatter")
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
         return ToolError(f"{str(error)[0].lower()}{str(error)[1:]}", hint="remove the link that leads back to itself")
+    if number == errno.ENOENT and not _has_folder():
+        return ToolError("the current folder was deleted", hint="go to another one")
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return ToolError("this machine has no memory left", hint="end other programs, or raise the limit: ulimit -v")
     if number in (errno.EMFILE, errno.ENFILE):
@@ -107,6 +109,14 @@ def describe_exhaustion(error: Exception) -> ToolError | None:
             hint="end other programs, or raise the limit: ulimit -u, or the pids limit of the container",
         )
     return None
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109  # Path.cwd is the same
+    except FileNotFoundError:
+        return False
+    return True
 
 
 OUTPUT_CLOSED = 128 + signal.SIGPIPE

@@ -20,6 +20,7 @@ import pydantic
 
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes, write_file
+from trainchart.host.user_folders import find_user_folder
 from trainchart.resources import list_code_folders
 
 _SIZE_LIMIT = 4 * 1024 * 1024
@@ -35,23 +36,30 @@ class ResultCache(Generic[Result]):
     """Keeps results of one `kind`, dataclasses of type `of`, in the cache folder of the user (XDG base directories)."""
 
     def __init__(self, kind: str, of: type[Result], environment: Mapping[str, str] = os.environ) -> None:
-        base = environment.get("XDG_CACHE_HOME", "")
-        root = Path(base) if base.startswith("/") else Path.home() / ".cache"
-        self._folder = root / "trainchart" / "results" / kind
+        self._folder = find_user_folder("XDG_CACHE_HOME", ".cache", environment) / "results" / kind
         self._adapter = pydantic.TypeAdapter(_Entry[of])  # type: ignore[valid-type]
 
     def recall(self, subject: str) -> tuple[str, Result] | None:
         """Return the hash of the inputs, and the result, that were remembered last for `subject`."""
+        path = self._path(subject)
         try:
-            entry = self._adapter.validate_json(read_bytes(self._path(subject), limit=_SIZE_LIMIT))
-        except (ToolError, ValueError):
+            if not (_is_own(self._folder) and _is_own(path)):
+                return None
+            entry = self._adapter.validate_json(read_bytes(path, limit=_SIZE_LIMIT))
+        except (ToolError, OSError, ValueError):
             return None
         return entry.inputs, entry.result
 
     def remember(self, subject: str, inputs: str, result: Result) -> None:
         """Keep `result`, which follows from inputs of that hash. Failing to write is not an error."""
         with suppress(ToolError, OSError, ValueError):  # a name that is not Unicode is a ValueError
-            write_file(self._path(subject), self._adapter.dump_json(_Entry(inputs=inputs, result=result)))
+            entry = self._adapter.dump_json(_Entry(inputs=inputs, result=result))
+            if len(entry) > _SIZE_LIMIT:
+                return
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = self._path(subject)
+            write_file(path, entry)
+            path.chmod(0o600)
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
@@ -65,18 +73,25 @@ class ResultCache(Generic[Result]):
         return self._folder / f"{hashlib.sha256(subject.encode(errors='surrogateescape')).hexdigest()}.json"
 
 
+def _is_own(path: Path) -> bool:
+    """Whether no other user can have written what is at `path`. Raises OSError."""
+    found = path.stat()
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
 class _Entry(pydantic.BaseModel, Generic[Result]):
     inputs: str
     result: Result
 
 
 def hash_inputs(*parts: str | bytes) -> str:
-    """Return one sha256 of `parts`, in their order, and of the program itself."""
-    return _hash([_hash_program(), *parts])
+    """Return one sha256 of `parts`, in their order, and of the program itself; empty where that is unknown."""
+    program = _hash_program()
+    return _hash([program, *parts]) if program else ""
 
 
 def hash_listing(folder: Path) -> str:
-    """Return one sha256 of the files below `folder` by name, size and time of change, without those that Python makes.
+    """Return one sha256 of the files below `folder` by name, size and times of change, without Python's bytecode.
 
     It is empty, which stands for unknown, where the folder cannot be listed, holds links, or very much.
     """
@@ -86,16 +101,15 @@ def hash_listing(folder: Path) -> str:
         while waiting:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
-                    if entry.name == "__pycache__":
-                        continue
                     found = entry.stat(follow_symlinks=False)
                     if stat.S_ISDIR(found.st_mode):
                         waiting.append(entry.path)
-                        lines.append(entry.path)
-                    elif stat.S_ISREG(found.st_mode):
-                        lines.append(f"{entry.path}\0{found.st_size}\0{found.st_mtime_ns}\0{found.st_ino}")
-                    else:
+                    elif not stat.S_ISREG(found.st_mode):
                         return ""
+                    elif not entry.name.endswith(".pyc"):
+                        # A date can be set, but for the one of the last change of the entry itself.
+                        times = f"{found.st_mtime_ns}\0{found.st_ctime_ns}"
+                        lines.append(f"{entry.path}\0{found.st_size}\0{times}\0{found.st_ino}")
             if len(lines) > _ENTRY_LIMIT:
                 return ""
     except OSError:
@@ -105,9 +119,13 @@ def hash_listing(folder: Path) -> str:
 
 @functools.cache
 def _hash_program() -> str:
-    """Return one sha256 of Python, of trainchart's own files, and of the folders that libraries are installed in."""
+    """Return one sha256 of Python, of trainchart's own files, and of the folders that libraries are installed in.
+
+    It is empty, which stands for unknown, where trainchart's files cannot be listed.
+    """
+    own = [hash_listing(folder) for folder in list_code_folders()]
     installed = [f"{path}\0{Path(path).stat().st_mtime_ns}" for path in sys.path if path and Path(path).is_dir()]
-    return _hash([sys.version, *map(hash_listing, list_code_folders()), *installed])
+    return _hash([sys.version, *own, *installed]) if all(own) else ""
 
 
 def _hash(parts: Iterable[str | bytes]) -> str:

@@ -6,7 +6,7 @@ every entry that the model has. Under `strategies` a layer of defaults has more 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,14 +88,19 @@ def _merge(merged: Merged, layer: Document, source: Path, target: Path) -> None:
         replaced["enabled"] = node  # `tensorboard: true` is short for {enabled: true}
         merged.origins[(*target, "enabled")] = layer.origins[source]
         return
-    if isinstance(replaced, (dict, list)):
-        for path in [path for path in merged.origins if path[: len(target)] == target and path != target]:
-            del merged.origins[path]
+    for path in _paths_below(replaced):
+        merged.origins.pop((*target, *path), None)
     parent[target[-1]] = node
-    if isinstance(node, list):
-        for path, origin in layer.origins.items():
-            if path[: len(source)] == source and path != source:
-                merged.origins[(*target, *path[len(source) :])] = origin
+    for path in _paths_below(node):
+        merged.origins[(*target, *path)] = layer.origins[(*source, *path)]
+
+
+def _paths_below(node: Any) -> Iterator[Path]:
+    """Yield the path of everything within a mapping or a list, from there on."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        yield (key,)
+        yield from ((key, *path) for path in _paths_below(value))
 
 
 def _value_at(tree: Mapping[str, Any], path: Path) -> Any:

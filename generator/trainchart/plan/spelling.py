@@ -39,6 +39,8 @@ def _misreading(path: Path, value: float | bool | None, spelling: str) -> tuple[
         if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
             reason = "is beyond the integers that Helm carries exactly, ±(2^53 - 1)"
             return ("", "") if _is_bound(path) else (reason, "")
+        if value == 0 and re.search("[1-9]", re.split("[eE]", spelling)[0]):
+            return "is read as the number 0", ""
         if not _PLAIN_NUMBER.fullmatch(spelling):
             return f"is read as the number {value}", f", or write {value}"
     if (path in _TEXTS or _is_in_text_map(path)) and spelling != print_value(value):

@@ -74,6 +74,10 @@ for _kind, _words, _first in (
     ("merge", "<<", ["<"]),
 ):
     _Loader.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_words})$"), _first)
+_KEY_LIMIT = 1000
+"""Characters of a key: readers of YAML take no more before the colon."""
+_NUMBER_LIMIT = 400
+"""Characters of a number: the largest float has 309 digits."""
 _BASES = {"0b": 2, "0o": 8, "0x": 16}
 _TEXTS = tuple(_TAG + kind for kind in ("str", "timestamp", "merge"))
 """The core schema has no dates, so the author meant text; << merges as a key alone."""
@@ -162,6 +166,7 @@ class _Reader:
     origins: dict[Path, Origin] = field(init=False)
     _open: set[int] = field(default_factory=set)
     """The collections that are being read, by identity."""
+    _merged_nodes: int = 0
 
     def __post_init__(self) -> None:
         self.origins = {(): Origin(self.layer, self.file, 1)}
@@ -229,6 +234,9 @@ class _Reader:
     def _merged(self, node: yaml.Node) -> Iterator[tuple[str, yaml.Node]]:
         """Yield what `<<` brings in of one mapping, or of a list of them, of which the first wins."""
         for each in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            self._merged_nodes += 1 + (len(each.value) if isinstance(each, yaml.MappingNode) else 0)
+            if self._merged_nodes > NODE_LIMIT:
+                raise _too_large(self.file)
             if not isinstance(each, yaml.MappingNode) or id(each) in self._open:
                 raise _not_yaml("<< takes a mapping, or a list of them", self._where(node), "name an anchor of one")
             self._open.add(id(each))
@@ -241,6 +249,11 @@ class _Reader:
         if self._scalar(node) is None:
             raise _not_yaml("a key is empty", self._where(node))
         self._require_characters(node.value, node)
+        if node.value == "<<":
+            hint = "choose another key"
+            raise _not_yaml("a key << in quotes, which a chart cannot tell from a merge", self._where(node), hint)
+        if len(node.value) > _KEY_LIMIT:
+            raise _not_yaml(f"a key of more than {_KEY_LIMIT} characters", self._where(node))
         return str(node.value)
 
     def _refuse_duplicate(self, node: yaml.MappingNode, name: str) -> SpecError:
@@ -260,12 +273,15 @@ class _Reader:
                 return {"~": None, "null": None, "Null": None, "NULL": None, "": None}[text]
             if kind == "bool":
                 return _BOOLEANS[text]
+            if len(text) > _NUMBER_LIMIT:
+                what = f"a number of {len(text)} characters"
+                raise _not_yaml(what, self._where(node), "quote it where a text is meant")
             digits = text.replace("_", "").lower()
             if kind == "int":
                 return int(digits, _BASES.get(digits.lstrip("+-")[:2], 10))
             if kind == "float":
                 return float(digits.replace(".inf", "inf").replace(".nan", "nan"))
-        except (ValueError, KeyError):  # the author tagged it so, or it has thousands of digits
+        except (ValueError, KeyError):  # only a tag makes such a text a number
             raise _not_yaml(f"{text[:60]!r} is not of type {kind}", self._where(node)) from None
         raise self._refuse_tag(node)
 

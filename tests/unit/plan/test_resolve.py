@@ -108,6 +108,7 @@ def test_all_problems_come_at_once_with_lines_and_suggestions(resolved: Resolve,
         ("registry.example.com/ml/mnist", "a/b:1", "image.repository: 'a/b:1' is not accepted"),
         ('tag: "1.4.0"', "tag: 1.10", "image.tag: 1.10 would become the text 1.1"),
         ("cpu: 4,", "cpu: 1e400,", "roles.worker.cpu: 1e400 is not a finite number"),
+        ("cpu: 4,", "cpu: 1e-400,", "roles.worker.cpu: 1e-400 is read as the number 0"),
     ],
 )
 def test_wrong_types_are_refused(resolved: Resolve, spec: str, old: str, new: str, says: str) -> None:

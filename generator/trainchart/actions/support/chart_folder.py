@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from trainchart.actions.support.known_charts import GeneratedChart, remember_chart
+from trainchart.actions.support.known_charts import GeneratedChart, hash_chart_inputs, remember_chart
 from trainchart.actions.support.models import LocatedModel, find_program, load_model, render_model
 from trainchart.actions.support.own_script import OwnCode
 from trainchart.actions.support.project import MODELS
@@ -18,7 +18,7 @@ from trainchart.archive.lock import (
     parse_lock,
 )
 from trainchart.check.waivers import WAIVER_FILE
-from trainchart.errors import ChecksFailed, Problem, ToolError
+from trainchart.errors import ChecksFailed, Problem, SpecError, ToolError
 from trainchart.host.files import read_bytes, read_tree, write_tree
 from trainchart.local.io.code_index import remember_code
 from trainchart.render.chart import RenderedChart
@@ -31,21 +31,45 @@ _COPIES_HINT = (
 _EDITS = {DriftKind.changed: "was changed by hand since it was generated", DriftKind.added: "was added by hand"}
 
 
-def write_charts(specs: tuple[Path, ...], charts: Path, *, overwrite: bool) -> list[GeneratedChart]:
-    """Generate the charts of `specs`, as `generate_charts` does, whatever was generated before."""
-    models = [(model, render_model(model)) for model in map(load_model, specs)]
+def write_charts(
+    specs: tuple[Path, ...], charts: Path, *, overwrite: bool, beside: Mapping[Path, str]
+) -> list[GeneratedChart]:
+    """Generate the charts of `specs`, as `generate_charts` does, whatever was generated before.
+
+    `beside` has the names of the charts that other specs of the same call give.
+    """
+    models = []
+    for model in map(load_model, specs):
+        # Before the code is looked at: what changes from here on makes another hash.
+        inputs = hash_chart_inputs(model.spec, model.text, charts, model.code)
+        models.append((model, render_model(model), inputs))
+    _require_one_spec_each([*beside.items(), *((model.spec, rendered.name) for model, rendered, _ in models)])
     if not overwrite:
-        problems = [found for _, rendered in models for found in _find_edits(charts / rendered.name, rendered.files)]
+        problems = [found for _, rendered, _ in models for found in _find_edits(charts / rendered.name, rendered.files)]
         if problems:
             raise ChecksFailed(
                 "these files were changed by hand, and generate would discard that",
                 hint="move the changes into the model spec, or run generate with --overwrite to discard them",
                 problems=tuple(problems),
             )
-    return [_write_chart(model, rendered, charts) for model, rendered in models]
+    return [_write_chart(model, rendered, inputs, charts) for model, rendered, inputs in models]
 
 
-def _write_chart(model: LocatedModel, rendered: RenderedChart, charts: Path) -> GeneratedChart:
+def _require_one_spec_each(names: Iterable[tuple[Path, str]]) -> None:
+    """Refuse several specs of one chart, of which the last would win. Raises SpecError."""
+    specs: dict[str, list[Path]] = {}
+    for spec, name in names:
+        specs.setdefault(name, []).append(spec)
+    problems = tuple(
+        Problem(f"{' and '.join(map(str, own))} both give the chart {name}", hint="give one of them another name")
+        for name, own in specs.items()
+        if len(own) > 1
+    )
+    if problems:
+        raise SpecError("two specs would write one chart", problems=problems)
+
+
+def _write_chart(model: LocatedModel, rendered: RenderedChart, inputs: str, charts: Path) -> GeneratedChart:
     folder = charts / rendered.name
     _require_in_project(folder, model.spec)
     changed = _differences(folder, rendered.files)
@@ -61,6 +85,7 @@ def _write_chart(model: LocatedModel, rendered: RenderedChart, charts: Path) -> 
         chart,
         rendered.files,
         spec=model.spec,
+        inputs=inputs,
         charts=charts,
         authored=frozenset({WAIVER_FILE}),
         repository=model.plan.spec.image.repository,

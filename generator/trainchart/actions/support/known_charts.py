@@ -14,7 +14,7 @@ from pathlib import Path
 
 from trainchart.actions.support.project import project_of
 from trainchart.errors import Problem, ToolError
-from trainchart.host.files import read_bytes, read_tree
+from trainchart.host.files import read_text, read_tree
 from trainchart.host.result_cache import ResultCache, hash_inputs, hash_listing
 from trainchart.local.io.code_index import remember_code
 
@@ -59,7 +59,8 @@ def recall_chart(spec: Path, charts: Path) -> GeneratedChart | None:
     inputs, known = found
     chart = known.chart
     try:
-        if inputs != _hash_inputs(spec, charts, chart.code) or chart.chart.is_symlink() or not chart.chart.is_dir():
+        now = hash_chart_inputs(spec, read_text(spec), charts, chart.code)
+        if not now or inputs != now or chart.chart.is_symlink() or not chart.chart.is_dir():
             return None
         present = read_tree(chart.chart)
     except ToolError:
@@ -75,12 +76,12 @@ def remember_chart(
     files: Mapping[str, bytes],
     *,
     spec: Path,
+    inputs: str,
     charts: Path,
     authored: frozenset[str],
     repository: str,
 ) -> None:
-    """Remember that `spec` gives `chart` of these `files`, its code folder being as it is now."""
-    inputs = _hash_inputs(spec, charts, chart.code)
+    """Remember that `inputs`, hashed before anything was made of them, give `chart` of these `files`."""
     if inputs:
         hashes = {path: _hash_file(content) for path, content in files.items()}
         known = _Known(replace(chart, changed=(), is_new=False), hashes, authored, repository)
@@ -91,12 +92,12 @@ def _subject(spec: Path, charts: Path) -> str:
     return f"{spec.absolute()}\0{charts.absolute()}"
 
 
-def _hash_inputs(spec: Path, charts: Path, code: Path) -> str:
-    """Return one hash of all that the chart follows from, and of where names in notes start; empty if unknown."""
+def hash_chart_inputs(spec: Path, text: str, charts: Path, code: Path) -> str:
+    """Return one hash of all that a chart follows from, and of where names in notes start; empty if unknown."""
     listing = hash_listing(code)
     # A link on the way to code or chart is refused where it leads out of the project.
     places = (project_of(spec), os.path.realpath(code), os.path.realpath(charts), Path.cwd(), spec, charts)
-    return hash_inputs(read_bytes(spec), listing, *map(str, places)) if listing else ""
+    return hash_inputs(text, listing, *map(str, places)) if listing else ""
 
 
 def _hash_file(content: bytes) -> str:

@@ -30,6 +30,9 @@ from trainchart.render.schema import KUBERNETES_VERSION, Schema, render_values_s
 from trainchart.resources import read_builtin_defaults, read_family
 from trainchart.spec.document import Document, parse_document
 
+SPEC_LIMIT = 1024 * 1024
+"""Bytes; no spec is as large as this."""
+
 
 @dataclass(frozen=True)
 class LocatedModel:
@@ -58,7 +61,7 @@ def load_model(spec: Path, strategy: str = "") -> LocatedModel:
         ToolError: the file cannot be read.
         SpecError, PlanError: what it says is wrong; every problem with its line.
     """
-    text = read_text(spec)
+    text = read_text(spec, limit=SPEC_LIMIT)
     document = parse_document(text, file=str(spec), layer="model spec")
     if strategy:
         document = document.with_value("strategy", strategy)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainchart.errors import ToolError
+from trainchart.host.user_folders import find_user_folder
 from trainchart.json_documents import parse_json
 
 _FOLDERS_KEPT = 5
@@ -19,9 +20,7 @@ _FOLDERS_KEPT = 5
 
 def index_path(environment: Mapping[str, str]) -> Path:
     """Return where the index of this user lies (XDG base directories)."""
-    base = environment.get("XDG_DATA_HOME", "")
-    root = Path(base) if base.startswith("/") else Path.home() / ".local" / "share"
-    return root / "trainchart" / "code.json"
+    return find_user_folder("XDG_DATA_HOME", ".local/share", environment) / "code.json"
 
 
 def remember_code(repository: str, folder: Path, index: Path | None = None) -> None:
