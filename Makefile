@@ -48,7 +48,7 @@ golden: $(VENV)/.dev ## Write tests/golden/ and charts/ again; read the differen
 	trainchart generate
 	pytest tests/golden --update-golden
 
-docs: $(VENV)/.dev ## Write docs/cli.md and docs/spec.md again from the program
+docs: $(VENV)/.dev ## Write docs/cli.md, docs/spec.md and docs/causes.md again from the program
 	python -m tests.docs.reference
 
 site: $(VENV)/.dev ## Build the documentation as a site, with search, into build/site/; a dead link or a page without a way to it fails
