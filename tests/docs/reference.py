@@ -121,8 +121,9 @@ def render_spec_reference() -> str:
     defaults = _defaults_that_apply()
     lines = ["# The model spec, key by key", "", _GENERATED, ""]
     lines += [
-        "`trainchart schema` says the same for programs. What is not about the chart itself (name, code, strategy, …)",
-        "can be changed at install too: `--set roles.worker.replicas=4`. Words like *Toleration* are Kubernetes' own.",
+        "`trainchart schema` says the same for programs. Every key except those that define the chart (name, code,",
+        "strategy, …) can also be set at install: `--set roles.worker.replicas=4`. Words like *Toleration* are",
+        "Kubernetes' own.",
         "",
         "Quote texts that look like numbers: `tag: 1.10` is the number 1.1 to YAML, readers of YAML disagree about",
         "`0712345`, and Helm rounds integers beyond 2^53: such values are refused.",
@@ -307,9 +308,10 @@ _RESTARTS = {
 
 def render_cause_reference() -> str:
     """Return docs/causes.md: the closed list of causes, what follows from each, and what to do."""
-    lines = ["# Why a program or a pod ends", "", _GENERATED, ""]
+    lines = ["# Why a program ended, or a pod cannot run", "", _GENERATED, ""]
     lines += [
         "`trainchart why`, the record of a run, a launcher's last words and a local run use these words and no others.",
+        "[Where to change](architecture.md#where-do-i-change-) how a cause is decided.",
         "",
     ]
     lines += ["| cause | meaning | what follows | what to do |", "|---|---|---|---|"]

@@ -8,8 +8,8 @@ from trainchart.errors import UsageError
 
 _PAGE = """# Checks
 
-`trainchart check` checks a chart (a folder or an archive), or plain manifests, against these rules. Charts of others
-are judged more leniently where a rule is our style: the column *others* says how bad a finding there can be.
+`trainchart check` checks a chart (a folder or an archive), or plain manifests, against these rules. Other people's
+charts are judged more leniently if a rule is our style: the column *others* says how bad a finding there can be.
 `trainchart rules ID` explains one rule.
 
 Objects of kinds that Kubernetes does not define are checked too: their names and labels, and the pod templates of
@@ -18,14 +18,14 @@ fields are not checked; the summary and the JSON name these kinds.
 
 ## Accept a finding
 
-A waiver always gives its reason. On the line, or the line above it; on the first five lines of a file, or anywhere in a
-template, for the whole file:
+A waiver always gives its reason. A comment on the line, or on the line above it, waives findings of that line. On the
+first five lines of a file, or anywhere in a template, it waives those of the whole file:
 
     # trainchart: ignore[yaml-style] kept as the vendor wrote it
     {{- /* trainchart: ignore[labels] this object is read by name only */}}
 
-In plain manifests, inside an object, for all of that object. For a chart, or a folder of manifests, in
-`.trainchart-check.yaml`; `path` (a pattern) and `until` may be left out:
+In plain manifests, a comment inside an object waives the findings of that object. `.trainchart-check.yaml` holds the
+waivers of a chart, or of a folder of manifests; `path` (a pattern) and `until` may be left out:
 
     waivers:
       - rule: images-pinned

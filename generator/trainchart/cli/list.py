@@ -31,7 +31,7 @@ def _list(
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
     output: FormatOption = Format.text,
 ) -> None:
-    """List the local runs and the trainings of a cluster: what they do, since when, and the GPUs that they hold.
+    """List the local runs and the training runs of a cluster: what they do, since when, and the GPUs that they hold.
 
     The cluster is left out where no kubeconfig names one and none of --all-namespaces, --namespace and --context
     is given; the local runs are left out with --namespace or --context. Those that hold most GPUs come first. A

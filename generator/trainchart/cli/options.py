@@ -46,7 +46,7 @@ RunArgument = Annotated[
 ReleaseArgument = Annotated[
     str,
     typer.Argument(
-        help="Name of the release; RELEASE/CHART where it holds several trainings.",
+        help="Name of the release (for stop, also of a local run); RELEASE/CHART where it holds several trainings.",
         show_default=False,
         autocompletion=complete.runs,
     ),

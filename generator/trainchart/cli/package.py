@@ -14,7 +14,7 @@ SignOption = Annotated[
     str,
     typer.Option(
         "--sign",
-        help="Sign with this key of gpg, into the .prov file that helm verify takes. Needs gpg.",
+        help="Sign with this gpg key, into the .prov file that helm verify takes. Needs gpg.",
         metavar="KEY",
         callback=refuse_empty,  # a version that is published without its signature never gets one
     ),

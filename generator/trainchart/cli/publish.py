@@ -32,7 +32,7 @@ InsecureRegistryOption = Annotated[
     list[str] | None,
     typer.Option(
         "--insecure-registry",
-        help="Registry of images to reach without encryption, such as registry.lan:5000. Can be repeated.",
+        help="Image registry to reach without encryption, such as registry.lan:5000. Can be repeated.",
         metavar="HOST",
     ),
 ]

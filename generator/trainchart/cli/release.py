@@ -75,7 +75,7 @@ def release(
 ) -> None:
     """Publish the next version of a model's chart, decided from what changed since the last one.
 
-    Where nothing has changed, nothing is done. The chart says what is new in its CHANGELOG.md; no file here is written.
+    If nothing has changed, nothing is done. The chart says what is new in its CHANGELOG.md; no file here is written.
     A chart whose images are not in their registries is refused.
 
     Example: trainchart release mnist --to oci://registry.example.com/charts

@@ -142,7 +142,7 @@ def _run(
     """Train a model on this machine, as local processes, from the very chart that a cluster gets.
 
     Every pod's container becomes a process with the same command, environment and TF_CONFIG, except for the
-    printed ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run in order. A program that
+    printed ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run cleanly. A program that
     fails by its own fault is not started again, unless --kill is given or the values set run.maxRestarts.
     """
     from trainchart.actions.run import RunRequest, preview_run, run_local

@@ -111,8 +111,8 @@ class Run(Section):
     """What an installation does where an earlier release of this name has left a kept claim: refuse, or resume from the
     checkpoints that it holds. To start over, delete the claim."""
     desired_state: Literal["running", "suspended", "stopped"]
-    """What the run controller brings the run to. suspended: the program saves and frees everything, and goes on when
-    this is running again. stopped: the same, for good."""
+    """What the run controller brings the run to. suspended: programs get SIGTERM (those of the training library
+    save first), everything is freed, and the run goes on when this is running again. stopped: the same, for good."""
     on_change: Literal["restart-group", "finish-first"]
     """What follows an upgrade that changes pods. restart-group: all start again from the last checkpoint. finish-first:
     the training goes on until a pod has to be recreated. Two versions of the pods never train together."""
@@ -268,7 +268,7 @@ class SharedValues(PodSettings):
             }
         ),
     ]
-    """Further Kubernetes objects to install, taken as they are but for $(TRAINCHART_RELEASE) and
+    """Further Kubernetes objects to install, unchanged except for $(TRAINCHART_RELEASE) and
     $(TRAINCHART_NAMESPACE), which stand for the release here, in labels, annotations, affinity and extraVolumes."""
 
 

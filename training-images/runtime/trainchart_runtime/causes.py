@@ -248,10 +248,10 @@ UNSCHEDULABLE = Cause(
 )
 NO_NODE_MATCHES = Cause(
     "no-node-matches",
-    "No node is one that the pod may run on.",
+    "No node satisfies the pod's scheduling constraints.",
     "kubectl get pod POD -o yaml says what it asks for by nodeSelector, affinity, tolerations and "
-    "topologySpreadConstraints, kubectl get nodes --show-labels what there is. What the values do not say was added "
-    "when the pod was created: by a policy, a webhook or a default of the namespace. Nodes that are unschedulable are "
+    "topologySpreadConstraints, kubectl get nodes --show-labels what there is. Constraints that are not in the values "
+    "were added by a policy, a webhook or a default of the namespace. Nodes that are unschedulable are "
     "cordoned (kubectl uncordon NODE); a volume that one node only can reach ties the pod to it: kubectl describe pv.",
     RESTART_WAITED_FOR,
 )

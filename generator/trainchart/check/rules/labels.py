@@ -73,7 +73,8 @@ RULES = (
     ),
     Rule(
         "selectors-own",
-        "The API server refuses a workload that misses its pods; two that share some delete each other's.",
+        "The API server refuses a workload whose selector does not match its pods; "
+        "two whose selectors overlap delete each other's.",
         check_selectors,
         "https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#selector",
     ),

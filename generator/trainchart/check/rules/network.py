@@ -226,7 +226,7 @@ RULES = (
     ),
     Rule(
         "service-names",
-        "A StatefulSet's pods get DNS names from the Service it names, and an Ingress its answers.",
+        "A StatefulSet's pods get DNS names from the Service it names; an Ingress routes to the Service it names.",
         check_names_of_services,
         "https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#stable-network-id",
         others=Severity.warning,
@@ -240,13 +240,14 @@ RULES = (
     ),
     Rule(
         "probe-ports",
-        "A probe of a port that the container does not name always fails.",
+        "A probe of a named port that the container does not declare always fails.",
         check_probe_ports,
         "https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/",
     ),
     Rule(
         "network-policy",
-        "A pod that no policy selects is open to the whole cluster, and a rule without `from` opens the others.",
+        "A pod that no policy selects is open to the whole cluster; "
+        "an ingress rule without `from` admits every client.",
         check_policies,
         "https://kubernetes.io/docs/concepts/services-networking/network-policies/",
         others=Severity.info,

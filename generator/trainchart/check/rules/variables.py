@@ -89,7 +89,7 @@ def _entries(container: Container) -> Iterator[tuple[str, str]]:
 RULES = (
     Rule(
         "variables-ordered",
-        "Kubernetes fills in $(NAME) only from variables that stand before; of others, the reference stays as text.",
+        "Kubernetes fills in $(NAME) only from variables that are defined earlier; other references are left as text.",
         check_order,
         "https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/",
     ),
