@@ -331,7 +331,7 @@ def test_folder_of_charts_is_refused_with_the_command_for_them(tmp_path: Path) -
     done = run(tmp_path)
     assert done.returncode == 7
     assert f"{tmp_path} holds charts, not manifests: charts/a, charts/b" in done.stderr
-    assert f"trainchart check {tmp_path}/charts/*" in done.stderr
+    assert f"trainchart check {tmp_path}/charts/*/" in done.stderr
 
 
 def test_hidden_folders_of_manifests_are_skipped(tmp_path: Path) -> None:
@@ -340,3 +340,14 @@ def test_hidden_folders_of_manifests_are_skipped(tmp_path: Path) -> None:
     (tmp_path / ".trainchart/runs/b.yaml").write_text("{{ broken }}: [\n")
     done = run(tmp_path)
     assert "runs" not in done.stdout + done.stderr
+
+
+def test_specs_beside_manifests_are_not_checked_as_such(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "hello.yaml").write_text("apiVersion: trainchart/v1\nkind: Model\nname: hello\n")
+    (tmp_path / "models" / ".trainchart-schema.json").write_text('{"$defs": {"a": 1}}')
+    done = run(tmp_path)
+    assert done.returncode == 7
+    assert "holds the spec of a model, not manifests" in done.stderr
+    (tmp_path / "map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    assert "1 chart checked: 0 errors" in run(tmp_path).stderr

@@ -127,3 +127,12 @@ def test_against_what_is_published(project: Path) -> None:
     aimless = run(project, "diff", "digits")
     assert aimless.returncode == 7
     assert "name a repository with --from" in aimless.stderr
+
+
+def test_a_chart_whose_values_cannot_be_read_is_not_compared(project: Path) -> None:
+    run(project, "generate", "digits")
+    values = project / "charts" / "digits" / "values.yaml"
+    values.write_text(values.read_text() + "  : [\n")
+    done = run(project, "diff", "digits", "--against", "charts/digits")
+    assert done.returncode == 7
+    assert "values.yaml of the other chart cannot be read" in done.stderr

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from trainchart.check.waivers import WAIVER_FILE
+from trainchart.archive.lock import WAIVER_FILE
 
 ROOT = Path(__file__).parent.parent.parent
 SPEC = """\

@@ -298,3 +298,19 @@ def test_a_key_that_is_not_there(project: Path, gnupg: dict[str, str]) -> None:
     assert refused.returncode == 7
     assert "gpg cannot sign with the key 'nobody@example.com'" in refused.stderr
     assert not (project / "repository").exists()
+
+
+def test_waivers_of_the_authors_are_no_drift_and_go_along(project: Path) -> None:
+    edit(project, "kind: Model\n", "kind: Model\nenv: {HF_TOKEN: hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh}\n")
+    assert run(project, "generate", "digits").returncode == 0
+    chart = project / "charts" / "digits"
+    refused = run(project, "package", chart, "-d", "dist")
+    assert refused.returncode == 6 and ".trainchart-check.yaml of the chart's folder" in refused.stderr
+    (chart / ".trainchart-check.yaml").write_text("waivers:\n- {rule: secrets-absent, reason: a token of nobody}\n")
+    assert run(project, "package", chart, "-d", "dist").returncode == 0
+    for where in (chart, "dist/digits-0.1.0.tgz"):
+        verified = run(project, "verify", where)
+        assert verified.returncode == 0, verified.stderr
+    assert "nothing" in run(project, "diff", "digits", "--against", chart).stdout
+    assert release(project)["isNew"]
+    assert ".trainchart-check.yaml" in published(project, "0.1.0")

@@ -14,6 +14,7 @@ from trainchart.actions.support.project import locate_specs
 from trainchart.actions.support.rendered_version import render_version, values_sets
 from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.archive.chart_file import parse_chart_file
+from trainchart.archive.lock import WAIVER_FILE
 from trainchart.archive.read import parse_packed_chart
 from trainchart.chart_version import is_chart_version
 from trainchart.cluster.io.kubeconfig import is_configured
@@ -21,7 +22,7 @@ from trainchart.compare.chart import ChartChanges, compare_versions
 from trainchart.compare.version import last_version, next_version
 from trainchart.errors import NotFound, PublishError, RepositoryNotFound, ToolError, UsageError
 from trainchart.helm.io.choose import find_engine
-from trainchart.kubernetes_yaml import dump_mapping
+from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
 from trainchart.publish.repository import Repository
 
 
@@ -70,7 +71,20 @@ def compare_files(
 ) -> ChartChanges:
     """Compare two charts, both rendered with each of `values`."""
     helm = find_engine(engine)
+    # Waivers are about the chart, and change nothing of it.
+    old, new = ({path: content for path, content in each.items() if path != WAIVER_FILE} for each in (old, new))
+    _require_values(old)
     return compare_versions(render_version(helm, old, values), render_version(helm, new, values))
+
+
+def _require_values(files: Mapping[str, bytes]) -> None:
+    """Refuse a chart whose default values cannot be read: each would seem to be new. Raises ToolError."""
+    try:
+        parse_mapping(files.get("values.yaml", b"").decode(errors="replace"))
+    except YamlError as error:
+        raise ToolError(
+            f"values.yaml of the other chart cannot be read: {error}", hint="repair it, or generate it again"
+        ) from error
 
 
 def fetch_last(repository: Repository, name: str) -> tuple[str, Mapping[str, bytes]] | None:

@@ -114,14 +114,15 @@ def require_no_secrets(files: Mapping[str, bytes]) -> None:
     if not found:
         return
     # What is in order needs no waivers, and importing what reads them takes a while.
-    from trainchart.check.waivers import WAIVER_FILE, apply_waivers, parse_waivers
+    from trainchart.archive.lock import WAIVER_FILE
+    from trainchart.check.waivers import apply_waivers, parse_waivers
 
     named = tuple(replace(finding, rule=_SECRETS_RULE) for finding in found)
     left, _, _ = apply_waivers(named, parse_waivers(files)[0], datetime.now(UTC).date())
     if left:
         raise ChecksFailed(
             "the chart holds passwords or keys, which everyone who pulls it can read",
-            hint=f"a waiver of {_SECRETS_RULE} in {WAIVER_FILE}, with its reason, says that a file is meant",
+            hint=f"a waiver of {_SECRETS_RULE}, in {WAIVER_FILE} of the chart's folder, says why a file is meant",
             problems=tuple(
                 Problem(each.message, f"{each.path}:{each.line}" if each.line else each.path, each.hint)
                 for each in left

@@ -22,7 +22,6 @@ from trainchart.actions.support.project import NO_PROJECT, find_project, find_sp
 from trainchart.actions.support.run_code import FoundCode, find_project_code, recall_image_code
 from trainchart.actions.support.run_record import add_overrides, make_record, merge_values, require_run_of
 from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
-from trainchart.check.waivers import WAIVER_FILE
 from trainchart.errors import PlanError, Problem, ToolError, TrainchartError
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.inputs import find_near_chart, require_chart, require_release_name
@@ -347,8 +346,7 @@ def _find_edits(chart: Path) -> tuple[Problem, ...]:
     if not lock.is_file():
         return ()
     with suppress(TrainchartError):  # a lock that cannot be read is for `check` to refuse
-        drift = [found.path for found in find_drift(parse_lock(read_text(lock)), read_tree(chart))]
-        edited = [path for path in drift if path != WAIVER_FILE]
+        edited = [found.path for found in find_drift(parse_lock(read_text(lock)), read_tree(chart))]
         if edited:
             others = f" and {len(edited) - 1} more" if len(edited) > 1 else ""
             what = f"{edited[0]}{others} has changed since it was generated, which check, package and verify refuse"

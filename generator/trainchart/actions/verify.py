@@ -27,7 +27,7 @@ from trainchart.archive.chart_file import (
 )
 from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION, compute_identity
 from trainchart.archive.ignore import drop_ignored
-from trainchart.archive.lock import LOCK_FILE, Lock, find_drift, parse_lock
+from trainchart.archive.lock import LOCK_FILE, WAIVER_FILE, Lock, find_drift, parse_lock
 from trainchart.archive.provenance import stated_digest
 from trainchart.archive.read import parse_packed_chart
 from trainchart.errors import ChecksFailed, Problem, ToolError
@@ -151,7 +151,8 @@ def _regeneration_problems(
     if lock is None:
         expected = _as_released(expected, chart, files)
     before, after = drop_ignored(files), drop_ignored(expected)
-    changed = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    every = {*before, *after} - {WAIVER_FILE}
+    changed = sorted(path for path in every if before.get(path) != after.get(path))
     if lock is not None and not _is_same_lock(lock, parse_lock(expected[LOCK_FILE].decode())):
         changed.append(LOCK_FILE)
     made_by = lock.generator if lock is not None else chart.annotations.get(GENERATOR_ANNOTATION, "")

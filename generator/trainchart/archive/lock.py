@@ -16,6 +16,8 @@ from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
 
 LOCK_FILE = "trainchart.lock.yaml"
+WAIVER_FILE = ".trainchart-check.yaml"
+"""Waivers of findings: the one file in a generated chart that its authors write."""
 _FORMAT = 1
 _HEADER = "# Written by `trainchart generate`: what this chart was made from. Do not edit.\n"
 
@@ -120,9 +122,9 @@ def parse_lock(text: str) -> Lock:
 
 
 def find_drift(lock: Lock, files: Mapping[str, bytes]) -> list[Drift]:
-    """Return the files that differ from what `lock` remembers, sorted by path."""
+    """Return the files that differ from what `lock` remembers, sorted by path; waivers are no drift."""
     found = []
-    for path in sorted({*lock.files, *files} - {LOCK_FILE}):
+    for path in sorted({*lock.files, *files} - {LOCK_FILE, WAIVER_FILE}):
         if path not in files:
             found.append(Drift(path, DriftKind.missing))
         elif path not in lock.files:

@@ -15,11 +15,11 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any
 
+from trainchart.archive.lock import WAIVER_FILE
 from trainchart.check.finding import Finding, Severity
 from trainchart.helm.rendering import Manifest
 from trainchart.kubernetes_yaml import YamlError, find_duplicate_keys, parse_mapping
 
-WAIVER_FILE = ".trainchart-check.yaml"
 _TEXT_FIELDS = ("rule", "path", "reason")
 _FIELDS = {*_TEXT_FIELDS, "until"}
 _FIRST_LINES = 5

@@ -107,7 +107,7 @@ def _run(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on with a release that exists: its values, code, Python and claims, unless given here."
+            "--resume", help="Go on with a release that exists: the values given to it, its code, Python and claims."
         ),
     ] = False,
     reset_values: Annotated[

@@ -140,7 +140,8 @@ def _unset_lines(plan: LocalPlan) -> list[str]:
     """Return the line on hyperparameters without a value: the program may need one."""
     unset = [name for name, value in plan.hyperparameters.items() if value is None]
     settings = " ".join(f"--set hyperparameters.{name}=VALUE" for name in unset)
-    return [f"note: {', '.join(unset)} unset, so the program decides; set by {settings}"] if unset else []
+    names = ", ".join(unset)
+    return [f"note: {names} unset: the program decides, or refuses to start; set by {settings}"] if unset else []
 
 
 def explain_hint(failure: Failure, plan: LocalPlan) -> str:

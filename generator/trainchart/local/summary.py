@@ -80,7 +80,7 @@ def _next_steps(
     result: RunResult, record: Mapping[str, Any], name: str, folder: str, install: Sequence[str]
 ) -> Iterator[str]:
     if result.verdict is Verdict.STOPPED:
-        yield f"{resume_command(record, folder)}   # goes on with the same values"
+        yield f"{resume_command(record, folder)}   # goes on with the values that were given"
         return
     yield f"trainchart logs {name}"
     if not result.nothing_done:

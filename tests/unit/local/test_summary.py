@@ -243,7 +243,7 @@ def test_missing_module_hint_names_its_package(tmp_path: Path, module: str, pack
 
 def test_unset_hyperparameter_is_named_with_its_option(tmp_path: Path) -> None:
     plan = replace(make_plan(tmp_path), hyperparameters={"lr": None, "maxSteps": 3})
-    note = "note: lr unset, so the program decides; set by --set hyperparameters.lr=VALUE"
+    note = "note: lr unset: the program decides, or refuses to start; set by --set hyperparameters.lr=VALUE"
     assert note in introduce_plan(plan)
     assert note in summarize_plan(plan)
     assert "hyperparameters: lr unset, maxSteps 3" in summarize_plan(plan)

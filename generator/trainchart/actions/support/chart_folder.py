@@ -13,11 +13,11 @@ from trainchart.actions.support.own_script import OwnCode
 from trainchart.actions.support.project import MODELS
 from trainchart.archive.lock import (
     LOCK_FILE,
+    WAIVER_FILE,
     DriftKind,
     find_drift,
     parse_lock,
 )
-from trainchart.check.waivers import WAIVER_FILE
 from trainchart.errors import ChecksFailed, Problem, SpecError, ToolError
 from trainchart.host.files import read_bytes, read_tree, write_tree
 from trainchart.local.io.code_index import remember_code

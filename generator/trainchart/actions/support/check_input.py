@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from pathlib import Path, PurePosixPath
 
@@ -15,6 +17,7 @@ from trainchart.host.files import read_bytes, read_tree, refuse_pipe
 STANDARD_INPUT = Path("-")
 _MANIFEST_ENDINGS = (".yaml", ".yml", ".json")
 _CHARTS_SHOWN = 5
+_SPEC = re.compile(rb"(?m)^apiVersion:\s*['\"]?trainchart/")
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -30,11 +33,14 @@ def read_manifests(path: Path) -> CheckInput | None:
         shown = {name: content for name, content in read_tree(path).items() if not _is_hidden(name)}
         charts = sorted({str(PurePosixPath(name).parent) for name in shown if PurePosixPath(name).name == "Chart.yaml"})
         if charts:
+            folder = shlex.quote(str(path / PurePosixPath(charts[0]).parent))
             raise ToolError(
                 f"{path} holds charts, not manifests: {', '.join(charts[:_CHARTS_SHOWN])}",
-                hint=f"check the charts: trainchart check {path / PurePosixPath(charts[0]).parent}/*",
+                hint=f"check the charts: trainchart check {folder}/*/",
             )
-        return _parse(path, {name: content for name, content in shown.items() if _is_manifest(name)})
+        files = {name: content for name, content in shown.items() if _is_manifest(name)}
+        # Model specs beside manifests are left out; where there is nothing else, the message is about them.
+        return _parse(path, {name: each for name, each in files.items() if not _SPEC.search(each)} or files)
     if path == STANDARD_INPUT:
         return _parse(path, {"": sys.stdin.buffer.read()})
     if not path.exists():
@@ -57,7 +63,7 @@ def _parse(path: Path, files: dict[str, bytes]) -> CheckInput:
     objects = {name: text for name, text in texts.items() if not is_waiver_file(name)}
     manifests = parse_plain_manifests(objects, "stdin" if path == STANDARD_INPUT else str(path))
     for manifest in manifests:
-        if "" in files and str(manifest.document.get("apiVersion")).startswith("trainchart/"):
+        if str(manifest.document.get("apiVersion")).startswith("trainchart/"):
             name = manifest.document.get("name") or "NAME"
             raise ToolError(
                 f"{path} holds the spec of a model, not manifests",
@@ -73,4 +79,5 @@ def _is_hidden(path: str) -> bool:
 
 
 def _is_manifest(path: str) -> bool:
-    return path.endswith(_MANIFEST_ENDINGS) or is_waiver_file(path)
+    name = PurePosixPath(path).name
+    return (path.endswith(_MANIFEST_ENDINGS) and not name.startswith(".")) or is_waiver_file(path)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainchart.archive.lock import LOCK_FILE, DriftKind, find_drift, parse_lock
+from trainchart.archive.lock import LOCK_FILE, WAIVER_FILE, DriftKind, find_drift, parse_lock
 from trainchart.check.finding import CheckInput, Finding
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import chart_file, yaml_sources
-from trainchart.check.waivers import WAIVER_FILE
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import find_duplicate_keys
 
@@ -29,8 +28,7 @@ def check_drift(given: CheckInput) -> Iterator[Finding]:
         yield Finding(error.message, path=LOCK_FILE, hint=error.hint)
         return
     model = chart_file(given).get("name", "MODEL")
-    generated = {path: content for path, content in given.files.items() if path != WAIVER_FILE}
-    for drift in find_drift(lock, generated):
+    for drift in find_drift(lock, given.files):
         yield Finding(
             _DRIFT[drift.kind],
             path=drift.path,
