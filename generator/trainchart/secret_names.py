@@ -1,4 +1,4 @@
-"""Names of files and folders that hold passwords, tokens or keys. Data; secret_files.py reads it.
+"""Names of what holds passwords, tokens or keys: files and folders, which secret_files.py reads, variables and flags.
 
 Patterns are in lower case, and the case of a name does not matter. `NAME` is a file in any folder, `A/B` a file of that
 name in a folder of that name, and `NAME/` is everything below a folder. `*` and `?` stay within one name.
@@ -6,7 +6,7 @@ name in a folder of that name, and `NAME/` is everything below a folder. `*` and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
     "variables with passwords": (".env", ".env.*", "*.env", ".envrc", ".flaskenv"),
@@ -92,3 +92,31 @@ TOKEN_NAMES = (
     *("api_key*", "api-key*", "apikey*", ".api_key*", "*_api_key", "*_api_key.txt", "*password", "*password.txt"),
 )
 """Files that hold a token where they hold a single word, and else may be anything, such as a vocabulary."""
+
+_SECRETS = {"password", "passwd", "passphrase", "pwd", "secret", "apikey", "credential", "credentials", "token", "pat"}
+_KEYS = {"api", "access", "secret", "private", "auth", "account", "wandb", "aws", "encryption", "ssh"}
+_TOKENS = {
+    "pad",
+    "unk",
+    "oov",
+    "mask",
+    "bos",
+    "eos",
+    "sos",
+    "start",
+    "end",
+    "cls",
+    "sep",
+    "special",
+    "stop",
+    "blank",
+    "go",
+}
+
+
+def names_secret(words: Sequence[str]) -> bool:
+    """Tell whether a variable or flag of these words, in lower case, carries a secret: api, key; not pad, token."""
+    *before, last = words
+    if last == "key":
+        return bool(before) and before[-1] in _KEYS
+    return last in _SECRETS and not (last == "token" and before and before[-1] in _TOKENS)

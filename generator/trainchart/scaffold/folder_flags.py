@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
 from trainchart.scaffold.flag import Declaration, split_words, to_camel_case
+from trainchart.secret_names import names_secret
 from trainchart_runtime import contract
 
 DATA_DIR = "TRAINCHART_DATA_DIR"
@@ -60,33 +61,11 @@ _SOURCES = {
 _SAGEMAKER = {"SM_CHANNEL": DATA, "SM_MODEL_DIR": CHECKPOINTS, "SM_OUTPUT": OUTPUT}
 """Variables of SageMaker's containers that name folders. A channel is one of several folders of data."""
 _CHANNEL = "SM_CHANNEL_"
-_SECRETS = {"password", "passwd", "passphrase", "pwd", "secret", "apikey", "credential", "credentials", "token", "pat"}
-_KEYS = {"api", "access", "secret", "private", "auth", "account", "wandb", "aws", "encryption", "ssh"}
-_TOKENS = {
-    "pad",
-    "unk",
-    "oov",
-    "mask",
-    "bos",
-    "eos",
-    "sos",
-    "start",
-    "end",
-    "cls",
-    "sep",
-    "special",
-    "stop",
-    "blank",
-    "go",
-}
 
 
 def is_secret(option: str) -> bool:
     """Tell whether a flag carries a secret: --password, --hub-token, --api_key; not --pad_token."""
-    *before, last = split_words(option)
-    if last == "key":
-        return bool(before) and before[-1] in _KEYS
-    return last in _SECRETS and not (last == "token" and before and before[-1] in _TOKENS)
+    return names_secret(split_words(option))
 
 
 def folder_kind(declaration: Declaration) -> str:

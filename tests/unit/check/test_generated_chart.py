@@ -156,6 +156,8 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("archive-clean", file("tests/a_test.yaml", "a: 1\n"), "is for the chart's authors, not for the archive"),
     ("archive-clean", file(".helmignore", "a**\n"), "Helm has no **"),
     ("archive-clean", file("big.txt", "x" * 2**20), "the chart holds"),
+    ("secrets-absent", file("values.yaml", "env: {DB_PASSWORD: hunter2}\n"), "DB_PASSWORD is given as plain text"),
+    ("secrets-absent", file("values.yaml", "args: [--api_key=Zk39vLq0]\n"), "api_key is given as plain text"),
     ("secrets-absent", file("files/KEY.PEM", "x"), "files of this name hold a private key, which everyone who pulls"),
     (
         "secrets-absent",
