@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,15 @@ def test_another_trainchart_makes_the_chart_again(project: Path, monkeypatch: py
     monkeypatch.setattr(result_cache, "_hash_program", lambda: "another")
     with pytest.raises(AssertionError, match="made again"):
         generate()
+
+
+def test_the_program_is_the_same_however_it_was_started(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    generate()
+    monkeypatch.setattr("sys.path", [str(project), *sys.path])
+    result_cache._hash_program.cache_clear()
+    monkeypatch.setattr(chart_folder, "write_charts", never_again)
+    assert not generate().changed
+    result_cache._hash_program.cache_clear()
 
 
 def test_the_program_is_known_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

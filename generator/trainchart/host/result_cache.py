@@ -124,7 +124,9 @@ def _hash_program() -> str:
     It is empty, which stands for unknown, where trainchart's files cannot be listed.
     """
     own = [hash_listing(folder) for folder in list_code_folders()]
-    installed = [f"{path}\0{Path(path).stat().st_mtime_ns}" for path in sys.path if path and Path(path).is_dir()]
+    # Not all of sys.path: it also holds the folder of the script that was started.
+    libraries = sorted({path for path in sys.path if path.endswith("-packages") and Path(path).is_dir()})
+    installed = [f"{path}\0{Path(path).stat().st_mtime_ns}" for path in libraries]
     return _hash([sys.version, *own, *installed]) if all(own) else ""
 
 
