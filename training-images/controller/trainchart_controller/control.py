@@ -29,8 +29,10 @@ from trainchart_runtime.run.state import RunState, StateError
 
 REREAD_SECONDS = 5.0
 """Others may change replicas, which shows in the pods: they are read again when pods change, at most so often."""
-QUIET_REREAD_SECONDS = 30.0
-"""By then, a deleted object is noticed."""
+QUIET_REREAD_SECONDS = 120.0
+"""By then, a set that was deleted without its pods is noticed; with them, the pods tell."""
+_OBJECTS_SECONDS = 45.0
+"""By then, another deleted or changed object is noticed: no pod tells."""
 _UNSETTLED_REREAD_SECONDS = 1.0
 """Kubernetes has not looked at a set's last change yet."""
 _FIRST_EVENTS_SECONDS = 3.0
@@ -84,6 +86,8 @@ class Controller:
         self._sets_due = 0.0
         """time.monotonic() at which the sets must be read again."""
         self._sets_read_at = -QUIET_REREAD_SECONDS
+        self._objects_due = 0.0
+        """time.monotonic() at which the other objects must be looked at again."""
         self._reports: Dict[str, LauncherReport] = {}
         """By uid of the pod."""
         self._events: Sequence[Event] = ()
@@ -141,6 +145,9 @@ class Controller:
             self._change_job(self._release.tolerate_crashes)
         if time.monotonic() >= self._sets_due:
             self._read_sets()
+        if time.monotonic() >= self._objects_due:
+            self._missing = self._release.find_missing()
+            self._objects_due = time.monotonic() + _OBJECTS_SECONDS
         if self._pods is None:
             return None
         if self._events_due is not None and time.monotonic() >= self._events_due:
@@ -199,7 +206,6 @@ class Controller:
 
     def _read_sets(self) -> None:
         self._sets = self._release.read_sets()
-        self._missing = self._release.find_missing()
         self._owners.update((name, view.uid) for name, view in self._sets.items())
         self._look_at_launchers()
         self._sets_read_at = time.monotonic()
@@ -259,7 +265,8 @@ class Controller:
         if decision is not None and decision.scales:
             # Where a set had no pod, no pod's end will say that the next thing is due.
             return 0.0
-        wait = min(self._sets_due, self._record_due, self._events_due or self._sets_due) - time.monotonic()
+        due = (self._sets_due, self._objects_due, self._record_due, self._events_due or self._sets_due)
+        wait = min(due) - time.monotonic()
         if decision is not None and decision.wake_at is not None:
             wait = min(wait, decision.wake_at - time.time())
         return max(wait, 0.0)
