@@ -21,7 +21,7 @@ import os, sys
 from trainchart_controller.control import Controller
 from trainchart_controller.pod_watch import WatchTimes
 from trainchart_controller.settings import read_settings
-times = WatchTimes(silence=float(os.environ['SILENCE']), first_retry=0.02, refusal=0.5, record=0.3)
+times = WatchTimes(silence=float(os.environ['SILENCE']), first_retry=0.02, refusal=0.5, record=0.3, objects=0.3)
 code = Controller(read_settings(os.environ), times).run()
 sys.stderr.flush()
 os._exit(code)

@@ -31,8 +31,6 @@ REREAD_SECONDS = 5.0
 """Others may change replicas, which shows in the pods: they are read again when pods change, at most so often."""
 QUIET_REREAD_SECONDS = 120.0
 """By then, a set that was deleted without its pods is noticed; with them, the pods tell."""
-_OBJECTS_SECONDS = 45.0
-"""By then, another deleted or changed object is noticed: no pod tells."""
 _UNSETTLED_REREAD_SECONDS = 1.0
 """Kubernetes has not looked at a set's last change yet."""
 _FIRST_EVENTS_SECONDS = 3.0
@@ -147,7 +145,7 @@ class Controller:
             self._read_sets()
         if time.monotonic() >= self._objects_due:
             self._missing = self._release.find_missing()
-            self._objects_due = time.monotonic() + _OBJECTS_SECONDS
+            self._objects_due = time.monotonic() + self._times.objects
         if self._pods is None:
             return None
         if self._events_due is not None and time.monotonic() >= self._events_due:

@@ -49,6 +49,8 @@ class WatchTimes(NamedTuple):
     first_retry: float = FIRST_SECONDS
     record: float = 30.0
     """After which the record is read again, whether or not it was touched."""
+    objects: float = 45.0
+    """After which the objects beside the sets are read again: no pod tells that they are deleted or changed."""
     refusal: float = 60.0
     """After which a token that is refused all the time will not be accepted any more."""
 
