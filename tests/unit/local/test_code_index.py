@@ -45,12 +45,6 @@ def test_projects_of_one_repository_are_all_known(tmp_path: Path) -> None:
     assert recall_code(REPOSITORY, index) == (second,)
 
 
-def test_an_index_of_single_folders_is_read(tmp_path: Path) -> None:
-    index = tmp_path / "code.json"
-    index.write_text(f'{{"{REPOSITORY}": "{tmp_path}"}}')
-    assert recall_code(REPOSITORY, index) == (tmp_path,)
-
-
 def test_a_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:
     index, code = tmp_path / "code.json", tmp_path / "code"
     code.mkdir()

@@ -68,6 +68,5 @@ def _read(path: Path) -> dict[str, list[str]]:
         return {}
     if not isinstance(document, dict):
         return {}
-    # An older index has one folder instead of a list.
-    listed = {key: value if isinstance(value, list) else [value] for key, value in document.items()}
+    listed = {key: value for key, value in document.items() if isinstance(value, list)}
     return {key: [each for each in value if isinstance(each, str)] for key, value in listed.items()}
