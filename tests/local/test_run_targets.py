@@ -89,13 +89,30 @@ def code_of(folder: Path, chart: Path) -> tuple[str, str]:
 
 
 def test_an_archive_in_a_project_runs_the_code_of_that_project(tmp_path: Path) -> None:
-    mine, theirs = make_project(tmp_path / "mine"), make_project(tmp_path / "theirs")
+    mine = make_project(tmp_path / "mine")
     (tmp_path / "mine/dist").mkdir()
     with tarfile.open(tmp_path / "mine/dist/first-0.1.0.tgz", "w:gz") as archive:
         archive.add(tmp_path / "mine/charts/first", "first")
-    assert code_of(tmp_path, tmp_path / "mine/dist/first-0.1.0.tgz") == (str(mine), "")
+    archive_file = tmp_path / "mine/dist/first-0.1.0.tgz"
+    code, notes = code_of(tmp_path, archive_file)
+    assert code == str(mine)
+    assert f"note: trains the code in {mine}, as {tmp_path}/mine/models/first.yaml says hint:" in notes
+    spec = tmp_path / "mine/models/first.yaml"
+    spec.write_text(spec.read_text().replace("Digits.", "Letters."))
+    subprocess.run([sys.executable, "-m", "trainchart", "generate"], cwd=tmp_path / "mine", check=True, timeout=60)
+    code, notes = code_of(tmp_path, archive_file)
+    assert code == str(mine)
+    assert "its project does not hold this chart" in notes
+
+
+def test_a_chart_of_another_project_names_the_code_it_runs(tmp_path: Path) -> None:
+    make_project(tmp_path / "mine", MODEL.replace("Digits.", "Letters."))
+    theirs = make_project(tmp_path / "theirs")
+    assert code_of(tmp_path, tmp_path / "theirs/charts/first") == (str(theirs), "")
     chart = Path(shutil.copytree(tmp_path / "mine/charts/first", tmp_path / "theirs/tried/first"))
-    assert code_of(tmp_path, chart)[0] == str(theirs)
+    code, notes = code_of(tmp_path, chart)
+    assert code == str(theirs)
+    assert "its project does not hold this chart" in notes
 
 
 def test_a_remembered_code_folder_is_named_with_its_chart(tmp_path: Path) -> None:
@@ -107,12 +124,12 @@ def test_a_remembered_code_folder_is_named_with_its_chart(tmp_path: Path) -> Non
     assert code == str(mine)
     assert f"trains the code in {mine}, remembered for the image registry.example.com/first" in notes
     assert f"also remembered: {theirs}" in notes
-    assert "not this one" not in notes
+    assert "does not hold" not in notes
     values = chart / "values.yaml"
     values.write_text(values.read_text() + "\n# edited\n")
     code, notes = code_of(tmp_path, chart)
     assert code == str(theirs)
-    assert "the chart beside it is not this one" in notes
+    assert "its project does not hold this chart" in notes
 
 
 def test_a_write_into_the_code_folder_is_named(tmp_path: Path) -> None:

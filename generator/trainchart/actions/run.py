@@ -84,7 +84,7 @@ class RunRequest:
 class _Target:
     chart: Path
     chart_name: str
-    code: Path | None
+    code: FoundCode | None
     """Where a model spec says that its code is."""
     notes: tuple[Problem, ...] = ()
     """What the author of a model spec should know of."""
@@ -283,9 +283,7 @@ def _find_code(request: RunRequest, target: _Target, rendering: Rendering) -> Fo
         if not request.code.is_dir():
             raise ToolError(f"there is no folder {request.code}", hint="--code takes the folder of the training code")
         return FoundCode(request.code.absolute())
-    if target.code is not None:
-        return FoundCode(target.code.absolute())
-    return recall_image_code(target.chart, target.chart_name, rendering)
+    return target.code or recall_image_code(target.chart, target.chart_name, rendering)
 
 
 def _find_python(wanted: str) -> str:
@@ -359,7 +357,7 @@ def _render_model(spec: Path, scratch: Path, strategy: str) -> _Target:
     from trainchart.actions.support.chart_folder import render_model_to
 
     model = render_model_to(spec, scratch, strategy)
-    return _Target(model.chart, _read_chart_name(model.chart), model.code, model.notes)
+    return _Target(model.chart, _read_chart_name(model.chart), FoundCode(model.code.absolute()), model.notes)
 
 
 def _read_chart_name(chart: Path) -> str:

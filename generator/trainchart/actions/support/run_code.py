@@ -25,10 +25,10 @@ class FoundCode:
     notes: tuple[Problem, ...] = ()
 
 
-def find_project_code(chart: Path, name: str) -> Path | None:
+def find_project_code(chart: Path, name: str) -> FoundCode | None:
     """Return the code of the model of this chart, in the project that the chart folder or archive lies in.
 
-    The lock of a chart folder names the spec; else it is the spec of the chart's name.
+    The lock of a chart folder names the spec; else it is the spec of the chart's name, which may be another model's.
     """
     specs = [f"{MODELS}/{name}{suffix}" for suffix in SUFFIXES]
     lock = chart / LOCK_FILE
@@ -39,7 +39,11 @@ def find_project_code(chart: Path, name: str) -> Path | None:
             from trainchart.actions.support.models import load_model
 
             with suppress(TrainchartError):  # a spec that is being edited does not keep its chart from running
-                return load_model(spec).code
+                code = load_model(spec).code.absolute()
+                is_same = _lies_beside(code, name, identify_chart(chart))
+                if is_same and lock.is_file():
+                    return FoundCode(code)
+                return FoundCode(code, (_note(f"trains the code in {code}, as {spec} says", is_same=is_same),))
     return None
 
 
@@ -54,19 +58,23 @@ def recall_image_code(chart: Path, name: str, rendering: Rendering) -> FoundCode
     if not folders:
         return FoundCode(Path.cwd())
     identity = identify_chart(chart)
-    same = [folder for folder in folders if identity and _identify_beside(folder, name) == identity]
+    same = [folder for folder in folders if _lies_beside(folder, name, identity)]
     chosen = (same or folders)[0]
     others = [str(folder) for folder in folders if folder != chosen]
     said = f"trains the code in {chosen}, remembered for the image {repository}"
-    if not same:
-        said += "; the chart beside it is not this one"
     if others:
         said += f"; also remembered: {', '.join(others)}"
-    return FoundCode(chosen, (Problem(said, hint="choose the code with --code FOLDER"),))
+    return FoundCode(chosen, (_note(said, is_same=bool(same)),))
 
 
-def _identify_beside(code: Path, name: str) -> str:
-    """Return the identity of the chart in the project of a code folder; empty without one."""
+def _note(said: str, *, is_same: bool) -> Problem:
+    """Return the note on a choice of code, and on whether its project holds the very chart that is run."""
+    doubt = "" if is_same else "; its project does not hold this chart, so the code may not fit"
+    return Problem(said + doubt, hint="choose the code with --code FOLDER")
+
+
+def _lies_beside(code: Path, name: str, identity: str) -> bool:
+    """Tell whether the chart of this identity, which is empty where unknown, is in the project of a code folder."""
     charts = (folder / "charts" / name for folder in (code, *code.parents))
     chart = next((chart for chart in charts if (chart / "Chart.yaml").is_file()), None)
-    return identify_chart(chart) if chart else ""
+    return bool(identity) and chart is not None and identify_chart(chart) == identity
