@@ -132,6 +132,19 @@ def test_a_remembered_code_folder_is_named_with_its_chart(tmp_path: Path) -> Non
     assert "its project does not hold this chart" in notes
 
 
+@pytest.mark.parametrize("length", [0, 2500])
+def test_a_values_file_that_was_cut_off_is_named(tmp_path: Path, length: int) -> None:
+    make_project(tmp_path)
+    values = tmp_path / "charts/first/values.yaml"
+    values.write_text(values.read_text()[:length])
+    done = run(tmp_path, "charts/first")
+    assert done.returncode == 5, done.stderr
+    said = " ".join(done.stderr.split())
+    assert "more are missing hint: values.yaml of the chart seems to be damaged" in said
+    assert "charts/first: values.yaml has changed since it was generated" in said
+    assert len(done.stderr.splitlines()) == 5
+
+
 def test_a_write_into_the_code_folder_is_named(tmp_path: Path) -> None:
     chart = Path(shutil.copytree(_CHART, tmp_path / "chart"))
     template = chart / "templates/statefulset.yaml"

@@ -22,7 +22,7 @@ from trainchart.actions.support.project import NO_PROJECT, find_project, find_sp
 from trainchart.actions.support.run_code import FoundCode, find_project_code, recall_image_code
 from trainchart.actions.support.run_record import add_overrides, make_record, merge_values, require_run_of
 from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
-from trainchart.errors import PlanError, Problem, ToolError, TrainchartError
+from trainchart.errors import PlanError, Problem, RenderError, ToolError, TrainchartError
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.inputs import find_near_chart, require_chart, require_release_name
 from trainchart.helm.rendering import Rendering, ValueOverrides
@@ -218,7 +218,11 @@ def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -
     namespace, engine = request.namespace or DEFAULT_NAMESPACE, find_engine(request.engine or "auto")
     python = _find_python(request.python or sys.executable)
     overrides = add_overrides(request.kept_values, _read_overrides(request), f"the values of {release}")
-    rendering = engine.render(target.chart, release=release, namespace=namespace, overrides=overrides)
+    try:
+        rendering = engine.render(target.chart, release=release, namespace=namespace, overrides=overrides)
+    except RenderError as err:
+        err.problems += _find_edits(target.chart)  # a file that was cut off is the likely reason
+        raise
     code = _find_code(request, target, rendering)
     claims = {name: str(path.absolute()) for name, path in request.claims.items()}
     asked = RunRecord(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from trainchart.errors import Problem, RenderError, UsageError
-from trainchart.helm.schema_refusals import Asked, find_refusals
+from trainchart.helm.schema_refusals import DAMAGED, Asked, find_refusals
 
 _FILE = r"[\w.-]+/(?P<place>(?:templates|charts)/[^\s:()\"]+"
 _PLACES = (re.compile(_FILE + r":\d+(?::\d+)?)"), re.compile(_FILE + ")"))
@@ -21,6 +21,7 @@ _NOISE = re.compile(
 )
 _AFTER_COMMA = re.compile(r"key \"(?P<part>.*)\" has no value")
 _NOT_READ = re.compile(r"failed parsing --set")
+_NO_VALUES = re.compile(r"cannot load values\.yaml: (?:cannot unmarshal yaml document: )?(?P<reason>.*)", re.DOTALL)
 _ADVICE = re.compile(r"\n*Use --debug flag to render out invalid YAML\s*$")
 
 
@@ -34,6 +35,9 @@ def render_error(raw: str, chart: str, asked: Asked | None = None) -> RenderErro
     text = _NOISE.sub("", _ADVICE.sub("", message or raw).strip())
     if _NOT_READ.match(text):
         return UsageError(_one_line(text), hint=explain_comma(text))
+    if damaged := _NO_VALUES.match(text):
+        reason = _one_line(_NOISE.sub("", damaged["reason"]))
+        return RenderError(f"values.yaml of chart {chart} does not hold keys with values: {reason}", hint=DAMAGED)
     problems = find_refusals(text, asked or Asked())
     if problems:
         return RenderError(f"the values do not fit the schema of chart {chart}", problems=problems)

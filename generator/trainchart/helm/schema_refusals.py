@@ -48,6 +48,9 @@ _BOUNDS = {
 }
 _EXAMPLES = {QUANTITY_PATTERN: "500m, 2, 512Mi or 4Gi", DURATION_PATTERN: DURATION_EXAMPLES}
 _FALLBACK = "values.yaml of the chart lists the keys that it takes"
+DAMAGED = "values.yaml of the chart seems to be damaged: restore it, for a generated chart with trainchart generate"
+_MANY, _SHOWN = 5, 3
+"""More keys than a user deletes at once, and how many of them are named."""
 _HYPERPARAMETERS = "hyperparameters"
 _GENERIC = ("name", "path", "host", "port", "create", "enabled", "image", "annotations", "id", "size", "digest", "tag")
 """Keys of many sections: with none, they say nothing of which is meant."""
@@ -151,7 +154,12 @@ class _Teller:
             shown = repr(given) if given is not None else "the value"
             yield Problem(f"{key}: {shown} is not known", hint=_closest(str(given), choices))
         elif match := _MISSING.match(message):
-            for name in _names(match["names"]):
+            names = sorted(_names(match["names"]))
+            if len(names) > _MANY:
+                shown = ", ".join(self._called((*path, name)) for name in names[:_SHOWN])
+                yield Problem(f"{shown} and {len(names) - _SHOWN} more are missing", hint=DAMAGED)
+                return
+            for name in names:
                 about = str(self._schema((*path, name)).get("description", "")).split("\n")[0]
                 missing = self._called((*path, name))
                 hint = f"set it, for example by --set {missing}=VALUE{f': {about}' if about else ''}"

@@ -42,6 +42,23 @@ def test_other_failures_keep_helms_last_words() -> None:
     assert error.problems == ()
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "Error: cannot load values.yaml: error converting YAML to JSON: yaml: line 1: did not find expected ','",
+        "cannot load values.yaml: cannot unmarshal yaml document: error converting YAML to JSON: yaml: line 1: "
+        "did not find expected ','",
+    ],
+)
+def test_a_values_file_that_cannot_be_read(raw: str) -> None:
+    error = render_error(raw, "mnist")
+    assert (
+        error.message == "values.yaml of chart mnist does not hold keys with values: line 1: did not find expected ','"
+    )
+    assert "restore it" in error.hint
+    assert "trainchart generate" in error.hint
+
+
 def test_lint_messages_are_one_line() -> None:
     assert clean_lint_message("- at '/a': got string, want integer\n") == "a: a text is given, expected a whole number"
     assert clean_lint_message("first\n  second\n") == "first; second"

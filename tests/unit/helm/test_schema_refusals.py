@@ -165,6 +165,12 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "set it, for example by --set roles.worker.replicas=VALUE: Number of pods.",
         ),
         (
+            "- at '': missing properties 'affinity', 'args', 'command', 'env', 'envFrom', 'image'",
+            "",
+            "affinity, args, command and 3 more are missing",
+            "values.yaml of the chart seems to be damaged: restore it, for a generated chart with trainchart generate",
+        ),
+        (
             "- at '/image/tag': 'not' failed",
             "image.tag=latest",
             "image.tag: 'latest' is not accepted",
