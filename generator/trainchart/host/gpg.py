@@ -43,8 +43,9 @@ def clear_sign(text: str, key: str, *, passphrase: str | None = None) -> bytes:
         path.write_text(text, encoding="utf-8")
         done = _run(["gpg", *argv, "--output", "-", str(path)], f"{passphrase}\n" if passphrase is not None else "")
     if done.returncode != 0:
+        reason = _words(done) or f"exit code {done.returncode}"
         raise ToolError(
-            f"gpg cannot sign with the key {key!r}: {_words(done)}", hint="see your keys with: gpg --list-secret-keys"
+            f"gpg cannot sign with the key {key!r}: {reason}", hint="see your keys with: gpg --list-secret-keys"
         )
     return done.stdout
 

@@ -77,5 +77,25 @@ def test_a_program_that_is_not_helm(tmp_path: Path, plain_chart: Path) -> None:
         find_engine(str(program)).render(plain_chart, release="exp")
 
 
+@pytest.mark.parametrize(
+    ("end", "said"), [("exit 3", "ended with exit code 3"), ("kill -9 $$", "ended with signal 9")]
+)
+def test_a_program_that_fails_silently_is_named(tmp_path: Path, plain_chart: Path, end: str, said: str) -> None:
+    program = tmp_path / "helm"
+    program.write_text(f"#!/bin/sh\n{end}\n")
+    program.chmod(0o755)
+    engine = find_engine(str(program))
+    for command in (lambda: engine.render(plain_chart, release="exp"), lambda: engine.lint(plain_chart)):
+        with pytest.raises(ToolError, match=rf"{program} \w+ {said} and printed no error") as caught:
+            command()
+        assert caught.value.hint == "is this a helm 3 or 4 program?"
+
+
+def test_a_program_in_the_current_folder(fake_helm: Path, plain_chart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(fake_helm.parent)
+    rendering = find_engine("./helm").render(plain_chart, release="exp")
+    assert [manifest.name for manifest in rendering.manifests] == ["from-fake"]
+
+
 def test_the_sdk_renders_the_notes(plain_chart: Path) -> None:
     assert find_engine("sdk").render(plain_chart, release="exp").notes == "Release exp has 2 workers.\n"

@@ -130,3 +130,10 @@ def test_without_gpg(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ToolError, match="gpg does not run") as caught:
             call()
         assert "install GnuPG" in caught.value.hint
+
+
+def test_a_gpg_that_fails_silently_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gpg").symlink_to("/bin/false")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError, match="cannot sign with the key 'lasting': exit code 1"):
+        clear_sign("text", "lasting")

@@ -108,10 +108,10 @@ class BinaryEngine:
 def run_helm(
     program: Path, argv: Sequence[str], environment: Mapping[str, str], timeout_seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a helm program to its end, whatever its exit code.
+    """Run a helm program to its end; one that fails has said why in stderr.
 
     Raises:
-        ToolError: it cannot be started, or does not end in time.
+        ToolError: it cannot be started, does not end in time, or fails without an error message.
     """
     try:
         done = subprocess.run(
@@ -126,6 +126,12 @@ def run_helm(
         raise ToolError(f"{program} {argv[0]} did not end within {timeout_seconds:.0f} seconds") from error
     except (OSError, ValueError) as error:
         raise ToolError(f"cannot run {program}: {error}", hint="is this a helm 3 or 4 program?") from error
+    if done.returncode != 0 and not done.stderr.strip():
+        code = done.returncode
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        raise ToolError(
+            f"{program} {argv[0]} ended with {how} and printed no error", hint="is this a helm 3 or 4 program?"
+        )
     # Not as text: Python would make a newline of a carriage return, which Helm prints and Kubernetes reads.
     out, err = (each.decode("utf-8", errors="replace") for each in (done.stdout, done.stderr))
     return subprocess.CompletedProcess(done.args, done.returncode, out, err)

@@ -23,7 +23,7 @@ def find_engine(choice: str = "auto") -> HelmEngine:
         other = "choose the engine sdk, or " if has_sdk else ""
         raise ToolError("there is no helm program on PATH", hint=f"{other}{INSTALL_HINT}")
     if choice not in ("auto", "binary"):
-        return _binary(Path(choice))
+        return _binary(choice)
     if not has_sdk and found is None:
         raise ToolError(
             "there is no Helm engine: helm-python-sdk is not installed, and there is no helm program on PATH",
@@ -31,8 +31,8 @@ def find_engine(choice: str = "auto") -> HelmEngine:
         )
     if choice == "binary" or not has_sdk:
         assert found is not None
-        return _binary(Path(found))
-    return _sdk(fallback=_binary(Path(found)) if found else None)
+        return _binary(found)
+    return _sdk(fallback=_binary(found) if found else None)
 
 
 def engine_program(choice: str) -> str:
@@ -47,12 +47,14 @@ def _sdk(fallback: HelmEngine | None) -> HelmEngine:
     return SdkEngine(fallback)
 
 
-def _binary(path: Path) -> HelmEngine:
+def _binary(program: str) -> HelmEngine:
     from trainchart.helm.io.binary import BinaryEngine
 
-    if shutil.which(path) is None:
+    found = shutil.which(program)
+    if found is None:
         raise ToolError(
-            f"there is no helm program at {path}",
+            f"there is no helm program at {program}",
             hint="choose the engine auto, sdk or binary, or give the path of an executable helm",
         )
-    return BinaryEngine(path)
+    # Absolute: of ./helm, a Path keeps the name alone, which would be looked up on PATH.
+    return BinaryEngine(Path(found).absolute())
