@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainchart.plan.quantity import find_amount_problems, parse_quantity
+from trainchart.plan.quantity import find_amount_problems, is_too_small, parse_quantity
 from trainchart.plan.scheduling import find_scheduling_problems
 from trainchart.plan.strategies import MAX_REPLICAS, STRATEGIES
 from trainchart.spec.document import Path
@@ -110,19 +110,32 @@ def _dotted(*path: str | int) -> str:
 
 
 def _guess_quantity(value: str | int | float) -> str:
-    """Return what a size in the units of shops, such as 2 GB, is as a quantity."""
-    found = re.fullmatch(r"(\d+(\.\d+)?) ?([kKMGT])i?[bB]?", str(value).strip())
-    return f"; did you mean {found[1]}{found[3].upper()}i?" if found else ""
+    """Return what a size in the units of shops, such as 2 GB, or without a unit, is as a quantity."""
+    found = re.fullmatch(r"([1-9]\d*(\.\d+)?) ?([kKmMGT]?)i?[bB]?", str(value).strip())
+    if not found:
+        return ""
+    unit = found[3].upper() or ("G" if float(found[1]) < 100 else "M")
+    return f"; did you mean {found[1]}{unit}i?"
+
+
+def _quantity(path: Path, value: str | int | float) -> Iterator[Impossibility]:
+    """Check one quantity, which is a size unless it is of CPUs."""
+    is_size, quantity = not str(path[-1]).startswith("cpu"), parse_quantity(value)
+    if quantity is None or quantity <= 0:
+        what = "is not a positive quantity"
+    elif is_size and is_too_small(value):
+        what = "is less than 1Mi"
+    else:
+        return
+    example = f"512Mi or 4Gi{_guess_quantity(value)}" if is_size else "500m or 2"
+    yield Impossibility(path, f"{_dotted(*path)}: {value!r} {what}", f"for example {example}")
 
 
 def _amounts(path: Path, amounts: dict[str, str | int | float]) -> Iterator[Impossibility]:
     """Check quantities, and that no request is above its limit."""
     parsed = {key: parse_quantity(value) for key, value in amounts.items() if value != ""}
-    for key, quantity in parsed.items():
-        if quantity is None or quantity <= 0:
-            example = "500m or 2" if key.startswith("cpu") else "512Mi or 4Gi"
-            what = f"{_dotted(*path, key)}: {amounts[key]!r} is not a positive quantity"
-            yield Impossibility((*path, key), what, f"for example {example}{_guess_quantity(amounts[key])}")
+    for key in parsed:
+        yield from _quantity((*path, key), amounts[key])
     for request, limit in (
         ("cpu", "cpuLimit"),
         ("memory", "memoryLimit"),
@@ -252,9 +265,8 @@ def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impo
         yield Impossibility(
             (*path, "subPath"), f"{_dotted(*path, 'subPath')}: {volume.sub_path!r} is not a folder inside the volume"
         )
-    if volume.size != "" and not parse_quantity(volume.size):
-        what = f"{_dotted(*path, 'size')}: {volume.size!r} is not a positive quantity"
-        yield Impossibility((*path, "size"), what, f"for example 20Gi{_guess_quantity(volume.size)}")
+    if volume.size != "":
+        yield from _quantity((*path, "size"), volume.size)
     if not volume.uri and not volume.mount_path.startswith("/"):
         given = f"{_dotted(*path, 'mountPath')}: {volume.mount_path!r}"
         what = f"{given} is not an absolute path" if volume.mount_path else f"{name} has no mountPath"

@@ -12,7 +12,8 @@ from decimal import ROUND_UP, Decimal
 
 from trainchart.spec.section import QUANTITY_PATTERN
 
-_OWN_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_OWN_SIZES = ("memory", "ephemeral-storage")
+_OWN_RESOURCES = ("cpu", *_OWN_SIZES)
 _PARTS = re.compile(r"(?P<number>[0-9.]+(e[+-]?[0-9]+)?)(?P<unit>[a-zA-Z]*)")
 _UNITS = {
     "": Decimal(1),
@@ -21,6 +22,8 @@ _UNITS = {
     **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", 1)},
 }
 _FINEST = Decimal("0.001")
+_LEAST_SIZE = Decimal(2**20)
+"""No pod starts with less memory or storage: a size below it lacks its unit, or has m, which are thousandths."""
 
 
 def parse_quantity(value: str | int | float) -> Decimal | None:
@@ -41,9 +44,18 @@ def read_amount(value: object) -> Decimal | None:
     return parse_quantity(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
 
 
+def is_too_small(size: object) -> bool:
+    """Tell whether an amount of memory or storage is so small that it must be a slip."""
+    amount = read_amount(size)
+    return amount is not None and amount < _LEAST_SIZE
+
+
 def find_amount_problems(name: str, request: object, limit: object) -> Iterator[tuple[str, str]]:
     """Yield what the API server refuses in a container's request and limit of one resource, each with a hint."""
     wanted, most = read_amount(request), read_amount(limit)
+    if name in _OWN_SIZES:
+        for amount in dict.fromkeys(each for each in (request, limit) if is_too_small(each)):
+            yield f"{name}: {amount!r} is less than 1Mi", "for example 512Mi or 4Gi"
     if wanted is not None and most is not None and wanted > most:
         yield f"requests {request} of {name}, above its limit {limit}", ""
     if name.startswith("hugepages-") and request is not None and wanted != most:

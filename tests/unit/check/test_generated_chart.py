@@ -298,6 +298,8 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("quantities", objects("memory: 2Gi", "memory: 2GB"), "resources.requests.memory: '2GB' is not a quantity"),
     ("quantities", objects("memory: 2Gi", "memory: 3Gi"), "requests 3Gi of memory, above its limit 2Gi"),
     ("quantities", objects("storage: 20Gi", "storage: '0'"), "storage '0' is not a size"),
+    ("quantities", objects("storage: 20Gi", "storage: '5'"), "storage '5' is less than 1Mi"),
+    ("quantities", objects("memory: 2Gi", "memory: 200m"), "memory: '200m' is less than 1Mi"),
     (
         "resources-set",
         objects("            limits:\n              cpu: '1'\n", "            limits:\n"),

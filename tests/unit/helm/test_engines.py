@@ -77,9 +77,7 @@ def test_a_program_that_is_not_helm(tmp_path: Path, plain_chart: Path) -> None:
         find_engine(str(program)).render(plain_chart, release="exp")
 
 
-@pytest.mark.parametrize(
-    ("end", "said"), [("exit 3", "ended with exit code 3"), ("kill -9 $$", "ended with signal 9")]
-)
+@pytest.mark.parametrize(("end", "said"), [("exit 3", "ended with exit code 3"), ("kill -9 $$", "ended with signal 9")])
 def test_a_program_that_fails_silently_is_named(tmp_path: Path, plain_chart: Path, end: str, said: str) -> None:
     program = tmp_path / "helm"
     program.write_text(f"#!/bin/sh\n{end}\n")

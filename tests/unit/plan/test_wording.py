@@ -56,6 +56,9 @@ def test_a_hyperparameter_is_told_what_it_should_be(resolved: Resolve, spec: str
         ("roles:", "version: 1.0\nroles:", 'quote it: "1.0.0"'),
         ("roles:", "version: 12\nroles:", 'quote it: "12.0.0"'),
         ("size: 20Gi", "size: 20GB", "volumes.checkpoints.size: '20GB' is not a positive quantity"),
+        ("size: 20Gi", "size: 5", "did you mean 5Gi?"),
+        ("memory: 8Gi", "memory: 8Gi, tmpSize: 500", "did you mean 500Mi?"),
+        ("memory: 8Gi", "memory: 8Gi, tmpSize: 512m", "did you mean 512Mi?"),
         (
             "roles:",
             "run: {startDeadline: 5 minutes}\nroles:",

@@ -10,7 +10,7 @@ from trainchart.check.objects import Container, Pods, called, find_pods, mapping
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.helm.rendering import Rendering
-from trainchart.plan.quantity import find_amount_problems, read_amount
+from trainchart.plan.quantity import find_amount_problems, is_too_small, read_amount
 
 
 @for_each_rendering
@@ -29,9 +29,12 @@ def check_quantities(rendering: Rendering) -> Iterator[Finding]:
         if manifest.kind == "PersistentVolumeClaim":
             size = mapping_at(manifest.document, "spec", "resources", "requests").get("storage")
             if size is None or read_amount(size) in (None, Decimal(0)):
-                yield Finding(
-                    f"{called(manifest)}: storage {size!r} is not a size", path=manifest.source, line=manifest.line
-                )
+                what = "is not a size"
+            elif is_too_small(size):
+                what = "is less than 1Mi"
+            else:
+                continue
+            yield Finding(f"{called(manifest)}: storage {size!r} {what}", path=manifest.source, line=manifest.line)
 
 
 @for_each_rendering
