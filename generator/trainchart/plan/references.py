@@ -1,7 +1,8 @@
 """References `$(NAME)` that would reach a program as text: in env, commands and the author's own containers. Pure.
 
 Kubernetes fills in what a container's environment holds, the launcher what it adds, both in the command. What neither
-knows they leave as it is and say nothing, so a spec that holds such a reference is refused.
+knows they leave unchanged and say nothing, so a spec that holds such a reference is refused. `$NAME` is noted: only a
+shell fills it in, but a program may do so, too.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import graphlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
+from trainchart.plan.fit import Note
 from trainchart.plan.impossible import Impossibility
 from trainchart.spec.document import Path
 from trainchart.spec.model import Hyperparameter, ModelSpec
@@ -33,6 +36,29 @@ _FILLED = {
     "pod_labels",
     "resource_claims",
 }
+
+_SHELL_REFERENCE = re.compile(r"(?<!\$)\$(?:(?P<plain>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)\})")
+_SHELLS = ("ash", "bash", "busybox", "dash", "fish", "ksh", "sh", "zsh")
+
+
+def find_shell_references(spec: ModelSpec) -> Iterator[Note]:
+    """Yield a note on every `$NAME` of a known variable or hyperparameter that no shell fills in, each once."""
+    found: dict[Note, None] = {}
+    parameters = {name: contract.hyperparameter_variable(name) for name in spec.hyperparameters}
+    for role, settings in spec.roles.items():
+        variables = (*contract.PROGRAM_VARIABLES, *parameters.values(), *_set_by_chart(spec, settings))
+        known = parameters | {name: name for name in (*variables, *spec.env, *settings.env)}
+        texts: list[tuple[Path, object]] = [(("env", name), value) for name, value in spec.env.items()]
+        texts += [(("roles", role, "env", name), value) for name, value in settings.env.items()]
+        sources = _find_words(spec, role, settings)
+        if not any(PurePosixPath(word).name in _SHELLS for _, words in sources for word in words):
+            texts += [(path, word) for path, words in sources for word in words]
+        for path, text in texts:
+            for match in _SHELL_REFERENCE.finditer(str(text)):
+                if variable := known.get(match["plain"] or match["braced"]):
+                    what = f"the program gets {match[0]} as text; write $({variable})"
+                    found[Note(path, f"{'.'.join(map(str, path))}: {what}")] = None
+    yield from found
 
 
 def find_unfilled(spec: ModelSpec) -> Iterator[Impossibility]:
@@ -102,16 +128,20 @@ def _command(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[Imp
     """Check the words of a role's program, which Kubernetes and then the launcher fill in."""
     brings_more = bool(settings.env_from or spec.env_from)
     container = {*spec.env, *settings.env, *_set_by_chart(spec, settings)}
-    own: Path = ("roles", role)
-    sources: tuple[tuple[Path, list[str]], ...] = (
-        ((*own, "command"), settings.command) if settings.command else (("code", "command"), spec.code.command),
-        ((*own, "args"), settings.args) if settings.args else (("args",), spec.args),
-    )
-    for path, words in sources:
+    for path, words in _find_words(spec, role, settings):
         for reference in (reference for word in words for reference in find_references(word)):
             reason, hint = _refuse_word(reference, spec, container, brings_more)
             if reason:
                 yield Impossibility(path, f"{'.'.join(map(str, path))}: {reason}", hint)
+
+
+def _find_words(spec: ModelSpec, role: str, settings: RoleSettings) -> tuple[tuple[Path, list[str]], ...]:
+    """Return command and arguments of a role, each with its place in the spec."""
+    own: Path = ("roles", role)
+    return (
+        ((*own, "command"), settings.command) if settings.command else (("code", "command"), spec.code.command),
+        ((*own, "args"), settings.args) if settings.args else (("args",), spec.args),
+    )
 
 
 def _refuse_word(

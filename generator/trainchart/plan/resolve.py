@@ -18,7 +18,7 @@ from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.fit import fit_to_strategy
 from trainchart.plan.impossible import find_impossibilities
 from trainchart.plan.layers import BUILTIN_LAYER, Merged, merge_layers
-from trainchart.plan.references import find_unfilled
+from trainchart.plan.references import find_shell_references, find_unfilled
 from trainchart.plan.spelling import find_misread, section_of
 from trainchart.plan.wording import expect, expect_member
 from trainchart.spec.document import Document, Origin, Path
@@ -48,6 +48,7 @@ def resolve(spec: Document, defaults: Sequence[Document]) -> ChartPlan:
         raise PlanError(f"{model.name} cannot be trained as specified", problems=tuple(problems))
     roles = tuple(role for role in ROLES if role in model.roles)
     model = model.model_copy(update={"roles": {role: model.roles[role] for role in roles}})
+    notes = (*notes, *find_shell_references(model))
     placed = tuple(Problem(note.message, str(find_origin(merged.origins, note.path))) for note in notes)
     return ChartPlan(model, _values(model), roles, merged.origins, placed)
 

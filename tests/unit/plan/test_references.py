@@ -160,3 +160,38 @@ def test_own_containers_have_their_own_variables_only(resolved: Resolve, spec: s
     )
     assert found("args: ['$(TRAINCHART_TENSORBOARD_DIR)'], envFrom: [{configMapRef: {name: m}}]") == []
     assert found("args: ['$(OTHER)']") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "notes"),
+    [
+        ("[python, train.py, --data=$DATA]", "", ["code.command: the program gets $DATA as text; write $(DATA)"]),
+        ("[python, train.py, '${DATA}/x']", "", ["code.command: the program gets ${DATA} as text; write $(DATA)"]),
+        (
+            "[python, train.py]",
+            "args: [--lr, $learningRate]",
+            ["args: the program gets $learningRate as text; write $(TRAINCHART_HP_LEARNING_RATE)"],
+        ),
+        (
+            "[python, train.py]",
+            "args: [$TASK_INDEX]",
+            ["args: the program gets $TASK_INDEX as text; write $(TASK_INDEX)"],
+        ),
+        ("[sh, -c, python train.py --data=$DATA]", "", []),
+        ("[/bin/bash, -ec]", "args: [python train.py --data=$DATA]", []),
+        ("[python, train.py, $$DATA, $(DATA), $OTHER, US$, $1]", "", []),
+    ],
+)
+def test_a_variable_as_in_a_shell_is_noted(
+    resolved: Resolve, spec: str, command: str, more: str, notes: list[str]
+) -> None:
+    text = spec.replace("[python, -m, mnist.train]", command)
+    text += f"env: {{DATA: /data}}\nhyperparameters: {{learningRate: {{type: number, default: 0.1}}}}\n{more}\n"
+    plan = resolved(text)
+    assert [note.message for note in plan.notes] == notes
+    assert all(note.where.startswith("m.yaml:") for note in plan.notes)
+
+
+def test_a_variable_as_in_a_shell_is_noted_in_env(resolved: Resolve, spec: str) -> None:
+    (note,) = resolved(f"{spec}env: {{DATA: /data, TEST: $DATA/test, PRICE: 5$}}\n").notes
+    assert note.message == "env.TEST: the program gets $DATA as text; write $(DATA)"
