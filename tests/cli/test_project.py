@@ -91,16 +91,16 @@ def test_an_unknown_model_gets_the_names_of_those_there_are(command: tuple[str, 
 def test_a_folder_called_models_of_another_tool_is_no_project(project: Path) -> None:
     Path("models").mkdir()
     Path("models/keras.yaml").write_text("layers: 3\n")
-    assert find_project() == Path("../..")
+    assert find_project().folder == Path("../..")
     Path("models/own.yml").write_text(SPEC.format(name="own"))
-    assert find_project() == Path()
+    assert find_project().folder == Path()
     assert call("plan", "own").exit_code == 0
 
 
 def test_without_a_project_everything_is_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert find_project() == Path()
+    assert find_project().folder == Path()
     assert call("init", "new").stdout.splitlines()[-1] == "models/new.yaml"
     assert getattr(call("logs").exception, "message", "") == "there are no local runs in .trainchart/runs"
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainchart.actions.schema import read_spec_schema
 from trainchart.actions.support.models import build_values_schema, resolve_spec
 from trainchart.actions.support.own_script import locate_code
-from trainchart.actions.support.project import MODELS, find_project
+from trainchart.actions.support.packs import read_packs
+from trainchart.actions.support.project import find_project
 from trainchart.errors import Problem, SpecError, ToolError, UsageError
 from trainchart.host.files import read_text
 from trainchart.host.new_files import write_new_files
+from trainchart.packs.pack import Pack
 from trainchart.placeholder import REGISTRY
+from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.strategies import find_strategy
 from trainchart.render.chart import FAMILY, render_chart
 from trainchart.resources import read_family, read_script_template
@@ -58,10 +61,10 @@ def init_model(request: InitRequest) -> NewFiles:
         ToolError: a file is there already, or the script cannot be read.
     """
     project = find_project()
-    _require_name(request.name, project / MODELS)
+    _require_name(request.name, project.models)
     if request.strategy:
         find_strategy(request.strategy)
-    schema = project / MODELS / SCHEMA_FILE
+    schema = project.models / SCHEMA_FILE
     schema_text = json.dumps(read_spec_schema(), indent=2, ensure_ascii=False) + "\n"
     files: dict[Path, bytes] = {}
     program: tuple[str, ...]
@@ -69,7 +72,7 @@ def init_model(request: InitRequest) -> NewFiles:
         strategy = request.strategy or "single"
         text, folder = read_script_template(), CODE / request.name
         facts = read_script(text, SCRIPT)
-        files[project / folder / SCRIPT] = text.encode()
+        files[project.folder / folder / SCRIPT] = text.encode()
         code_path, program = folder.as_posix(), ("python", SCRIPT)
     else:
         code = locate_code(request.script)
@@ -77,14 +80,15 @@ def init_model(request: InitRequest) -> NewFiles:
         strategy = facts.strategy
         code_path, program = code.path, code.program
     image = request.image or f"{REGISTRY}/{request.name}"
-    spec = project / MODELS / f"{request.name}.yaml"
-    spec_text = render_spec(NewModel(request.name, strategy, image, code_path, program, facts))
-    _require_generates(spec_text, spec)
+    spec = project.models / f"{request.name}.yaml"
+    model = NewModel(request.name, strategy, image, code_path, program, facts)
+    _require_generates(render_spec(model), spec)
+    spec_text = render_spec(replace(model, decided=_find_decided(render_spec(model), spec, read_packs(project))))
     notes = list(facts.notes)
     if request.script is not None and (copies := code.describe_copies(strategy, spec_text)):
         notes.append(f"{copies}; see strategies in the documentation, or take --strategy single")
-    if project != Path():
-        notes.append(f"this is part of the project {project.resolve()}")
+    if project.folder != Path():
+        notes.append(f"this is part of the project {project.folder.resolve()}")
     if schema.is_file() and read_text(schema) != schema_text:
         notes.append(f"{schema} is of another version; to renew it: trainchart schema > {schema}")
     elif not schema.is_file():
@@ -108,6 +112,18 @@ def _require_name(name: str, models: Path) -> None:
     raise UsageError(
         f"{name!r} cannot be a model's name: lower-case letters, digits and dashes, at most 40, a letter first",
         hint=f"try {suggestion}" if suggestion else "for example mnist or my-model-2",
+    )
+
+
+def _find_decided(text: str, spec: Path, packs: tuple[Pack, ...]) -> frozenset[str]:
+    """Return the dotted keys of a spec of which a pack says something, too: the spec would beat it."""
+    if not packs:
+        return frozenset()
+    overridden = resolve_spec(parse_document(text, file=str(spec), layer="model spec"), packs).overridden
+    return frozenset(
+        ".".join(map(str, path))
+        for path, settings in overridden.items()
+        if any(setting.origin.layer != BUILTIN_LAYER for setting in settings)
     )
 
 

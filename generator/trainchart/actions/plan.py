@@ -17,6 +17,7 @@ from trainchart.errors import Problem, ToolError
 from trainchart.json_documents import parse_json, resolve_reference
 from trainchart.kubernetes_yaml import parse_mapping
 from trainchart.plan.chart_plan import dump_plan
+from trainchart.plan.layers import Setting
 from trainchart.spec.document import Origin, Path
 
 _ALIKE = 0.7
@@ -31,6 +32,8 @@ class Explanation:
     value: Any
     origin: Origin | None
     """None for what no layer sets: the empty default of a pass-through field."""
+    overridden: tuple[Setting, ...]
+    """What weaker layers say, the strongest first."""
 
 
 def read_plan(model: str) -> tuple[dict[str, Any], tuple[Problem, ...]]:
@@ -52,7 +55,8 @@ def explain_key(model: str, key: str) -> tuple[Explanation, ...]:
     if not found:
         raise ToolError(f"{plan.name} has no key {key}", hint=_suggest_key(wanted, leaves))
     return tuple(
-        Explanation(".".join(str(part) for part in path), leaves[path], plan.origins.get(path)) for path in found
+        Explanation(".".join(map(str, path)), leaves[path], plan.origins.get(path), plan.overridden.get(path, ()))
+        for path in found
     )
 
 

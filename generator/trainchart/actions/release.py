@@ -100,7 +100,7 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     """
     with_pre_release("0.0.0", options.pre_release)  # refused also where nothing is released
     (spec,) = locate_specs((model,))
-    chart = _with_waivers(render_model(load_model(spec)), project_of(spec))
+    chart = _with_waivers(render_model(load_model(spec)), project_of(spec).charts)
     require_no_secrets(chart.files)
     rendering = require_rendering(chart.files, options.engine)
     build = read_build_info(spec.parent, chart.files, options.environment)
@@ -129,9 +129,9 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
         return replace(_publish(repository, decided, options), warnings=list_token_images(rendering))
 
 
-def _with_waivers(chart: RenderedChart, project: Path) -> RenderedChart:
+def _with_waivers(chart: RenderedChart, charts: Path) -> RenderedChart:
     """Return the chart with the waivers that its authors have put into its folder."""
-    waivers = project / "charts" / chart.name / WAIVER_FILE
+    waivers = charts / chart.name / WAIVER_FILE
     return replace(chart, files={**chart.files, WAIVER_FILE: read_bytes(waivers)}) if waivers.is_file() else chart
 
 

@@ -179,7 +179,7 @@ def _install_commands(
         return  # no chart on disk has the strategy that was tried
     chart = request.target
     if not _is_chart(Path(chart)):
-        chart = str(find_project() / "charts" / target.chart_name)
+        chart = str(find_project().charts / target.chart_name)
         if not _has_same_files(Path(chart), target.chart):
             yield f"trainchart generate {shlex.quote(request.target)}"
     words = ["helm", "install", plan.release, chart]

@@ -12,7 +12,7 @@ from trainchart import __version__
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.image_check import ImageAnswer, ask_for_images, require_known
 from trainchart.actions.support.models import load_model, render_model
-from trainchart.actions.support.project import MODELS, find_project
+from trainchart.actions.support.project import find_project
 from trainchart.actions.support.published_chart import RegistryChart, fetch_published, is_reference
 from trainchart.actions.support.rendered_version import require_rendering
 from trainchart.actions.support.repository_access import ImageAccess
@@ -235,8 +235,9 @@ def _read(chart: str, options: VerifyOptions) -> _Given:
 
 def _find_spec(given: _Given, name: str, lock: Lock | None) -> Path:
     """Return the spec that a chart was made from: its lock's in a folder above, else the model of that name here."""
-    wanted = PurePosixPath(lock.spec.name) if lock is not None else PurePosixPath(MODELS, f"{name}.yaml")
-    for folder in (*given.path.absolute().parents, find_project()):
+    project = find_project()
+    wanted = PurePosixPath(lock.spec.name if lock is not None else f"{project.models.name}/{name}.yaml")
+    for folder in (*given.path.absolute().parents, project.models.parent):
         if (folder / wanted).is_file():
             return folder / wanted
     raise ToolError(f"there is no {wanted} to make {given.called} from", hint="name the model spec with --spec")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,7 +30,7 @@ def explain(
     ] = "",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Say which layer, file and line set a value of a model.
+    """Show which layer, file and line set a value of a model, and which values of weaker layers it overrides.
 
     Example: trainchart explain mnist roles.worker
     """
@@ -38,8 +38,15 @@ def explain(
 
     found = explain_key(model, key)
     if format_ is Format.json:
-        print_json([{"key": e.key, "value": e.value, "origin": asdict(e.origin) if e.origin else None} for e in found])
+        print_json([asdict(explanation) for explanation in found])
         return
     for explanation in found:
         where = f"{explanation.origin} ({explanation.origin.layer})" if explanation.origin else "empty by default"
-        print_line(f"{explanation.key} = {json.dumps(explanation.value, ensure_ascii=False)}  # {where}")
+        print_line(f"{explanation.key} = {_dump(explanation.value)}  # {where}")
+        for setting in explanation.overridden:
+            verb = "adds to" if setting.extended else "overrides"
+            print_line(f"  {verb} {_dump(setting.value)}  # {setting.origin} ({setting.origin.layer})")
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from trainchart.cli import complete
-from trainchart.cli.options import start_from_project
+from trainchart.cli.options import find_charts
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 
 ModelsArgument = Annotated[
@@ -34,7 +34,7 @@ def generate(
             "--output",
             "-o",
             help="Folder that holds the charts; the default is in the project.",
-            callback=start_from_project,
+            callback=find_charts,
         ),
     ] = Path("charts"),
     check: Annotated[

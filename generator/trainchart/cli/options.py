@@ -22,8 +22,19 @@ def start_from_project(context: typer.Context, option: typer.CallbackParam, fold
     """Return a folder as given; a default lies in the project, also where that is a folder above."""
     from trainchart.actions.support.project import find_project
 
+    return find_project().folder / folder if _is_default(context, option) else folder
+
+
+def find_charts(context: typer.Context, option: typer.CallbackParam, folder: Path) -> Path:
+    """Return the folder of the charts as given; the default is the project's."""
+    from trainchart.actions.support.project import find_project
+
+    return find_project().charts if _is_default(context, option) else folder
+
+
+def _is_default(context: typer.Context, option: typer.CallbackParam) -> bool:
     source = context.get_parameter_source(option.name or "")
-    return find_project() / folder if source is not None and source.name == "DEFAULT" else folder
+    return source is not None and source.name == "DEFAULT"
 
 
 RunsOption = Annotated[

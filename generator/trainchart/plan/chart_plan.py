@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.errors import Problem
+from trainchart.plan.layers import Setting
 from trainchart.spec.document import Origin, Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.values import Values
@@ -22,6 +23,8 @@ class ChartPlan:
     """Roles of the model in reading order."""
     origins: Mapping[Path, Origin]
     """Origin of every key of the completed spec."""
+    overridden: Mapping[Path, tuple[Setting, ...]]
+    """What weaker layers say of a key, the strongest first."""
     notes: tuple[Problem, ...] = ()
     """What the author should know of, and may well have meant."""
 

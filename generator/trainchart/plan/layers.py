@@ -1,7 +1,9 @@
 """Merge layers of defaults under a spec, and remember for every value which layer, file and line it came from.
 
-Mappings merge key by key, everything else is replaced whole. Under `roles` and `volumes` a layer's key "*" holds for
-every entry that the model has. Under `strategies` a layer of defaults has more of them for models of one strategy.
+Mappings merge key by key; lists and all else are replaced whole. A key with a plus behind it (`tolerations+`) adds to
+the list of the layers below instead: an entry replaces the one of the same `name`, and all others go to the end. Under
+`roles` and `volumes` a layer's key "*" holds for every entry that the model has. Under `strategies` a layer of defaults
+has more of them for models of one strategy.
 """
 
 from __future__ import annotations
@@ -10,14 +12,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainchart.errors import Problem, SpecError
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.spec.document import Document, Origin, Path
 
 BUILTIN_LAYER = "built-in"
 ANY_ENTRY = "*"
 STRATEGY_SECTION = "strategies"
+APPEND_MARK = "+"
+"""Stands behind a key whose list is added to the list of the layers below."""
 _ENTRY_SECTIONS = ("roles", "volumes")
 _ENTRY_PATHS: tuple[Path, ...] = tuple((section,) for section in _ENTRY_SECTIONS)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value that a layer gives a key, and where it stands."""
+
+    value: Any
+    origin: Origin
+    extended: bool = False
+    """Whether the stronger layer added to the list, instead of replacing the value."""
 
 
 @dataclass
@@ -26,10 +41,16 @@ class Merged:
 
     tree: dict[str, Any] = field(default_factory=dict)
     origins: dict[Path, Origin] = field(default_factory=dict)
+    overridden: dict[Path, tuple[Setting, ...]] = field(default_factory=dict)
+    """What stronger layers replaced or added to, by path, the strongest first."""
 
 
 def merge_layers(defaults: Sequence[Document], spec: Document) -> Merged:
-    """Merge `spec` over `defaults`, which are given from the weakest to the strongest."""
+    """Merge `spec` over `defaults`, which are given from the weakest to the strongest.
+
+    Raises:
+        SpecError: a key with a plus has no list behind it.
+    """
     entries = {section: _entries(section, spec.tree) for section in _ENTRY_SECTIONS}
     merged = Merged()
     for layer in defaults:
@@ -60,7 +81,7 @@ def _entries(section: str, tree: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _expansions(tree: Mapping[str, Any], entries: Mapping[str, tuple[str, ...]]) -> list[tuple[Path, Path]]:
     """Return which node of a layer's tree goes where, so that "*" comes before the named entries."""
-    others = [key for key in tree if key not in (*_ENTRY_SECTIONS, STRATEGY_SECTION)]
+    others = sorted((key for key in tree if key not in (*_ENTRY_SECTIONS, STRATEGY_SECTION)), key=_is_append)
     moves: list[tuple[Path, Path]] = [((key,), (key,)) for key in others]
     for section in _ENTRY_SECTIONS:
         known = tree.get(section) or {}
@@ -74,12 +95,16 @@ def _merge(merged: Merged, layer: Document, source: Path, target: Path) -> None:
     node: Any = layer.tree
     for key in source:
         node = node[key]
+    if target and _is_append(target[-1]):
+        _append(merged, layer, source, (*target[:-1], str(target[-1]).removesuffix(APPEND_MARK)))
+        return
+    before = merged.origins.get(target)
     merged.origins[target] = layer.origins[source]
     if node is None and (isinstance(_value_at(merged.tree, target), dict) or target[:1] in _ENTRY_PATHS):
         node = {}  # `worker:` or `run:` with nothing behind it asks for every default
     if isinstance(node, dict):
         _container(merged, target)
-        for key in node:
+        for key in sorted(node, key=_is_append):
             _merge(merged, layer, (*source, key), (*target, key))
         return
     parent = _container(merged, target[:-1])
@@ -88,11 +113,58 @@ def _merge(merged: Merged, layer: Document, source: Path, target: Path) -> None:
         replaced["enabled"] = node  # `tensorboard: true` is short for {enabled: true}
         merged.origins[(*target, "enabled")] = layer.origins[source]
         return
+    if before is not None and target[-1] in parent:
+        merged.overridden[target] = (Setting(replaced, before), *merged.overridden.get(target, ()))
     for path in _paths_below(replaced):
         merged.origins.pop((*target, *path), None)
     parent[target[-1]] = node
     for path in _paths_below(node):
         merged.origins[(*target, *path)] = layer.origins[(*source, *path)]
+
+
+def _is_append(key: Any) -> bool:
+    return str(key).endswith(APPEND_MARK)
+
+
+def _append(merged: Merged, layer: Document, source: Path, target: Path) -> None:
+    """Add the list of `layer` at `source` to the list of the result at `target`."""
+    added = _value_at(layer.tree, source)
+    if not isinstance(added, list):
+        key = ".".join(map(str, source))
+        problem = Problem(
+            f"{key}: a key with a plus adds to a list, and what is behind it is not one",
+            str(layer.origins[source]),
+            f"write a list, or {key.removesuffix(APPEND_MARK)} to replace the value",
+        )
+        raise SpecError("layers of defaults cannot be merged", problems=(problem,))
+    parent = _container(merged, target[:-1])
+    below = parent.get(target[-1])
+    entries = list(below) if isinstance(below, list) else []
+    if target in merged.origins:
+        setting = Setting(below, merged.origins[target], extended=isinstance(below, list))
+        merged.overridden[target] = (setting, *merged.overridden.get(target, ()))
+    for index, entry in enumerate(added):
+        if entry in entries:
+            continue
+        place = _index_of(entry, entries)
+        for path in [path for path in merged.origins if path[: len(target) + 1] == (*target, place)]:
+            del merged.origins[path]
+        entries[place : place + 1] = [entry]
+        for path in ((), *_paths_below(entry)):
+            merged.origins[(*target, place, *path)] = layer.origins[(*source, index, *path)]
+    parent[target[-1]] = entries
+    merged.origins[target] = layer.origins[source]
+
+
+def _index_of(entry: Any, entries: Sequence[Any]) -> int:
+    """Return the index of the entry of the same name; the end where there is none."""
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    same = (
+        index
+        for index, other in enumerate(entries)
+        if name is not None and isinstance(other, Mapping) and other.get("name") == name
+    )
+    return next(same, len(entries))
 
 
 def _paths_below(node: Any) -> Iterator[Path]:

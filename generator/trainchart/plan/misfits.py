@@ -12,7 +12,7 @@ import jsonschema
 
 from trainchart.errors import Problem, SpecError
 from trainchart.plan.chart_plan import ChartPlan
-from trainchart.plan.resolve import find_origin
+from trainchart.plan.typed import find_origin
 
 
 def require_fit(plan: ChartPlan, schema: Mapping[str, Any]) -> None:

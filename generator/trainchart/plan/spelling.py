@@ -13,7 +13,7 @@ from typing import Any
 
 from trainchart.spec.document import Origin, Path
 from trainchart.spec.model import ModelSpec
-from trainchart.spec.section import LARGEST_INTEGER, TEXT_MAPS, JsonSchema, Section
+from trainchart.spec.section import LARGEST_INTEGER, TEXT_MAPS, JsonSchema, Section, section_of
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 """Every reader takes these for the same number: no leading zeros, underscores, or bases other than ten."""
@@ -82,9 +82,3 @@ def _is_in_text_map(path: Path) -> bool:
             return part == path[-2]
         section = section_of(field.annotation)
     return False
-
-
-def section_of(annotation: Any) -> type[Section] | None:
-    """Return the closed section that an annotation names, itself or as the values of a mapping."""
-    candidates = [annotation, *getattr(annotation, "__args__", ())]
-    return next((c for c in candidates if isinstance(c, type) and issubclass(c, Section)), None)

@@ -1,6 +1,6 @@
 """What a value of the spec is expected to be, in words: for what pydantic would say with its own terms or a pattern.
 
-Used by resolve.py alone. Pure.
+Used by typed.py alone. Pure.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.layers import APPEND_MARK
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.spec.model import Hyperparameter, ModelSpec
 from trainchart.spec.section import EXACT, KUBERNETES_DEFINITION, Section
@@ -218,8 +219,19 @@ def render_spec_schema(defaults: Mapping[str, Any], kubernetes_definitions: Mapp
     for section in ("roles", "volumes"):
         entry = schema["properties"][section]["additionalProperties"]
         schema["properties"][section]["additionalProperties"] = {"anyOf": [entry, {"type": "null"}]}
+    for node in [schema, *(node for name, node in definitions.items() if name not in _REQUIRED_AS_WRITTEN)]:
+        node.setdefault("properties", {}).update(_list_appends(node.get("properties", {})))
     used = _reachable(schema, {**definitions, **kubernetes_definitions})
     return {"$schema": DRAFT, "title": "trainchart model spec", **schema, "$defs": used}
+
+
+def _list_appends(properties: Mapping[str, Schema]) -> Schema:
+    """Return the keys by which a spec adds to the lists of the layers below."""
+    return {
+        f"{key}{APPEND_MARK}": {**schema, "description": f"Adds to {key} of the packs and built-in defaults."}
+        for key, schema in properties.items()
+        if schema.get("type") == "array"
+    }
 
 
 _PARTLY_DEFAULTED = ("image",)

@@ -14,6 +14,8 @@ from trainchart.scaffold.script import ScriptFacts
 
 SCHEMA_FILE = ".trainchart-schema.json"
 """Lies beside the specs, so that the comment on top of each finds it without a network."""
+_ROLE = {"cpu": "1", "memory": "2Gi"}
+"""What a role of a new model gets."""
 _YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 
@@ -28,6 +30,8 @@ class NewModel:
     program: tuple[str, ...]
     """Program without its flags: python train.py."""
     facts: ScriptFacts
+    decided: frozenset[str] = frozenset()
+    """Dotted keys that the packs of the project decide, which the spec leaves to them."""
 
 
 def render_spec(model: NewModel) -> str:
@@ -75,7 +79,8 @@ def _roles(model: NewModel) -> Iterator[str]:
     yield "# What each role's pods get: replicas, cpu, memory, gpus. `trainchart plan` shows all defaults."
     yield "roles:"
     for role in strategy.required:
-        yield f"  {role}: {{cpu: 1, memory: 2Gi}}"
+        settings = (f"{key}: {value}" for key, value in _ROLE.items() if f"roles.{role}.{key}" not in model.decided)
+        yield f"  {role}: {{{', '.join(settings)}}}"
 
 
 def _volumes(model: NewModel) -> Iterator[str]:
@@ -85,10 +90,12 @@ def _volumes(model: NewModel) -> Iterator[str]:
         yield f"  {volume}:"
         if volume == "data":
             yield "    # The training data: existingClaim names a claim that holds it already."
-        yield "    size: 5Gi"
+        if f"volumes.{volume}.size" not in model.decided:
+            yield "    size: 5Gi"
         yield f"    mountPath: /{volume}"
-        yield "    # Empty: the cluster's default. For several pods it must offer ReadWriteMany, such as CephFS."
-        yield '    storageClass: ""'
+        if f"volumes.{volume}.storageClass" not in model.decided:
+            yield "    # Empty: the cluster's default. For several pods it must offer ReadWriteMany, such as CephFS."
+            yield '    storageClass: ""'
 
 
 def _hyperparameters(model: NewModel) -> Iterator[str]:

@@ -19,6 +19,7 @@ from trainchart.yaml_limits import FastLoader, TooManyNodes, refuse_deep_nesting
 Path = tuple[str | int, ...]
 NODE_LIMIT = 50_000
 """No spec is as large as this; a few aliases of aliases are much larger."""
+SPEC_HINT = "a spec starts with apiVersion: trainchart/v1 and kind: Model"
 
 
 _IMPOSSIBLE = re.compile("[\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
@@ -96,8 +97,8 @@ def compose(text: str) -> yaml.Node | None:
     return yaml.compose(text, Loader=_Loader)
 
 
-def parse_document(text: str, *, file: str, layer: str) -> Document:
-    """Parse one YAML mapping.
+def parse_document(text: str, *, file: str, layer: str, hint: str = SPEC_HINT) -> Document:
+    """Parse one YAML mapping; `hint` says how such a file starts.
 
     Raises:
         SpecError: not YAML, a duplicate key, several documents, an alias loop, or not a mapping.
@@ -116,8 +117,7 @@ def parse_document(text: str, *, file: str, layer: str) -> Document:
         raise _not_yaml(" ".join(str(error).split()), file) from error
     found = {yaml.SequenceNode: "a list", yaml.ScalarNode: "a text"}.get(type(root), "nothing")
     problem = Problem(f"expected a mapping of keys to values, found {found}", f"{file}:1:1")
-    hint = "a spec starts with apiVersion: trainchart/v1 and kind: Model"
-    raise SpecError("not a model spec", problems=(problem,), hint=hint)
+    raise SpecError("not a mapping of keys to values", problems=(problem,), hint=hint)
 
 
 def _explain(error: yaml.MarkedYAMLError, text: str, file: str) -> SpecError:

@@ -49,6 +49,12 @@ class Section(BaseModel):
     )
 
 
+def section_of(annotation: Any) -> type[Section] | None:
+    """Return the closed section that an annotation names, itself or as the values of a mapping."""
+    candidates = [annotation, *getattr(annotation, "__args__", ())]
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, Section)), None)
+
+
 @dataclass(frozen=True)
 class JsonSchema:
     """Replaces the JSON Schema that pydantic would derive; title and description stay pydantic's."""

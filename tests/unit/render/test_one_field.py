@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +41,7 @@ def test_a_new_pass_through_field_appears_everywhere(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(chart_module, "PodSettings", Extended)
     monkeypatch.setattr(schema_module, "Values", ExtendedValues)
     monkeypatch.setattr(values_yaml, "POD_SETTINGS", POD_SETTINGS | {"readinessGates"})
-    extended = type(plan)(plan.spec, values, plan.roles, plan.origins)
+    extended = replace(plan, values=values)
     files = render_chart(extended, read_family(FAMILY), build_values_schema(extended)).files
     assert b"readinessGates: []  # Conditions that must hold" in files["values.yaml"]
     assert "io.k8s.api.core.v1.PodReadinessGate" in json.loads(files["values.schema.json"])["$defs"]

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from trainchart.actions.support.known_charts import GeneratedChart, hash_chart_inputs, remember_chart
-from trainchart.actions.support.models import LocatedModel, find_program, load_model, render_model
+from trainchart.actions.support.models import LocatedModel, find_program, load_model, load_models, render_model
 from trainchart.actions.support.own_script import OwnCode
-from trainchart.actions.support.project import MODELS
+from trainchart.actions.support.project import name_from_here, project_of
 from trainchart.archive.lock import (
     LOCK_FILE,
     WAIVER_FILE,
@@ -39,9 +39,9 @@ def write_charts(
     `beside` has the names of the charts that other specs of the same call give.
     """
     models = []
-    for model in map(load_model, specs):
+    for model in load_models(specs):
         # Before the code is looked at: what changes from here on makes another hash.
-        inputs = hash_chart_inputs(model.spec, model.text, charts, model.code)
+        inputs = hash_chart_inputs(model.spec, model.text, charts, model.code, _places(model))
         models.append((model, render_model(model), inputs))
     _require_one_spec_each([*beside.items(), *((model.spec, rendered.name) for model, rendered, _ in models)])
     if not overwrite:
@@ -89,8 +89,13 @@ def _write_chart(model: LocatedModel, rendered: RenderedChart, inputs: str, char
         charts=charts,
         authored=frozenset({WAIVER_FILE}),
         repository=model.plan.spec.image.repository,
+        packs=_places(model),
     )
     return chart
+
+
+def _places(model: LocatedModel) -> tuple[str, ...]:
+    return tuple(pack.place for pack in model.packs)
 
 
 def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedChart:
@@ -104,11 +109,11 @@ def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedCh
 
 def _require_in_project(folder: Path, spec: Path) -> None:
     """Refuse a folder that only a link brings out of the project: the user did not name what would be written to."""
-    models = Path(os.path.abspath(spec)).parent  # noqa: PTH100  # Path.resolve would follow the very link
-    project = models.parent if models.name == MODELS else models
-    named = Path(os.path.abspath(folder))  # noqa: PTH100
+    project = project_of(spec).folder
+    named = Path(os.path.abspath(folder))  # noqa: PTH100  # Path.resolve would follow the very link
     target = Path(os.path.realpath(folder))
-    if named.is_relative_to(project) and not target.is_relative_to(os.path.realpath(project)):
+    is_named = project in (path.resolve() for path in named.parents)
+    if is_named and not target.is_relative_to(project):
         raise ToolError(
             f"{folder} leads to {target}, outside the project {project}",
             hint="remove the link, or name the folder that is meant with --output",
@@ -121,7 +126,7 @@ def _notes(model: LocatedModel) -> tuple[Problem, ...]:
     file = next((file for file in program.files if (model.code / file).is_file()), "") if program else ""
     if not file:
         return model.plan.notes
-    script = _name_from_here(model.code / file)
+    script = name_from_here(model.code / file)
     command = model.plan.values.command
     code = OwnCode(script, model.code, spec.code.path, tuple(command[: 3 if command[1] == "-m" else 2]))
     with suppress(ToolError):  # a script that is not Python says so itself when it starts
@@ -130,11 +135,6 @@ def _notes(model: LocatedModel) -> tuple[Problem, ...]:
             where = str(model.plan.origins["code", "command"])
             return (*model.plan.notes, Problem(what, where, _COPIES_HINT))
     return model.plan.notes
-
-
-def _name_from_here(path: Path) -> Path:
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
@@ -146,8 +146,7 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
     problems: list[Problem] = []
     edited: list[str] = []
     is_more = False
-    for spec in specs:
-        rendered = render_model(load_model(spec))
+    for rendered in map(render_model, load_models(specs)):
         folder = charts / rendered.name
         if not folder.exists():
             problems.append(Problem("this chart was not generated yet", str(folder)))

@@ -1,7 +1,7 @@
 """Charts that were generated before, and are still what their specs give: there is nothing to do for them.
 
-What a chart follows from is its spec, the names and dates of the files of its code folder, and trainchart itself. The
-chart on disk is compared by content, so an edit is never taken for what was generated.
+What a chart follows from is its spec, the project file, the names and dates of the files of packs and code folder, and
+trainchart itself. The chart on disk is compared by content, so an edit is never taken for what was generated.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class _Known:
     """Files in the folder of the chart that its authors write, and generating leaves alone."""
     repository: str
     """Of the image, to which the code folder is remembered."""
+    packs: tuple[str, ...]
+    """The folders of the packs."""
 
 
 def recall_chart(spec: Path, charts: Path) -> GeneratedChart | None:
@@ -59,7 +61,7 @@ def recall_chart(spec: Path, charts: Path) -> GeneratedChart | None:
     inputs, known = found
     chart = known.chart
     try:
-        now = hash_chart_inputs(spec, read_text(spec), charts, chart.code)
+        now = hash_chart_inputs(spec, read_text(spec), charts, chart.code, known.packs)
         if not now or inputs != now or chart.chart.is_symlink() or not chart.chart.is_dir():
             return None
         present = read_tree(chart.chart)
@@ -80,11 +82,12 @@ def remember_chart(
     charts: Path,
     authored: frozenset[str],
     repository: str,
+    packs: tuple[str, ...],
 ) -> None:
     """Remember that `inputs`, hashed before anything was made of them, give `chart` of these `files`."""
     if inputs:
         hashes = {path: _hash_file(content) for path, content in files.items()}
-        known = _Known(replace(chart, changed=(), is_new=False), hashes, authored, repository)
+        known = _Known(replace(chart, changed=(), is_new=False), hashes, authored, repository, packs)
         ResultCache(_KIND, _Known).remember(_subject(spec, charts), inputs, known)
 
 
@@ -92,12 +95,13 @@ def _subject(spec: Path, charts: Path) -> str:
     return f"{spec.absolute()}\0{charts.absolute()}"
 
 
-def hash_chart_inputs(spec: Path, text: str, charts: Path, code: Path) -> str:
+def hash_chart_inputs(spec: Path, text: str, charts: Path, code: Path, packs: tuple[str, ...]) -> str:
     """Return one hash of all that a chart follows from, and of where names in notes start; empty if unknown."""
-    listing = hash_listing(code)
+    project = project_of(spec)
+    listings = [hash_listing(folder) for folder in (code, *map(Path, packs))]
     # A link on the way to code or chart is refused where it leads out of the project.
-    places = (project_of(spec), os.path.realpath(code), os.path.realpath(charts), Path.cwd(), spec, charts)
-    return hash_inputs(text, listing, *map(str, places)) if listing else ""
+    places = (project.file, project.folder, os.path.realpath(code), os.path.realpath(charts), Path.cwd(), spec, charts)
+    return hash_inputs(text, *listings, *map(str, places)) if all(listings) else ""
 
 
 def _hash_file(content: bytes) -> str:

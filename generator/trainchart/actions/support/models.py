@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from trainchart import __version__
-from trainchart.actions.support.project import MODELS, project_of
+from trainchart.actions.support.packs import read_packs
+from trainchart.actions.support.project import Project, project_of
 from trainchart.archive.lock import (
     LOCK_FILE,
     Source,
@@ -21,6 +22,7 @@ from trainchart.archive.lock import (
 from trainchart.errors import Problem, SpecError
 from trainchart.host.files import read_text
 from trainchart.host.kubernetes_schemas import read_definitions
+from trainchart.packs.pack import Pack
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.misfits import require_fit
@@ -44,6 +46,8 @@ class LocatedModel:
     schema: Schema
     """The JSON Schema of the chart's values."""
     code: Path
+    packs: tuple[Pack, ...]
+    """The layers between the built-in defaults and the spec, the weakest first."""
 
 
 @dataclass(frozen=True)
@@ -58,31 +62,47 @@ def load_model(spec: Path, strategy: str = "") -> LocatedModel:
     """Read and resolve a model spec, with another `strategy` than it names if one is given.
 
     Raises:
-        ToolError: the file cannot be read.
-        SpecError, PlanError: what it says is wrong; every problem with its line.
+        ToolError: the file, or a pack, cannot be read.
+        SpecError, PlanError: what it or a pack says is wrong; every problem with its line.
     """
+    return load_models((spec,), strategy)[0]
+
+
+def load_models(specs: tuple[Path, ...], strategy: str = "") -> list[LocatedModel]:
+    """Read and resolve model specs as `load_model` does; packs are read once."""
+    packs: dict[Path, tuple[Pack, ...]] = {}
+    models = []
+    for spec in specs:
+        project = project_of(spec)
+        if project.folder not in packs:
+            packs[project.folder] = read_packs(project)
+        models.append(_load_model(spec, strategy, project, packs[project.folder]))
+    return models
+
+
+def _load_model(spec: Path, strategy: str, project: Project, packs: tuple[Pack, ...]) -> LocatedModel:
     text = read_text(spec, limit=SPEC_LIMIT)
     document = parse_document(text, file=str(spec), layer="model spec")
     if strategy:
         document = document.with_value("strategy", strategy)
-    plan, schema = _resolve(document)
-    project = project_of(spec)
-    code = project / plan.spec.code.path
-    _require_inside(project, code, plan)
-    return LocatedModel(spec, text, plan, schema, code)
+    plan, schema = _resolve(document, packs)
+    code = project.folder / plan.spec.code.path
+    _require_inside(project.folder, code, plan)
+    return LocatedModel(spec, text, plan, schema, code, packs)
 
 
-def resolve_spec(document: Document) -> ChartPlan:
-    """Return the plan of a spec on the built-in defaults.
+def resolve_spec(document: Document, packs: tuple[Pack, ...] = ()) -> ChartPlan:
+    """Return the plan of a spec on the built-in defaults and `packs`, the weakest first.
 
     Raises:
         SpecError, PlanError: what it says is wrong; every problem with its line.
     """
-    return _resolve(document)[0]
+    return _resolve(document, packs)[0]
 
 
-def _resolve(document: Document) -> tuple[ChartPlan, Schema]:
-    plan = resolve(document, [read_defaults()])
+def _resolve(document: Document, packs: tuple[Pack, ...]) -> tuple[ChartPlan, Schema]:
+    layers = [read_defaults(), *(pack.defaults for pack in packs if pack.defaults is not None)]
+    plan = resolve(document, layers)
     schema = build_values_schema(plan)
     require_fit(plan, schema)
     return plan, schema
@@ -110,6 +130,7 @@ def render_model(model: LocatedModel) -> RenderedChart:
         generator=__version__,
         spec=Source(f"{model.spec.parent.name}/{model.spec.name}", hash_content(model.text.encode())),
         family=Source(FAMILY, hash_tree({path: text.encode() for path, text in family.items()})),
+        layers=tuple(Source(pack.title, pack.sha256) for pack in model.packs),
         files=chart.files,
         image=f"{image.repository}:{image.tag}@{image.digest}" if image.digest else "",
     )
@@ -117,9 +138,9 @@ def render_model(model: LocatedModel) -> RenderedChart:
 
 
 def list_own_specs(spec: Path) -> frozenset[Path]:
-    """Return the absolute paths of `spec` and, where it lies in models/, of the specs beside it."""
-    folder = spec.absolute().parent
-    beside = (*folder.glob("*.yaml"), *folder.glob("*.yml")) if folder.name == MODELS else ()
+    """Return the absolute paths of `spec` and, where it lies in the project's folder of models, of those beside it."""
+    folder = spec.absolute().parent.resolve()
+    beside = (*folder.glob("*.yaml"), *folder.glob("*.yml")) if folder == project_of(spec).models.resolve() else ()
     return frozenset(path.resolve() for path in (spec, *beside))
 
 

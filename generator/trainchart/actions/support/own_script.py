@@ -79,7 +79,7 @@ def locate_code(script: Path) -> OwnCode:
         raise ToolError(
             f"{script} is not a Python script", hint="--from-script takes the .py file that starts the training"
         )
-    resolved, project = script.resolve(), find_project().resolve()
+    resolved, project = script.resolve(), find_project().folder.resolve()
     folder = _find_root(resolved, project, parse_module(read_bytes(script), str(script)))
     if not folder.is_relative_to(project):
         raise ToolError(
@@ -126,7 +126,7 @@ def _holds(folder: Path, module: str) -> bool:
 
 def _is_library(module: str) -> bool:
     """Tell whether Python has a module of its own, which goes before a plain folder of that name."""
-    here = find_project().resolve()
+    here = find_project().folder.resolve()
     places = [place for place in sys.path if Path(place).resolve() not in (here, Path.cwd())]
     found = None if module in KNOWN_MODULES else PathFinder.find_spec(module, places)
     return module in KNOWN_MODULES or (found is not None and found.origin is not None)

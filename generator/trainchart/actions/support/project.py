@@ -1,15 +1,18 @@
 """The project that the current folder lies in: where names of models are looked up, and where charts and runs go.
 
-Paths that users type start from the current folder; only names and defaults start from the project.
+A project is a folder with a trainchart.yaml and all below; without such a file, a folder with a models/ that holds a
+spec. Paths that users type start from the current folder; only names and defaults start from the project.
 """
 
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.errors import ToolError
-from trainchart.host.files import read_bytes, refuse_pipe
+from trainchart.host.files import read_bytes, read_text, refuse_pipe
+from trainchart.packs.project_file import PROJECT_FILE, ProjectFile, parse_project_file
 from trainchart.reports.text import natural_key
 
 MODELS = "models"
@@ -18,27 +21,80 @@ NO_PROJECT = "there is no models/ with a spec, here or in a folder above: go to 
 SUFFIXES = (".yaml", ".yml")
 _MARK = "trainchart/"
 """Stands in the apiVersion of every model spec: other tools keep YAML in folders called models, too."""
+_FILE_LIMIT = 1024 * 1024
+"""Bytes; no project file is as large as this."""
 
 
-def find_project() -> Path:
-    """Return the nearest folder upwards whose models/ holds a spec, seen from here; without one, this folder."""
+@dataclass(frozen=True)
+class Project:
+    """A folder with models, and what its project file says."""
+
+    folder: Path
+    file: ProjectFile | None
+    """None where there is no project file."""
+
+    @property
+    def models(self) -> Path:
+        """The folder of the model specs."""
+        return self.folder / (self.file.models if self.file else MODELS)
+
+    @property
+    def charts(self) -> Path:
+        """The folder of the generated charts."""
+        return self.folder / (self.file.charts if self.file else "charts")
+
+
+def find_project() -> Project:
+    """Return the project that this folder is in, by its path from here; without one, this folder.
+
+    Raises:
+        SpecError: the project file is not valid.
+    """
     here = Path.cwd()
-    for steps, folder in enumerate((here, *here.parents)):
-        if any(_is_spec(path) for path in _list_yaml(folder / MODELS)):
-            return Path(*[".."] * steps)
-    return Path()
+    above = [Path(*[".."] * steps) for steps in range(len(here.parents) + 1)]
+    for folder in above:
+        if (folder / PROJECT_FILE).is_file():
+            return _read_project(folder)
+    with_models = (folder for folder in above if any(_is_spec(path) for path in _list_yaml(folder / MODELS)))
+    return Project(next(with_models, Path()), None)
+
+
+def project_of(spec: Path) -> Project:
+    """Return the project of a spec, from whose folder the paths in it start; its folder is absolute.
+
+    It is the nearest folder upwards with a project file; without one, the folder that holds models/, or else the spec.
+
+    Raises:
+        SpecError: the project file is not valid.
+    """
+    folder = spec.absolute().parent
+    for above in (folder, *folder.parents):
+        if (above / PROJECT_FILE).is_file():
+            return _read_project(above.resolve())
+    return Project((folder.parent if folder.name == MODELS else folder).resolve(), None)
+
+
+def name_from_here(path: Path) -> Path:
+    """Return an absolute path as users write it: from this folder, where it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _read_project(folder: Path) -> Project:
+    path = name_from_here(folder / PROJECT_FILE)
+    return Project(folder, parse_project_file(read_text(path, limit=_FILE_LIMIT), str(path)))
 
 
 def list_specs() -> tuple[Path, ...]:
     """Return all spec files of the project, by name."""
-    return _list_yaml(find_project() / MODELS)
+    return _list_yaml(find_project().models)
 
 
 def find_spec(model: str) -> Path:
     """Return the spec file that a path, or the name of a model in the project, means; it need not be there."""
     if model.endswith(SUFFIXES):
         return Path(model)
-    usual, other = (find_project() / MODELS / f"{model}{suffix}" for suffix in SUFFIXES)
+    usual, other = (find_project().models / f"{model}{suffix}" for suffix in SUFFIXES)
     return other if other.is_file() and not usual.is_file() else usual
 
 
@@ -52,7 +108,7 @@ def locate_specs(models: tuple[str, ...]) -> tuple[Path, ...]:
         found = list_specs()
         if not found:
             raise ToolError(
-                f"there is no model spec in {MODELS}/, here or in a folder above",
+                f"there is no model spec in {find_project().models.name}/, here or in a folder above",
                 hint="go to the folder that holds yours, start a model with trainchart init NAME, or name a spec file",
             )
         return found
@@ -66,12 +122,6 @@ def suggest_model(model: str) -> str:
     if close:
         return f"did you mean {known[close[0]]}?"
     return f"models here: {', '.join(known.values())}" if known else ""
-
-
-def project_of(spec: Path) -> Path:
-    """Return the folder that paths in a spec start from: the one that holds models/."""
-    folder = spec.absolute().parent
-    return (folder.parent if folder.name == MODELS else folder).resolve()
 
 
 def _locate(model: str) -> Path:

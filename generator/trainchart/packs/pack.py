@@ -1,0 +1,162 @@
+"""A pack: its files, read and checked. A pack is data; nothing of it is ever executed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from trainchart.archive.lock import hash_tree
+from trainchart.chart_version import is_chart_version
+from trainchart.errors import Problem, SpecError
+from trainchart.packs.section_file import parse_section
+from trainchart.packs.source import PackSource
+from trainchart.plan.layers import ANY_ENTRY, STRATEGY_SECTION
+from trainchart.plan.strategies import STRATEGIES
+from trainchart.spec.document import Document, parse_document
+from trainchart.spec.section import Line, Section
+from trainchart_runtime.cluster import ROLES
+
+PACK_FILE = "pack.yaml"
+DEFAULTS_FILE = "defaults.yaml"
+_KNOWN = (PACK_FILE, DEFAULTS_FILE)
+_PROSE = ("README", "LICENSE", "CHANGELOG", "NOTICE")
+_IDENTITY = ("apiVersion", "kind", "name")
+"""Keys that say which model a spec is."""
+
+
+def _version(text: str) -> str:
+    if not is_chart_version(text):
+        raise ValueError(f'{text!r} is not a SemVer version, for example "0.1.0"')
+    return text
+
+
+class PackFile(Section):
+    """What a pack is."""
+
+    api_version: Literal["trainchart/v1"]
+    """Version of the format."""
+    kind: Literal["Pack"]
+    """Kind of file."""
+    name: Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")]
+    """Name of the pack: lower-case letters, digits and dashes."""
+    version: Annotated[str, AfterValidator(_version)]
+    """SemVer version of the pack."""
+    description: Line = ""
+    """What the pack is for."""
+    extends: list[PackSource] = Field(default_factory=list)
+    """Packs that this one builds on, the weakest first."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    """One layer between the built-in defaults and model specs."""
+
+    name: str
+    version: str
+    description: str
+    extends: tuple[PackSource, ...]
+    place: str
+    """The folder that it was read from."""
+    defaults: Document | None
+    """What the pack says of every model; None where it has no such file."""
+    sha256: str
+    """Of all files of the pack, names and contents."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+def parse_pack(files: Mapping[str, bytes], place: str) -> Pack:
+    """Return the pack of these files (path within the pack → content); `place` names the pack in messages.
+
+    Raises:
+        SpecError: a file is missing, unknown or wrong; every problem with its file and line.
+    """
+    if PACK_FILE not in files:
+        hint = "a pack is a folder with a pack.yaml; start one with trainchart pack init"
+        raise SpecError(f"{place} is not a pack: it has no {PACK_FILE}", hint=hint)
+    unknown = tuple(_find_unknown(files, place))
+    if unknown:
+        raise SpecError(f"{place} holds what is no part of a pack", problems=unknown)
+    about = parse_section(_text(files, PACK_FILE, place), f"{place}/{PACK_FILE}", PackFile, "pack")
+    layer = f"pack {about.name} {about.version}"
+    defaults = _parse_defaults(_text(files, DEFAULTS_FILE, place), f"{place}/{DEFAULTS_FILE}", layer)
+    return Pack(about.name, about.version, about.description, tuple(about.extends), place, defaults, hash_tree(files))
+
+
+def _find_unknown(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:
+    """Yield files that nothing would read, as under a misspelt name: a rule that is not there guards nothing."""
+    for top in sorted({path.split("/")[0] for path in files}):
+        if top not in _KNOWN and not top.startswith((".", *_PROSE)):
+            close = difflib.get_close_matches(top, _KNOWN, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"a pack has {', '.join(_KNOWN)} and a README.md"
+            yield Problem(f"unknown file or folder {top}", f"{place}/{top}", hint)
+
+
+def _parse_defaults(text: str, file: str, layer: str) -> Document | None:
+    """Return the defaults in `text`; None where it says nothing."""
+    if all(line.startswith("#") or not line.strip() for line in text.splitlines()):
+        return None
+    defaults = parse_document(text, file=file, layer=layer, hint=f"{DEFAULTS_FILE} has the keys of a model spec")
+    problems = tuple(_find_misplaced(defaults))
+    if problems:
+        raise SpecError(f"the defaults of {layer} are not valid", problems=problems)
+    return defaults
+
+
+def _text(files: Mapping[str, bytes], name: str, place: str) -> str:
+    try:
+        return files.get(name, b"").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = files[name].count(b"\n", 0, error.start) + 1
+        raise SpecError(f"{place}/{name}:{line}: not UTF-8 text", hint="save the file as UTF-8") from error
+
+
+def _find_misplaced(defaults: Document) -> Iterator[Problem]:
+    """Yield what would be no default of anything: identity, unknown roles and strategies, texts where mappings go.
+
+    What the keys hold is checked where the layers are merged, by the same rules as in a spec.
+    """
+    yield from _misplaced_at(defaults, (), defaults.tree)
+    strategies = defaults.tree.get(STRATEGY_SECTION)
+    if not isinstance(strategies, Mapping | None):
+        yield _not_a_mapping(defaults, (STRATEGY_SECTION,))
+        return
+    for name, section in (strategies or {}).items():
+        place = (STRATEGY_SECTION, name)
+        if name not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            yield Problem(f"unknown strategy {name}", str(defaults.origins[place]), f"known here: {known}")
+        elif not isinstance(section, Mapping | None):
+            yield _not_a_mapping(defaults, place)
+        else:
+            yield from _misplaced_at(defaults, place, section or {})
+
+
+def _misplaced_at(defaults: Document, place: tuple[str, ...], tree: Mapping[str, Any]) -> Iterator[Problem]:
+    for key in _IDENTITY:
+        if key in tree:
+            where = str(defaults.origins[(*place, key)])
+            yield Problem(f"{'.'.join((*place, key))} belongs to one model", where, "take it out of the defaults")
+    for section in ("roles", "volumes"):
+        entries = tree.get(section)
+        if not isinstance(entries, Mapping | None):
+            yield _not_a_mapping(defaults, (*place, section))
+            continue
+        for name, entry in (entries or {}).items():
+            path = (*place, section, name)
+            if section == "roles" and name not in (ANY_ENTRY, *ROLES):
+                known = ", ".join((f'"{ANY_ENTRY}"', *ROLES))
+                yield Problem(f"unknown role {name}", str(defaults.origins[path]), f"known here: {known}")
+            elif not isinstance(entry, Mapping | None):
+                yield _not_a_mapping(defaults, path)
+
+
+def _not_a_mapping(defaults: Document, path: tuple[str, ...]) -> Problem:
+    hint = "expected a mapping of keys to values"
+    return Problem(f"{'.'.join(path)} is not a mapping", str(defaults.origins[path]), hint)
