@@ -16,6 +16,7 @@ from trainchart.actions.schema import read_spec_schema
 from trainchart.actions.support.models import read_defaults
 from trainchart.cli.app import app
 from trainchart.kubernetes_yaml import dump_mapping
+from trainchart.plan.layers import APPEND_MARK
 from trainchart.plan.resolve import resolve
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.spec.document import parse_document
@@ -128,6 +129,9 @@ def render_spec_reference() -> str:
         "Quote texts that look like numbers: `tag: 1.10` is the number 1.1 to YAML, readers of YAML disagree about",
         "`0712345`, and Helm rounds integers beyond 2^53: such values are refused.",
         "",
+        "A list replaces the list of the [packs](packs.md) and built-in defaults below. With a plus behind the key,",
+        "such as `tolerations+`, it is added to that list.",
+        "",
     ]
     own = {key: schema["properties"][key] for key in _own_first() if key not in _POD_FIELDS}
     top: list[tuple[str, Schema]] = []
@@ -162,8 +166,8 @@ def _rows(
     path: str, section: Schema, schema: Schema, defaults: Defaults, below: list[tuple[str, Schema]]
 ) -> Iterator[str]:
     for key, value in section["properties"].items():
-        if path and key in _POD_FIELDS:
-            continue  # one table of them is enough
+        if key.endswith(APPEND_MARK) or (path and key in _POD_FIELDS):
+            continue  # one sentence, or one table, is enough
         full = f"{path}.{key}" if path else key
         target, suffix = _section_below(value, schema)
         if target is not None:

@@ -23,6 +23,7 @@ import yaml
 from typer import _click as click
 
 from trainchart.cli.app import app
+from trainchart.packs.project_file import parse_project_file
 from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.resolve import resolve
 from trainchart.resources import read_builtin_defaults
@@ -212,9 +213,8 @@ def test_a_guide_can_be_followed(
             assert (done.returncode != 0) == is_refused, f"{guide}:{item.line}: {item.text}\n{printed}"
             for line in item.output:
                 assert line in printed, f"{guide}:{item.line}: {item.text} does not print {line!r} but\n{printed}"
-        elif item.language == "python" and item.text.startswith("# "):
-            name, _ = item.text.removeprefix("# ").split("\n", 1)
-            path = Path((tmp_path / "place").read_text().strip(), name)
+        elif named := re.match(r"# (\S+\.(?:py|yaml))\n", item.text):
+            path = Path((tmp_path / "place").read_text().strip(), named[1])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(item.text)
 
@@ -234,6 +234,11 @@ def test_a_block_is_what_its_language_says(block: object) -> None:
         ast.parse(textwrap.dedent(text))
     elif language == "yaml":
         told = yaml.safe_load(text) or {}
+        if told.get("kind") == "Project":
+            parse_project_file(text, "block.yaml")
+            return
+        if text.startswith("# packs/"):
+            return  # the guide writes it, and checks the pack
         # A fragment shows some keys of a spec: they must hold in one that is whole.
         whole = told if "kind" in told else {**yaml.safe_load(BASE), **told}
         name, defaults = read_builtin_defaults()

@@ -32,6 +32,17 @@ def read_packs(project: Project) -> tuple[Pack, ...]:
     return tuple(reader.found.values())
 
 
+def read_pack_folder(folder: Path) -> tuple[Pack, ...]:
+    """Return the pack in `folder`, the last, after those that it builds on.
+
+    Raises:
+        SpecError, ToolError: as `read_packs` does.
+    """
+    reader = _Reader()
+    reader.add(PackSource(path=str(folder)), Path(), Path())
+    return tuple(reader.found.values())
+
+
 @dataclass
 class _Reader:
     """Reads packs depth first, each once."""
@@ -45,7 +56,8 @@ class _Reader:
         """Read the pack that the file `named_in`, whose paths start at `folder`, names."""
         place = name_from_here(Path(os.path.normpath(folder / source.path)))
         if not place.is_dir():
-            raise ToolError(f"{place} is not a folder", hint=f"{named_in} names it as a pack; check the spelling")
+            named = f"{named_in} names it as a pack; " if named_in != Path() else ""
+            raise ToolError(f"{place} is not a folder", hint=f"{named}check the spelling")
         pack = parse_pack(read_tree(place, limit=_SIZE_LIMIT), str(place))
         if pack.name in self._open or len(self._open) > _DEPTH_LIMIT:
             chain = " → ".join((*self._open, pack.name))
