@@ -232,7 +232,7 @@ def _defaults_that_apply() -> Defaults:
         "description": "m",
         "image": {"repository": "m", "tag": "1"},
         "code": {"path": ".", "command": ["m"]},
-        "volumes": {name: {"size": 1, "mountPath": f"/{name}"} for name in ("checkpoints", _OTHER_VOLUMES)},
+        "volumes": {name: {"size": "1Gi", "mountPath": f"/{name}"} for name in ("checkpoints", _OTHER_VOLUMES)},
     }
 
     def complete(**more: Any) -> Any:
