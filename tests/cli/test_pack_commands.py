@@ -33,7 +33,7 @@ def test_a_new_pack_is_valid_and_reaches_new_models() -> None:
     assert made.stdout.split() == ["packs/acme/defaults.yaml", "packs/acme/pack.yaml", "trainchart.yaml"]
     assert call("pack", "check").stdout == "packs/acme  acme 0.1.0  valid\n"
     assert json.loads(call("pack", "check", "packs/acme", "--format", "json").stdout) == [
-        {"name": "acme", "version": "0.1.0", "folder": "packs/acme"}
+        {"name": "acme", "version": "0.1.0", "path": "packs/acme"}
     ]
     assert call("init", "first").exit_code == 0
     assert call("generate").exit_code == 0
@@ -104,4 +104,4 @@ def test_check_reads_what_a_pack_builds_on() -> None:
 
 def test_check_without_a_pack_says_what_to_do() -> None:
     assert fail("pack", "check").message == "no trainchart.yaml here or above names a pack"
-    assert fail("pack", "check", "nowhere").message == "nowhere is not a folder"
+    assert fail("pack", "check", "nowhere").message == "nowhere is not a folder or archive"

@@ -185,7 +185,7 @@ def test_a_link_in_a_pack_leads_nowhere_outside(project: Path, pack: PackWriter)
 
 def test_a_missing_pack_is_named_with_the_file_that_names_it(project: Path) -> None:
     error = fail("plan", "tiny")
-    assert error.message == "packs/acme is not a folder"
+    assert error.message == "packs/acme is not a folder or archive"
     assert error.hint == "trainchart.yaml names it as a pack; check the spelling"
 
 

@@ -1,18 +1,34 @@
-"""Start a pack, and check packs apart from the models that use them."""
+"""Packs apart from the models that use them: start, check, publish, and fetch those that the project names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainchart.actions.publish import utc_now
 from trainchart.actions.support.models import resolve_spec
-from trainchart.actions.support.packs import read_pack_folder, read_packs
+from trainchart.actions.support.packs import (
+    PackContent,
+    cached_pack,
+    read_lock,
+    read_pack,
+    read_pack_files,
+    read_packs,
+    vendored_pack,
+)
 from trainchart.actions.support.project import find_project
-from trainchart.errors import PlanError, Problem, SpecError, ToolError, UsageError
+from trainchart.actions.support.repository_access import Address, open_repository
+from trainchart.errors import PlanError, Problem, RepositoryNotFound, SpecError, ToolError, UsageError
+from trainchart.host.files import read_bytes, write_file
 from trainchart.host.new_files import write_new_files
-from trainchart.packs.pack import Pack
+from trainchart.packs.archive import pack_archive, parse_pack_archive
+from trainchart.packs.lock import PACK_LOCK_FILE, LockedPack, dump_pack_lock
+from trainchart.packs.pack import Pack, hash_pack, parse_pack
 from trainchart.packs.probe import make_probes
 from trainchart.packs.project_file import PROJECT_FILE
+from trainchart.packs.source import PackSource
+from trainchart.publish.repository import Publication, prepare_upload, publish_upload
 from trainchart.scaffold.model_name import is_model_name
 from trainchart.scaffold.pack_text import render_pack, render_project_file
 
@@ -63,7 +79,7 @@ def check_packs(folders: tuple[Path, ...]) -> tuple[Pack, ...]:
         ToolError: a pack is not there, or the project names none.
     """
     if folders:
-        chains = [read_pack_folder(folder) for folder in folders]
+        chains = [read_pack(path, find_project()) for path in folders]
         checked = tuple(chain[-1] for chain in chains)
     else:
         checked = read_packs(find_project())
@@ -90,3 +106,95 @@ def _find_problems(chain: tuple[Pack, ...]) -> list[Problem]:
         except (SpecError, PlanError) as error:
             found += [problem for problem in error.problems if problem.where.startswith(f"{file}:")]
     return found
+
+
+@dataclass(frozen=True)
+class FetchedPack:
+    """A pack of a repository that the project uses."""
+
+    locked: LockedPack
+    path: Path
+    """Where its archive lies now."""
+    is_changed: bool
+    """Whether the lock had no such pack before, or other content for it."""
+
+
+def update_packs(*, is_locked: bool, plain_http: bool, environment: Mapping[str, str]) -> tuple[FetchedPack, ...]:
+    """Download the packs of repositories that the project names, and lock their content.
+
+    With `is_locked`, only what the lock names is accepted, and the lock stays as it is.
+
+    Raises:
+        ToolError: a repository has other content than the lock names, with `is_locked`.
+        SpecError: a pack is not valid.
+        PublishError: a pack is not in its repository, or that cannot be reached.
+    """
+    project = find_project()
+    before = read_lock(project)
+    found: dict[str, FetchedPack] = {}
+
+    def fetch(source: PackSource) -> PackContent:
+        files = _download(source, plain_http, environment)
+        locked = LockedPack(source=str(source), name=source.name, version=source.version, sha256=hash_pack(files))
+        is_changed = before.get(locked.source) != locked
+        if is_changed and is_locked:
+            raise ToolError(
+                f"{source} is not what {PACK_LOCK_FILE} names",
+                hint="it was published again, or the lock is older than the project file; run: trainchart pack update",
+            )
+        path = cached_pack(locked.sha256)
+        write_file(path, pack_archive(parse_pack(files, str(source)), files).data)
+        found[locked.source] = FetchedPack(locked, path, is_changed)
+        return PackContent(files, path)
+
+    read_packs(project, fetch)
+    if not is_locked and (found or before):
+        lock = dump_pack_lock(pack.locked for pack in found.values())
+        write_file(project.folder / PACK_LOCK_FILE, lock.encode())
+    return tuple(found.values())
+
+
+def vendor_packs(*, plain_http: bool, environment: Mapping[str, str]) -> tuple[FetchedPack, ...]:
+    """Copy the locked packs of repositories into the project, where they are read without a network.
+
+    Raises:
+        ToolError, SpecError, PublishError: as `update_packs` does.
+    """
+    project = find_project()
+    fetched = update_packs(is_locked=True, plain_http=plain_http, environment=environment)
+    copies = []
+    for pack in fetched:
+        path = vendored_pack(project, pack.locked)
+        write_file(path, read_bytes(pack.path))
+        copies.append(replace(pack, path=path))
+    return tuple(copies)
+
+
+def publish_pack(path: Path, to: Address, environment: Mapping[str, str]) -> Publication:
+    """Publish the pack in a folder, as a library chart of its name and version.
+
+    Raises:
+        SpecError: the pack is not valid, or builds on a path, which users of a repository do not have.
+        VersionConflict: the version is there with other content.
+        PublishError: the repository cannot be used.
+    """
+    (pack,) = check_packs((path,))
+    local = [source.path for source in pack.extends if not source.is_remote]
+    if local:
+        raise SpecError(
+            f"{path} builds on the path {local[0]}, which is not in the repository",
+            hint="publish that pack first, and name it by repository, name and version",
+        )
+    archive = pack_archive(pack, read_pack_files(path))
+    with open_repository(to, environment) as repository:
+        return publish_upload(repository, prepare_upload(archive.data, created=utc_now()))
+
+
+def _download(source: PackSource, plain_http: bool, environment: Mapping[str, str]) -> dict[str, bytes]:
+    address = Address(source.repository, plain_http)
+    with open_repository(address, environment) as repository:
+        there = repository.fetch(source.name, source.version)
+    if there is None:
+        hint = f"trainchart versions {source.name} --from {source.repository}"
+        raise RepositoryNotFound(f"{source} is not there", hint=hint)
+    return parse_pack_archive(there.data)

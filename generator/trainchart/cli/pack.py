@@ -1,16 +1,21 @@
-"""The commands `trainchart pack init` and `check`."""
+"""The commands `trainchart pack init`, `check`, `publish`, `update` and `vendor`."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
+from trainchart.cli.publish import PlainHttpOption, ToOption, describe_publication
+
+if TYPE_CHECKING:
+    from trainchart.actions.pack import FetchedPack
 
 group = typer.Typer(
-    help="Set defaults for all models of a repository: start and check packs.",
+    help="Set defaults for all models of a repository: start, check, publish and fetch packs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -57,7 +62,74 @@ def check(
 
     checked = check_packs(tuple(packs or ()))
     if format_ is Format.json:
-        print_json([{"name": pack.name, "version": pack.version, "folder": pack.place} for pack in checked])
+        print_json([{"name": pack.name, "version": pack.version, "path": pack.path} for pack in checked])
         return
     for pack in checked:
-        print_line(f"{pack.place}  {pack.title}  valid")
+        print_line(f"{pack.path}  {pack.title}  valid")
+
+
+@group.command("publish")
+def publish(
+    pack: Annotated[Path, typer.Argument(help="Folder of the pack.", show_default=False)],
+    to: ToOption,
+    plain_http: PlainHttpOption = False,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Publish a pack in a chart repository or registry, as a library chart. A published version is immutable.
+
+    Logs in as `trainchart publish` does.
+
+    Example: trainchart pack publish packs/platform --to oci://registry.example.com/packs
+    """
+    from trainchart.actions.pack import publish_pack
+    from trainchart.actions.support.repository_access import Address
+
+    done = publish_pack(pack, Address(to, plain_http), os.environ)
+    if format_ is Format.json:
+        print_json({"reference": done.reference, "digest": done.digest, "isNew": done.is_new})
+        return
+    print_line(done.reference)
+    print_line(f"  {describe_publication(done.is_new)}")
+    print_line(f"  digest    {done.digest}")
+
+
+@group.command("update")
+def update(
+    locked: Annotated[
+        bool, typer.Option("--locked", help="Download only what packs.lock.yaml names; fail (7) if it has changed.")
+    ] = False,
+    plain_http: PlainHttpOption = False,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Download the packs that trainchart.yaml names in repositories, and lock their content in packs.lock.yaml.
+
+    No other command downloads packs. In CI, take --locked.
+
+    Example: trainchart pack update && trainchart generate
+    """
+    from trainchart.actions.pack import update_packs
+
+    _print_fetched(update_packs(is_locked=locked, plain_http=plain_http, environment=os.environ), format_)
+
+
+@group.command("vendor")
+def vendor(plain_http: PlainHttpOption = False, format_: FormatOption = Format.text) -> None:
+    """Copy the locked packs of repositories into vendor/packs, to be committed and read without a network.
+
+    Example: trainchart pack vendor && git add vendor/packs
+    """
+    from trainchart.actions.pack import vendor_packs
+
+    _print_fetched(vendor_packs(plain_http=plain_http, environment=os.environ), format_)
+
+
+def _print_fetched(packs: tuple[FetchedPack, ...], format_: Format) -> None:
+    if format_ is Format.json:
+        print_json(
+            [{**pack.locked.model_dump(), "path": str(pack.path), "isChanged": pack.is_changed} for pack in packs]
+        )
+        return
+    for pack in packs:
+        print_line(f"{pack.locked.source}  {'locked' if pack.is_changed else 'unchanged'}  {pack.path}")
+    if not packs:
+        print_note("trainchart.yaml names no pack of a repository")

@@ -59,8 +59,8 @@ class Pack:
     version: str
     description: str
     extends: tuple[PackSource, ...]
-    place: str
-    """The folder that it was read from."""
+    path: str
+    """The folder or archive on this machine that it was read from."""
     defaults: Document | None
     """What the pack says of every model; None where it has no such file."""
     sha256: str
@@ -71,8 +71,10 @@ class Pack:
         return f"{self.name} {self.version}"
 
 
-def parse_pack(files: Mapping[str, bytes], place: str) -> Pack:
-    """Return the pack of these files (path within the pack → content); `place` names the pack in messages.
+def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
+    """Return the pack of these files (path within the pack → content).
+
+    `place` names the pack in messages; `path` is where it lies on this machine, if that is elsewhere.
 
     Raises:
         SpecError: a file is missing, unknown or wrong; every problem with its file and line.
@@ -86,7 +88,14 @@ def parse_pack(files: Mapping[str, bytes], place: str) -> Pack:
     about = parse_section(_text(files, PACK_FILE, place), f"{place}/{PACK_FILE}", PackFile, "pack")
     layer = f"pack {about.name} {about.version}"
     defaults = _parse_defaults(_text(files, DEFAULTS_FILE, place), f"{place}/{DEFAULTS_FILE}", layer)
-    return Pack(about.name, about.version, about.description, tuple(about.extends), place, defaults, hash_tree(files))
+    return Pack(
+        about.name, about.version, about.description, tuple(about.extends), path or place, defaults, hash_pack(files)
+    )
+
+
+def hash_pack(files: Mapping[str, bytes]) -> str:
+    """Return the sha256 of a pack's files, names and contents: the same for a folder and for its archive."""
+    return hash_tree(files)
 
 
 def _find_unknown(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:

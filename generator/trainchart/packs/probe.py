@@ -18,7 +18,7 @@ _SOURCES = ("existingClaim", "uri", "size")
 def make_probes(defaults: Document) -> Iterator[Document]:
     """Yield a spec of each strategy, with all roles that it may have and all volumes that `defaults` name."""
     volumes = defaults.tree.get("volumes") or {}
-    names = [name for name in volumes if name != ANY_ENTRY] or ["data"]
+    names = dict.fromkeys(("checkpoints", *(name for name in volumes if name != ANY_ENTRY)))
     for strategy in STRATEGIES.values():
         tree: dict[str, Any] = {
             "apiVersion": "trainchart/v1",

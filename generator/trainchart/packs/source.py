@@ -10,7 +10,6 @@ from trainchart.spec.section import Section
 
 _PATH = ("path",)
 _REPOSITORY = ("repository", "name", "version")
-_GIT = ("git", "ref", "folder")
 
 
 class PackSource(Section):
@@ -19,17 +18,11 @@ class PackSource(Section):
     path: str = ""
     """Folder or archive (.tgz) of the pack, seen from the file that names it."""
     repository: str = ""
-    """Chart repository or registry that has the pack: oci://HOST/PATH, https://HOST/PATH or a folder."""
+    """Chart repository or registry that has the pack: oci://HOST/PATH, https://HOST/PATH or file:///PATH."""
     name: str = ""
     """Name of the pack in that repository."""
     version: str = ""
     """Exact version of the pack in that repository."""
-    git: str = ""
-    """Address of a Git repository that has the pack."""
-    ref: str = ""
-    """Tag, branch or commit of that Git repository."""
-    folder: str = ""
-    """Folder of the pack in that Git repository; its root if left out."""
 
     @model_validator(mode="before")
     @classmethod
@@ -39,10 +32,11 @@ class PackSource(Section):
     @model_validator(mode="after")
     def _is_one_kind(self) -> PackSource:
         given = {name for name, value in self if value}
-        for required, optional in ((_PATH, ()), (_REPOSITORY, ()), (_GIT[:2], _GIT[2:])):
-            if given >= set(required) and given <= {*required, *optional}:
-                return self
-        raise ValueError("expected a path, or repository with name and version, or git with ref")
+        if given not in ({*_PATH}, {*_REPOSITORY}):
+            raise ValueError("expected a path, or repository with name and version")
+        if self.repository and "://" not in self.repository:
+            raise ValueError(f"{self.repository!r} is not an address: write oci://, https:// or file:/// in front")
+        return self
 
     @property
     def is_remote(self) -> bool:
@@ -52,7 +46,4 @@ class PackSource(Section):
     def __str__(self) -> str:
         if self.path:
             return self.path
-        if self.git:
-            folder = f" {self.folder}" if self.folder else ""
-            return f"{self.git}@{self.ref}{folder}"
         return f"{self.repository}/{self.name}:{self.version}"

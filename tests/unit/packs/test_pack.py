@@ -40,7 +40,7 @@ def test_the_hash_of_a_pack_follows_every_file() -> None:
         (PACK.replace("kind: Pack", "kind: Model"), "kind: 'Model' is not known", 2),
         (PACK + "extend: [x]\n", "unknown key extend", 6),
         (PACK + "extends: x\n", "extends: 'x' is not accepted", 6),
-        (PACK + "extends: [{git: https://example.com/x}]\n", "expected a path, or repository with name", 6),
+        (PACK + "extends: [{repository: https://example.com/x}]\n", "expected a path, or repository with name", 6),
         (PACK + "extends: [{path: x, version: 1.0.0}]\n", "expected a path, or repository with name", 6),
         (PACK + "extends: ['']\n", "expected a path, or repository with name", 6),
         (PACK + "extends: [{repository: oci://r/x, name: x, version: 1.10}]\n", "1.10 is not a text", 6),

@@ -23,13 +23,12 @@ def test_a_project_file_needs_two_lines() -> None:
 def test_sources_are_paths_or_have_the_words_of_dependencies() -> None:
     project = parse(
         "extends:\n- packs/acme\n- {repository: oci://registry.example.com/packs, name: base, version: 1.0.0}\n"
-        "- {git: https://git.example.com/packs.git, ref: v2, folder: acme}\nmodels: ml/models\n"
+        "models: ml/models\n"
     )
-    path, registry, git = project.extends
+    path, registry = project.extends
     assert path == PackSource(path="packs/acme")
-    assert [source.is_remote for source in project.extends] == [False, True, True]
+    assert [source.is_remote for source in project.extends] == [False, True]
     assert str(registry) == "oci://registry.example.com/packs/base:1.0.0"
-    assert str(git) == "https://git.example.com/packs.git@v2 acme"
     assert project.models == "ml/models"
 
 

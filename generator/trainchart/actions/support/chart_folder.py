@@ -41,7 +41,8 @@ def write_charts(
     models = []
     for model in load_models(specs):
         # Before the code is looked at: what changes from here on makes another hash.
-        inputs = hash_chart_inputs(model.spec, model.text, charts, model.code, _places(model))
+        packs = tuple(pack.sha256 for pack in model.packs)
+        inputs = hash_chart_inputs(model.spec, model.text, charts, model.code, packs)
         models.append((model, render_model(model), inputs))
     _require_one_spec_each([*beside.items(), *((model.spec, rendered.name) for model, rendered, _ in models)])
     if not overwrite:
@@ -89,13 +90,9 @@ def _write_chart(model: LocatedModel, rendered: RenderedChart, inputs: str, char
         charts=charts,
         authored=frozenset({WAIVER_FILE}),
         repository=model.plan.spec.image.repository,
-        packs=_places(model),
+        packs=tuple(pack.path for pack in model.packs),
     )
     return chart
-
-
-def _places(model: LocatedModel) -> tuple[str, ...]:
-    return tuple(pack.place for pack in model.packs)
 
 
 def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedChart:

@@ -1,6 +1,6 @@
 """Charts that were generated before, and are still what their specs give: there is nothing to do for them.
 
-What a chart follows from is its spec, the project file, the names and dates of the files of packs and code folder, and
+What a chart follows from is its spec, the project file, packs, the names and dates of the files of the code folder, and
 trainchart itself. The chart on disk is compared by content, so an edit is never taken for what was generated.
 """
 
@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainchart.actions.support.packs import read_pack_files
 from trainchart.actions.support.project import project_of
 from trainchart.errors import Problem, ToolError
 from trainchart.host.files import read_text, read_tree
 from trainchart.host.result_cache import ResultCache, hash_inputs, hash_listing
 from trainchart.local.io.code_index import remember_code
+from trainchart.packs.lock import PACK_LOCK_FILE
+from trainchart.packs.pack import hash_pack
 
 _KIND = "charts"
 
@@ -50,7 +53,7 @@ class _Known:
     repository: str
     """Of the image, to which the code folder is remembered."""
     packs: tuple[str, ...]
-    """The folders of the packs."""
+    """The folders and archives of the packs."""
 
 
 def recall_chart(spec: Path, charts: Path) -> GeneratedChart | None:
@@ -61,7 +64,7 @@ def recall_chart(spec: Path, charts: Path) -> GeneratedChart | None:
     inputs, known = found
     chart = known.chart
     try:
-        now = hash_chart_inputs(spec, read_text(spec), charts, chart.code, known.packs)
+        now = hash_chart_inputs(spec, read_text(spec), charts, chart.code, tuple(map(_hash_pack, known.packs)))
         if not now or inputs != now or chart.chart.is_symlink() or not chart.chart.is_dir():
             return None
         present = read_tree(chart.chart)
@@ -96,12 +99,21 @@ def _subject(spec: Path, charts: Path) -> str:
 
 
 def hash_chart_inputs(spec: Path, text: str, charts: Path, code: Path, packs: tuple[str, ...]) -> str:
-    """Return one hash of all that a chart follows from, and of where names in notes start; empty if unknown."""
+    """Return one hash of all that a chart follows from, and of where names in notes start; empty if unknown.
+
+    `packs` are the hashes of the packs' files.
+    """
     project = project_of(spec)
-    listings = [hash_listing(folder) for folder in (code, *map(Path, packs))]
+    listing = hash_listing(code)
+    lock = project.folder / PACK_LOCK_FILE
+    locked = read_text(lock) if lock.is_file() else ""
     # A link on the way to code or chart is refused where it leads out of the project.
     places = (project.file, project.folder, os.path.realpath(code), os.path.realpath(charts), Path.cwd(), spec, charts)
-    return hash_inputs(text, *listings, *map(str, places)) if all(listings) else ""
+    return hash_inputs(text, listing, locked, *packs, *map(str, places)) if listing else ""
+
+
+def _hash_pack(path: str) -> str:
+    return hash_pack(read_pack_files(Path(path)))
 
 
 def _hash_file(content: bytes) -> str:

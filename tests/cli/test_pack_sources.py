@@ -1,0 +1,221 @@
+"""Packs of repositories: published once, locked by content, read without a network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.repositories.chart_servers import serve_registry
+from trainchart.archive.pack import BuildInfo, pack_chart
+from trainchart.cli.app import app
+from trainchart.errors import RepositoryNotFound, SpecError, ToolError, TrainchartError, VersionConflict
+from trainchart.kubernetes_yaml import parse_mapping
+
+SPEC = """\
+apiVersion: trainchart/v1
+kind: Model
+name: tiny
+description: A tiny model.
+image: {repository: registry.example.com/tiny, tag: "1.0"}
+code: {path: code, command: [python, train.py]}
+strategy: single
+"""
+PROJECT = "apiVersion: trainchart/v1\nkind: Project\nextends: [{}]\n"
+PACK = "apiVersion: trainchart/v1\nkind: Pack\nname: {}\nversion: 1.0.0\nextends: [{}]\n"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> str:
+    return f"file://{tmp_path}/repository"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: str) -> Path:
+    """A project whose models build on acme 1.0.0 of the repository, which nothing has been published in."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    folder = tmp_path / "project"
+    (folder / "models").mkdir(parents=True)
+    (folder / "models" / "tiny.yaml").write_text(SPEC)
+    (folder / "code").mkdir()
+    (folder / "code" / "train.py").write_text("print('trained')\n")
+    (folder / "trainchart.yaml").write_text(PROJECT.format(source("acme", repository)))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def source(name: str, repository: str, version: str = "1.0.0") -> str:
+    return f'{{repository: "{repository}", name: {name}, version: {version}}}'
+
+
+def write_pack(folder: Path, name: str, defaults: str, extends: str = "") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pack.yaml").write_text(PACK.format(name, extends))
+    (folder / "defaults.yaml").write_text(defaults)
+    return folder
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def fail(*arguments: str) -> TrainchartError:
+    error = call(*arguments).exception
+    assert isinstance(error, TrainchartError)
+    return error
+
+
+def publish(pack: Path, repository: str) -> Result:
+    return call("pack", "publish", str(pack), "--to", repository)
+
+
+def read_env() -> object:
+    return parse_mapping(Path("charts/tiny/values.yaml").read_text())["env"]
+
+
+def test_a_published_pack_is_locked_and_then_used(project: Path, tmp_path: Path, repository: str) -> None:
+    base = write_pack(tmp_path / "base", "base", "env: {A: base, B: base}\n")
+    acme = write_pack(tmp_path / "acme", "acme", "env: {A: acme}\n", source("base", repository))
+    assert publish(base, repository).exit_code == 0
+    error = fail("pack", "publish", str(acme), "--to", repository)
+    assert error.hint == "run: trainchart pack update"
+    (project / "trainchart.yaml").write_text(PROJECT.format(source("base", repository)))
+    call("pack", "update")
+    assert publish(acme, repository).exit_code == 0
+    (project / "trainchart.yaml").write_text(PROJECT.format(source("acme", repository)))
+    error = fail("generate")
+    assert error.message == f"{repository}/acme:1.0.0 is not in packs.lock.yaml"
+    fetched = json.loads(call("pack", "update", "--format", "json").stdout)
+    assert [(pack["name"], pack["isChanged"]) for pack in fetched] == [("acme", True), ("base", False)]
+    shutil.rmtree(tmp_path / "repository")
+    assert call("generate").exit_code == 0
+    assert read_env() == {"A": "acme", "B": "base"}
+    explained = call("explain", "tiny", "env.A").stdout.splitlines()
+    assert explained[0] == f'env.A = "acme"  # {repository}/acme:1.0.0/defaults.yaml:1:7 (pack acme 1.0.0)'
+    assert "up to date" in call("generate").stdout
+
+
+def test_a_pack_has_one_hash_as_folder_and_as_archive(project: Path, tmp_path: Path, repository: str) -> None:
+    acme = write_pack(tmp_path / "project" / "packs" / "acme", "acme", "env: {A: acme}\n")
+    publish(acme, repository)
+    call("pack", "update")
+    call("generate")
+    lock = (project / "charts/tiny/trainchart.lock.yaml").read_text()
+    archive = tmp_path / "repository" / "acme-1.0.0.tgz"
+    for path in ("packs/acme", str(archive)):
+        (project / "trainchart.yaml").write_text(PROJECT.format(path))
+        assert call("generate", "--check").exit_code == 0, path
+    assert "acme 1.0.0" in lock
+
+
+def test_vendored_packs_need_neither_network_nor_cache(project: Path, tmp_path: Path, repository: str) -> None:
+    publish(write_pack(tmp_path / "acme", "acme", "env: {A: acme}\n"), repository)
+    call("pack", "update")
+    assert call("pack", "vendor").stdout.split()[-1] == "vendor/packs/acme-1.0.0.tgz"
+    shutil.rmtree(tmp_path / "repository")
+    shutil.rmtree(tmp_path / "cache")
+    assert call("generate").exit_code == 0
+    assert read_env() == {"A": "acme"}
+
+
+def test_a_pack_that_is_not_on_this_machine_is_named(project: Path, tmp_path: Path, repository: str) -> None:
+    publish(write_pack(tmp_path / "acme", "acme", ""), repository)
+    call("pack", "update")
+    shutil.rmtree(tmp_path / "cache")
+    error = fail("plan", "tiny")
+    assert error.message == f"the pack {repository}/acme:1.0.0 is not on this machine"
+    assert error.hint == "run: trainchart pack update --locked"
+    assert call("pack", "update", "--locked").exit_code == 0
+    assert call("plan", "tiny").exit_code == 0
+
+
+def test_content_that_the_lock_does_not_name_is_refused(project: Path, tmp_path: Path, repository: str) -> None:
+    acme = write_pack(tmp_path / "acme", "acme", "env: {A: old}\n")
+    publish(acme, repository)
+    call("pack", "update")
+    call("pack", "vendor")
+    shutil.rmtree(tmp_path / "repository")
+    write_pack(acme, "acme", "env: {A: new}\n")
+    publish(acme, repository)
+    error = fail("pack", "update", "--locked")
+    assert error.message == f"{repository}/acme:1.0.0 is not what packs.lock.yaml names"
+    shutil.copy(tmp_path / "repository" / "acme-1.0.0.tgz", project / "vendor" / "packs" / "acme-1.0.0.tgz")
+    error = fail("generate")
+    assert error.message.startswith("vendor/packs/acme-1.0.0.tgz is not the pack that packs.lock.yaml names for ")
+    assert "locked" in call("pack", "update").stdout
+    assert call("generate").exit_code == 0
+    assert read_env() == {"A": "new"}
+
+
+def test_a_published_version_is_immutable(project: Path, tmp_path: Path, repository: str) -> None:
+    acme = write_pack(tmp_path / "acme", "acme", "env: {A: old}\n")
+    assert "published" in publish(acme, repository).stdout
+    assert "was published before, with the same content" in publish(acme, repository).stdout
+    write_pack(acme, "acme", "env: {A: new}\n")
+    assert isinstance(publish(acme, repository).exception, VersionConflict)
+
+
+def test_what_no_repository_has_is_not_found(project: Path, repository: str) -> None:
+    error = fail("pack", "update")
+    assert isinstance(error, RepositoryNotFound)
+    assert error.message == f"{repository}/acme:1.0.0 is not there"
+    assert not Path("packs.lock.yaml").exists()
+
+
+def test_a_pack_on_a_path_is_not_published(project: Path, tmp_path: Path, repository: str) -> None:
+    write_pack(tmp_path / "base", "base", "")
+    acme = write_pack(tmp_path / "acme", "acme", "", "../base")
+    error = fail("pack", "publish", str(acme), "--to", repository)
+    assert isinstance(error, SpecError)
+    assert "builds on the path ../base, which is not in the repository" in error.message
+    assert not (tmp_path / "repository").exists()
+
+
+def test_an_archive_cannot_build_on_a_path(project: Path, tmp_path: Path) -> None:
+    chart = b"apiVersion: v2\nname: acme\nversion: 1.0.0\ntype: library\n"
+    files = {"Chart.yaml": chart, "pack.yaml": PACK.format("acme", "../../secrets").encode()}
+    (project / "acme.tgz").write_bytes(pack_chart(files, BuildInfo()).data)
+    (project / "trainchart.yaml").write_text(PROJECT.format("acme.tgz"))
+    assert "an archive can build only on packs of repositories" in fail("plan", "tiny").message
+
+
+def test_an_archive_that_holds_another_pack_is_refused(project: Path, tmp_path: Path, repository: str) -> None:
+    chart = b"apiVersion: v2\nname: acme\nversion: 1.0.0\ntype: application\n"
+    files = {"Chart.yaml": chart, "pack.yaml": PACK.format("other", "").encode()}
+    (tmp_path / "acme-1.0.0.tgz").write_bytes(pack_chart(files, BuildInfo()).data)
+    assert call("publish", str(tmp_path / "acme-1.0.0.tgz"), "--to", repository, "--skip-image-check").exit_code == 0
+    assert fail("pack", "update").message == f"{repository}/acme:1.0.0 holds the pack other 1.0.0"
+
+
+@pytest.mark.parametrize("text", ["packs: 5\n", "kind: Lock\napiVersion: trainchart/v1\npacks: [{source: x}]\n", "["])
+def test_a_damaged_lock_is_refused(project: Path, text: str) -> None:
+    (project / "packs.lock.yaml").write_text(text)
+    error = fail("plan", "tiny")
+    assert isinstance(error, SpecError)
+    assert error.problems[0].where.startswith("packs.lock.yaml:")
+
+
+def test_without_packs_of_repositories_nothing_is_updated(project: Path) -> None:
+    (project / "trainchart.yaml").write_text(PROJECT.format(""))
+    done = call("pack", "update")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "names no pack of a repository" in done.stderr
+    assert not (project / "packs.lock.yaml").exists()
+
+
+def test_a_registry_has_packs_beside_charts(project: Path, tmp_path: Path) -> None:
+    acme = write_pack(tmp_path / "acme", "acme", "env: {A: acme}\n")
+    with serve_registry(tmp_path / "data") as host:
+        address = f"oci://{host}/packs"
+        done = call("pack", "publish", str(acme), "--to", address, "--plain-http")
+        assert done.stdout.startswith(f"{address}/acme:1.0.0\n")
+        (project / "trainchart.yaml").write_text(PROJECT.format(source("acme", address)))
+        assert isinstance(fail("pack", "update", "--locked", "--plain-http"), ToolError)
+        assert call("pack", "update", "--plain-http").exit_code == 0
+        assert call("versions", "acme", "--from", address, "--plain-http").stdout.startswith("1.0.0")
+    assert call("generate").exit_code == 0
+    assert read_env() == {"A": "acme"}
