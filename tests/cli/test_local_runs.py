@@ -17,6 +17,7 @@ from trainchart.local.io.release_lock import hold_lock
 from trainchart_runtime.run.state import STOPPED, STOPPING, SUCCEEDED
 
 RUNS = Path(".trainchart/runs")
+_CHART = Path(__file__).parents[1] / "local" / "charts" / "trainer"
 
 
 def make_run(release: str, verdict: str) -> None:
@@ -69,6 +70,53 @@ def test_list_shows_local_runs_without_a_cluster(going: list[int]) -> None:
         ["going", "mnist-0.1.0", "Running"],
     ]
     assert {run["origin"] for run in json.loads(call("list", "--format", "json").stdout)} == {"local"}
+
+
+DAMAGED = {
+    "empty": b"",
+    "cut off": b'{"release": "exp-3", "chart": "mnist-0.1.0", "pods": [{"la',
+    "binary": b"\x00\xff\x80",
+    "a list": b"[]",
+    "pods of a wrong type": b'{"release": "exp-3", "chart": "mnist-0.1.0", "pods": [5]}',
+    "a time of a wrong type": b'{"release": "exp-3", "chart": "c-1", "pods": [{"label": "worker-0", "name": "w", '
+    b'"role": "worker"}], "startedAt": [5]}',
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_record_is_named_and_hides_no_run(content: bytes) -> None:
+    make_run("exp-3", SUCCEEDED)
+    (RUNS / "exp-3/run.json").write_bytes(content)
+    done = call("list")
+    assert done.exit_code == 0, done.exception
+    assert [line.split()[2] for line in done.stdout.splitlines()[1:]] == ["exp-2", "exp-10"]
+    assert "note: .trainchart/runs/exp-3/run.json is damaged" in done.stderr
+    for command in (("status",), ("why",), ("wait",)):
+        error = call(*command, "exp-3").exception
+        assert isinstance(error, ToolError), error
+        assert error.message.startswith(".trainchart/runs/exp-3/run.json is damaged")
+        assert "remove .trainchart/runs/exp-3" in error.hint
+
+
+@pytest.mark.parametrize("content", list(DAMAGED.values())[:-1], ids=list(DAMAGED)[:-1])
+def test_a_damaged_record_has_no_logs_and_is_not_resumed(content: bytes) -> None:
+    make_run("exp-3", SUCCEEDED)
+    (RUNS / "exp-3/run.json").write_bytes(content)
+    for command in (("logs", "exp-3"), ("run", str(_CHART), "--release", "exp-3", "--resume")):
+        error = call(*command).exception
+        assert isinstance(error, ToolError), error
+        assert "exp-3/run.json is damaged" in error.message
+
+
+@pytest.mark.parametrize("options", ["{}x", '{"code": 5}', '{"claims": ["data"]}'])
+def test_a_run_with_damaged_options_is_not_resumed(options: str) -> None:
+    make_run("exp-3", SUCCEEDED)
+    record = json.loads((RUNS / "exp-3/run.json").read_text())
+    body = {**record, "values": {}, "options": options if options == "{}x" else json.loads(options)}
+    (RUNS / "exp-3/run.json").write_text(json.dumps(body))
+    error = call("run", str(_CHART), "--release", "exp-3", "--resume", "--dry-run").exception
+    assert isinstance(error, ToolError), error
+    assert "exp-3/run.json is damaged" in error.message
 
 
 def test_no_run_at_all_is_no_error() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from trainchart.actions.support.cluster_access import Place, open_cluster
@@ -11,7 +11,7 @@ from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.io.kubeconfig import is_configured
 from trainchart.cluster.io.releases import look_at_all
 from trainchart.cluster.snapshot import find_trainings
-from trainchart.errors import ClusterError
+from trainchart.errors import ClusterError, ToolError
 from trainchart.local.io import run_report
 from trainchart.reports.report import Report
 
@@ -19,10 +19,10 @@ from trainchart.reports.report import Report
 def list_reports(place: Place, runs_folder: Path, note: Callable[[str], None], *, everywhere: bool) -> list[Report]:
     """Return a report of every local run, and of every training in the namespace, or in all of them.
 
-    Without a cluster asked for, one that cannot be read is noted, and the local runs are returned.
+    A damaged run is noted and left out. So is a cluster that cannot be read, where none was asked for.
     """
     is_named = bool(place.context or place.namespace)
-    reports = [] if is_named else [run_report.read_report(folder) for folder in run_report.find_runs(runs_folder)]
+    reports = [] if is_named else list(_read_local(runs_folder, note))
     if not is_named and not everywhere and not is_configured(os.environ):
         return reports
     try:
@@ -34,3 +34,11 @@ def list_reports(place: Place, runs_folder: Path, note: Callable[[str], None], *
         note(f"note: local runs only, since the cluster cannot be read: {error.message}")
         return reports
     return reports + [diagnose(key, own) for key, own in find_trainings(seen).items()]
+
+
+def _read_local(runs_folder: Path, note: Callable[[str], None]) -> Iterator[Report]:
+    for folder in run_report.find_records(runs_folder):
+        try:
+            yield run_report.read_report(folder)
+        except ToolError as error:
+            note(f"note: {error.message}\n  hint: {error.hint}")

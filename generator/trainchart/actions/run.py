@@ -198,9 +198,11 @@ def _take_over(request: RunRequest) -> RunRequest:
     """Return the request of a resumed run completed by what the start before took."""
     if request.existing is not Existing.RESUME:
         return request
-    before = parse_record(release_folder.read_record(request.runs_folder / request.release / release_folder.RUN_FILE))
+    folder = request.runs_folder / request.release
+    release_folder.require_startable(request.runs_folder, request.release, request.existing)
+    before = parse_record(release_folder.read_record(folder / release_folder.RUN_FILE))
     if before is None:
-        return request
+        raise release_folder.damaged_record(folder)
     kept = before.options
     return replace(
         request,

@@ -91,9 +91,13 @@ def describe_record(record: RunRecord, plan: LocalPlan) -> dict[str, Any]:
 
 
 def parse_record(document: Mapping[str, Any]) -> RunRecord | None:
-    """Return the record that `describe_record` has described; None where it is not complete."""
+    """Return the record that `describe_record` has described; None where it is not complete, or has wrong types."""
     options, values = document.get("options"), document.get("values")
     if not isinstance(options, Mapping) or not isinstance(values, Mapping):
+        return None
+    claims = options.get("claims", {})
+    texts = [value for name, value in options.items() if name != "claims"]
+    if not isinstance(claims, Mapping) or not all(isinstance(text, str) for text in (*texts, *claims.values())):
         return None
     names = {each.name for each in fields(RunOptions)}
     return RunRecord(

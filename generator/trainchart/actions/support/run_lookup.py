@@ -14,7 +14,7 @@ from trainchart.actions.support.cluster_access import Place
 from trainchart.actions.support.project import NO_PROJECT, list_specs
 from trainchart.cluster.io.kubeconfig import is_configured
 from trainchart.errors import ToolError
-from trainchart.local.io.release_folder import holds_run
+from trainchart.local.io.release_folder import holds_run, refuse_damaged
 from trainchart.local.io.run_report import find_runs
 from trainchart.reports.text import natural_key
 
@@ -33,7 +33,7 @@ def find_local_run(address: RunAddress) -> Path | None:
     """Return the folder of the local run that is meant; None where a release on a cluster is.
 
     Raises:
-        ToolError: no local run has that name, and no cluster is configured.
+        ToolError: no local run has that name, and no cluster is configured; or its record is damaged.
     """
     name, runs_folder = address.name, address.runs_folder
     if address.place.context or address.place.namespace:
@@ -46,8 +46,10 @@ def find_local_run(address: RunAddress) -> Path | None:
             hint = "start one: trainchart run MODEL" if list_specs() else NO_PROJECT
             raise ToolError(f"there are no local runs in {runs_folder}", hint=hint)
         return runs[-1]
-    if "/" not in name and name not in ("", ".", "..") and holds_run(runs_folder / name):
-        return runs_folder / name
+    if "/" not in name and name not in ("", ".", ".."):
+        refuse_damaged(runs_folder / name)
+        if holds_run(runs_folder / name):
+            return runs_folder / name
     if is_configured(os.environ):
         return None
     raise ToolError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,7 @@ RESULT_FILE = "result.json"
 VALUES_FILE = "values.yaml"
 UNFINISHED_FILE = "unfinished"
 """There until the files of a plan are written: what a killed start leaves may be removed."""
+_POD_KEYS = {"label", "name", "role"}
 _RELEASE_LENGTH = 53
 """Helm's limit."""
 
@@ -107,6 +109,7 @@ def require_startable(runs_folder: Path, release: str, existing: Existing) -> No
             _refuse_resuming(runs_folder, release)
         return
     if not holds_run(folder) and not (folder / UNFINISHED_FILE).exists():
+        refuse_damaged(folder)
         raise ToolError(
             f"{folder} was not made by a run of {release}, so it is left alone",
             hint="choose another name with --release, or another folder with --runs-dir",
@@ -177,7 +180,24 @@ def _write_private(path: Path, text: str) -> None:
 def holds_run(folder: Path) -> bool:
     """Say whether `write_plan` has finished here: only then may anything be removed."""
     record = read_record(folder / RUN_FILE)
-    return record.get("release") == folder.name and "chart" in record and "pods" in record
+    pods = record.get("pods")
+    is_whole = isinstance(pods, list) and all(isinstance(pod, dict) and pod.keys() >= _POD_KEYS for pod in pods)
+    return record.get("release") == folder.name and "chart" in record and is_whole
+
+
+def refuse_damaged(folder: Path) -> None:
+    """Raise ToolError where the folder has the record of a run, but not one that can be read."""
+    # Unlike Path.exists, this takes a name of any length.
+    if os.path.exists(folder / RUN_FILE) and not holds_run(folder):  # noqa: PTH110
+        raise damaged_record(folder)
+
+
+def damaged_record(folder: Path) -> ToolError:
+    """Return the error for a run whose record cannot be read."""
+    return ToolError(
+        f"{folder / RUN_FILE} is damaged: it does not hold the record of a run",
+        hint=f"keep what you need of {folder / 'claims'}, then remove {folder}, or choose another --release",
+    )
 
 
 def _refuse_resuming(runs_folder: Path, release: str) -> NoReturn:

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trainchart.local.io.release_folder import RESULT_FILE, RUN_FILE, STATE_FILE, holds_run, read_record
+from trainchart.local.io.release_folder import (
+    RESULT_FILE,
+    RUN_FILE,
+    STATE_FILE,
+    damaged_record,
+    holds_run,
+    read_record,
+    refuse_damaged,
+)
 from trainchart.local.io.release_lock import is_running
 from trainchart.local.io.run_keeper import read_history
 from trainchart.local.summary import resume_command
@@ -37,12 +45,25 @@ _ON_REQUEST = "The run was stopped on request"
 
 def find_runs(runs_folder: Path) -> list[Path]:
     """Return the folders of all local runs, the one that was started last at the end."""
-    folders = [path.parent for path in runs_folder.glob(f"*/{RUN_FILE}") if holds_run(path.parent)]
+    return [folder for folder in find_records(runs_folder) if holds_run(folder)]
+
+
+def find_records(runs_folder: Path) -> list[Path]:
+    """Return the folders with the record of a run, damaged ones too, the one that was written last at the end."""
+    folders = [path.parent for path in runs_folder.glob(f"*/{RUN_FILE}")]
     return sorted(folders, key=lambda folder: (folder / RUN_FILE).stat().st_mtime)
 
 
 def read_report(folder: Path) -> Report:
-    """Return the report of the run in `folder`, which holds one."""
+    """Return the report of the run in `folder`. Raises ToolError where its record is damaged."""
+    refuse_damaged(folder)
+    try:
+        return _read_report(folder)
+    except (AttributeError, KeyError, TypeError, ValueError) as err:
+        raise damaged_record(folder) from err
+
+
+def _read_report(folder: Path) -> Report:
     # Asked before the files are read: a run that ends meanwhile has then written its result.
     is_alive = is_running(folder.parent, folder.name)
     record, state, result = (read_record(folder / name) for name in (RUN_FILE, STATE_FILE, RESULT_FILE))
