@@ -226,3 +226,17 @@ def test_no_report_of_a_failure_holds_a_secret(tmp_path: Path) -> None:
     folder = tmp_path / ".trainchart/runs/trainer-1"
     for name in ("run.json", "state.json", "result.json"):
         assert "topsecret123" not in (folder / name).read_text()
+
+
+def test_no_record_of_a_command_holds_a_secret(tmp_path: Path) -> None:
+    (tmp_path / "trainer.py").write_text("")
+    single = ("--set", "roles.worker.replicas=0,roles.ps.replicas=0", "--set", "env.HUB_TOKEN=topsecret123")
+    run(tmp_path, str(_CHART), "--quiet", *single)
+    folder = tmp_path / ".trainchart/runs/trainer-1"
+    assert "env.HUB_TOKEN=***" in json.loads((folder / "run.json").read_text())["command"]
+    assert "topsecret123" not in (folder / "state.json").read_text()
+    for options in ((), ("--format", "json")):
+        status = [sys.executable, "-m", "trainchart", "status", "trainer-1", *options]
+        said = subprocess.run(status, cwd=tmp_path, capture_output=True, text=True, timeout=60).stdout
+        assert "env.HUB_TOKEN=***" in said
+        assert "topsecret123" not in said

@@ -150,6 +150,7 @@ def _run(
     from trainchart.local.io.release_folder import Existing
     from trainchart.local.report import describe_plan, describe_result, summarize_plan
     from trainchart.local.summary import summarize_result
+    from trainchart.secret_masks import mask_command
 
     if resume and fresh:
         raise typer.BadParameter("--resume and --fresh exclude each other")
@@ -162,7 +163,7 @@ def _run(
         target=target,
         runs_folder=runs_folder,
         strategy=strategy,
-        command=shlex.join(["trainchart", *sys.argv[1:]]),
+        command=shlex.join(mask_command(["trainchart", *sys.argv[1:]])),
         python=python,
         release=release,
         namespace=namespace,

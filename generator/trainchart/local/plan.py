@@ -19,9 +19,10 @@ from trainchart.local.environment import ContainerEnvironment, inherit_variables
 from trainchart.local.notices import Notices
 from trainchart.local.objects import PodIdentity, RenderedData, TrainingSet
 from trainchart.local.path_map import PathMap
-from trainchart.local.pod_plan import MASK, PodPlan
+from trainchart.local.pod_plan import PodPlan
 from trainchart.local.volumes import Storage, claim_names, leads_out, resolve_volumes
 from trainchart.plan.strategies import STRATEGIES, describe_lone_worker
+from trainchart.secret_masks import MASK
 from trainchart.variables import expand_variables
 from trainchart_runtime import cluster, contract
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainchart.local.volumes import PlannedFile
+from trainchart.secret_masks import MASK
 
-MASK = "***"
-"""Shown for the value of a Secret."""
 _SHORTEST_MASKED = 4
 """Letters of a secret that is masked in free text; a shorter one is in words that have nothing to do with it."""
 

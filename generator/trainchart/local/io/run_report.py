@@ -34,6 +34,7 @@ from trainchart.reports.report import (
     RoleReport,
     TrainingKey,
 )
+from trainchart.secret_masks import mask_values
 from trainchart_runtime import contract
 from trainchart_runtime.progress import parse_progress
 from trainchart_runtime.run.state import ENDED_PHASES, FAILED, STARTING, STOPPED, SUCCEEDED, Verdict
@@ -85,7 +86,7 @@ def _read_report(folder: Path) -> Report:
         origin=LOCAL,
         folder=str(folder),
         resume_command=resume_command(record, str(folder)),
-        record={name: record.get(name) for name in _RECORDED},
+        record=mask_values({name: record.get(name) for name in _RECORDED}),
         chart=chart,
         since=float(state.get("since") or 0.0),
         attempt=max((_attempt(pod, state) for pod in record.get("deciding", ())), default=None),

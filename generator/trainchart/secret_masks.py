@@ -1,0 +1,46 @@
+"""Hides passwords, tokens and keys in what is kept and shown of a command line and of values, by their names. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from trainchart.secret_names import names_secret
+
+MASK = "***"
+"""Shown for the value of a secret."""
+_ASSIGNMENT = re.compile(
+    r"""(?P<name>[\w.-]+)["']?\s*[=:]\s*(?=(?P<value>"(?:[^"\\]|\\.)*"|(?:\\.|[^,}\]\\])+))""", re.DOTALL
+)
+"""NAME=VALUE as --set takes it, several with commas between them, and "NAME": VALUE of JSON."""
+_WORD_END = re.compile(r"[-_.]+|(?<=[a-z0-9])(?=[A-Z])")
+
+
+def mask_command(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line with MASK for each value whose name is that of a secret."""
+    return [_mask_word(word) for word in words]
+
+
+def mask_values(values: Any) -> Any:
+    """Return values, which may be nested, with MASK for each text under the name of a secret."""
+    if isinstance(values, dict):
+        return {
+            name: MASK if isinstance(value, str) and value and _is_secret(str(name)) else mask_values(value)
+            for name, value in values.items()
+        }
+    return [mask_values(each) for each in values] if isinstance(values, list) else values
+
+
+def _mask_word(word: str) -> str:
+    masked, end = "", 0
+    for found in _ASSIGNMENT.finditer(word):
+        if found.start() >= end and _is_secret(found["name"]):
+            masked += word[end : found.end()] + MASK
+            end = found.end("value")
+    return masked + word[end:]
+
+
+def _is_secret(name: str) -> bool:
+    words = [word.lower() for word in _WORD_END.split(name) if word]
+    return bool(words) and names_secret(words)
