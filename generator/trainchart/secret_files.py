@@ -109,7 +109,7 @@ _FORMS = (
 )
 """One by one, each with what makes most files pass without the pattern being tried.
 
-Whatever repeats inside a pattern has an end, so that no file makes it slow: charts of others are searched, too.
+Whatever repeats inside a pattern has an end, so that no file makes it slow: third-party charts are searched, too.
 """
 _STORES: Mapping[bytes, str] = {
     b"\xfe\xed\xfe\xed": "a store of keys",

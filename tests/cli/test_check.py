@@ -293,7 +293,7 @@ def test_charts_of_others_are_checked_without_a_crash(style: str) -> None:
     assert "Traceback" not in done.stderr
     [checked] = json.loads(done.stdout)
     wrong = {finding["rule"] for finding in checked["findings"] if finding["severity"] == "error"}
-    # What is our style is no error in somebody else's chart; what does not work is.
+    # What is our style is no error in a third-party chart; what does not work is.
     assert wrong == ({"quantities", "kubernetes-schema"} if style == "operator" else set())
 
 

@@ -26,7 +26,7 @@ def test_one_rule_is_told_in_full() -> None:
     done = run("names-fit")
     assert done.stdout.startswith("names-fit: A StatefulSet with a name over 52 characters never starts a pod.\n")
     assert "https://github.com/kubernetes/kubernetes/issues/64023" in done.stdout
-    assert "in charts of others at most warning" in done.stdout
+    assert "in third-party charts at most warning" in done.stdout
 
 
 def test_an_unknown_rule_is_refused_with_a_suggestion() -> None:

@@ -75,7 +75,7 @@ class _Setting:
 
 @dataclass
 class _Budget:
-    """The processor time that one chart has, of which no rule may take all: charts of others hold anything."""
+    """The processor time that one chart has, of which no rule may take all: third-party charts hold anything."""
 
     left_seconds: float = CHART_SECONDS
 

@@ -54,7 +54,7 @@ def _ask(rule: Rule, given: CheckInput) -> Iterator[Finding]:
     try:
         yield from rule.check(given)
     except Exception as error:
-        # Charts of others hold anything; one rule's fault must neither hide the others nor pass for a good chart.
+        # Third-party charts hold anything; one rule's fault must neither hide the others nor pass for a good chart.
         yield Finding(
             f"the rule {rule.id} failed with {type(error).__name__}: {str(error)[:_REASON_LIMIT]}",
             severity=Severity.error,

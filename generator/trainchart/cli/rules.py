@@ -66,7 +66,9 @@ def rules(
     else:
         for entry in found:
             print_line(f"{entry.id}: {entry.why}")
-            others = f"; in charts of others at most {entry.others.value}" if entry.scope is not Scope.trainings else ""
+            others = (
+                f"; in third-party charts at most {entry.others.value}" if entry.scope is not Scope.trainings else ""
+            )
             print_line(f"  severity  {entry.severity.value}{others}")
             print_line(f"  looks at  {entry.scope.value}")
             print_line(f"  source    {entry.source}")
