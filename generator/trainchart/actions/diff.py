@@ -17,6 +17,7 @@ from trainchart.archive.chart_file import parse_chart_file
 from trainchart.archive.lock import WAIVER_FILE
 from trainchart.archive.read import parse_packed_chart
 from trainchart.chart_version import is_chart_version
+from trainchart.check.sources import VALUES_FILE
 from trainchart.cluster.io.kubeconfig import is_configured
 from trainchart.compare.chart import ChartChanges, compare_versions
 from trainchart.compare.version import last_version, next_version
@@ -80,10 +81,10 @@ def compare_files(
 def _require_values(files: Mapping[str, bytes]) -> None:
     """Refuse a chart whose default values cannot be read: each would seem to be new. Raises ToolError."""
     try:
-        parse_mapping(files.get("values.yaml", b"").decode(errors="replace"))
+        parse_mapping(files.get(VALUES_FILE, b"").decode(errors="replace"))
     except YamlError as error:
         raise ToolError(
-            f"values.yaml of the other chart cannot be read: {error}", hint="repair it, or generate it again"
+            f"{VALUES_FILE} of the other chart cannot be read: {error}", hint="repair it, or generate it again"
         ) from error
 
 

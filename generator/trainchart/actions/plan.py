@@ -12,7 +12,7 @@ from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.models import load_model, render_model
 from trainchart.actions.support.project import locate_specs
 from trainchart.check.objects import mapping_at
-from trainchart.check.sources import KUBERNETES_DEFINITIONS
+from trainchart.check.sources import KUBERNETES_DEFINITIONS, VALUES_FILE
 from trainchart.errors import Problem, ToolError
 from trainchart.json_documents import parse_json, resolve_reference
 from trainchart.kubernetes_yaml import parse_mapping
@@ -85,7 +85,7 @@ def list_values(target: str) -> dict[str, tuple[str, ...]]:
     path = pathlib.Path(target)
     is_chart = path.suffix == ".tgz" or (path / "Chart.yaml").is_file()
     files = read_chart_files(path) if is_chart else render_model(load_model(locate_specs((target,))[0])).files
-    values = parse_mapping(files["values.yaml"].decode())
+    values = parse_mapping(files[VALUES_FILE].decode())
     schema = parse_json(files.get("values.schema.json", b"{}"))
     keys = [leaf for leaf, _ in _leaves(values, ())] + list(_optional_keys(values, schema, schema, ()))
     return {".".join(map(str, key)): _choices(key, schema) for key in keys}

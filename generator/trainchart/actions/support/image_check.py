@@ -9,13 +9,13 @@ from typing import Any
 from trainchart.actions.support.repository_access import ImageAccess, open_image_registry
 from trainchart.archive.chart_file import CHART_FILE, IMAGES_ANNOTATION
 from trainchart.check.objects import find_images, mapping_at
+from trainchart.check.sources import VALUES_FILE
 from trainchart.errors import ImageConflict, ImageNotFound, Problem, PublishError
 from trainchart.helm.rendering import Rendering
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.publish.image_reference import ImageReference, parse_image_reference, with_tag
 from trainchart.publish.io.image import ImageState, find_image
 
-VALUES_FILE = "values.yaml"
 _MESSAGES = {ImageState.absent: "is not there", ImageState.other: "stands for {digest}"}
 _SKIP_HINT = "push the image first; to publish anyway, pass --skip-image-check"
 
