@@ -16,6 +16,8 @@ from trainchart.secret_names import HARMLESS_NAMES, SECRET_NAMES, TOKEN_NAMES
 
 _LARGEST = 1024 * 1024
 """Bytes; the content of larger files is not searched: they are data."""
+_SHOWN = 4
+"""Secrets of one file that are named beside the first."""
 _NEWLINE = rb"(?:\r?\n|(?:\\r)?\\n)[ \t]*"
 """The end of a line, also as it is written inside a string, and how far the next one is indented."""
 
@@ -28,10 +30,18 @@ class FoundSecret:
     """What it holds, such as `a private key`."""
     line: int = 0
     """Where it stands, from 1; 0 where the name of the file says it."""
+    others: tuple[tuple[int, str], ...] = ()
+    """Lines and titles of all other secrets in the file, in the order of lines."""
 
     @property
     def reason(self) -> str:
-        return f"holds {self.title}" if self.line else f"files of this name hold {self.title}"
+        """What the file holds, in words; at most five secrets of it."""
+        if not self.line:
+            return f"files of this name hold {self.title}"
+        more = [f"line {line}: {title}" for line, title in self.others[:_SHOWN]]
+        if len(self.others) > _SHOWN:
+            more.append(f"and {len(self.others) - _SHOWN} more")
+        return "; ".join((f"holds {self.title}", *more))
 
 
 @dataclass(frozen=True)
@@ -157,14 +167,14 @@ def find_secret_name(path: str) -> str:
 
 
 def find_secret_content(path: str, content: bytes) -> FoundSecret | None:
-    """Return the first secret inside a file, whatever its name; None where there is none, or too much to search."""
+    """Return the secrets inside a file, whatever its name; None where there are none, or too much to search."""
     if store := _STORES.get(content[:4]):
         return FoundSecret(store, 1)
     if len(content) > _LARGEST:
         return None
-    for form in _FORMS:
-        if any(mark in content for mark in form.marks) and (found := form.pattern.search(content)):
-            return FoundSecret(form.title, content.count(b"\n", 0, found.start()) + 1)
+    if lines := _find_forms(content):
+        (line, title), *others = sorted(lines.items())
+        return FoundSecret(title, line, tuple(others))
     if title := _find_in_json(content):
         return FoundSecret(title, 1)
     if _is_kubernetes_secret(content):
@@ -172,6 +182,19 @@ def find_secret_content(path: str, content: bytes) -> FoundSecret | None:
     if _matches_any(TOKEN_NAMES, path.lower()) and re.fullmatch(rb"\s*[!-~]{8,512}\s*", content):
         return FoundSecret("a token", 1)
     return None
+
+
+def _find_forms(content: bytes) -> dict[int, str]:
+    """Return what stands in a line, by its number; of several forms that match there, the first."""
+    lines: dict[int, str] = {}
+    for form in _FORMS:
+        if not any(mark in content for mark in form.marks):
+            continue
+        line, end = 1, 0
+        for found in form.pattern.finditer(content):
+            line, end = line + content.count(b"\n", end, found.start()), found.start()
+            lines.setdefault(line, form.title)
+    return lines
 
 
 def dump_docker_ignore() -> str:

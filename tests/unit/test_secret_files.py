@@ -110,6 +110,20 @@ def test_certificates_and_words_about_keys_are_none(text: str) -> None:
     assert find_secret_content("notes.txt", text.encode()) is None
 
 
+def test_all_secrets_of_a_file_are_named() -> None:
+    token = "ghp_" + LETTERS[:36]
+    text = f"a = {token!r}\nb = {token!r}\n\n{PEM}c = 'hf_{'a1' * 17}'\n"
+    found = find_secret("conf.py", text.encode())
+    assert found is not None
+    assert (found.title, found.line) == ("a token of GitHub", 1)
+    assert found.reason == (
+        "holds a token of GitHub; line 2: a token of GitHub; line 4: a private key; line 8: a token of Hugging Face"
+    )
+    many = find_secret("conf.py", f"a = {token!r}\n".encode() * 30)
+    assert many is not None
+    assert many.reason.endswith("; line 5: a token of GitHub; and 25 more")
+
+
 def test_certificates_may_be_named_as_keys_are() -> None:
     certificate = PEM.replace("PRIVATE KEY", "CERTIFICATE").encode()
     assert find_secret("ca.pem", certificate) is None
