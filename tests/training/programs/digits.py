@@ -57,6 +57,8 @@ class Killer(Hook):
 
     def logged(self, step, values):
         for name, word, done in self.find_due(step):
+            if self.misses_ps(name):
+                continue  # its own death would fall into the restart that the ps has cost it
             pid = int((self.folder / f"{name}.pid").read_text())
             done.touch()
             os.kill(pid, signal.Signals[f"SIG{word}"])
@@ -71,6 +73,11 @@ class Killer(Hook):
                 due.append((name, word, done))
         # A leader that stood still while the others went on lives to see what their end does.
         return [entry for entry in due if entry[0] != MYSELF] or due
+
+    def misses_ps(self, name):
+        """Tell whether a ps was killed since the process was started."""
+        started = (self.folder / f"{name}.pid").stat().st_mtime
+        return any(done.stat().st_mtime > started for done in self.folder.glob("ps-*.done"))
 
 
 MYSELF = "{TASK_TYPE}-{TASK_INDEX}".format(**os.environ)
