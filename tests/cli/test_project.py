@@ -71,6 +71,11 @@ def test_runs_are_those_of_the_project(project: Path) -> None:
     assert call("status", "--runs-dir", ".trainchart/runs").exit_code != 0
 
 
+def test_commands_name_no_folder_of_runs_in_the_project() -> None:
+    assert "  trainchart logs m-2-1\n" in call("run", "m-2", "--quiet").stdout
+    assert "  trainchart logs m-2-1 --runs-dir runs\n" in call("run", "m-2", "--quiet", "--runs-dir", "runs").stdout
+
+
 def test_init_adds_to_the_project_and_says_so(project: Path) -> None:
     Path("own.py").write_text("print('own')\n")
     done = call("init", "own", "--from-script", "own.py")

@@ -7,6 +7,7 @@ them, text.py and why.py put them into words.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping
@@ -202,9 +203,13 @@ class Report:
 
 
 def runs_option(folder: str) -> str:
-    """Return what finds the local run in `folder` beside its name: nothing where runs lie as usual."""
+    """Return what finds the local run in `folder` beside its name: nothing where runs lie as usual.
+
+    Seen from a folder of the project, that is some folders above.
+    """
     parent = folder.rpartition("/")[0] or "."
-    return "" if parent == DEFAULT_RUNS_FOLDER else f" --runs-dir {shlex.quote(parent)}"
+    is_usual = re.fullmatch(rf"(\.\./)*{re.escape(DEFAULT_RUNS_FOLDER)}", parent)
+    return "" if is_usual else f" --runs-dir {shlex.quote(parent)}"
 
 
 def describe_hyperparameters(values: Mapping[str, Any]) -> str:
