@@ -125,6 +125,9 @@ INSTEAD = {
     ),
     f"trainchart publish charts/mnist --to {REGISTRY}": f"trainchart publish charts/mnist --to registry {NO_IMAGE}",
     f"trainchart release mnist --to {REGISTRY}": f"trainchart release mnist --to registry {NO_IMAGE}",
+    "trainchart pack publish packs/platform --to oci://registry.example.com/packs": (
+        "trainchart pack publish packs/platform --to registry"
+    ),
     f'trainchart deprecate mnist --to {REGISTRY} --reason "use digits instead"': (
         'trainchart deprecate mnist --to registry --reason "use digits instead"'
     ),

@@ -116,7 +116,7 @@ def update(
 def vendor(plain_http: PlainHttpOption = False, format_: FormatOption = Format.text) -> None:
     """Copy the locked packs of repositories into vendor/packs, to be committed and read without a network.
 
-    Example: trainchart pack vendor && git add vendor/packs
+    Example: trainchart pack vendor
     """
     from trainchart.actions.pack import vendor_packs
 

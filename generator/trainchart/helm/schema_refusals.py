@@ -17,7 +17,7 @@ from trainchart.errors import Problem
 from trainchart.helm.rendering import ValueOverrides
 from trainchart.json_documents import resolve_reference
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
-from trainchart.spec.section import QUANTITY_PATTERN
+from trainchart.spec.section import LOCKED, QUANTITY_PATTERN
 
 Path = tuple[str, ...]
 Schema = Mapping[str, Any]
@@ -132,7 +132,9 @@ class _Teller:
         key, schema = self._called(path), self._schema(path)
         given = self._given(path)
         about = str(schema.get("description", "")).split("\n")[0]
-        if match := _UNKNOWN.match(message):
+        if about.startswith(LOCKED):
+            yield Problem(f"{key}: {'the value' if given is None else repr(given)} is not allowed", hint=about)
+        elif match := _UNKNOWN.match(message):
             for name in _names(match["names"]):
                 yield Problem(f"unknown key {self._called((*path, name))}", hint=self._suggest(path, name))
         elif match := _TYPE.match(message) or _OLD_TYPE.match(message):

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field
 from trainchart.archive.lock import hash_tree
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import Problem, SpecError
+from trainchart.packs.locks import POLICY_FILE, LockedPath, make_locked_defaults, parse_policy
 from trainchart.packs.section_file import parse_section
 from trainchart.packs.source import PackSource
 from trainchart.plan.layers import ANY_ENTRY, STRATEGY_SECTION
@@ -22,7 +23,7 @@ from trainchart_runtime.cluster import ROLES
 
 PACK_FILE = "pack.yaml"
 DEFAULTS_FILE = "defaults.yaml"
-_KNOWN = (PACK_FILE, DEFAULTS_FILE)
+_KNOWN = (PACK_FILE, DEFAULTS_FILE, POLICY_FILE)
 _PROSE = ("README", "LICENSE", "CHANGELOG", "NOTICE")
 _IDENTITY = ("apiVersion", "kind", "name")
 """Keys that say which model a spec is."""
@@ -63,12 +64,20 @@ class Pack:
     """The folder or archive on this machine that it was read from."""
     defaults: Document | None
     """What the pack says of every model; None where it has no such file."""
+    locks: tuple[LockedPath, ...]
+    """What no stronger layer can change."""
     sha256: str
     """Of all files of the pack, names and contents."""
 
     @property
     def title(self) -> str:
         return f"{self.name} {self.version}"
+
+    @property
+    def layers(self) -> tuple[Document, ...]:
+        """The pack's defaults, and above them the values that it locks."""
+        locked = make_locked_defaults(self.locks, f"pack {self.title}")
+        return tuple(layer for layer in (self.defaults, locked) if layer is not None)
 
 
 def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
@@ -88,8 +97,17 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
     about = parse_section(_text(files, PACK_FILE, place), f"{place}/{PACK_FILE}", PackFile, "pack")
     layer = f"pack {about.name} {about.version}"
     defaults = _parse_defaults(_text(files, DEFAULTS_FILE, place), f"{place}/{DEFAULTS_FILE}", layer)
+    policy = _text(files, POLICY_FILE, place)
+    locks = () if _says_nothing(policy) else parse_policy(policy, f"{place}/{POLICY_FILE}", layer)
     return Pack(
-        about.name, about.version, about.description, tuple(about.extends), path or place, defaults, hash_pack(files)
+        about.name,
+        about.version,
+        about.description,
+        tuple(about.extends),
+        path or place,
+        defaults,
+        locks,
+        hash_pack(files),
     )
 
 
@@ -109,13 +127,17 @@ def _find_unknown(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:
 
 def _parse_defaults(text: str, file: str, layer: str) -> Document | None:
     """Return the defaults in `text`; None where it says nothing."""
-    if all(line.startswith("#") or not line.strip() for line in text.splitlines()):
+    if _says_nothing(text):
         return None
     defaults = parse_document(text, file=file, layer=layer, hint=f"{DEFAULTS_FILE} has the keys of a model spec")
     problems = tuple(_find_misplaced(defaults))
     if problems:
         raise SpecError(f"the defaults of {layer} are not valid", problems=problems)
     return defaults
+
+
+def _says_nothing(text: str) -> bool:
+    return all(line.startswith("#") or not line.strip() for line in text.splitlines())
 
 
 def _text(files: Mapping[str, bytes], name: str, place: str) -> str:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from trainchart.errors import SpecError
 from trainchart.plan.typed import check_types
-from trainchart.spec.document import parse_document
+from trainchart.spec.document import Document, parse_document
 from trainchart.spec.section import Section
 
 Kind = TypeVar("Kind", bound=Section)
@@ -18,9 +18,14 @@ def parse_section(text: str, file: str, kind: type[Kind], title: str) -> Kind:
     Raises:
         SpecError: not YAML, or unknown keys, missing keys and wrong types, each with its line.
     """
+    return parse_section_document(text, file, kind, title, title)[0]
+
+
+def parse_section_document(text: str, file: str, kind: type[Kind], title: str, layer: str) -> tuple[Kind, Document]:
+    """Return the section as `parse_section` does, and the document with the origins of its keys, of that `layer`."""
     hint = f"a {title} starts with apiVersion: trainchart/v1 and kind: {kind.__name__.removesuffix('File')}"
-    document = parse_document(text, file=file, layer=title, hint=hint)
+    document = parse_document(text, file=file, layer=layer, hint=hint)
     section, problems = check_types(document.tree, document.origins, kind, {})
     if section is None:
         raise SpecError(f"the {title} is not valid", problems=problems)
-    return section
+    return section, document

@@ -81,6 +81,8 @@ class PassThrough(JsonSchema):
     fills: bool = False
 
 
+LOCKED = "Locked by "
+"""Begins the description of a value that packs lock, in the schema of a chart: errors about it give the reason."""
 KUBERNETES_DEFINITION = "kubernetesDefinition"
 """Keyword that stands for a $ref, because pydantic resolves every $ref itself; render/schema.py replaces it."""
 

@@ -22,12 +22,14 @@ from trainchart.archive.lock import (
 from trainchart.errors import Problem, SpecError
 from trainchart.host.files import read_text
 from trainchart.host.kubernetes_schemas import read_definitions
+from trainchart.packs.locks import require_allowed
 from trainchart.packs.pack import Pack
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.misfits import require_fit
 from trainchart.plan.resolve import resolve
 from trainchart.render.chart import FAMILY, RenderedChart, render_chart
+from trainchart.render.narrow import narrow_files, narrow_schema
 from trainchart.render.schema import KUBERNETES_VERSION, Schema, render_values_schema
 from trainchart.resources import read_builtin_defaults, read_family
 from trainchart.spec.document import Document, parse_document
@@ -101,11 +103,13 @@ def resolve_spec(document: Document, packs: tuple[Pack, ...] = ()) -> ChartPlan:
 
 
 def _resolve(document: Document, packs: tuple[Pack, ...]) -> tuple[ChartPlan, Schema]:
-    layers = [read_defaults(), *(pack.defaults for pack in packs if pack.defaults is not None)]
+    layers = [read_defaults(), *(layer for pack in packs for layer in pack.layers)]
+    locks = tuple(lock for pack in packs for lock in pack.locks)
     plan = resolve(document, layers)
+    require_allowed(plan, locks)
     schema = build_values_schema(plan)
     require_fit(plan, schema)
-    return plan, schema
+    return plan, narrow_schema(schema, locks)
 
 
 def build_values_schema(plan: ChartPlan) -> Schema:
@@ -125,16 +129,17 @@ def render_model(model: LocatedModel) -> RenderedChart:
     require_code(model)
     family = read_family(FAMILY)
     chart = render_chart(model.plan, family, model.schema)
+    files = narrow_files(chart.files, tuple(lock for pack in model.packs for lock in pack.locks))
     image = model.plan.spec.image
     lock = build_lock(
         generator=__version__,
         spec=Source(f"{model.spec.parent.name}/{model.spec.name}", hash_content(model.text.encode())),
         family=Source(FAMILY, hash_tree({path: text.encode() for path, text in family.items()})),
         layers=tuple(Source(pack.title, pack.sha256) for pack in model.packs),
-        files=chart.files,
+        files=files,
         image=f"{image.repository}:{image.tag}@{image.digest}" if image.digest else "",
     )
-    return RenderedChart(chart.name, chart.version, {**chart.files, LOCK_FILE: dump_lock(lock).encode()})
+    return RenderedChart(chart.name, chart.version, {**files, LOCK_FILE: dump_lock(lock).encode()})
 
 
 def list_own_specs(spec: Path) -> frozenset[Path]:

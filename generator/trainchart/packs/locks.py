@@ -1,0 +1,243 @@
+"""Locked values: what a pack decides for good, whatever stronger layers, values files and --set say.
+
+A lock names a path of the spec, such as roles.*.gpus, and what it may be: one value, one of several, or a range. It is
+held against the completed spec here, and against values in the chart's schema (render/narrow.py).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from trainchart.errors import PlanError, Problem, SpecError
+from trainchart.packs.section_file import parse_section_document
+from trainchart.plan.chart_plan import ChartPlan
+from trainchart.plan.layers import ANY_ENTRY
+from trainchart.plan.typed import find_origin
+from trainchart.spec.document import Document, Origin, Path
+from trainchart.spec.model import ModelSpec
+from trainchart.spec.section import Line, PassThrough, Section, section_of
+from trainchart.spec.settings import EVERY_POD_SETTINGS, POD_SETTINGS
+from trainchart_runtime.cluster import ROLES
+
+POLICY_FILE = "policy.yaml"
+_OF_ONE_MODEL = ("apiVersion", "kind", "name", "hyperparameters")
+
+
+class Lock(Section):
+    """What a locked path may be."""
+
+    value: Any = None
+    """The only value, which is also the pack's default."""
+    enum: Annotated[list[Any], Field(min_length=1)] | None = None
+    """The values of which it is one."""
+    minimum: int | float | None = None
+    """The smallest number."""
+    maximum: int | float | None = None
+    """The largest number."""
+    message: Line = ""
+    """Why, or whom to ask."""
+
+    @property
+    def allowed(self) -> list[Any] | None:
+        """The allowed values; None for a range."""
+        return [self.value] if "value" in self.model_fields_set else self.enum
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value of the completed spec is allowed."""
+        if self.allowed is not None:
+            return any(_is_same(value, allowed) for allowed in self.allowed)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and not (
+            (self.minimum is not None and value < self.minimum) or (self.maximum is not None and value > self.maximum)
+        )
+
+    def __str__(self) -> str:
+        if self.allowed is not None:
+            return " or ".join(map(str, self.allowed))
+        bounds = (("at least", self.minimum), ("at most", self.maximum))
+        return " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
+
+
+class PolicyFile(Section):
+    """What a pack demands of every model."""
+
+    api_version: Literal["trainchart/v1"]
+    """Version of the format."""
+    kind: Literal["Policy"]
+    """Kind of file."""
+    locked: dict[str, Lock] = Field(default_factory=dict)
+    """Locked paths of the spec: dotted keys, with * for every role, volume or hyperparameter."""
+
+
+@dataclass(frozen=True)
+class LockedPath:
+    """A lock, the path that it holds for, and where it is written."""
+
+    path: tuple[str, ...]
+    lock: Lock
+    origin: Origin
+
+    @property
+    def key(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def is_one_value(self) -> bool:
+        """Whether there is nothing to choose."""
+        return "value" in self.lock.model_fields_set
+
+    def places(self) -> Iterator[tuple[str, ...]]:
+        """Yield all paths that the lock holds for: a pod setting may be set for a role or another pod, too."""
+        yield self.path
+        if self.path[0] in POD_SETTINGS:
+            yield ("roles", ANY_ENTRY, *self.path)
+        if self.path[0] in EVERY_POD_SETTINGS:
+            yield ("run", "controller", *self.path)
+            yield ("tensorboard", *self.path)
+
+
+def parse_policy(text: str, file: str, layer: str) -> tuple[LockedPath, ...]:
+    """Return the locks of a pack.
+
+    Raises:
+        SpecError: unknown keys and paths, and locks that no value can satisfy, each with its line.
+    """
+    policy, document = parse_section_document(text, file, PolicyFile, "policy", layer)
+    locks = []
+    problems = []
+    for key, lock in policy.locked.items():
+        origin = document.origins["locked", key]
+        try:
+            path, kind = _find_path(key)
+            _require_sense(key, lock, kind)
+            locks.append(LockedPath(path, lock, origin))
+        except ValueError as error:
+            what, _, hint = str(error).partition("\n")
+            problems.append(Problem(what, str(origin), hint))
+    if problems:
+        raise SpecError("the policy is not valid", problems=tuple(problems))
+    return tuple(locks)
+
+
+def make_locked_defaults(locks: tuple[LockedPath, ...], layer: str) -> Document | None:
+    """Return the layer of defaults that locks of one value are; None where there is none."""
+    tree: dict[str, Any] = {}
+    origins: dict[Path, Origin] = {}
+    for locked in locks:
+        if locked.is_one_value:
+            origins.setdefault((), Origin(layer, locked.origin.file, 1))
+            node = tree
+            for depth, part in enumerate(locked.path[:-1]):
+                node = node.setdefault(part, {})
+                origins[locked.path[: depth + 1]] = locked.origin
+            node[locked.path[-1]] = locked.lock.value
+            origins |= {(*locked.path, *below): locked.origin for below in _paths_in(locked.lock.value)}
+    return Document(tree, origins) if tree else None
+
+
+def require_allowed(plan: ChartPlan, locks: tuple[LockedPath, ...]) -> None:
+    """Hold a completed spec against the locks.
+
+    Raises:
+        PlanError: names every value that a lock does not allow, where it is set and where it is locked.
+    """
+    tree = plan.spec.model_dump(by_alias=True, exclude_none=True)
+    problems = [
+        Problem(
+            f"{'.'.join(map(str, path))}: {value!r} is not allowed, only {locked.lock}",
+            str(find_origin(plan.origins, path)),
+            f"{locked.origin.layer} locks {locked.key} ({locked.origin})"
+            + (f": {locked.lock.message}" if locked.lock.message else ""),
+        )
+        for locked in locks
+        for place in locked.places()
+        for path, value in find_values(tree, place)
+        if not locked.lock.allows(value) and (place == locked.path or value not in ("", [], {}))
+    ]
+    if problems:
+        raise PlanError(f"packs do not allow what {plan.name} specifies", problems=tuple(problems))
+
+
+def find_values(tree: Any, pattern: tuple[str, ...], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield path and value of everything in `tree` that `pattern`, with * for any key, names."""
+    if not pattern:
+        yield path, tree
+    elif isinstance(tree, Mapping):
+        for key in tree if pattern[0] == ANY_ENTRY else [pattern[0]] if pattern[0] in tree else []:
+            yield from find_values(tree[key], pattern[1:], (*path, key))
+
+
+def _find_path(key: str) -> tuple[tuple[str, ...], Any]:
+    """Return the parts of a dotted key, and the type of what it names. Raises ValueError with message and hint."""
+    section: type[Section] | None = ModelSpec
+    rest = key.split(".")
+    parts: list[str] = []
+    kind: Any = ModelSpec
+    while rest:
+        if section is None:
+            if kind in (int, bool, str, float):
+                raise ValueError(f"{'.'.join(parts)} has nothing below\nlock that key itself")
+            return (*parts, ".".join(rest)), Any  # the key of a label may hold dots
+        part = rest.pop(0)
+        field = next((field for field in section.model_fields.values() if field.alias == part), None)
+        if field is None:
+            known = [field.alias or "" for field in section.model_fields.values()]
+            close = difflib.get_close_matches(part, known, n=1)
+            raise ValueError(
+                f"unknown key {'.'.join((*parts, part))}\n"
+                + (f"did you mean {close[0]}?" if close else f"known here: {', '.join(sorted(known))}")
+            )
+        if not parts and part in _OF_ONE_MODEL:
+            raise ValueError(f"{part} belongs to one model\ntake it out of the policy")
+        parts.append(part)
+        kind, section = field.annotation, section_of(field.annotation)
+        if rest and any(isinstance(mark, PassThrough) and not mark.merge for mark in field.metadata):
+            raise ValueError(f"{'.'.join(parts)} of a role replaces all of it\nlock {'.'.join(parts)} itself")
+        if section is not None and section is not kind and rest:
+            parts.append(_require_entry(part, rest.pop(0)))
+    if section is not None:
+        raise ValueError(f"{key} is a section\nlock keys of it, such as {key}.{next(iter(section.model_fields))}")
+    return tuple(parts), kind
+
+
+def _require_entry(section: str, name: str) -> str:
+    if section == "roles" and name not in (ANY_ENTRY, *ROLES):
+        raise ValueError(f"unknown role {name}\nknown here: *, {', '.join(ROLES)}")
+    return name
+
+
+def _require_sense(key: str, lock: Lock, kind: Any) -> None:
+    """Refuse a lock that says nothing, says two things, or that --set could pass by. Raises ValueError."""
+    said = [str(name) for name in ("value", "enum") if name in lock.model_fields_set]
+    if lock.minimum is not None or lock.maximum is not None:
+        said.append("range")
+    if "value" in said and lock.value is None:
+        raise ValueError(f'{key}: a value is missing\nto lock what is empty, write "", [] or {{}}')
+    if len(said) != 1:
+        raise ValueError(f"{key}: expected value, or enum, or minimum and maximum\nsay exactly one of them")
+    if said == ["range"] and kind is not int:
+        raise ValueError(f"{key} is not a whole number, so it has no range\nlist the allowed values under enum")
+    if lock.minimum is not None and lock.maximum is not None and lock.minimum > lock.maximum:
+        raise ValueError(f"{key}: minimum {lock.minimum} is above maximum {lock.maximum}")
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return (type(one) is type(other) and bool(one == other)) or (
+        isinstance(one, int | float)
+        and isinstance(other, int | float)
+        and not isinstance(one, bool)
+        and not isinstance(other, bool)
+        and one == other
+    )
+
+
+def _paths_in(node: Any) -> Iterator[Path]:
+    yield ()
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        yield from ((key, *path) for path in _paths_in(value))
