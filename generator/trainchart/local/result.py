@@ -132,8 +132,8 @@ class RunResult:
 
     @property
     def examples_per_second(self) -> float | None:
-        speeds = [pod.examples_per_second for pod in self._leading() if pod.examples_per_second is not None]
-        return sum(speeds) if speeds else None
+        """The speed of the first pod that decides and reports one: each of them reports that of the whole training."""
+        return next((pod.examples_per_second for pod in self._leading() if pod.examples_per_second is not None), None)
 
     @property
     def metrics(self) -> Mapping[str, Mapping[str, float]]:

@@ -1,8 +1,11 @@
-"""Which failure a run names as the first."""
+"""Which failure a run names as the first, and whose speed it reports."""
 
 from __future__ import annotations
 
-from trainchart.local.result import PodEnd, explain_failure
+import pytest
+
+from trainchart.local.result import PodEnd, PodResult, RunResult, explain_failure
+from trainchart.local.verdict import Verdict
 from trainchart_runtime import causes
 from trainchart_runtime.termination import Termination
 
@@ -38,3 +41,16 @@ def test_a_launcher_without_a_message_counts_last() -> None:
 
 def test_no_end_is_no_failure() -> None:
     assert explain_failure({}) is None
+
+
+@pytest.mark.parametrize(("speeds", "expected"), [((400.0, 399.0), 400.0), ((None, 399.0), 399.0), ((None,), None)])
+def test_speed_of_workers_that_all_decide_counts_once(speeds: tuple[float | None, ...], expected: float | None) -> None:
+    pods = tuple(
+        PodResult(
+            f"worker-{at}", f"exp-7-worker-{at}", "worker", "finished", 0, 1, 0, 40, speed, {}, f"worker-{at}.log"
+        )
+        for at, speed in enumerate(speeds)
+    )
+    deciding = tuple(pod.label for pod in pods)
+    result = RunResult(Verdict.SUCCEEDED, "exp-7", "/runs/exp-7", 3.0, pods, deciding, None, None)
+    assert result.examples_per_second == expected

@@ -78,6 +78,20 @@ def test_a_run_that_goes_on_is_read_from_its_files(tmp_path: Path) -> None:
     assert "GPU:" not in page
 
 
+def test_speed_of_workers_that_all_decide_counts_once(tmp_path: Path) -> None:
+    folder = make_run(tmp_path)
+    record = json.loads((folder / "run.json").read_text())
+    other = folder / "pods/worker-1/state"
+    other.mkdir(parents=True)
+    (other / "progress.json").write_text('{"step": 40, "examples_per_second": 9.4}')
+    record["deciding"].append("worker-1")
+    record["pods"].append({"label": "worker-1", "name": "exp-7-worker-1", "role": "worker", "state": str(other)})
+    (folder / "run.json").write_text(json.dumps(record))
+    with hold_lock(tmp_path, "exp-7"):
+        report = read_report(folder)
+    assert report.progress.examples_per_second == 9.5
+
+
 def test_a_run_that_starts_again_is_not_over(tmp_path: Path) -> None:
     folder = make_run(tmp_path, phase="Succeeded")
     with hold_lock(tmp_path, "exp-7"):

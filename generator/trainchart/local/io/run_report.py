@@ -141,10 +141,11 @@ def _read_progress(record: Mapping[str, Any]) -> Progress:
         file = Path(str(pod.get("state")), contract.PROGRESS_FILE_NAME)
         if pod["label"] in deciding and file.is_file():
             found.append((parse_progress(file.read_text(errors="replace")), file.stat().st_mtime))
-    speeds = [each.examples_per_second for each, _ in found if each.examples_per_second is not None]
+    # Each pod that decides reports the speed of the whole training.
+    speeds = (each.examples_per_second for each, _ in found)
     return Progress(
         step=max((each.step for each, _ in found if each.step is not None), default=None),
-        examples_per_second=sum(speeds) if speeds else None,
+        examples_per_second=next((speed for speed in speeds if speed is not None), None),
         metrics=found[0][0].metrics if found else {},
         at=max((at for _, at in found), default=0.0),
     )
