@@ -204,6 +204,18 @@ def test_a_run_is_not_resumed_as_another_model(kept_run: Path) -> None:
     assert [path.name for path in file.parent.iterdir()] == ["run.json"]
 
 
+@pytest.mark.parametrize("flags", [(), ("--fresh",), ("--fresh", "--dry-run")])
+def test_a_run_is_not_replaced_by_another_models(kept_run: Path, flags: tuple[str, ...]) -> None:
+    file = kept_run / ".trainchart/runs/exp-7/run.json"
+    before = json.dumps({**json.loads(file.read_text()), "chartName": "digits", "target": "digits"})
+    file.write_text(before)
+    done = run(kept_run, str(_CHART), "--release", "exp-7", *flags)
+    assert done.returncode == 4
+    assert "exp-7 is a run of digits, not of trainer" in done.stderr
+    assert "trainchart run digits --resume --release exp-7; or choose another name with --release" in done.stderr
+    assert file.read_text() == before
+
+
 def test_errors_are_json_where_asked(tmp_path: Path) -> None:
     done = run(tmp_path, str(_CHART), "--kill", "x", "--format", "json")
     assert json.loads(done.stderr)["exitCode"] == 2

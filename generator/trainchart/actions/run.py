@@ -113,10 +113,9 @@ def preview_run(request: RunRequest) -> LocalPlan:
     """Return the plan of the run that this request would start, without leaving anything behind."""
     request = _take_over(request)
     with _open_target(request.target, request.strategy) as target:
-        if request.existing is Existing.RESUME:
-            require_run_of(target.chart_name, request.runs_folder / request.release)
         if request.release:
             require_release_name(request.release)
+            require_run_of(target.chart_name, request.runs_folder / request.release)
             release_folder.require_startable(request.runs_folder, request.release, request.existing)
         release = request.release or release_folder.choose_release(request.runs_folder, target.chart_name)
         folder = request.runs_folder.resolve() / release
@@ -134,10 +133,9 @@ def run_local(request: RunRequest, observer: Observer) -> FinishedRun:
     """
     request = _take_over(request)
     with _open_target(request.target, request.strategy) as target:
-        if request.existing is Existing.RESUME:
-            require_run_of(target.chart_name, request.runs_folder / request.release)
         if request.release:
             require_release_name(request.release)
+            require_run_of(target.chart_name, request.runs_folder / request.release)
         release = request.release or release_folder.claim_release(request.runs_folder, target.chart_name)
         with release_folder.open_release(request.runs_folder, release, request.existing) as folder:
             # Of a run that was killed, nothing is known but that it was there.

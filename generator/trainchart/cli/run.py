@@ -113,7 +113,9 @@ def _run(
     reset_values: Annotated[
         bool, typer.Option("--reset-values", help="With --resume: start from the chart's values again.")
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Remove an existing release and start over.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Remove an existing release of the same model and start over.")
+    ] = False,
     kills: Annotated[
         list[str] | None,
         typer.Option(

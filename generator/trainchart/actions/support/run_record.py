@@ -20,7 +20,7 @@ from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import ValueOverrides
 from trainchart.host.git import read_commit
 from trainchart.kubernetes_yaml import dump_mapping, parse_mapping
-from trainchart.local.io.release_folder import RUN_FILE, read_record
+from trainchart.local.io.release_folder import RUN_FILE, holds_run, read_record
 from trainchart.local.run_record import CodeVersion, RunRecord
 from trainchart.local.summary import resume_command
 
@@ -36,12 +36,12 @@ _VALUES_CHART = {
 
 
 def require_run_of(chart_name: str, folder: Path) -> None:
-    """Refuse to go on with the run in `folder` as another model or chart than it was started with.
+    """Refuse to continue or replace the run in `folder`, if there is one, with another model or chart.
 
     Raises:
-        PlanError: they differ; the values and checkpoints of one model do not fit another.
+        PlanError: the values and checkpoints of one model do not fit another, and --fresh would delete them.
     """
-    record = read_record(folder / RUN_FILE)
+    record = read_record(folder / RUN_FILE) if holds_run(folder) else {}
     started = record.get("chartName") or chart_name
     if started != chart_name:
         raise PlanError(
