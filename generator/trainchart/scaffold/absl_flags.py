@@ -30,6 +30,7 @@ _TYPES: Mapping[str, FlagType] = {
 }
 
 
+_SEPARATORS = {"DEFINE_list": ",", "DEFINE_spaceseplist": " "}
 _LISTS = ("DEFINE_multi_string", "DEFINE_multi_integer", "DEFINE_multi_float", "DEFINE_multi_enum")
 """Take a value each time that the flag is given."""
 
@@ -49,7 +50,8 @@ def find_absl(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
                     read = partial(refuse, "it is marked as mutually exclusive with others")
                 is_required = name in marked or arguments.is_true("required")
                 kind, default = _TYPES.get(called_name(call)), arguments.plain("default", 1)
-                yield Declaration(f"--{name}", call.lineno, read, is_required, kind, default)
+                separator = _SEPARATORS.get(called_name(call), " " if called_name(call) in _LISTS else "")
+                yield Declaration(f"--{name}", call.lineno, read, is_required, kind, default, separator=separator)
 
 
 def _names(call: ast.Call, constants: Constants, what: str) -> Iterator[str]:
@@ -74,8 +76,8 @@ def _read(option: str, function: str, arguments: Arguments) -> Flag:
     if arguments.is_open:
         raise NotReadableError("its settings come from a * or ** expression")
     help_text = arguments.text("help", 3 if "enum" in function else 2)
-    if function in ("DEFINE_list", "DEFINE_spaceseplist"):
-        separator = "," if function == "DEFINE_list" else " "
+    if function in _SEPARATORS:
+        separator = _SEPARATORS[function]
         default = arguments.value("default", 1)
         default = default.split(separator) if isinstance(default, str) and default else default or []
         return make_list(option, default, help_text, {}, "value", separator)

@@ -75,7 +75,11 @@ def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Itera
             is_required = arguments.is_true("required")
             kind = _kind(arguments) if arguments.node("action") is None and arguments.node("nargs") is None else None
             variable = environment_variable(arguments.node("default"))
-            yield Declaration(option, call.lineno, read, is_required, kind, arguments.plain("default"), variable)
+            is_list = arguments.node("nargs") is not None or arguments.text("action") in ("append", "extend")
+            separator = " " if is_list and arguments.text("nargs") != "?" else ""
+            yield Declaration(
+                option, call.lineno, read, is_required, kind, arguments.plain("default"), variable, separator
+            )
         elif names and isinstance(names[0], str) and names[0]:
             may_be_missing = Arguments(call, constants).text("nargs") in ("?", "*", "...")
             yield Declaration(names[0], call.lineno, partial(refuse, POSITIONAL), is_required=not may_be_missing)

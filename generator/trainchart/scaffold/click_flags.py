@@ -84,7 +84,9 @@ def _find_click_parameter(arguments: Arguments) -> Iterator[Declaration]:
         if option:
             read = partial(_read_click, option, arguments)
             default, is_required = arguments.plain("default"), arguments.is_true("required")
-            yield Declaration(option.split("/")[0], line, read, is_required, _click_kind(arguments), default)
+            separator = " " if arguments.node("multiple") or arguments.node("nargs") else ""
+            kind = _click_kind(arguments)
+            yield Declaration(option.split("/")[0], line, read, is_required, kind, default, separator=separator)
         return
     name = arguments.text("param_decls", 0)
     # Unlike an option's, an argument's value must be given unless something says otherwise.
@@ -190,9 +192,11 @@ def _find_typer(function: ast.FunctionDef, tree: ast.Module, constants: Constant
         name = _option_name(Arguments(call, constants)) if call else ""
         option = name or "--" + parameter.arg.replace("_", "-")
         plain = _plain(default, constants)
-        kind = TYPES.get(_inner_type(annotation), "string")
+        is_list = _inner_type(annotation) in _SEVERAL
+        kind = None if is_list else TYPES.get(_inner_type(annotation), "string")
         read = partial(_read_typer, option, annotation, plain, call, constants)
-        yield Declaration(option.split("/")[0], parameter.lineno, read, is_required, kind, plain)
+        separator = " " if is_list else ""
+        yield Declaration(option.split("/")[0], parameter.lineno, read, is_required, kind, plain, separator=separator)
 
 
 def _info_call(node: ast.expr | None) -> ast.Call | None:

@@ -39,7 +39,8 @@ def _find_parameters(function: ast.FunctionDef, constants: Constants) -> Iterato
         given = type_name(parameter.annotation) or (type(default).__name__ if default is not None else "str")
         option = f"--{parameter.arg}"
         read = partial(_read, option, given, default)
-        yield Declaration(option, parameter.lineno, read, node is None, TYPES.get(given, "string"), default)
+        kind, separator = TYPES.get(given, "string"), " " if isinstance(default, list) else ""
+        yield Declaration(option, parameter.lineno, read, node is None, kind, default, separator=separator)
 
 
 def _read(option: str, given: str, default: Any) -> Flag:

@@ -80,6 +80,8 @@ class Declaration:
     """Its plain default, None where it has none or computes it."""
     variable: str = ""
     """The variable of the environment that its default is read from."""
+    separator: str = ""
+    """What separates the items of a list on the command line: a comma, or a blank for any other form."""
 
 
 def make_flag(

@@ -23,6 +23,10 @@ _COUNT_NOT_FILLED = (
     "it looks like a number of pods, which roles.ROLE.replicas sets: let the program count the tasks in TF_CONFIG, or "
     "write the number into code.command"
 )
+_HOSTS_NOT_FILLED = (
+    "it takes a list of hosts, and the launcher fills them in as one text separated by commas: "
+    "let %s take one text, and split it at the commas"
+)
 _ROLES = ("ps", "worker", "chief", "master", "evaluator")
 _LIST = r"(_?(hosts?|servers?|lists?|address(es)?|addrs?|nodes|endpoints|ips|urls|machines|specs?))"
 _HOSTS = (
@@ -61,7 +65,7 @@ def fill_place(declaration: Declaration) -> str | None:
         # A job's name may be a label of the experiment; a number is an index.
         if is_role or kind == "string":
             return TASK_TYPE if is_role else None
-    if kind == "string":
+    if declaration.separator == "," or (kind == "string" and not declaration.separator):
         hosts = next((words for words, pattern in _HOSTS if pattern.fullmatch(name)), None)
         if hosts:
             return hosts
@@ -73,7 +77,10 @@ def fill_place(declaration: Declaration) -> str | None:
 
 def explain_unfilled(declaration: Declaration) -> str:
     """Return why nothing fills in a flag that tells a place, and what to do about it."""
-    return _COUNT_NOT_FILLED if _COUNT.fullmatch(_shorten_name(declaration)) else _PLACE_NOT_FILLED
+    name = _shorten_name(declaration)
+    if declaration.separator and any(pattern.fullmatch(name) for _, pattern in _HOSTS):
+        return _HOSTS_NOT_FILLED % declaration.option
+    return _COUNT_NOT_FILLED if _COUNT.fullmatch(name) else _PLACE_NOT_FILLED
 
 
 def _shorten_name(declaration: Declaration) -> str:

@@ -279,6 +279,39 @@ def test_classic_flags_are_filled_by_the_launcher(more: str, strategy: str) -> N
     assert (facts.strategy, facts.flags, facts.notes) == (strategy, (), ())
 
 
+def test_hosts_as_one_comma_list_are_filled_like_a_string() -> None:
+    facts = read(
+        'flags.DEFINE_list("ps_hosts", [], "")\nflags.DEFINE_list("workers", ["localhost:2222"], "")\n'
+        'flags.DEFINE_list("layers", ["128"], "")'
+    )
+    assert facts.references == {"--ps_hosts": "$(PS_HOSTS)", "--workers": "$(WORKER_HOSTS)"}
+    assert (facts.strategy, [flag.name for flag in facts.flags], facts.notes) == ("between-graph-async", ["layers"], ())
+    assert read('flags.DEFINE_list("worker_hosts", None, "")').strategy == "multi-worker-mirrored"
+
+
+TYPER = "import typer\napp = typer.Typer()\n@app.command()\ndef main("
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'flags.DEFINE_multi_string("workers", [], "")',
+        'flags.DEFINE_spaceseplist("workers", [], "")',
+        'parser.add_argument("--workers", nargs="+")',
+        'parser.add_argument("--workers", action="append")',
+        'import click\n@click.command()\n@click.option("--workers", multiple=True)\ndef main(workers): pass',
+        TYPER + "workers: list[str] = []): pass",
+        TYPER + "workers: Optional[List[str]] = None): pass",
+        "import fire\ndef main(workers=[]): pass\nfire.Fire(main)",
+    ],
+)
+def test_hosts_given_one_by_one_are_left_to_the_script(text: str) -> None:
+    facts = read(text)
+    assert (facts.references, facts.flags) == ({}, ())
+    (note,) = facts.notes
+    assert note.endswith("as one text separated by commas: let --workers take one text, and split it at the commas")
+
+
 def test_job_name_without_hosts_is_a_plain_hyperparameter() -> None:
     assert hyperparameters('flags.DEFINE_string("job_name", "mine", "")') == {
         "jobName": {"type": "string", "default": "mine"}
