@@ -15,6 +15,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from trainchart_launcher.console import print_line
 from trainchart_launcher.status import WaitingPeer
+from trainchart_runtime.contract import PEER_REFUSES, PEER_SILENT, PEER_UNASKED, PEER_UNRESOLVED
 
 FIRST_LOOK_SECONDS = 1.0
 """Starting together, the peers are not up earlier either."""
@@ -40,7 +41,7 @@ class PeerWatch:
         self._started_at = time.monotonic()
         self._addresses = tuple(addresses)
         self._own = own
-        self._waiting: Tuple[Tuple[str, str], ...] = tuple((address, "not asked yet") for address in addresses)
+        self._waiting: Tuple[Tuple[str, str], ...] = tuple((address, PEER_UNASKED) for address in addresses)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="peers")
 
@@ -92,11 +93,11 @@ def ask_peer(address: str) -> Optional[str]:
         with socket.create_connection((host.strip("[]").encode(), int(port)), _CONNECT_SECONDS):  # type: ignore[arg-type]
             return None
     except socket.gaierror:
-        return "name does not resolve"
+        return PEER_UNRESOLVED
     except ConnectionRefusedError:
-        return "refuses connections"
+        return PEER_REFUSES
     except socket.timeout:
-        return "does not answer"
+        return PEER_SILENT
     except (OSError, ValueError) as err:
         return str(err)
 

@@ -40,13 +40,15 @@ TERMINATED = Cause(
 PEER_LOST = Cause(
     "peer-lost",
     "The program lost its connection to another task of the run.",
-    "Look at the task that failed first; this one only followed.",
+    "Look at the task that failed first; this one only followed. If no other task failed, the network between their "
+    "machines breaks connections: a firewall, or packets larger than a part of it lets through (MTU).",
     RESTART_IN_PLACE_PEER,
 )
 PEER_UNRESOLVABLE = Cause(
     "peer-unresolvable",
     "The program could not resolve the host name of another task or service.",
-    "Check that every pod of the release exists, and that the cluster's DNS answers.",
+    "Check that every pod of the release exists, and that the cluster's DNS answers for its namespace: "
+    "kubectl exec POD -- getent hosts NAME; kubectl logs -n kube-system -l k8s-app=kube-dns.",
     RESTART_IN_PLACE_PEER,
 )
 PEER_MISSING = Cause(

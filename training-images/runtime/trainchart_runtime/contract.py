@@ -116,6 +116,13 @@ PROGRAM_VARIABLES = (
 )
 """What the launcher adds and fills into the command, beside one variable for each hyperparameter."""
 
+# --- what the launcher tells the run controller, in its /status ------------------------------------------
+PEER_UNASKED = "not asked yet"
+PEER_UNRESOLVED = "name does not resolve"
+PEER_REFUSES = "refuses connections"
+"""Its pod answers: the program has not opened its port yet."""
+PEER_SILENT = "does not answer"
+
 # --- what the chart tells the run controller -------------------------------------------------------------
 RELEASE = "TRAINCHART_RELEASE"
 NAMESPACE = "TRAINCHART_NAMESPACE"

@@ -8,13 +8,18 @@ from __future__ import annotations
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import Cluster, Task
-from trainchart_runtime.contract import RUN_ID, TRAINING_CONTAINER
+from trainchart_runtime.contract import PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_claims, find_pod_problem, parse_time
 from trainchart_runtime.progress import parse_metrics, parse_number, parse_whole
 from trainchart_runtime.termination import Failure, Termination, parse_failures, parse_termination
 
 _REVISION_LABEL = "controller-revision-hash"
 _BACKING_OFF = "CrashLoopBackOff"
+PEER_SECONDS = 60.0
+"""Pods that start together answer each other earlier."""
+_PEERS_KEPT = 20
+_PEER_LIMIT = 200
+"""Characters of a peer's address, and of why it cannot be reached."""
 LOST_SECONDS = 30.0
 """A pod that is still there so long after the end of its grace period is on a node that does not answer."""
 
@@ -91,6 +96,15 @@ class SetView(NamedTuple):
     uid: str = ""
 
 
+class MissingPeer(NamedTuple):
+    """A peer that a launcher has not reached for PEER_SECONDS."""
+
+    address: str
+    """host:port"""
+    reason: str
+    """The launcher's word; see contract.py."""
+
+
 class LauncherReport(NamedTuple):
     """What the launcher of one pod says over HTTP."""
 
@@ -109,6 +123,7 @@ class LauncherReport(NamedTuple):
     """The last of them, oldest first."""
     is_parked: bool = False
     """The task has ended well, maybe in a pod before this one, and has nothing left to do."""
+    missing_peers: Sequence[MissingPeer] = ()
 
 
 class Observation(NamedTuple):
@@ -204,7 +219,20 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
         ended=parse_whole(document.get("ended")) or 0,
         failures=parse_failures(document.get("failures")),
         is_parked=document.get("state") == "parked",
+        missing_peers=_parse_missing_peers(document.get("peersWaiting")),
     )
+
+
+def _parse_missing_peers(entries: Any) -> Sequence[MissingPeer]:
+    """Return the peers that were waited for long enough, without for how long: that changes with every answer."""
+    found = []
+    for each in entries if isinstance(entries, list) else ():
+        if not isinstance(each, dict) or (parse_number(each.get("seconds")) or 0.0) < PEER_SECONDS:
+            continue
+        address, reason = each.get("address"), each.get("reason")
+        if isinstance(address, str) and isinstance(reason, str) and reason != PEER_UNASKED:
+            found.append(MissingPeer(address[:_PEER_LIMIT], reason[:_PEER_LIMIT]))
+    return tuple(found[:_PEERS_KEPT])
 
 
 def _find_owner(metadata: Mapping[str, Any]) -> str:

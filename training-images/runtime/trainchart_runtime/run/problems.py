@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from trainchart_runtime import causes
-from trainchart_runtime.causes import RESTART_IN_PLACE_PEER
 from trainchart_runtime.cluster import Cluster, Task, deciding_tasks
 from trainchart_runtime.pod_problems import Problem, find_claim_problem, find_pod_event, find_set_problem
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import ContainerEnd, LauncherReport, Observation, PodView
+from trainchart_runtime.run.peer_problems import find_peer_problems, is_echo
 from trainchart_runtime.run.plan import RunPlan
 from trainchart_runtime.run.state import (
     INCIDENTS_KEPT,
@@ -127,7 +127,7 @@ def note_failures(
         restarts[str(pod.task)] = known._replace(current=total)
         failures = {each.number: each for source in sources for each in source.failures}
         news = [failures[number] for number in sorted(failures) if number > known.current]
-        told_of = [each for each in news if pod.task == leader or not _is_echo(each)]
+        told_of = [each for each in news if pod.task == leader or not is_echo(each)]
         incidents += [
             Incident(
                 at=_find_time(each, state, now),
@@ -142,11 +142,6 @@ def note_failures(
             for each in told_of[: _count_room(pod, state, now)]
         ]
     return _add_incidents(state._replace(restarts=restarts), incidents)
-
-
-def _is_echo(failure: Failure) -> bool:
-    cause = causes.CAUSES.get(failure.cause)
-    return cause is not None and cause.restart == RESTART_IN_PLACE_PEER
 
 
 def _find_time(failure: Failure, state: RunState, now: float) -> float:
@@ -205,6 +200,12 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
         node = next((pod.node for pod in seen.pods if pod.task == task), "")
         begin = since.get((name, problem.cause), seen.now)
         found.append(PodProblem(name, node, problem.cause, problem.message, begin))
+    explained = {each.subject for each in found}
+    for task, problem, at in find_peer_problems(group, own, seen.reports, seen.now):
+        name, node = group.pod_name(task), next(pod.node for pod in own if pod.task == task)
+        if name not in explained:
+            begin = since.get((name, problem.cause), at or seen.now)
+            found.append(PodProblem(name, node, problem.cause, problem.message, begin))
     for name, words in seen.missing.items():
         begin = since.get((name, causes.OBJECT_MISSING.name), seen.now)
         found.insert(0, PodProblem(name, "", causes.OBJECT_MISSING.name, words, begin))

@@ -1,0 +1,127 @@
+"""What keeps running pods from their peers, as their launchers tell: names, networks, connections that break.
+
+Pure; problems.py takes it in. What does not run or dies by itself is explained there, and is why others lose it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from trainchart_runtime import causes
+from trainchart_runtime.causes import RESTART_IN_PLACE_PEER
+from trainchart_runtime.cluster import Cluster, Task
+from trainchart_runtime.contract import PEER_REFUSES, PEER_UNRESOLVED
+from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Problem
+from trainchart_runtime.restart import STEADY_SECONDS
+from trainchart_runtime.run.observation import LauncherReport, MissingPeer, PodView, find_task
+from trainchart_runtime.termination import Failure
+
+_BREAKS = 3
+_BREAKS_SECONDS = 60.0
+"""A peer that is replaced breaks connections once or twice, and soon answers again."""
+_NAMED = 5
+_TASK = re.compile(r"/job:([a-z]+)(?:/replica:\d+)?/task:(\d+)")
+"""How TensorFlow names a task in its errors."""
+
+
+class PeerProblem(NamedTuple):
+    """One task that cannot reach others, or loses them again and again."""
+
+    task: Task
+    problem: Problem
+    since: float = 0.0
+    """Unix time; 0 where it is not known."""
+
+
+def find_peer_problems(
+    group: Cluster, own: Sequence[PodView], reports: Mapping[str, LauncherReport], now: float
+) -> List[PeerProblem]:
+    """Return what running pods cannot reach although it runs."""
+    running = {pod.task: pod for pod in own if pod.is_running and not pod.is_deleting}
+    found = []
+    for pod in running.values():
+        report = reports.get(pod.uid)
+        if report is not None:
+            problem = _find_missing(group, running, pod, report) or _find_breaks(group, running, reports, pod, now)
+            found += [problem] if problem else []
+    return found
+
+
+def is_echo(failure: Failure) -> bool:
+    """Say whether a program ended because of another task."""
+    cause = causes.CAUSES.get(failure.cause)
+    return cause is not None and cause.restart == RESTART_IN_PLACE_PEER
+
+
+def _find_missing(
+    group: Cluster, running: Mapping[Task, PodView], pod: PodView, report: LauncherReport
+) -> Optional[PeerProblem]:
+    """Return that peers of `pod` run and cannot be reached: their names, or else their addresses."""
+    peers = [each for each in report.missing_peers if find_task(group, each.address.partition(".")[0]) in running]
+    nameless = [each for each in peers if each.reason == PEER_UNRESOLVED]
+    silent = [each for each in peers if each.reason not in (PEER_UNRESOLVED, PEER_REFUSES)]
+    if nameless:
+        words = f"names that do not resolve in this pod, though their pods run: {_list_peers(nameless)}"
+        return PeerProblem(pod.task, Problem(causes.PEER_UNRESOLVABLE.name, words[:MESSAGE_LIMIT]))
+    if silent:
+        words = f"pods that run and cannot be reached from this one: {_list_peers(silent)} ({silent[0].reason})"
+        return PeerProblem(pod.task, Problem(causes.PEER_MISSING.name, words[:MESSAGE_LIMIT]))
+    return None
+
+
+def _list_peers(peers: Sequence[MissingPeer]) -> str:
+    more = f" and {len(peers) - _NAMED} more" if len(peers) > _NAMED else ""
+    return ", ".join(each.address for each in peers[:_NAMED]) + more
+
+
+def _find_breaks(
+    group: Cluster,
+    running: Mapping[Task, PodView],
+    reports: Mapping[str, LauncherReport],
+    pod: PodView,
+    now: float,
+) -> Optional[PeerProblem]:
+    """Return that the program of `pod` loses peers again and again, and that they did not end themselves."""
+    report = reports[pod.uid]
+    breaks = _find_last_echoes(report.failures)
+    if len(breaks) < _BREAKS or breaks[-1].at - breaks[0].at < _BREAKS_SECONDS or now >= breaks[-1].at + STEADY_SECONDS:
+        return None
+    named = _find_named(breaks, pod.task)
+    every = [task for task_type in group.roles for task in group.tasks(task_type)]
+    if any(_has_ended(task, running, reports, breaks[0].at) for task in (named or every) if task != pod.task):
+        return None
+    peers = ", ".join(f"{task} on {running[task].node}" for task in named)
+    of_peers = f" and names {peers}" if peers else ""
+    words = (
+        f"lost a peer {report.peer_failures} times; each time the program was started again in its pod, which "
+        f"run.maxRestarts does not count. The last error is of {breaks[-1].cause}{of_peers}: {breaks[-1].error}"
+    )
+    return PeerProblem(pod.task, Problem(causes.PEER_LOST.name, words[:MESSAGE_LIMIT]), breaks[0].at)
+
+
+def _find_last_echoes(failures: Sequence[Failure]) -> Sequence[Failure]:
+    """Return the failures since the last one of the program's own."""
+    found: List[Failure] = []
+    for failure in reversed(failures):
+        if not is_echo(failure):
+            break
+        found.insert(0, failure)
+    return found
+
+
+def _find_named(breaks: Sequence[Failure], own: Task) -> Tuple[Task, ...]:
+    """Return the other tasks that the last error names."""
+    found = {Task(task_type, int(index)) for task_type, index in _TASK.findall(breaks[-1].error)}
+    return tuple(sorted(found - {own}))
+
+
+def _has_ended(
+    task: Task, running: Mapping[Task, PodView], reports: Mapping[str, LauncherReport], since: float
+) -> bool:
+    """Say whether a task does not run, or has ended by its own fault meanwhile: then it is what must be explained."""
+    pod = running.get(task)
+    if pod is None or any(end.finished_at >= since for end in pod.ends):
+        return True
+    report = reports.get(pod.uid)
+    return report is not None and any(each.at >= since and not is_echo(each) for each in report.failures)
