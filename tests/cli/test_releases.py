@@ -18,6 +18,7 @@ from tests.small_cluster.cluster_objects import (
     NAMESPACE,
     NOW,
     make_end,
+    make_event,
     make_job,
     make_pod,
     make_pods,
@@ -83,6 +84,18 @@ def test_list_says_who_holds_gpus_and_those_first(api: SmallApi, tmp_path: Path)
     assert (done.returncode, done.stderr) == (0, "")
     (exp1, waiting) = json.loads(run_to(api, tmp_path, "list", "--format", "json").stdout)
     assert (exp1["gpus"], waiting["gpus"]) == ({"nvidia.com/gpu": 2}, {})
+
+
+def test_list_and_why_name_the_same_cause(api: SmallApi, tmp_path: Path) -> None:
+    api.objects["pods"] = [pod for pod in make_pods() if "worker-1" not in str(pod)]
+    refused = "pods \"exp1-mnist-worker-1\" is forbidden: ValidatingAdmissionPolicy 'images-by-digest' denied request"
+    api.objects["events"] = [make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", refused)]
+    assert run_to(api, tmp_path, "list").stdout.splitlines()[1].endswith("1 problem: admission-refused")
+    assert "[admission-refused]" in run_to(api, tmp_path, "why", "exp1").stdout
+    api.objects["pods"] = make_pods()
+    api.requests.clear()
+    assert run_to(api, tmp_path, "list").stdout.splitlines()[1].endswith("  -")
+    assert not [request for request in api.requests if "/events" in request], "nothing is left to explain"
 
 
 def test_an_empty_list_is_no_error(api: SmallApi, tmp_path: Path) -> None:

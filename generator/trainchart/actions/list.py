@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from trainchart.actions.support.cluster_access import Place, open_cluster
-from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.diagnosis import diagnose, wants_events
 from trainchart.cluster.io.kubeconfig import is_configured
-from trainchart.cluster.io.releases import look_at_all
-from trainchart.cluster.snapshot import find_trainings
+from trainchart.cluster.io.kubernetes_api import KubernetesApi
+from trainchart.cluster.io.releases import look_at_all, read_events
+from trainchart.cluster.snapshot import Objects, Snapshot, find_trainings
 from trainchart.errors import ClusterError, ToolError
 from trainchart.local.io import run_report
 from trainchart.reports.report import Report
@@ -27,13 +29,12 @@ def list_reports(place: Place, runs_folder: Path, note: Callable[[str], None], *
         return reports
     try:
         api, namespace = open_cluster(place)
-        seen = look_at_all(api, "" if everywhere else namespace)
+        return [*reports, *_diagnose_all(api, look_at_all(api, "" if everywhere else namespace))]
     except ClusterError as error:
         if is_named or everywhere or not reports:
             raise
         note(f"note: local runs only, since the cluster cannot be read: {error.message}")
         return reports
-    return reports + [diagnose(key, own) for key, own in find_trainings(seen).items()]
 
 
 def _read_local(runs_folder: Path, note: Callable[[str], None]) -> Iterator[Report]:
@@ -42,3 +43,17 @@ def _read_local(runs_folder: Path, note: Callable[[str], None]) -> Iterator[Repo
             yield run_report.read_report(folder)
         except ToolError as error:
             note(f"note: {error.message}\n  hint: {error.hint}")
+
+
+def _diagnose_all(api: KubernetesApi, seen: Snapshot) -> list[Report]:
+    """Return a report of every training, with the events of those that only events explain, as `why` reads them."""
+    reports = []
+    events: dict[str, Objects] = {}
+    for key, own in find_trainings(seen).items():
+        report = diagnose(key, own)
+        if wants_events(report):
+            if key.namespace not in events:
+                events[key.namespace] = read_events(api, key.namespace)
+            report = diagnose(key, replace(own, events=events[key.namespace]))
+        reports.append(report)
+    return reports

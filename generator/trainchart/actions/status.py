@@ -33,13 +33,13 @@ def open_run(address: RunAddress) -> Look:
 
 
 def explain_run(address: RunAddress) -> Report:
-    """Return the report of one run, with the last line of each pod where it seems to hang.
+    """Return the report of one run, with the last line of each pod where it seems to hang and no problem says why.
 
     Raises:
         TrainchartError: there is no such run, or it cannot be read.
     """
     report = open_run(address)()
-    if report.origin == LOCAL or not report.seems_to_hang:
+    if report.origin == LOCAL or report.problems or not report.seems_to_hang:
         return report
     return replace(report, last_lines=tuple(read_last_lines(address.place, report)))
 

@@ -19,6 +19,7 @@ from trainchart.cluster.objects import (
     parse_training_pod,
 )
 from trainchart.cluster.record import Record, read_record
+from trainchart.cluster.remarks import find_remarks, is_earlier
 from trainchart.cluster.snapshot import (
     Object,
     Snapshot,
@@ -28,7 +29,6 @@ from trainchart.cluster.snapshot import (
     name_of,
     section,
 )
-from trainchart.cluster.stalls import find_stalls
 from trainchart.reports.report import (
     FROM_PODS,
     FROM_RECORD,
@@ -42,10 +42,9 @@ from trainchart.reports.report import (
     RoleReport,
     TrainingKey,
 )
-from trainchart_runtime.causes import OBJECT_MISSING, QUOTA_EXCEEDED, UNSCHEDULABLE
+from trainchart_runtime.causes import OBJECT_MISSING, PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
 from trainchart_runtime.pod_problems import parse_event
-from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.observation import PodView
 from trainchart_runtime.run.problems import name_death
 from trainchart_runtime.run.state import (
@@ -53,16 +52,14 @@ from trainchart_runtime.run.state import (
     PROBLEMS_KEPT,
     RUNNING,
     STARTING,
-    STOPPING,
-    VERDICTS,
     Incident,
     RunState,
     Verdict,
 )
 from trainchart_runtime.run.verdict import explain_failure, explain_success, find_failures
 
-_UNHEARD_SECONDS = 60.0
-"""A run controller that has not recorded a success for so long cannot."""
+_TOLD_BY_LAUNCHERS = (PEER_LOST.name, PEER_MISSING.name, PEER_UNRESOLVABLE.name)
+"""Problems of pods that run, which the run controller's record alone knows."""
 
 
 def diagnose(key: TrainingKey, seen: Snapshot) -> Report:
@@ -77,7 +74,7 @@ def diagnose(key: TrainingKey, seen: Snapshot) -> Report:
     pods = sorted(own, key=lambda pod: (_rank(pod.view.task.task_type), pod.view.task))
     record = read_record(seen.records)
     controller = _find_controller(seen, record, find_controller(listed(seen.jobs), listed(seen.pods), events))
-    if record.state is not None and _is_earlier(record.state, sets):
+    if record.state is not None and is_earlier(record.state, sets):
         # A record that says how the run before has ended says nothing about this one.
         report = Report(key=key, now=seen.now, phase=STARTING, source=FROM_RECORD, run_id=_run_id(sets))
     elif record.state is not None:
@@ -85,6 +82,12 @@ def diagnose(key: TrainingKey, seen: Snapshot) -> Report:
     else:
         report = _from_pods(key, seen, sets, cluster, pods)
     return _complete(report, seen, record, sets, pods, controller)
+
+
+def wants_events(report: Report) -> bool:
+    """Say whether only Events can tell why something of a training is not there."""
+    is_whole = all(role.running is None or role.running + role.finished >= role.wanted for role in report.roles)
+    return not report.is_over and (report.controller == "starting" or not is_whole)
 
 
 def _current_events(seen: Snapshot) -> list[Object]:
@@ -172,11 +175,6 @@ def _has_succeeded(view: PodView) -> bool:
     return any(end.succeeded for end in view.ends)
 
 
-def _is_earlier(state: RunState, sets: Sequence[RoleSet]) -> bool:
-    """Say whether the pods are to be of another run than the one that the record is about."""
-    return bool(sets) and all(each.run_id != state.run_id for each in sets)
-
-
 def _run_id(sets: Sequence[RoleSet]) -> str:
     return next((each.run_id for each in sets if each.run_id), "")
 
@@ -205,12 +203,10 @@ def _complete(
         report = replace(report, pods=tuple(map(_as_report, pods)), incidents=report.incidents or _find_incidents(pods))
         if sets:
             roles = tuple(_count(each, pods, report.roles) for each in sets if each.wanted or each.requested)
-            kept = [each for each in report.problems if each.cause == OBJECT_MISSING.name]
-            problems = (*kept, *(() if report.phase in ENDED_PHASES else _find_problems(sets, pods)))
-            report = replace(report, roles=roles, problems=problems)
+            report = replace(report, roles=roles, problems=_find_all_problems(report, sets, pods, controller))
     elif not report.roles:
         report = replace(report, roles=tuple(RoleReport(each.role, each.wanted, None, 0, each.name) for each in sets))
-    return replace(report, remarks=tuple(_remark(report, seen, record, sets, pods, controller)))
+    return replace(report, remarks=tuple(find_remarks(report, seen, record, sets, pods, controller)))
 
 
 def _count(role: RoleSet, pods: Sequence[TrainingPod], known: Sequence[RoleReport]) -> RoleReport:
@@ -225,6 +221,24 @@ def _count(role: RoleSet, pods: Sequence[TrainingPod], known: Sequence[RoleRepor
     return RoleReport(role.role, role.wanted, running, *numbers)
 
 
+def _find_all_problems(
+    report: Report, sets: Sequence[RoleSet], pods: Sequence[TrainingPod], controller: Controller
+) -> tuple[ReportedProblem, ...]:
+    """Return what is wrong now, what keeps others from being put right first, each with since when it is known."""
+    kept = [each for each in report.problems if each.cause == OBJECT_MISSING.name]
+    if report.phase in ENDED_PHASES:
+        return tuple(kept)
+    if controller.cause:
+        kept.insert(0, ReportedProblem(controller.subject, controller.cause, controller.problem))
+    running = {pod.view.name for pod in pods if pod.view.is_running} if controller.state == "running" else ()
+    told = [each for each in report.problems if each.cause in _TOLD_BY_LAUNCHERS and each.subject in running]
+    since = {(each.subject, each.cause): each.since for each in report.problems}
+    found = (
+        replace(each, since=since.get((each.subject, each.cause), each.since)) for each in _find_problems(sets, pods)
+    )
+    return (*kept, *found, *told)
+
+
 def _find_problems(sets: Sequence[RoleSet], pods: Sequence[TrainingPod]) -> tuple[ReportedProblem, ...]:
     present = {pod.view.name for pod in pods}
     # The event of a refusal stays for an hour; it matters only for pods that are missing.
@@ -237,7 +251,14 @@ def _find_problems(sets: Sequence[RoleSet], pods: Sequence[TrainingPod]) -> tupl
     )
     of_sets = tuple(itertools.islice(refused, PROBLEMS_KEPT))
     of_pods = [
-        ReportedProblem(pod.view.name, pod.problem.cause, pod.problem.message, pod.view.node, pod.created)
+        ReportedProblem(
+            pod.view.name,
+            pod.problem.cause,
+            pod.problem.message,
+            pod.view.node,
+            # One with a node may have run for long before.
+            0.0 if pod.view.node else pod.created,
+        )
         for pod in pods
         if pod.problem is not None
     ]
@@ -291,92 +312,3 @@ def _as_report(pod: TrainingPod) -> PodReport:
 def _list_unknown(seen: Snapshot) -> list[str]:
     every = (seen.sets, seen.pods, seen.records, seen.jobs, seen.events)
     return [f"could not find out {each.what} ({each.reason})" for each in every if isinstance(each, Unreadable)]
-
-
-def _remark(
-    report: Report,
-    seen: Snapshot,
-    record: Record,
-    sets: Sequence[RoleSet],
-    pods: Sequence[TrainingPod],
-    controller: Controller,
-) -> list[str]:
-    """Return what does not fit together, worst first."""
-    remarks = [record.error] if record.error else []
-    place = f"-n {report.key.namespace}"
-    has_job = controller.state not in ("", "missing", NO_CONTROLLER)
-    if has_job and not record.name and not record.error and not isinstance(seen.records, Unreadable):
-        back = (
-            "its run controller writes it again within a minute"
-            if controller.state == "running"
-            else f"{_rollback(report)} recreates it empty"
-        )
-        remarks.append(f"its record was deleted; {back}")
-    if record.state is not None and _is_earlier(record.state, sets):
-        remarks.append(
-            f"the record is still of the run before, {record.state.run_id!r} ({record.state.phase}): "
-            "the run controller has not started this one yet"
-        )
-    if not sets and not isinstance(seen.sets, Unreadable):
-        remarks.append("its StatefulSets are gone: the release is half deleted; helm uninstall removes the rest")
-    if any(each.is_deleting for each in sets):
-        remarks.append("it is being deleted")
-    if controller.state == "missing" and report.phase not in ENDED_PHASES:
-        remarks.append("its run controller is gone: nothing ends or restarts this run until the next helm upgrade")
-    elif (
-        controller.state == "failed"
-        and report.phase not in (*ENDED_PHASES, STOPPING)
-        and not isinstance(seen.records, Unreadable)
-    ):
-        remarks.append(f"its run controller has given up, so nothing ends this run: {controller.problem}")
-    elif controller.state == "held" and report.phase not in ENDED_PHASES:
-        remarks.append(
-            f"its run controller is held back: {controller.problem}; nothing starts, restarts or ends this run, "
-            f"and its pods keep what they hold. Let it go on (kubectl edit job {controller.job} {place}, or the queue "
-            f"that holds it), or end the run: helm uninstall {report.key.release} {place}"
-        )
-    elif controller.state == "starting" and controller.problem and report.phase not in ENDED_PHASES:
-        remarks.append(f"its run controller does not run, so nothing acts: {controller.problem}")
-    elif controller.state == "running" and report.source == FROM_RECORD and report.phase in (STARTING, RUNNING):
-        remarks += _find_unheard(report, sets, pods, controller)
-    if report.phase in VERDICTS and controller.state == NO_CONTROLLER:
-        remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
-    elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
-        remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
-    remarks += find_stalls(report, seen, {pod.view.name for pod in pods if not pod.view.node})
-    waiting = [each.subject for each in report.problems if each.cause in (UNSCHEDULABLE.name, QUOTA_EXCEEDED.name)]
-    running = sum(pod.view.is_running for pod in pods)
-    if waiting and running and report.phase == STARTING:
-        remarks.append(
-            f"{running} of its pods hold their place while {len(waiting)} wait for room, and it trains with all of "
-            "them only: where several releases do so, each waits for the others until one gives up; a queue that "
-            "starts all pods of a release or none prevents that (see queues and gangs in the documentation)"
-        )
-    # A run controller tells the same as a problem.
-    reported = {problem.subject for problem in report.problems}
-    stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.view.name not in reported]
-    if stuck:
-        remarks.append(f"stuck terminating: {list_names(stuck)}: check its finalizers, volumes and node")
-    return remarks
-
-
-def _find_unheard(
-    report: Report, sets: Sequence[RoleSet], pods: Sequence[TrainingPod], controller: Controller
-) -> list[str]:
-    """Return what the run controller should have recorded long ago, if it could."""
-    leader = deciding_tasks(as_cluster(sets))[:1]
-    ends = [end.finished_at for pod in pods if pod.view.task in leader for end in pod.view.ends if end.succeeded]
-    if not ends or report.now < max(ends) + _UNHEARD_SECONDS:
-        return []
-    place = f"-n {report.key.namespace}"
-    return [
-        f"{leader[0]} has succeeded, but the record does not say so: its run controller cannot act. kubectl logs "
-        f"job/{controller.job} {place} says why; where it is forbidden something, its Role or RoleBinding was changed: "
-        f"{_rollback(report)} brings it back"
-    ]
-
-
-def _rollback(report: Report) -> str:
-    """Return how the objects of the release are made as its newest revision has them."""
-    release, place = report.key.release, f"-n {report.key.namespace}"
-    return f"helm rollback {release} REVISION {place}, with the newest one of helm history {release} {place},"

@@ -104,6 +104,13 @@ class Controller:
     problem: str = ""
     job: str = ""
     """Name of its Job."""
+    cause: str = ""
+    """Name of the cause why its pod does not run; empty where none is known."""
+
+    @property
+    def subject(self) -> str:
+        """What a problem of it is about."""
+        return f"Job {self.job}"
 
 
 def parse_set(each: Object, events: Sequence[Event]) -> RoleSet:
@@ -174,9 +181,9 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
     problems = [problem for pod in own if (problem := find_pod_problem(pod, events))]
     refusal = None if own else find_job_problem(name_of(jobs[-1]), events)
     problems += [refusal] if refusal else []
-    words = f"{problems[0].cause}: {problems[0].message}" if problems else ""
-    if not own and not problems:
-        words = "Kubernetes has not created its Job's pod yet, and no event says why"
+    if problems:
+        return Controller("starting", problems[0].message, name_of(jobs[-1]), problems[0].cause)
+    words = "" if own else "Kubernetes has not created its Job's pod yet, and no event says why"
     return Controller("starting", words, name_of(jobs[-1]))
 
 

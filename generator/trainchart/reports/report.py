@@ -38,6 +38,8 @@ NOTHING_DONE = "nothing-done"
 SILENT_SECONDS = 180.0
 """Without a step for so long, a run may hang: steps are recorded every 30 seconds."""
 
+_IDLE_CONTROLLERS = ("starting", "held", "failed", "missing")
+
 FROM_RECORD = "record"
 FROM_PODS = "pods"
 
@@ -165,8 +167,10 @@ class Report:
     def seems_to_hang(self) -> bool:
         """Whether it should make steps, and has not for long. Slow steps look the same."""
         is_running = self.phase == RUNNING and self.outcome is None
-        has_ended = any(pod.last_end == "succeeded" for pod in self.pods or ())
-        return is_running and not has_ended and 0 < self.progress.at <= self.now - SILENT_SECONDS
+        # An end that is not recorded, and a run controller that does not act: then the record knows too little.
+        is_known = all(pod.last_end != "succeeded" or pod.label in self.finished for pod in self.pods or ())
+        is_acting = self.controller not in _IDLE_CONTROLLERS
+        return is_running and is_known and is_acting and 0 < self.progress.at <= self.now - SILENT_SECONDS
 
     @property
     def place(self) -> str:

@@ -85,7 +85,7 @@ def _list_row(report: Report) -> tuple[str, ...]:
         )
     if report.outcome is not None and report.outcome.error:
         remarks.insert(0, f"{report.outcome.cause}: {_shorten(report.outcome.error)}")
-    elif report.seems_to_hang and not remarks:
+    elif report.seems_to_hang:
         remarks.append(f"no new step for {describe_seconds(report.now - report.progress.at)}")
     elif report.outcome is not None and report.outcome.cause in (NOTHING_DONE, RUN_KILLED):
         remarks.insert(0, f"{report.outcome.cause}: {report.outcome.sentence}")
@@ -196,7 +196,10 @@ def problem_lines(problems: Sequence[ReportedProblem], address: str) -> list[str
     for (cause, message), group in groups.items():
         names = ", ".join(problem.subject for problem in group[:_NAMES_SHOWN])
         more = f" and {len(group) - _NAMES_SHOWN} more" if len(group) > _NAMES_SHOWN else ""
-        lines.append(f"problem: {names}{more}: {group[0].sentence or cause} [{cause}]")
+        node = f" on {group[0].node}" if group[0].node and len(group) == 1 else ""
+        begin = min(problem.since for problem in group)
+        since = f", since {describe_time(begin)}" if begin else ""
+        lines.append(f"problem: {names}{more}{node}: {group[0].sentence or cause} [{cause}]{since}")
         lines.append(f"  {message}")
         if group[0].hint:
             lines.append(f"  next: {_fill_in(group[0].hint, address)}")

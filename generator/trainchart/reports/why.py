@@ -44,6 +44,7 @@ def why_lines(report: Report) -> list[str]:
         lines += _first_failure(report, outcome)
     elif report.problems:
         lines += problem_lines(report.problems, report.address)
+        lines += _standing(report)
     else:
         lines.append(_explain_phase(report))
         lines += _standing(report)
@@ -84,14 +85,19 @@ def _has_earlier_deaths(report: Report, outcome: Verdict) -> bool:
 def _standing(report: Report) -> Iterator[str]:
     """Yield how far a run is that goes on, and what to look at where it has told nothing for long."""
     progress = report.progress
-    if report.outcome is None and report.phase == RUNNING and progress.step is not None and progress.at:
+    is_running = report.outcome is None and report.phase == RUNNING
+    if is_running and progress.step is not None and progress.at:
         yield f"It was at step {progress.step} {describe_seconds(report.now - progress.at)} ago."
-        if report.seems_to_hang:
-            yield (
-                "If its steps do not take that long, one of its tasks hangs, and the others wait for it: the one whose "
-                f"last line differs, or one whose peers do not answer (trainchart logs {report.address}), perhaps "
-                "since a NetworkPolicy selects its pod. run.noProgressTimeout lets such a run start again."
-            )
+    elif is_running and report.seems_to_hang:
+        yield f"No step was reported in the {describe_seconds(report.now - report.since)} that it runs."
+    if report.problems:
+        return
+    if report.seems_to_hang and progress.step is not None:
+        yield (
+            "If its steps do not take that long, one of its tasks hangs, and the others wait for it: the one whose "
+            f"last line differs, or one whose peers do not answer (trainchart logs {report.address}), perhaps "
+            "since a NetworkPolicy selects its pod. run.noProgressTimeout lets such a run start again."
+        )
     if report.last_lines:
         yield "The last line of each pod:"
         width = max(len(line.label) for line in report.last_lines)

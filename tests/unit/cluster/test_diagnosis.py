@@ -33,7 +33,7 @@ from trainchart.cluster.gpus import count_gpus
 from trainchart.cluster.snapshot import Snapshot, Unreadable, find_trainings
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report, TrainingKey, describe_report
-from trainchart.reports.text import list_lines, status_lines
+from trainchart.reports.text import describe_time, list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
 
@@ -273,15 +273,61 @@ def test_pods_that_are_not_back_yet_are_not_called_dealt_with() -> None:
 def test_a_controller_whose_image_is_missing_is_named() -> None:
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
     seen = {**CONTROLLED, "jobs": [make_job(ready=0)], "pods": [*make_pods(), make_controller_pod(waiting)]}
-    report = look(**seen)
-    assert report.remarks == ("its run controller does not run, so nothing acts: image-pull: no such image",)
+    [problem] = look(**seen).problems
+    assert (problem.subject, problem.cause) == ("Job exp1-mnist-controller-1", "image-pull")
+    assert problem.message == "no such image"
 
 
-def test_a_controller_that_may_not_be_made_is_explained() -> None:
-    event = make_event("Job", "exp1-mnist-controller-1", "FailedCreate", "pods is forbidden: exceeded quota: tests")
-    report = look(**{**CONTROLLED, "jobs": [make_job(ready=0)], "events": [event]})
-    told = "its run controller does not run, so nothing acts: quota-exceeded: pods is forbidden: exceeded quota: tests"
-    assert report.remarks == (told,)
+def test_controller_that_cannot_be_created_comes_first() -> None:
+    words = (
+        '(combined from similar events): Error creating: pods "exp1-mnist-controller-1-l49qk" is forbidden: '
+        "exceeded quota: team-a, requested: pods=1, used: pods=1, limited: pods=1"
+    )
+    event = make_event("Job", "exp1-mnist-controller-1", "FailedCreate", words)
+    parked = make_pod("chief-0", last=make_end(causes.SUCCEEDED, 0, at=NOW - 90, step=180), restarts=1)
+    progress = {"attempt": 1, "step": 64, "bestStep": 64, "at": NOW - 900}
+    record = make_record(make_state("Running", progress=progress))
+    waits = make_pod("worker-1", node="", conditions=[unschedulable()])
+    seen = {"records": [record], "jobs": [make_job(ready=0)], "events": [event]}
+    report = look(pods=make_pods(chief_0=parked, worker_1=waits), **seen)
+    assert [(each.subject, each.cause) for each in report.problems] == [
+        ("Job exp1-mnist-controller-1", "quota-exceeded"),
+        ("exp1-mnist-worker-1", "unschedulable"),
+    ]
+    lines = why_lines(report)
+    assert lines[2].startswith("problem: Job exp1-mnist-controller-1: A quota of the namespace does not allow")
+    assert lines[3].startswith("  Error creating: pods")
+    idle, unheard = report.remarks
+    assert idle.endswith(f"; phase and step are as of {describe_time(NOW - 30)}")
+    assert unheard.startswith("chief-0 has succeeded, but the record does not say so (step 180, ")
+    assert not report.seems_to_hang, "the step that was recorded last says nothing about now"
+
+
+def test_problem_says_since_when_it_is_recorded() -> None:
+    refused = make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", "forbidden: by a policy")
+    problem = {"subject": "exp1-mnist-worker-1", "node": "", "cause": "admission-refused", "message": "forbidden"}
+    state = make_state("Running", problems=[problem | {"since": NOW - 400}])
+    pods = [pod for pod in make_pods() if "worker-1" not in str(pod)]
+    report = look(records=[make_record(state)], jobs=[make_job()], events=[refused], pods=pods)
+    assert [(each.cause, each.since) for each in report.problems] == [("admission-refused", NOW - 400)]
+    assert any(line.endswith(f"[admission-refused], since {describe_time(NOW - 400)}") for line in why_lines(report))
+
+
+def test_lost_peers_are_a_problem_while_their_controller_says_so() -> None:
+    message = "lost a peer 69 times; the last error names ps-0 on node1: Connection reset by peer"
+    problem = {"subject": "exp1-mnist-worker-0", "node": "node2", "cause": "peer-lost", "message": message}
+    progress = {"attempt": 1, "step": 159, "bestStep": 159, "at": NOW - 840}
+    state = make_state("Running", problems=[problem | {"since": NOW - 800}], progress=progress)
+    report = look(records=[make_record(state)], jobs=[make_job()])
+    lines = why_lines(report)
+    assert lines[2].startswith("problem: exp1-mnist-worker-0 on node2: The program lost its connection")
+    assert "It was at step 159 14 min ago." in lines
+    assert not any("one of its tasks hangs" in line for line in lines), "there is a problem that says more"
+    assert list_lines([report])[1].endswith("1 problem: peer-lost; no new step for 14 min")
+    away = make_pod("worker-0", ended=make_end(causes.KILLED, 137))
+    assert not look(records=[make_record(state)], jobs=[make_job()], pods=make_pods(worker_0=away)).problems
+    held = look(records=[make_record(state)], jobs=[make_job("Failed")])
+    assert "peer-lost" not in [each.cause for each in held.problems]
 
 
 @pytest.mark.parametrize(("ago", "is_told"), [(30, False), (90, True)])
@@ -514,6 +560,8 @@ def test_run_without_steps_for_long_is_remarked() -> None:
     ended = make_pod("worker-0", last=make_end(causes.SUCCEEDED, 0))
     parked = look(records=[make_record(state(NOW - 840))], jobs=[make_job()], pods=make_pods(worker_0=ended))
     assert not parked.seems_to_hang
+    known = make_record(state(NOW - 840) | {"succeeded": {"worker-0": NOW - 860}})
+    assert look(records=[known], jobs=[make_job()], pods=make_pods(worker_0=ended)).seems_to_hang
 
 
 def test_partly_scheduled_release_gets_a_hint_about_gang_queues() -> None:

@@ -17,6 +17,9 @@ from trainchart_runtime.contract import TRAINING_CONTAINER
 MESSAGE_LIMIT = 500
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
 
+_COMBINED = "(combined from similar events): "
+"""Kubernetes puts this before the message of an event that came in several words."""
+
 
 class Event(NamedTuple):
     """A warning that Kubernetes gave about one object."""
@@ -51,7 +54,7 @@ def parse_event(event: Mapping[str, Any]) -> Event:
         kind=about.get("kind") or "",
         name=about.get("name") or "",
         reason=event.get("reason") or "",
-        message=event.get("message") or "",
+        message=(event.get("message") or "").replace(_COMBINED, "", 1),
         at=max(parse_time(time) for time in times),
         uid=about.get("uid") or "",
     )

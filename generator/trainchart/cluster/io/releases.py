@@ -45,8 +45,13 @@ def look_at_release(api: KubernetesApi, namespace: str, release: str) -> Snapsho
         pods=_list(api, kubernetes_api.PODS, namespace, labels),
         records=_list(api, kubernetes_api.CONFIG_MAPS, namespace, labels),
         jobs=_list(api, kubernetes_api.JOBS, namespace, labels),
-        events=_list(api, kubernetes_api.EVENTS, namespace, "", fields="type!=Normal"),
+        events=read_events(api, namespace),
     )
+
+
+def read_events(api: KubernetesApi, namespace: str) -> Objects:
+    """Return the warnings of a namespace."""
+    return _list(api, kubernetes_api.EVENTS, namespace, "", fields="type!=Normal")
 
 
 def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Snapshot]:

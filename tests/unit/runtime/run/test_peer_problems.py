@@ -22,7 +22,9 @@ def say(**more):
 
 
 def wait_for(*tasks, reason, seconds=75.0):
-    waiting = [{"address": f"exp1-mnist-{task}.exp1-mnist:2222", "reason": reason, "seconds": seconds} for task in tasks]
+    waiting = [
+        {"address": f"exp1-mnist-{task}.exp1-mnist:2222", "reason": reason, "seconds": seconds} for task in tasks
+    ]
     return say(peersWaiting=waiting)
 
 

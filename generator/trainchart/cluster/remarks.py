@@ -1,0 +1,134 @@
+"""Says what does not fit together in a training: of its record, its objects, its run controller and its pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from trainchart.cluster.objects import Controller, RoleSet, TrainingPod, as_cluster
+from trainchart.cluster.record import Record
+from trainchart.cluster.snapshot import Snapshot, Unreadable
+from trainchart.cluster.stalls import find_stalls
+from trainchart.reports.report import FROM_RECORD, NO_CONTROLLER, Report
+from trainchart.reports.text import describe_time
+from trainchart_runtime.causes import QUOTA_EXCEEDED, UNSCHEDULABLE
+from trainchart_runtime.cluster import deciding_tasks
+from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, STARTING, STOPPING, VERDICTS, RunState
+
+_UNHEARD_SECONDS = 60.0
+"""A run controller that has not recorded a success for so long cannot."""
+
+
+def is_earlier(state: RunState, sets: Sequence[RoleSet]) -> bool:
+    """Say whether the pods are to be of another run than the one that the record is about."""
+    return bool(sets) and all(each.run_id != state.run_id for each in sets)
+
+
+def find_remarks(
+    report: Report,
+    seen: Snapshot,
+    record: Record,
+    sets: Sequence[RoleSet],
+    pods: Sequence[TrainingPod],
+    controller: Controller,
+) -> list[str]:
+    """Return what does not fit together, worst first."""
+    remarks = [record.error] if record.error else []
+    has_job = controller.state not in ("", "missing", NO_CONTROLLER)
+    if has_job and not record.name and not record.error and not isinstance(seen.records, Unreadable):
+        back = (
+            "its run controller writes it again within a minute"
+            if controller.state == "running"
+            else f"{_rollback(report)} recreates it empty"
+        )
+        remarks.append(f"its record was deleted; {back}")
+    if record.state is not None and is_earlier(record.state, sets):
+        remarks.append(
+            f"the record is still of the run before, {record.state.run_id!r} ({record.state.phase}): "
+            "the run controller has not started this one yet"
+        )
+    if not sets and not isinstance(seen.sets, Unreadable):
+        remarks.append("its StatefulSets are gone: the release is half deleted; helm uninstall removes the rest")
+    if any(each.is_deleting for each in sets):
+        remarks.append("it is being deleted")
+    remarks += _find_idle_controller(report, seen, record, sets, pods, controller)
+    if report.phase in VERDICTS and controller.state == NO_CONTROLLER:
+        remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
+    elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
+        remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
+    remarks += find_stalls(report, seen, {pod.view.name for pod in pods if not pod.view.node})
+    homeless = {each.subject for each in report.problems if each.cause in (UNSCHEDULABLE.name, QUOTA_EXCEEDED.name)}
+    waiting = homeless - {controller.subject}
+    running = sum(pod.view.is_running for pod in pods)
+    if waiting and running and report.phase == STARTING:
+        remarks.append(
+            f"{running} of its pods hold their place while {len(waiting)} wait for room, and it trains with all of "
+            "them only: where several releases do so, each waits for the others until one gives up; a queue that "
+            "starts all pods of a release or none prevents that (see queues and gangs in the documentation)"
+        )
+    # A run controller tells the same as a problem.
+    reported = {problem.subject for problem in report.problems}
+    stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.view.name not in reported]
+    if stuck:
+        remarks.append(f"stuck terminating: {list_names(stuck)}: check its finalizers, volumes and node")
+    return remarks
+
+
+def _find_idle_controller(
+    report: Report,
+    seen: Snapshot,
+    record: Record,
+    sets: Sequence[RoleSet],
+    pods: Sequence[TrainingPod],
+    controller: Controller,
+) -> Iterator[str]:
+    """Yield that the run controller does not act, and what it would have done."""
+    place = f"-n {report.key.namespace}"
+    if report.phase in ENDED_PHASES:
+        return
+    if controller.state == "missing":
+        yield "its run controller is gone: nothing ends or restarts this run until the next helm upgrade"
+    elif controller.state == "failed" and report.phase != STOPPING and not isinstance(seen.records, Unreadable):
+        yield f"its run controller has given up, so nothing ends this run: {controller.problem}"
+    elif controller.state == "held":
+        yield (
+            f"its run controller is held back: {controller.problem}; nothing starts, restarts or ends this run, "
+            f"and its pods keep what they hold. Let it go on (kubectl edit job {controller.job} {place}, or the queue "
+            f"that holds it), or end the run: helm uninstall {report.key.release} {place}"
+        )
+    elif controller.state == "starting" and controller.problem:
+        words = "" if controller.cause else f": {controller.problem}"
+        as_of = f"; phase and step are as of {describe_time(record.state.updated)}" if record.state else ""
+        yield f"its run controller does not run, so nothing starts, restarts or ends this run{as_of}{words}"
+    if controller.state in ("running", "starting") and report.source == FROM_RECORD:
+        yield from _find_unheard(report, sets, pods, controller)
+
+
+def _find_unheard(
+    report: Report, sets: Sequence[RoleSet], pods: Sequence[TrainingPod], controller: Controller
+) -> Iterator[str]:
+    """Yield what the run controller should have recorded long ago, if it could."""
+    leader = deciding_tasks(as_cluster(sets))[:1]
+    ends = [end for pod in pods if pod.view.task in leader for end in pod.view.ends if end.succeeded]
+    last = max(ends, key=lambda end: end.finished_at, default=None)
+    is_expected = report.phase in (STARTING, RUNNING)
+    if last is None or not is_expected or report.now < last.finished_at + _UNHEARD_SECONDS:
+        return
+    step = f"step {last.termination.step}, " if last.termination and last.termination.step is not None else ""
+    end = f"{step}{describe_time(last.finished_at)}"
+    words = f"{leader[0]} has succeeded, but the record does not say so ({end})"
+    if controller.state == "starting":
+        yield f"{words}: the run ends as soon as its run controller runs"
+        return
+    place = f"-n {report.key.namespace}"
+    yield (
+        f"{words}: its run controller cannot act. kubectl logs "
+        f"job/{controller.job} {place} says why; where it is forbidden something, its Role or RoleBinding was changed: "
+        f"{_rollback(report)} brings it back"
+    )
+
+
+def _rollback(report: Report) -> str:
+    """Return how the objects of the release are made as its newest revision has them."""
+    release, place = report.key.release, f"-n {report.key.namespace}"
+    return f"helm rollback {release} REVISION {place}, with the newest one of helm history {release} {place},"
