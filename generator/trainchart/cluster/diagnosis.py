@@ -200,7 +200,11 @@ def _complete(
         unknown=tuple(_list_unknown(seen)),
     )
     if not isinstance(seen.pods, Unreadable):
-        report = replace(report, pods=tuple(map(_as_report, pods)), incidents=report.incidents or _find_incidents(pods))
+        report = replace(
+            report,
+            pods=tuple(_as_report(pod, record.state) for pod in pods),
+            incidents=report.incidents or _find_incidents(pods),
+        )
         if sets:
             roles = tuple(_count(each, pods, report.roles) for each in sets if each.wanted or each.requested)
             report = replace(report, roles=roles, problems=_find_all_problems(report, sets, pods, controller))
@@ -284,8 +288,9 @@ def _find_incidents(pods: Sequence[TrainingPod]) -> tuple[Incident, ...]:
     return tuple(sorted(found, key=lambda incident: (incident.at, incident.pod)))
 
 
-def _as_report(pod: TrainingPod) -> PodReport:
+def _as_report(pod: TrainingPod, state: RunState | None) -> PodReport:
     view = pod.view
+    known = state.restarts.get(str(view.task)) if state else None
     last = view.ends[0] if view.ends else None
     words = (
         ""
@@ -306,6 +311,7 @@ def _as_report(pod: TrainingPod) -> PodReport:
         holds_gpus=pod.holds_gpus,
         placed=pod.placed,
         last_end=words,
+        program_restarts=known.current if known and known.uid == view.uid else 0,
     )
 
 

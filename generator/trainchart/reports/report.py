@@ -119,6 +119,8 @@ class PodReport:
     holds_gpus: bool
     placed: float = 0.0
     last_end: str = ""
+    program_restarts: int = 0
+    """Starts of the program by its launcher after the first, without a restart of the container."""
 
 
 @dataclass(frozen=True)
@@ -278,6 +280,7 @@ def _describe_pod(pod: PodReport) -> dict[str, Any]:
         "state": pod.state,
         "node": pod.node,
         "restarts": pod.restarts,
+        "programRestarts": pod.program_restarts,
         "created": pod.created,
         "gpus": dict(pod.gpus),
         "holdsGpus": pod.holds_gpus,

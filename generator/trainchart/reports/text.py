@@ -174,17 +174,21 @@ def _record_lines(report: Report) -> Iterator[str]:
 
 
 def _pod_lines(pods: Sequence[PodReport], now: float) -> list[str]:
-    plain = [pod for pod in pods if pod.state == "Running" and not pod.restarts]
+    plain = [pod for pod in pods if pod.state == "Running" and not pod.restarts and not pod.program_restarts]
     # The leading pods always; of the others first those that are not as they should be.
     shown = pods if len(pods) <= _PODS_SHOWN else [*pods[:2], *(pod for pod in pods[2:] if pod not in plain)]
     rows = [
-        (pod.label, pod.state, pod.node or "-", str(pod.restarts), describe_seconds(now - pod.created),
+        (pod.label, pod.state, pod.node or "-", _count_restarts(pod), describe_seconds(now - pod.created),
          _describe_gpus(pod.gpus), pod.last_end or "-")
         for pod in shown[:_PODS_SHOWN]
     ]  # fmt: skip
     lines = make_table(("POD", "STATE", "NODE", "RESTARTS", "AGE", "GPUS", "LAST END"), rows)
     left = len(pods) - len(rows)
     return [*lines, f"and {left} more"] if left else lines
+
+
+def _count_restarts(pod: PodReport) -> str:
+    return f"{pod.restarts}, program {pod.program_restarts}" if pod.program_restarts else str(pod.restarts)
 
 
 def problem_lines(problems: Sequence[ReportedProblem], address: str) -> list[str]:
@@ -216,7 +220,8 @@ def _count_pods(report: Report) -> str:
     """Return how many pods run of how many that the chart asks for."""
     running = [role.running for role in report.roles]
     known = str(sum(number or 0 for number in running)) if running and None not in running else "?"
-    return f"{known}/{sum(role.wanted for role in report.roles)}"
+    finished = 0 if report.is_over else sum(role.finished for role in report.roles)
+    return f"{known}/{sum(role.wanted for role in report.roles)}{f' ({finished} finished)' if finished else ''}"
 
 
 def _known(number: int | None) -> str:

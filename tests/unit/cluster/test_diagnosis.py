@@ -487,6 +487,24 @@ def test_missing_parameter_server_is_named_while_others_train() -> None:
     )
 
 
+def test_restarts_of_the_program_are_counted_with_its_pod() -> None:
+    worker = make_pod("worker-0")
+    worker["metadata"]["uid"] = "40be6040"
+    for uid, restarts in (("40be6040", "0, program 67"), ("the-pod-before", "0")):
+        state = make_state("Running", restarts={"worker-0": {"uid": uid, "earlier": 0, "current": 67}})
+        lines = status_lines(look(records=[make_record(state)], jobs=[make_job()], pods=make_pods(worker_0=worker)))
+        [row] = [line for line in lines if line.startswith("worker-0 ")]
+        assert f"  {restarts}  " in row
+        assert ("program" in row) == ("program" in restarts)
+
+
+def test_finished_tasks_are_told_from_missing_ones() -> None:
+    state = make_state("Running", succeeded={"worker-1": NOW - 60})
+    state["roles"]["worker"] |= {"running": 1, "finished": 1}
+    pods = [pod for pod in make_pods() if "worker-1" not in str(pod)]
+    assert " 3/4 (1 finished) " in list_lines([look(records=[make_record(state)], jobs=[make_job()], pods=pods)])[1]
+
+
 def test_what_a_pod_asks_none_of_is_not_held() -> None:
     container = {"resources": {"limits": {"nvidia.com/gpu": "0", "amd.com/gpu": "2", "cpu": "1", "rdma/hca": "1"}}}
     assert count_gpus({"containers": [container, container]}) == {"amd.com/gpu": 4}

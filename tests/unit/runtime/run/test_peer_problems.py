@@ -78,7 +78,7 @@ def test_junk_about_peers_is_left_out(waiting):
     assert say(peersWaiting=waiting).missing_peers == ()
 
 
-def test_program_that_loses_a_running_peer_again_and_again_is_a_problem():
+def test_running_peer_that_is_lost_again_and_again_is_a_problem():
     [problem] = find(worker_0=lose(), ps_0=say())
     assert (problem.subject, problem.cause) == ("exp1-mnist-worker-0", "peer-lost")
     assert problem.since == NOW - 20 - 4 * 55
