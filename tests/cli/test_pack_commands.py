@@ -37,7 +37,7 @@ def test_a_new_pack_is_valid_and_reaches_new_models() -> None:
     ]
     assert call("init", "first").exit_code == 0
     assert call("generate").exit_code == 0
-    assert "acme 0.1.0" in Path("charts/first/trainchart.lock.yaml").read_text()
+    assert "acme@0.1.0" in Path("charts/first/trainchart.lock.yaml").read_text()
 
 
 def test_the_example_in_a_new_pack_is_valid_too() -> None:

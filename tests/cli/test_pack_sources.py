@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from tests.repositories.chart_servers import serve_registry
 from trainchart.archive.pack import BuildInfo, pack_chart
 from trainchart.cli.app import app
-from trainchart.errors import RepositoryNotFound, SpecError, ToolError, TrainchartError, VersionConflict
+from trainchart.errors import ChecksFailed, RepositoryNotFound, SpecError, ToolError, TrainchartError, VersionConflict
 from trainchart.kubernetes_yaml import parse_mapping
 
 SPEC = """\
@@ -109,7 +109,7 @@ def test_a_pack_has_one_hash_as_folder_and_as_archive(project: Path, tmp_path: P
     for path in ("packs/acme", str(archive)):
         (project / "trainchart.yaml").write_text(PROJECT.format(path))
         assert call("generate", "--check").exit_code == 0, path
-    assert "acme 1.0.0" in lock
+    assert "acme@1.0.0" in lock
 
 
 def test_vendored_packs_need_neither_network_nor_cache(project: Path, tmp_path: Path, repository: str) -> None:
@@ -217,5 +217,11 @@ def test_a_registry_has_packs_beside_charts(project: Path, tmp_path: Path) -> No
         assert isinstance(fail("pack", "update", "--locked", "--plain-http"), ToolError)
         assert call("pack", "update", "--plain-http").exit_code == 0
         assert call("versions", "acme", "--from", address, "--plain-http").stdout.startswith("1.0.0")
-    assert call("generate").exit_code == 0
-    assert read_env() == {"A": "acme"}
+        assert call("generate").exit_code == 0
+        assert read_env() == {"A": "acme"}
+        charts = f"oci://{host}/charts"
+        sent = call("publish", "charts/tiny", "--to", charts, "--plain-http", "--skip-image-check")
+        assert sent.exit_code == 0, sent.stderr
+        assert call("verify", f"{charts}/tiny:0.1.0", "--plain-http").exit_code == 0
+        (project / "trainchart.yaml").write_text(PROJECT.format(""))
+        assert isinstance(call("verify", f"{charts}/tiny:0.1.0", "--plain-http").exception, ChecksFailed)

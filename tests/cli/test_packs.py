@@ -83,7 +83,7 @@ def test_defaults_of_packs_reach_charts_and_their_lock(project: Path, pack: Pack
     assert (found["roles"]["worker"]["cpu"], found["roles"]["ps"]["cpu"]) == (2, 3)
     assert found["volumes"]["checkpoints"]["storageClass"] == "cephfs"
     lock = parse_lock((project / "charts/tiny/trainchart.lock.yaml").read_text())
-    assert [layer.name for layer in lock.layers] == ["base 1.0.0", "acme 1.0.0"]
+    assert [layer.name for layer in lock.layers] == ["base@1.0.0", "acme@1.0.0"]
     assert len({layer.sha256 for layer in lock.layers}) == 2
     assert call("verify", "charts/tiny").exit_code == 0
     assert call("generate", "--check").exit_code == 0

@@ -40,7 +40,7 @@ class Lock:
     family: Source
     """The template family and the hash of all its files."""
     layers: tuple[Source, ...]
-    """Packs between the built-in defaults and the spec, lowest first."""
+    """Packs between the built-in defaults and the spec, the weakest first, as NAME@VERSION."""
     files: Mapping[str, str]
     image: str = ""
     """The image that the spec names by digest, with its tag: a content tag is the hash of all that it was made of."""

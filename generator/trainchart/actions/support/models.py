@@ -135,7 +135,7 @@ def render_model(model: LocatedModel) -> RenderedChart:
         generator=__version__,
         spec=Source(f"{model.spec.parent.name}/{model.spec.name}", hash_content(model.text.encode())),
         family=Source(FAMILY, hash_tree({path: text.encode() for path, text in family.items()})),
-        layers=tuple(Source(pack.title, pack.sha256) for pack in model.packs),
+        layers=tuple(Source(f"{pack.name}@{pack.version}", pack.sha256) for pack in model.packs),
         files=files,
         image=f"{image.repository}:{image.tag}@{image.digest}" if image.digest else "",
     )
