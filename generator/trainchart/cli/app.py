@@ -26,7 +26,7 @@ COMMANDS = {
     "Write": ("init", "generate", "check", "rules", "plan", "explain", "schema"),
     "Train on this machine": ("run",),
     "Look after runs, here and on a cluster": ("list", "status", "why", "logs", "wait", "control"),
-    "Set rules for all models": ("pack",),
+    "Set rules for all models": ("pack", "upgrade"),
     "Build and publish": ("image", "package", "diff", "publish", "release", "versions", "verify"),
 }
 """Section of --help → the modules trainchart.cli.<name> with a function `register(app)`, in the order it shows them."""

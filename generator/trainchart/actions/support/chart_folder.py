@@ -46,14 +46,19 @@ def write_charts(
         models.append((model, render_model(model), inputs))
     _require_one_spec_each([*beside.items(), *((model.spec, rendered.name) for model, rendered, _ in models)])
     if not overwrite:
-        problems = [found for _, rendered, _ in models for found in _find_edits(charts / rendered.name, rendered.files)]
-        if problems:
-            raise ChecksFailed(
-                "these files were changed by hand, and generate would discard that",
-                hint="move the changes into the model spec, or run generate with --overwrite to discard them",
-                problems=tuple(problems),
-            )
+        require_unedited((rendered for _, rendered, _ in models), charts)
     return [_write_chart(model, rendered, inputs, charts) for model, rendered, inputs in models]
+
+
+def require_unedited(rendered: Iterable[RenderedChart], charts: Path) -> None:
+    """Refuse to replace charts in `charts` that were edited. Raises ChecksFailed with every file."""
+    problems = [found for chart in rendered for found in _find_edits(charts / chart.name, chart.files)]
+    if problems:
+        raise ChecksFailed(
+            "these files were changed by hand, and generate would discard that",
+            hint="move the changes into the model spec, or discard them with --overwrite",
+            problems=tuple(problems),
+        )
 
 
 def _require_one_spec_each(names: Iterable[tuple[Path, str]]) -> None:
@@ -73,7 +78,7 @@ def _require_one_spec_each(names: Iterable[tuple[Path, str]]) -> None:
 def _write_chart(model: LocatedModel, rendered: RenderedChart, inputs: str, charts: Path) -> GeneratedChart:
     folder = charts / rendered.name
     _require_in_project(folder, model.spec)
-    changed = _differences(folder, rendered.files)
+    changed = list_differing_files(folder, rendered.files)
     is_new = not _is_generated(folder)
     if changed:
         write_tree(folder, {**_read_waivers(folder), **rendered.files}, is_ours=_is_generated)
@@ -152,9 +157,9 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
         edits = {found.where: found for found in _find_edits(folder, rendered.files)}
         if edits:
             edited.append(rendered.name)
-        elif _differences(folder, rendered.files):
+        elif list_differing_files(folder, rendered.files):
             is_more = True
-        for path in _differences(folder, rendered.files):
+        for path in list_differing_files(folder, rendered.files):
             where = str(folder / path)
             problems.append(edits.get(where, Problem("differs from what the model spec gives", where)))
     if problems:
@@ -166,7 +171,7 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
         raise ChecksFailed("charts are not up to date", hint=hint, problems=tuple(problems))
 
 
-def _differences(folder: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
+def list_differing_files(folder: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
     """Return the paths whose content on disk is not as in `files`."""
     if not folder.is_dir():
         return tuple(files)
@@ -183,7 +188,7 @@ def _find_edits(folder: Path, files: Mapping[str, bytes]) -> list[Problem]:
     if not _is_generated(folder):
         return []
     present = read_tree(folder)
-    discarded = {path for path in _differences(folder, files) if path in present}
+    discarded = {path for path in list_differing_files(folder, files) if path in present}
     try:
         lock = parse_lock(present[LOCK_FILE].decode(errors="replace"))
     except ToolError as error:
