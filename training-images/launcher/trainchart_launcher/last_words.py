@@ -15,6 +15,7 @@ from trainchart_launcher import state
 from trainchart_launcher.attempt import AttemptEnd
 from trainchart_launcher.cgroup import read_limit_mib
 from trainchart_launcher.console import print_line
+from trainchart_launcher.disks import describe_full_disks
 from trainchart_launcher.settings import Settings, find_termination_file
 from trainchart_runtime import causes, contract
 from trainchart_runtime.classify import ERROR_LIMIT, Diagnosis, Ending, classify
@@ -38,8 +39,9 @@ def diagnose(end: AttemptEnd, command: Sequence[str], memory_kills: int) -> Diag
             memory_limit_mib=read_limit_mib() if memory_kills else None,
         )
     )
-    if diagnosis.cause is causes.PERMISSION_DENIED:
-        remark = _describe_owner(diagnosis.error)
+    if diagnosis.cause in (causes.PERMISSION_DENIED, causes.DISK_FULL):
+        is_full = diagnosis.cause is causes.DISK_FULL
+        remark = describe_full_disks() if is_full else _describe_owner(diagnosis.error)
         return diagnosis._replace(error=diagnosis.error[: ERROR_LIMIT - len(remark)] + remark)
     return diagnosis
 

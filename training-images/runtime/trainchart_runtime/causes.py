@@ -164,7 +164,8 @@ SYNTAX_ERROR = Cause(
 DISK_FULL = Cause(
     "disk-full",
     "There is no space left where the program writes.",
-    "Enlarge the volume or the ephemeral-storage limit, or start again with fewer checkpoints kept.",
+    "Enlarge what is full, or write less there: in a cluster /dev/shm has roles.ROLE.shmSize, a claim its own size, and "
+    "/tmp and what lies in no volume share the node's disk. For checkpoints: keep fewer.",
     RESTART_NEVER,
 )
 DATA_DAMAGED = Cause(
