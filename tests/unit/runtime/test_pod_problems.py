@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from trainchart_runtime import causes
 from trainchart_runtime.pod_problems import (
     Event,
+    Problem,
     find_pod_event,
     find_pod_problem,
     find_set_problem,
@@ -313,3 +314,15 @@ def test_whatever_a_cluster_says_the_cause_is_of_the_closed_list(
     problem = find_pod_problem(pod, [event("Pod", "exp1-mnist-worker-0", reason, message or "")])
 
     assert problem is None or problem.cause in causes.CAUSES
+
+
+def test_claim_that_is_being_deleted_is_told_from_a_missing_one():
+    words = '0/2 nodes are available: persistentvolumeclaim "tagger-mnist-checkpoints" is being deleted. not found'
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
+    pod = {"metadata": {"name": "tagger-mnist-worker-0"}, "status": {"conditions": [condition]}}
+    expected = Problem("claim-deleted", 'claim "tagger-mnist-checkpoints" is being deleted')
+    assert find_pod_problem(pod) == expected
+    event = Event("Pod", "tagger-mnist-worker-0", "FailedScheduling", words, 1.0)
+    assert find_pod_event("tagger-mnist-worker-0", [event]) == expected
+    condition["message"] = '0/2 nodes are available: persistentvolumeclaim "data" not found.'
+    assert find_pod_problem(pod).cause == "volume-error"

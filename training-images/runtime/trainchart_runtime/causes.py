@@ -164,8 +164,8 @@ SYNTAX_ERROR = Cause(
 DISK_FULL = Cause(
     "disk-full",
     "There is no space left where the program writes.",
-    "Enlarge what is full, or write less there: in a cluster /dev/shm has roles.ROLE.shmSize, a claim its own size, and "
-    "/tmp and what lies in no volume share the node's disk. For checkpoints: keep fewer.",
+    "Enlarge what is full, or write less there: in a cluster /dev/shm has roles.ROLE.shmSize, a claim its own size; "
+    "/tmp and what lies in no volume share the node's disk. Of checkpoints, keep fewer.",
     RESTART_NEVER,
 )
 DATA_DAMAGED = Cause(
@@ -275,6 +275,14 @@ VOLUME_ERROR = Cause(
     "volume-error",
     "A volume of the pod cannot be provided or mounted.",
     "Look at the claim and its StorageClass: kubectl describe pvc.",
+    RESTART_WAITED_FOR,
+)
+CLAIM_DELETED = Cause(
+    "claim-deleted",
+    "A claim that the pod needs is being deleted, which cannot be undone: its data go with the last pod that uses it.",
+    "Do not suspend, stop, rerun or uninstall yet. First keep the data: kubectl patch pv VOLUME (kubectl get pvc names "
+    """it) -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}', or copy them from a pod that runs (kubectl cp). """
+    "Then end the pods, and helm upgrade creates the claim again, empty.",
     RESTART_WAITED_FOR,
 )
 CLAIM_IN_USE = Cause(

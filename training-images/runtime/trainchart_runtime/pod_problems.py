@@ -150,6 +150,7 @@ _WAITING_REASONS = {
 _VOLUME_WORDS = re.compile(
     r"persistentvolumeclaim|PersistentVolumeClaim|volume node affinity|volume zone|bind to PVs?|CSI"
 )
+_DELETED_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" is being deleted')
 _IN_USE_WORDS = re.compile(r"ReadWriteOncePod access mode|Multi-Attach error")
 _PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
 _NO_MATCH = re.compile(
@@ -165,6 +166,7 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
         r'(configmap|secret) "[^"]*" not found|references non-existent',
         causes.CONFIG_MISSING,
     ),
+    ("FailedScheduling", _DELETED_CLAIM.pattern, causes.CLAIM_DELETED),
     ("FailedAttachVolume|FailedScheduling", _IN_USE_WORDS.pattern, causes.CLAIM_IN_USE),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", "", causes.VOLUME_ERROR),
     ("FailedCreatePodSandBox|NetworkNotReady", "", causes.SANDBOX_ERROR),
@@ -228,6 +230,8 @@ def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events:
             message = condition.get("message") or condition.get("reason") or ""
             if condition.get("reason") == "SchedulingGated":
                 return _problem(causes.SCHEDULING_GATED, f"{message}{_list_gates(pod)}")
+            if _DELETED_CLAIM.search(message):
+                return _problem(causes.CLAIM_DELETED, message)
             if _IN_USE_WORDS.search(message):
                 return _problem(causes.CLAIM_IN_USE, f"claim {' or '.join(find_claims(pod))}: {message}")
             if _VOLUME_WORDS.search(message):
@@ -294,4 +298,9 @@ def _find_newest(
 
 
 def _problem(cause: Cause, message: Any) -> Problem:
-    return Problem(cause.name, " ".join(str(message or "").split())[:MESSAGE_LIMIT])
+    words = " ".join(str(message or "").split())
+    # The scheduler puts "not found" behind it, as for a claim that is gone.
+    deleted = _DELETED_CLAIM.search(words) if cause is causes.CLAIM_DELETED else None
+    if deleted:
+        words = f'claim "{deleted.group(1)}" is being deleted'
+    return Problem(cause.name, words[:MESSAGE_LIMIT])
