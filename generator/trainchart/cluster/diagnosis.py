@@ -139,6 +139,7 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
             ReportedProblem(each.subject, each.cause, each.message, each.node, each.since) for each in state.problems
         ),
         finished=dict(state.succeeded),
+        final_lines=dict(state.final_lines),
         incidents=tuple(state.incidents),
         history=tuple(state.history),
     )

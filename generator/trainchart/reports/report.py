@@ -38,6 +38,8 @@ NOTHING_DONE = "nothing-done"
 SILENT_SECONDS = 180.0
 """Without a step for so long, a run may hang: steps are recorded every 30 seconds."""
 
+_SAME_MOMENT_SECONDS = 60.0
+"""A step is recorded up to half a minute late."""
 _IDLE_CONTROLLERS = ("starting", "held", "failed", "missing")
 
 FROM_RECORD = "record"
@@ -156,6 +158,8 @@ class Report:
     history: tuple[HistoryEntry, ...] = ()
     finished: Mapping[str, float] = field(default_factory=dict)
     """Task → Unix time at which it ended well, as far as the record says."""
+    final_lines: Mapping[str, str] = field(default_factory=dict)
+    """Task → last line of its program, of the first that ended well."""
     controller: str = ""
     """running, starting, held, finished, failed, missing; none: the release has no controller; empty: not known."""
     last_lines: tuple[LogLine, ...] = ()
@@ -173,6 +177,13 @@ class Report:
         is_known = all(pod.last_end != "succeeded" or pod.label in self.finished for pod in self.pods or ())
         is_acting = self.controller not in _IDLE_CONTROLLERS
         return is_running and is_known and is_acting and 0 < self.progress.at <= self.now - SILENT_SECONDS
+
+    @property
+    def early_finishers(self) -> tuple[str, ...]:
+        """Tasks that ended well about when the last step was made, of a run that has made none since."""
+        if not self.seems_to_hang or self.progress.step is None:
+            return ()
+        return tuple(task for task, at in self.finished.items() if abs(at - self.progress.at) <= _SAME_MOMENT_SECONDS)
 
     @property
     def place(self) -> str:
@@ -263,6 +274,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "pods": None if report.pods is None else [_describe_pod(pod) for pod in report.pods],
         "problems": [_describe_problem(problem) for problem in report.problems],
         "finished": dict(report.finished),
+        "finalLines": dict(report.final_lines),
         "incidents": [dump_record(incident) for incident in report.incidents],
         "history": [dump_record(entry) for entry in report.history],
         "lastLines": [{"at": line.at, "pod": line.label, "text": line.text} for line in report.last_lines],

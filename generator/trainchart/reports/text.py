@@ -18,6 +18,7 @@ from trainchart.reports.report import (
     describe_hyperparameters,
 )
 from trainchart_runtime.log_text import clean
+from trainchart_runtime.run.judge import list_names
 
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
@@ -86,7 +87,8 @@ def _list_row(report: Report) -> tuple[str, ...]:
     if report.outcome is not None and report.outcome.error:
         remarks.insert(0, f"{report.outcome.cause}: {_shorten(report.outcome.error)}")
     elif report.seems_to_hang:
-        remarks.append(f"no new step for {describe_seconds(report.now - report.progress.at)}")
+        since = f", since {list_names(report.early_finishers)} finished" if report.early_finishers else ""
+        remarks.append(f"no new step for {describe_seconds(report.now - report.progress.at)}{since}")
     elif report.outcome is not None and report.outcome.cause in (NOTHING_DONE, RUN_KILLED):
         remarks.insert(0, f"{report.outcome.cause}: {report.outcome.sentence}")
     return (

@@ -18,6 +18,7 @@ from trainchart.reports.report import (
 from trainchart.reports.settings import suggest_settings
 from trainchart.reports.text import clean_lines, describe_seconds, describe_time, headline, problem_lines
 from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import (
     FAILED,
     RESTARTING,
@@ -90,9 +91,10 @@ def _standing(report: Report) -> Iterator[str]:
         yield f"It was at step {progress.step} {describe_seconds(report.now - progress.at)} ago."
     elif is_running and report.seems_to_hang:
         yield f"No step was reported in the {describe_seconds(report.now - report.since)} that it runs."
+    yield from _early_finish(report)
     if report.problems:
         return
-    if report.seems_to_hang and progress.step is not None:
+    if report.seems_to_hang and progress.step is not None and not report.early_finishers:
         yield (
             "If its steps do not take that long, one of its tasks hangs, and the others wait for it: the one whose "
             f"last line differs, or one whose peers do not answer (trainchart logs {report.address}), perhaps "
@@ -103,6 +105,21 @@ def _standing(report: Report) -> Iterator[str]:
         width = max(len(line.label) for line in report.last_lines)
         yield from (f"  {line.at[:19]}Z  {line.label:{width}}  {line.text}" for line in report.last_lines)
         yield from _odd_one_out(report)
+
+
+def _early_finish(report: Report) -> Iterator[str]:
+    """Yield which tasks ended well when a run made its last step: what the others may wait for."""
+    tasks = report.early_finishers
+    if not tasks:
+        return
+    verb = "has" if len(tasks) == 1 else "have"
+    yield (
+        f"{list_names(tasks)} {verb} finished about then, and the others may wait for it: all tasks that train in step "
+        "must do the same number of steps (shards of equal size, repeated data, or an end that all agree on)."
+    )
+    for task in tasks[:_INCIDENTS_SHOWN]:
+        if task in report.final_lines:
+            yield f"The last line of {task}: {report.final_lines[task]}"
 
 
 def _odd_one_out(report: Report) -> Iterator[str]:

@@ -582,6 +582,23 @@ def test_run_without_steps_for_long_is_remarked() -> None:
     assert look(records=[known], jobs=[make_job()], pods=make_pods(worker_0=ended)).seems_to_hang
 
 
+@pytest.mark.parametrize(("before", "is_named"), [(-20, True), (1.3, True), (61, False), (-61, False)])
+def test_task_that_finished_with_the_last_step_is_named(before: float, is_named: bool) -> None:
+    progress = {"attempt": 1, "step": 63, "bestStep": 63, "at": NOW - 840}
+    finished = {
+        "succeeded": {"worker-1": NOW - 840 - before},
+        "finalLines": {"worker-1": "end of shard after 62 batches"},
+    }
+    pods = [pod for pod in make_pods() if "worker-1" not in str(pod)]
+    record = make_record(make_state("Running", progress=progress, **finished))
+    report = look(records=[record], jobs=[make_job()], pods=pods)
+    lines = why_lines(report)
+    assert any(line.startswith("worker-1 has finished about then") for line in lines) == is_named
+    assert ("The last line of worker-1: end of shard after 62 batches" in lines) == is_named
+    assert any("one of its tasks hangs" in line for line in lines) != is_named
+    assert list_lines([report])[1].endswith("no new step for 14 min, since worker-1 finished") == is_named
+
+
 def test_partly_scheduled_release_gets_a_hint_about_gang_queues() -> None:
     lacking = make_pod("worker-1", conditions=[unschedulable()], node="")
     lacking["status"]["containerStatuses"] = []

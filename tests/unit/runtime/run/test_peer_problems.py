@@ -88,7 +88,7 @@ def test_running_peer_that_is_lost_again_and_again_is_a_problem():
 
 def test_error_that_names_no_task_is_shown_alone():
     [problem] = find(worker_0=lose(error=ABORTED))
-    assert problem.message.endswith(f"The last error is of peer-lost: {ABORTED}")
+    assert problem.message.endswith(f"The last error: {ABORTED}")
 
 
 @pytest.mark.parametrize(

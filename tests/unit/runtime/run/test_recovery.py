@@ -15,6 +15,7 @@ from trainchart_runtime.run.plan import Deletion, Scale
 from trainchart_runtime.run.rules import decide
 from trainchart_runtime.run.state import (
     FAILED,
+    FINAL_LINES_KEPT,
     FINISHING,
     RESTARTING,
     RUNNING,
@@ -648,6 +649,16 @@ def test_a_set_that_is_gone_is_left_alone():
 def test_a_death_is_named_by_its_evidence(last, cause):
     state = decide(PLAN, see(group(ps_0=pod("ps-0", last, restarts=1))), running()).state
     assert [incident.cause for incident in state.incidents] == [cause]
+
+
+def test_last_line_of_early_success_is_recorded():
+    last = end(lines=("step 60 loss 0.7", "end of shard after 62 batches"))
+    state = decide(PLAN, see(group(worker_1=pod("worker-1", last, is_running=False))), running()).state
+    assert state.final_lines == {"worker-1": "end of shard after 62 batches"}
+    assert decide(PLAN, see(group(worker_1=None)), state).state.final_lines == state.final_lines
+    many = make_plan(worker=FINAL_LINES_KEPT + 9, ps=1, chief=1)
+    pods = group(many, **{f"worker_{n}": pod(f"worker-{n}", last) for n in range(FINAL_LINES_KEPT + 9)})
+    assert len(decide(many, see(pods, plan=many), running(many)).state.final_lines) == FINAL_LINES_KEPT
 
 
 def test_unseen_success_is_taken_from_the_next_pods_launcher():

@@ -50,6 +50,7 @@ STATE = RunState(
     incidents=(Incident(2.0, "exp1-worker-1", "node-2", "killed", "restarted", 137, uid="u2"),),
     taken_away=("u1",),
     progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1, "u3"),
+    final_lines={"worker-1": "end of shard"},
 )
 STATE = enter_phase(STATE, STOPPING, 7.25, "disk full")
 
@@ -119,12 +120,13 @@ def test_the_schema():
             "fruitlessRestarts": 1,
             "uid": "u3",
         },
+        "finalLines": {"worker-1": "end of shard"},
     }
 
 
 def test_a_record_of_an_earlier_version_lacks_what_came_later():
     document = json.loads(dump_state(STATE))
-    for key in ("deaths", "incidents", "takenAway", "problems", "progress", "revisions", "activeSince"):
+    for key in ("deaths", "incidents", "takenAway", "problems", "progress", "revisions", "activeSince", "finalLines"):
         del document[key]
     assert parse_state(json.dumps(document)).verdict == STATE.verdict
     assert parse_state(json.dumps({**json.loads(dump_state(STATE)), "later": 1})) == STATE

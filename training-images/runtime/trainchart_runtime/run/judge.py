@@ -11,7 +11,17 @@ from trainchart_runtime.cluster import EVALUATOR, Cluster, Task, deciding_tasks
 from trainchart_runtime.run.observation import PodView
 from trainchart_runtime.run.plan import RunPlan, is_dispensable
 from trainchart_runtime.run.problems import find_missing
-from trainchart_runtime.run.state import FAILED, FINISHING, RUNNING, STARTING, STOPPING, RunState, Verdict, enter_phase
+from trainchart_runtime.run.state import (
+    FAILED,
+    FINAL_LINES_KEPT,
+    FINISHING,
+    RUNNING,
+    STARTING,
+    STOPPING,
+    RunState,
+    Verdict,
+    enter_phase,
+)
 from trainchart_runtime.run.verdict import (
     add_evaluation,
     explain_deadline,
@@ -96,12 +106,15 @@ def _judge_unfinished(
 
 def _note_successes(state: RunState, pods: Sequence[PodView], parked: Sequence[PodView], now: float) -> RunState:
     found = {str(pod.task): now for pod in parked}
+    lines = dict(state.final_lines)
     for pod in pods:
         ends = [end for end in pod.ends if end.succeeded and _is_of_run(end.termination, state.run_id)]
         if ends:
             words = ends[-1].termination
             found[str(pod.task)] = (words.finished_at if words else ends[-1].finished_at) or now
-    return state._replace(succeeded={**found, **state.succeeded}) if found else state
+            if words and words.lines and len(lines) < FINAL_LINES_KEPT:
+                lines.setdefault(str(pod.task), words.lines[-1])
+    return state._replace(succeeded={**found, **state.succeeded}, final_lines=lines) if found else state
 
 
 def _is_of_run(words: Optional[Termination], run_id: str) -> bool:

@@ -92,10 +92,10 @@ def _find_breaks(
     if any(_has_ended(task, running, reports, breaks[0].at) for task in (named or every) if task != pod.task):
         return None
     peers = ", ".join(f"{task} on {running[task].node}" for task in named)
-    of_peers = f" and names {peers}" if peers else ""
+    of_peers = f" names {peers}" if peers else ""
     words = (
         f"lost a peer {report.peer_failures} times; each time the program was started again in its pod, which "
-        f"run.maxRestarts does not count. The last error is of {breaks[-1].cause}{of_peers}: {breaks[-1].error}"
+        f"run.maxRestarts does not count. The last error{of_peers}: {breaks[-1].error}"
     )
     return PeerProblem(pod.task, Problem(causes.PEER_LOST.name, words[:MESSAGE_LIMIT]), breaks[0].at)
 

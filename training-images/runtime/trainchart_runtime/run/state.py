@@ -37,6 +37,7 @@ ENDED_PHASES = (*VERDICTS, STATE_LOST)
 
 HISTORY_KEPT = 20
 PROBLEMS_KEPT = 20
+FINAL_LINES_KEPT = 20
 INCIDENTS_KEPT = 20
 """The first of a run is kept as well: what came after it is often its consequence."""
 RECORD_LIMIT = 700_000
@@ -183,6 +184,8 @@ class RunState(NamedTuple):
     taken_away: Sequence[str] = ()
     """Uids of the pods that are known to be taken away: of so many, incidents are not kept."""
     progress: Optional[RunProgress] = None
+    final_lines: Mapping[str, str] = {}
+    """Task → last line of its program, of the first tasks that ended well: the others may have needed them."""
 
 
 def enter_phase(state: RunState, phase: str, now: float, message: str) -> RunState:
@@ -210,7 +213,7 @@ def _ever_shorter(state: RunState) -> Iterator[RunState]:
     yield state
     for limit in (_SHORTER, _SHORTEST):
         yield _cut_texts(state, limit)
-    bare = _cut_texts(state, _SHORTEST)._replace(history=(), problems=(), incidents=())
+    bare = _cut_texts(state, _SHORTEST)._replace(history=(), problems=(), incidents=(), final_lines={})
     yield bare
     kept = {name: dict(list(getattr(bare, name).items())[-_UIDS_KEPT:]) for name in ("deaths", "restarts", "succeeded")}
     yield bare._replace(taken_away=bare.taken_away[-_UIDS_KEPT:], pods={}, **kept)
