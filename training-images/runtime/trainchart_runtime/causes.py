@@ -246,7 +246,8 @@ STOPPED = Cause(
 UNSCHEDULABLE = Cause(
     "unschedulable",
     "No node of the cluster has room for the pod.",
-    "Read which resource is short; ask for less, add nodes, or free some: trainchart list -A says who holds GPUs.",
+    "Read which resource is short; ask for less, add nodes, or free some: trainchart list -A says which runs hold GPUs,"
+    " kubectl describe nodes what else does.",
     RESTART_WAITED_FOR,
 )
 NO_NODE_MATCHES = Cause(
@@ -364,7 +365,8 @@ EVICTED = Cause(
 PREEMPTED = Cause(
     "preempted",
     "The pod had to make room for one of higher priority.",
-    "Nothing to do if there is room elsewhere; otherwise raise priorityClassName or wait.",
+    "Nothing to do if there is room elsewhere; otherwise raise priorityClassName or wait. kubectl get events "
+    "--field-selector reason=Preempted tells for an hour which pod took its place.",
     RESTART_RECREATED,
 )
 NODE_LOST = Cause(
