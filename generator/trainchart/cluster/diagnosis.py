@@ -18,6 +18,7 @@ from trainchart.cluster.objects import (
     parse_set,
     parse_training_pod,
 )
+from trainchart.cluster.outside_changes import find_outside_changes
 from trainchart.cluster.record import Record, read_record
 from trainchart.cluster.remarks import find_remarks, is_earlier
 from trainchart.cluster.snapshot import (
@@ -199,6 +200,7 @@ def _complete(
         chart=next((each.chart for each in sets), ""),
         controller=controller.state,
         unknown=tuple(_list_unknown(seen)),
+        outside_changes=tuple(change for each in listed(seen.sets) for change in find_outside_changes(each)),
     )
     if not isinstance(seen.pods, Unreadable):
         report = replace(

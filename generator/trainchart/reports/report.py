@@ -126,6 +126,18 @@ class PodReport:
 
 
 @dataclass(frozen=True)
+class OutsideChange:
+    """A change of the pods that a StatefulSet makes, by another program than the one that applies the release."""
+
+    set_name: str
+    by: str
+    """Name of the program as the API server knows it, such as kubectl-set."""
+    at: float
+    fields: tuple[str, ...]
+    """Such as training.resources.limits.memory=176Mi."""
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything that is known about one training."""
 
@@ -162,6 +174,7 @@ class Report:
     """Task → last line of its program, of the first that ended well."""
     controller: str = ""
     """running, starting, held, finished, failed, missing; none: the release has no controller; empty: not known."""
+    outside_changes: tuple[OutsideChange, ...] = ()
     last_lines: tuple[LogLine, ...] = ()
     """The last line of each pod, read where a run seems to hang."""
     remarks: tuple[str, ...] = ()
@@ -277,6 +290,10 @@ def describe_report(report: Report) -> dict[str, Any]:
         "finalLines": dict(report.final_lines),
         "incidents": [dump_record(incident) for incident in report.incidents],
         "history": [dump_record(entry) for entry in report.history],
+        "outsideChanges": [
+            {"statefulSet": change.set_name, "by": change.by, "at": change.at or None, "fields": list(change.fields)}
+            for change in report.outside_changes
+        ],
         "lastLines": [{"at": line.at, "pod": line.label, "text": line.text} for line in report.last_lines],
         "remarks": list(report.remarks),
         "unknown": list(report.unknown),

@@ -91,6 +91,9 @@ def _list_row(report: Report) -> tuple[str, ...]:
         remarks.append(f"no new step for {describe_seconds(report.now - report.progress.at)}{since}")
     elif report.outcome is not None and report.outcome.cause in (NOTHING_DONE, RUN_KILLED):
         remarks.insert(0, f"{report.outcome.cause}: {report.outcome.sentence}")
+    if report.outside_changes:
+        names = list(dict.fromkeys(change.set_name for change in report.outside_changes))
+        remarks.append(f"changed outside Helm: {list_names(names)}")
     return (
         report.place,
         report.key.release,
@@ -208,11 +211,11 @@ def problem_lines(problems: Sequence[ReportedProblem], address: str) -> list[str
         lines.append(f"problem: {names}{more}{node}: {group[0].sentence or cause} [{cause}]{since}")
         lines.append(f"  {message}")
         if group[0].hint:
-            lines.append(f"  next: {_fill_in(group[0].hint, address)}")
+            lines.append(f"  next: {fill_in(group[0].hint, address)}")
     return lines
 
 
-def _fill_in(hint: str, address: str) -> str:
+def fill_in(hint: str, address: str) -> str:
     """Return a hint with the release in the commands of helm that it names."""
     release, _, place = address.partition(" ")
     return re.sub(r"(helm [a-z ]+) RELEASE( REVISION)?", rf"\1 {release}\2 {place}", hint)

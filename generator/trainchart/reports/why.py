@@ -16,7 +16,7 @@ from trainchart.reports.report import (
     Report,
 )
 from trainchart.reports.settings import suggest_settings
-from trainchart.reports.text import clean_lines, describe_seconds, describe_time, headline, problem_lines
+from trainchart.reports.text import clean_lines, describe_seconds, describe_time, fill_in, headline, problem_lines
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import (
@@ -33,6 +33,10 @@ from trainchart_runtime.run.state import (
 
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
+_UNDO = (
+    "The pod was not as the release has it, see above. If that was not meant: helm rollback RELEASE REVISION, with the "
+    "newest revision of helm history RELEASE, puts it back (Helm 4: with --force-conflicts)."
+)
 _SAME_SECONDS = 10.0
 """A verdict comes this much later than the death it is about, at most."""
 
@@ -53,6 +57,7 @@ def why_lines(report: Report) -> list[str]:
     if outcome is None or outcome.result != FAILED:
         lines += _deaths(report)
     lines += _history(report)
+    lines += _outside_changes(report)
     lines += _next(report)
     lines += _last_words(outcome)
     lines += [f"note: {remark}" for remark in (*report.remarks, *report.unknown)]
@@ -170,6 +175,14 @@ def _history(report: Report) -> Iterator[str]:
             yield f"  {describe_time(change.at)}  {change.phase}: {change.message}"
 
 
+def _outside_changes(report: Report) -> Iterator[str]:
+    if report.outside_changes:
+        yield ""
+        yield "What was changed outside Helm:"
+        for change in report.outside_changes[:_INCIDENTS_SHOWN]:
+            yield f"  {describe_time(change.at)}  {change.set_name}, by {change.by}: {list_names(change.fields)}"
+
+
 def _next(report: Report) -> Iterator[str]:
     advice = _advise(report)
     if advice:
@@ -197,6 +210,8 @@ def _advise(report: Report) -> str:
         again += "".join(f" --set {setting}" for setting in settings)
     elif settings:
         hint += f" Set another value: helm upgrade with --set {' --set '.join(settings)}."
+    if outcome.pod.rpartition("-")[0] in {change.set_name for change in report.outside_changes}:
+        hint = f"{fill_in(_UNDO, report.address)} Else: {hint}"
     if report.problems:
         hint = f"First put right what was wrong when it ended. {hint}".rstrip()
     return f"{hint} Then: {again}" if hint else again

@@ -1,0 +1,114 @@
+"""What was changed about a StatefulSet by hand is read from the fields that the API server says who owns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.small_cluster.cluster_objects import (
+    NAMESPACE,
+    NOW,
+    make_job,
+    make_record,
+    make_set,
+    make_state,
+    make_verdict,
+)
+from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.outside_changes import find_outside_changes
+from trainchart.cluster.snapshot import Snapshot
+from trainchart.reports.report import OutsideChange, TrainingKey
+from trainchart.reports.text import list_lines
+from trainchart.reports.why import why_lines
+from trainchart_runtime import causes
+
+HELM = {
+    "manager": "helm",
+    "operation": "Apply",
+    "time": "2026-11-26T19:39:13Z",
+    "fieldsV1": {"f:spec": {"f:selector": {}, "f:template": {"f:spec": {"f:hostNetwork": {}}}}},
+}
+STATUS = {
+    "manager": "kube-controller-manager",
+    "operation": "Update",
+    "subresource": "status",
+    "time": "2026-11-26T19:40:59Z",
+    "fieldsV1": {"f:status": {"f:replicas": {}}},
+}
+
+
+def by_hand(manager: str, container: Any) -> dict[str, Any]:
+    pods = {"f:containers": {'k:{"name":"training"}': container}}
+    fields = {"f:spec": {"f:template": {"f:spec": pods}}}
+    return {"manager": manager, "operation": "Update", "time": "2026-11-26T19:40:39Z", "fieldsV1": fields}
+
+
+SET_RESOURCES = by_hand(
+    "kubectl-set", {"f:resources": {"f:limits": {"f:memory": {}}, "f:requests": {".": {}, "f:memory": {}}}}
+)
+
+
+def make_changed(*entries: Any) -> dict[str, Any]:
+    each = make_set("ps", 0)
+    container = each["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"limits": {"cpu": "2", "memory": "176Mi"}, "requests": {"memory": "176Mi"}}
+    container["env"].append({"name": "PASSWORD", "value": "hunter2"})
+    each["metadata"]["managedFields"] = [HELM, *entries, STATUS]
+    return each
+
+
+def test_resources_that_were_set_by_hand_are_told_with_values() -> None:
+    assert find_outside_changes(make_changed(SET_RESOURCES)) == (
+        OutsideChange(
+            "exp1-mnist-ps",
+            "kubectl-set",
+            1795722039.0,
+            ("training.resources.limits.memory=176Mi", "training.resources.requests.memory=176Mi"),
+        ),
+    )
+
+
+def test_values_that_may_be_secret_are_not_shown() -> None:
+    env = by_hand("kubectl-edit", {"f:env": {'k:{"name":"PASSWORD"}': {".": {}, "f:name": {}, "f:value": {}}}})
+    [change] = find_outside_changes(make_changed(env))
+    assert change.fields == ("training.env.PASSWORD.name", "training.env.PASSWORD.value")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"manager": "trainchart-controller", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+        {"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:labels": {"f:team": {}}}}},
+        {
+            "manager": "kubectl-rollout",
+            "fieldsV1": {
+                "f:spec": {"f:template": {"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/restartedAt": {}}}}}
+            },
+        },
+        {"manager": 7, "fieldsV1": []},
+        {"fieldsV1": {"f:spec": {"f:template": {"f:spec": None, "k:{": {}, "x": {}}}}},
+        "junk",
+    ],
+)
+def test_what_leaves_the_pods_as_they_are_is_no_change(entry: Any) -> None:
+    found = find_outside_changes(make_changed(entry))
+    assert not [field for change in found for field in change.fields if "resources" in field or "spec" in field]
+    assert len(found) == ("k:{" in str(entry))
+
+
+def test_advice_after_a_change_by_hand_is_to_undo_it() -> None:
+    verdict = make_verdict(cause=causes.OUT_OF_MEMORY, pod="exp1-mnist-ps-0")
+    record = make_record(make_state("Failed", verdict=verdict))
+    seen = Snapshot(NOW, (make_changed(SET_RESOURCES),), (), (record,), (make_job("Failed"),))
+    report = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)
+    lines = why_lines(report)
+    start = lines.index("What was changed outside Helm:")
+    assert lines[start + 1] == (
+        "  2026-11-26 19:40:39 UTC  exp1-mnist-ps, by kubectl-set: "
+        "training.resources.limits.memory=176Mi, training.resources.requests.memory=176Mi"
+    )
+    [advice] = [line for line in lines if line.startswith("What to do next: ")]
+    assert "If that was not meant: helm rollback exp1 REVISION -n team-a, with the newest revision of helm" in advice
+    assert advice.index("helm rollback") < advice.index("Give the role more memory")
+    assert list_lines([report])[1].endswith("; changed outside Helm: exp1-mnist-ps")
