@@ -118,7 +118,11 @@ def _find_controller(seen: Snapshot, record: Record, controller: Controller) -> 
 
 def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
     verdict, last = state.verdict or state.pending_verdict, state.progress
-    progress = Progress(last.step, last.examples_per_second, last.metrics, last.at) if last else Progress()
+    progress = (
+        Progress(last.step, last.examples_per_second, last.metrics, last.at, last.fruitless_restarts)
+        if last
+        else Progress()
+    )
     # The launcher's last words are newer than what it was asked before.
     if verdict is not None and (progress.step is None or verdict.step is not None):
         progress = Progress(verdict.step, progress.examples_per_second, verdict.metrics or progress.metrics, verdict.at)

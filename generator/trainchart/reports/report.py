@@ -85,6 +85,8 @@ class Progress:
     examples_per_second: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     at: float = 0.0
+    fruitless_restarts: int = 0
+    """Starts of its program since the highest step was reached."""
 
 
 NOT_REPORTED = Progress()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trainchart.reports.report import (
     FROM_PODS,
@@ -37,6 +37,8 @@ _UNDO = (
     "The pod was not as the release has it, see above. If that was not meant: helm rollback RELEASE REVISION, with the "
     "newest revision of helm history RELEASE, puts it back (Helm 4: with --force-conflicts)."
 )
+_LAG_SECONDS = 30.0
+"""A step is reported this much later than it was made, at most."""
 _SAME_SECONDS = 10.0
 """A verdict comes this much later than the death it is about, at most."""
 
@@ -148,15 +150,26 @@ def _finished(report: Report) -> Iterator[str]:
 
 
 def _deaths(report: Report) -> Iterator[str]:
-    if not report.incidents:
+    """Yield the deaths; of a run that goes on, first those after which it has made no step."""
+    progress = report.progress
+    # Each start of the leading task renews the report, also where it has come no further.
+    has_steps = report.outcome is None and progress.step is not None and not progress.fruitless_restarts
+    past = [each for each in report.incidents if has_steps and each.at < progress.at - _LAG_SECONDS]
+    last = [each for each in report.incidents if each not in past]
+    yield from _list_deaths("Deaths in this run, the oldest first:", last)
+    yield from _list_deaths("Earlier deaths, after which the training made steps:", past)
+
+
+def _list_deaths(heading: str, incidents: Sequence[Incident]) -> Iterator[str]:
+    if not incidents:
         return
     yield ""
-    yield "Deaths in this run, the oldest first:"
-    shown = report.incidents[:_INCIDENTS_SHOWN]
+    yield heading
+    shown = incidents[:_INCIDENTS_SHOWN]
     for incident in shown:
         yield f"  {_word(incident)}"
-    if len(report.incidents) > len(shown):
-        yield f"  and {len(report.incidents) - len(shown)} more"
+    if len(incidents) > len(shown):
+        yield f"  and {len(incidents) - len(shown)} more"
 
 
 def _word(incident: Incident) -> str:

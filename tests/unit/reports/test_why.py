@@ -7,8 +7,9 @@ import pytest
 from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.report import LOCAL, RUN_KILLED, Progress, Report, TrainingKey
 from trainchart.reports.settings import suggest_settings
+from trainchart.reports.text import describe_time
 from trainchart.reports.why import why_lines
-from trainchart_runtime.run.state import FAILED, RUNNING, Verdict
+from trainchart_runtime.run.state import FAILED, RUNNING, Incident, Verdict
 
 RESUME = "trainchart run first --resume --release k9"
 
@@ -29,6 +30,24 @@ def test_ongoing_run_says_where_it_is_and_what_to_check_on_hangs(silence: float,
     text = "\n".join(why_lines(report))
     assert "It was at step 53 " in text
     assert ("trainchart logs" in text) == is_suspicious
+
+
+def test_deaths_that_a_run_has_outlived_come_last() -> None:
+    def headings(step: int | None, fruitless: int = 0) -> list[str]:
+        deaths = tuple(Incident(at, "r03-lang-worker-0", "node1", "killed", "") for at in (NOW - 900, NOW - 625))
+        progress = Progress(step, at=NOW - 600, fruitless_restarts=fruitless)
+        report = Report(
+            TrainingKey("team-a", "r03", "lang"), NOW, RUNNING, "record", progress=progress, incidents=deaths
+        )
+        return [line for line in why_lines(report) if "eaths" in line or "worker-0" in line]
+
+    since, last, earlier, first = headings(53)
+    assert (since, earlier) == (
+        "Deaths in this run, the oldest first:",
+        "Earlier deaths, after which the training made steps:",
+    )
+    assert describe_time(NOW - 625) in last and describe_time(NOW - 900) in first
+    assert not [line for line in (*headings(None), *headings(53, 1)) if line.startswith("Earlier")]
 
 
 def test_a_killed_run_goes_on_without_advice() -> None:
