@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from trainchart.cluster.snapshot import Object, Snapshot, listed, name_of, section
@@ -12,16 +13,23 @@ from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import RUNNING
 
+_TASK_NAME = re.compile(r"\b([a-z0-9][-a-z0-9]*-(?:chief|worker|ps|evaluator))-\d+(?=\.[a-z0-9])")
+"""The pod in the address of a task, such as exp1-mnist-ps-0.exp1-mnist:2222, and its StatefulSet."""
 _LONG_SECONDS = 120.0
 """A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""
 
 
 def find_stalls(report: Report, seen: Snapshot, homeless: Collection[str]) -> list[str]:
-    """Return a remark for each stall: of pods without a node, of init containers, of parameter servers that have left.
+    """Return a remark for each stall: no node, an init container, a parameter server that has left, a foreign peer.
 
     `homeless` are the names of the training's pods that have no node.
     """
-    return [*_find_added_selectors(seen, homeless), *_find_long_starts(report, seen), *_find_absent_servers(report)]
+    return [
+        *_find_added_selectors(seen, homeless),
+        *_find_long_starts(report, seen),
+        *_find_absent_servers(report),
+        *_find_foreign_peers(report, seen),
+    ]
 
 
 def _find_added_selectors(seen: Snapshot, homeless: Collection[str]) -> Iterator[str]:
@@ -79,3 +87,23 @@ def _find_absent_servers(report: Report) -> Iterator[str]:
             f"{list_names(gone)} ended with success while the training goes on, and the others wait for it: "
             "the program of a parameter server must not return (tf.distribute.Server.join)"
         )
+
+
+def _find_foreign_peers(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield which pods of a run that makes no step are started with the address of another release's task."""
+    own = {name_of(each) for each in listed(seen.sets)}
+    for pod in listed(seen.pods) if report.seems_to_hang else ():
+        found = (match for word in _read_commands(pod) for match in _TASK_NAME.finditer(word))
+        names = list(dict.fromkeys(match.group(0) for match in found if match.group(1) not in own))
+        if names:
+            yield (
+                f"{name_of(pod)} is started with the address of {list_names(names)}, which is not a pod of this "
+                "release: it waits for a pod that it may not reach, or trains into another run. See args in the values"
+            )
+
+
+def _read_commands(pod: Object) -> Iterator[str]:
+    for container in _entries(pod, "spec", "containers"):
+        for key in ("command", "args"):
+            words = container.get(key)
+            yield from map(str, words if isinstance(words, list) else ())

@@ -101,7 +101,7 @@ def _standing(report: Report) -> Iterator[str]:
     yield from _early_finish(report)
     if report.problems:
         return
-    if report.seems_to_hang and progress.step is not None and not report.early_finishers:
+    if report.seems_to_hang and progress.step is not None and not report.early_finishers and not report.remarks:
         yield (
             "If its steps do not take that long, one of its tasks hangs, and the others wait for it: the one whose "
             f"last line differs, or one whose peers do not answer (trainchart logs {report.address}), perhaps "

@@ -599,6 +599,26 @@ def test_task_that_finished_with_the_last_step_is_named(before: float, is_named:
     assert list_lines([report])[1].endswith("no new step for 14 min, since worker-1 finished") == is_named
 
 
+@pytest.mark.parametrize(
+    ("argument", "silence", "is_named"),
+    [
+        ("--ps-hosts=taste-mnist-ps-0.taste-mnist:2222", 840.0, True),
+        ("--ps-hosts=taste-mnist-ps-0.taste-mnist:2222", 20.0, False),
+        ("--ps-hosts=exp1-mnist-ps-0.exp1-mnist:2222", 840.0, False),
+        ("--data=https://mirror-0.example.com/mnist", 840.0, False),
+    ],
+)
+def test_address_of_another_releases_task_is_named(argument: str, silence: float, is_named: bool) -> None:
+    worker = make_pod("worker-0")
+    worker["spec"]["containers"][0]["args"] = ["--", "python", "/code/train.py", argument]
+    progress = {"attempt": 1, "step": 1, "bestStep": 1, "at": NOW - silence}
+    record = make_record(make_state("Running", progress=progress))
+    report = look(records=[record], jobs=[make_job()], pods=make_pods(worker_0=worker))
+    words = "exp1-mnist-worker-0 is started with the address of taste-mnist-ps-0, which is not a pod of this release"
+    assert any(remark.startswith(words) for remark in report.remarks) == is_named
+    assert not (is_named and any("NetworkPolicy" in line for line in why_lines(report)))
+
+
 def test_partly_scheduled_release_gets_a_hint_about_gang_queues() -> None:
     lacking = make_pod("worker-1", conditions=[unschedulable()], node="")
     lacking["status"]["containerStatuses"] = []
