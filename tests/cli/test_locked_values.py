@@ -32,6 +32,7 @@ locked:
   roles.*.gpus: {maximum: 2}
   roles.*.stopGraceSeconds: {minimum: 10, maximum: 60}
   volumes.*.storageClass: {enum: [cephfs, glusterfs]}
+  networkPolicy.enabled: {enum: [true]}
   nodeSelector: {value: {pool: research}}
   env.HTTP_PROXY: {value: "http://proxy:3128"}
   podSecurityContext.runAsNonRoot: {value: true}
@@ -56,6 +57,8 @@ REFUSED = (
     "env.HTTP_PROXY=null",
     "env=null",
     "roles.worker.env.HTTP_PROXY=http://other",
+    "networkPolicy.enabled=null",
+    "networkPolicy=null",
     "podSecurityContext.runAsNonRoot=false",
     "podSecurityContext.runAsNonRoot=null",
     "roles.worker.podSecurityContext.runAsNonRoot=false",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -217,3 +218,49 @@ def test_a_broken_project_file_stops_every_command(project: Path) -> None:
         assert error.message == "the project file is not valid", command
         assert error.problems[0].where == "trainchart.yaml:3:1"
     assert not (project / "models/new.yaml").exists()
+
+
+def test_a_link_inside_a_pack_is_no_way_out(project: Path, pack: PackWriter) -> None:
+    place = pack("", extends=".l/../../../../../secret")
+    (place / "README").mkdir()
+    deep = place / "README" / "a" / "b" / "c" / "d"
+    deep.mkdir(parents=True)
+    (place / "README" / "l").symlink_to("a/b/c/d")
+    pack("env: {A: stolen}\n", "secret", folder="../secret")
+    pack("", extends="README/l/../../../../../secret")
+    assert isinstance(fail("plan", "tiny"), (ToolError, SpecError))
+
+
+def test_a_project_file_that_another_user_planted_is_refused(
+    project: Path, pack: PackWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack("")
+    assert call("plan", "tiny").exit_code == 0
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    project.chmod(0o777)
+    error = fail("plan", "tiny")
+    assert error.message.endswith("trainchart.yaml belongs to another user, and would decide what runs here")
+
+
+def test_many_additions_are_merged_in_time(project: Path, pack: PackWriter) -> None:
+    entries = ", ".join(f"{{key: k{number}}}" for number in range(5000))
+    pack(f"keywords+: [{', '.join(f'w{number}' for number in range(9000))}]\n")
+    assert call("plan", "tiny").exit_code == 0
+    pack(f"tolerations+: [{entries}]\n")
+    assert call("explain", "tiny", "tolerations").exit_code == 0
+
+
+def test_defaults_of_many_volumes_are_bounded(project: Path, pack: PackWriter) -> None:
+    keys = ", ".join(f"example.com/k{number}: x" for number in range(9000))
+    pack(f'volumes:\n  "*": {{annotations: {{{keys}}}}}\n')
+    volumes = "".join(f"  v{number}:\n" for number in range(500))
+    (project / "models/tiny.yaml").write_text(f"{SPEC}{volumes}")
+    error = fail("plan", "tiny")
+    assert error.message == "layers of defaults are too large"
+    assert error.problems[0].where == "packs/acme/defaults.yaml"
+
+
+def test_a_label_with_dots_can_be_explained(pack: PackWriter) -> None:
+    pack("commonLabels: {acme.example/cost: ml}\n")
+    assert "packs/acme/defaults.yaml:1:16" in call("explain", "tiny", "commonLabels.acme.example/cost").stdout

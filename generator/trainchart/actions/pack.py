@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainchart.actions.package import require_no_secrets
 from trainchart.actions.publish import utc_now
 from trainchart.actions.support.models import resolve_spec
 from trainchart.actions.support.packs import (
@@ -95,16 +96,12 @@ def check_packs(folders: tuple[Path, ...]) -> tuple[Pack, ...]:
 
 def _find_problems(chain: tuple[Pack, ...]) -> list[Problem]:
     """Return what is wrong with the last pack of `chain`, over the others, for a model of any strategy."""
-    defaults = chain[-1].defaults
-    if defaults is None:
-        return []
-    file = str(defaults.origins[()].file)
     found: list[Problem] = []
-    for probe in make_probes(defaults):
+    for probe in make_probes(chain[-1].layers):
         try:
             resolve_spec(probe, chain)
         except (SpecError, PlanError) as error:
-            found += [problem for problem in error.problems if problem.where.startswith(f"{file}:")]
+            found += [problem for problem in error.problems if problem.where.startswith(f"{chain[-1].place}/")]
     return found
 
 
@@ -175,6 +172,7 @@ def publish_pack(path: Path, to: Address, environment: Mapping[str, str]) -> Pub
 
     Raises:
         SpecError: the pack is not valid, or builds on a path, which users of a repository do not have.
+        ChecksFailed: the pack holds passwords or keys.
         VersionConflict: the version is there with other content.
         PublishError: the repository cannot be used.
     """
@@ -185,7 +183,9 @@ def publish_pack(path: Path, to: Address, environment: Mapping[str, str]) -> Pub
             f"{path} builds on the path {local[0]}, which is not in the repository",
             hint="publish that pack first, and name it by repository, name and version",
         )
-    archive = pack_archive(pack, read_pack_files(path))
+    files = read_pack_files(path)
+    require_no_secrets(files)
+    archive = pack_archive(pack, files)
     with open_repository(to, environment) as repository:
         return publish_upload(repository, prepare_upload(archive.data, created=utc_now()))
 

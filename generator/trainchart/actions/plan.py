@@ -51,7 +51,8 @@ def explain_key(model: str, key: str) -> tuple[Explanation, ...]:
     plan = load_model(locate_specs((model,))[0]).plan
     leaves = dict(_leaves(plan.spec.model_dump(by_alias=True, exclude_none=True), ()))
     wanted = tuple(key.split(".")) if key else ()
-    found = [path for path in leaves if tuple(str(part) for part in path[: len(wanted)]) == wanted]
+    # The key of a label may hold dots.
+    found = [path for path in leaves if not key or f"{'.'.join(map(str, path))}.".startswith(f"{key}.")]
     if not found:
         raise ToolError(f"{plan.name} has no key {key}", hint=_suggest_key(wanted, leaves))
     return tuple(

@@ -7,11 +7,12 @@ held against the completed spec here, and against values in the chart's schema (
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
 from trainchart.errors import PlanError, Problem, SpecError
 from trainchart.packs.section_file import parse_section_document
@@ -20,12 +21,16 @@ from trainchart.plan.layers import ANY_ENTRY
 from trainchart.plan.typed import find_origin
 from trainchart.spec.document import Document, Origin, Path
 from trainchart.spec.model import ModelSpec
-from trainchart.spec.section import Line, PassThrough, Section, section_of
-from trainchart.spec.settings import EVERY_POD_SETTINGS, POD_SETTINGS
+from trainchart.spec.section import TEXT_MAPS, JsonSchema, Line, PassThrough, Section, section_of
+from trainchart.spec.settings import EVERY_POD_SETTINGS, POD_SETTINGS, PodSettings
 from trainchart_runtime.cluster import ROLES
 
 POLICY_FILE = "policy.yaml"
-_OF_ONE_MODEL = ("apiVersion", "kind", "name", "hyperparameters")
+_OF_ONE_MODEL = ("apiVersion", "kind", "name", "code", "hyperparameters")
+OF_ROLES = POD_SETTINGS | {"args"}
+"""What a role may set for itself, in place of the top level."""
+UNSET: Mapping[str, Any] = {**PodSettings().model_dump(by_alias=True), "args": []}
+"""What such a setting is where it is not set."""
 
 
 class Lock(Section):
@@ -94,11 +99,15 @@ class LockedPath:
     def places(self) -> Iterator[tuple[str, ...]]:
         """Yield all paths that the lock holds for: a pod setting may be set for a role or another pod, too."""
         yield self.path
-        if self.path[0] in POD_SETTINGS:
+        if self.path[0] in OF_ROLES:
             yield ("roles", ANY_ENTRY, *self.path)
         if self.path[0] in EVERY_POD_SETTINGS:
             yield ("run", "controller", *self.path)
             yield ("tensorboard", *self.path)
+
+    def is_left_out(self, place: tuple[str, ...], value: Any) -> bool:
+        """Whether `value` of a role or another pod means that it has what the top level says."""
+        return place != self.path and len(self.path) == 1 and value == UNSET.get(self.path[0])
 
 
 def parse_policy(text: str, file: str, layer: str) -> tuple[LockedPath, ...]:
@@ -157,7 +166,7 @@ def require_allowed(plan: ChartPlan, locks: tuple[LockedPath, ...]) -> None:
         for locked in locks
         for place in locked.places()
         for path, value in find_values(tree, place)
-        if not locked.lock.allows(value) and (place == locked.path or value not in ("", [], {}))
+        if not locked.lock.allows(value) and not locked.is_left_out(place, value)
     ]
     if problems:
         raise PlanError(f"packs do not allow what {plan.name} specifies", problems=tuple(problems))
@@ -174,35 +183,63 @@ def find_values(tree: Any, pattern: tuple[str, ...], path: Path = ()) -> Iterato
 
 def _find_path(key: str) -> tuple[tuple[str, ...], Any]:
     """Return the parts of a dotted key, and the type of what it names. Raises ValueError with message and hint."""
-    section: type[Section] | None = ModelSpec
+    section: type[Section] = ModelSpec
     rest = key.split(".")
     parts: list[str] = []
-    kind: Any = ModelSpec
-    while rest:
-        if section is None:
-            if kind in (int, bool, str, float):
-                raise ValueError(f"{'.'.join(parts)} has nothing below\nlock that key itself")
-            return (*parts, ".".join(rest)), Any  # the key of a label may hold dots
+    while True:
         part = rest.pop(0)
         field = next((field for field in section.model_fields.values() if field.alias == part), None)
         if field is None:
-            known = [field.alias or "" for field in section.model_fields.values()]
-            close = difflib.get_close_matches(part, known, n=1)
-            raise ValueError(
-                f"unknown key {'.'.join((*parts, part))}\n"
-                + (f"did you mean {close[0]}?" if close else f"known here: {', '.join(sorted(known))}")
-            )
+            raise ValueError(f"unknown key {'.'.join((*parts, part))}\n{_suggest(part, section)}")
         if not parts and part in _OF_ONE_MODEL:
             raise ValueError(f"{part} belongs to one model\ntake it out of the policy")
         parts.append(part)
-        kind, section = field.annotation, section_of(field.annotation)
-        if rest and any(isinstance(mark, PassThrough) and not mark.merge for mark in field.metadata):
-            raise ValueError(f"{'.'.join(parts)} of a role replaces all of it\nlock {'.'.join(parts)} itself")
-        if section is not None and section is not kind and rest:
+        below = section_of(field.annotation)
+        if below is None:
+            return _end(parts, rest, field), Any if rest else field.annotation
+        if below is not field.annotation and rest:
             parts.append(_require_entry(part, rest.pop(0)))
-    if section is not None:
-        raise ValueError(f"{key} is a section\nlock keys of it, such as {key}.{next(iter(section.model_fields))}")
-    return tuple(parts), kind
+        if not rest:
+            raise ValueError(f"{key} is a section\nlock keys of it, such as {key}.{next(iter(below.model_fields))}")
+        _require_top(tuple(parts), rest[0])
+        section = below
+
+
+def _end(parts: list[str], rest: list[str], field: FieldInfo) -> tuple[str, ...]:
+    """Return the whole path, where `rest` goes on in a free-form mapping. Raises ValueError."""
+    name = ".".join(parts)
+    marks = [mark for mark in field.metadata if isinstance(mark, JsonSchema)]
+    is_merged = any(isinstance(mark, PassThrough) and mark.merge for mark in marks)
+    if not rest:
+        if is_merged:
+            raise ValueError(
+                f"{name} is merged with what other layers say\nlock keys of it, such as {name}.runAsNonRoot"
+            )
+        return tuple(parts)
+    is_text_map = any(mark.schema in TEXT_MAPS and not isinstance(mark, PassThrough) for mark in marks)
+    if is_text_map or (is_merged and len(rest) == 1):
+        return (*parts, ".".join(rest))  # the key of a label may hold dots
+    hint = f"lock {name}.{rest[0]} itself" if is_merged else f"lock {name} itself"
+    raise ValueError(f"{_key(parts, rest)} cannot be locked apart from the rest\n{hint}")
+
+
+def _key(parts: Iterable[str], rest: Iterable[str]) -> str:
+    return ".".join((*parts, *rest))
+
+
+def _require_top(above: tuple[str, ...], name: str) -> None:
+    """Refuse a lock of what the top level can set for the same pods. Raises ValueError."""
+    is_inherited = (above[0] == "roles" and name in OF_ROLES) or (
+        above in (("run", "controller"), ("tensorboard",)) and name in EVERY_POD_SETTINGS
+    )
+    if is_inherited:
+        raise ValueError(f"{'.'.join((*above, name))} may be set by {name}, too\nlock {name}: that holds for every pod")
+
+
+def _suggest(part: str, section: type[Section]) -> str:
+    known = [field.alias or "" for field in section.model_fields.values()]
+    close = difflib.get_close_matches(part, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"known here: {', '.join(sorted(known))}"
 
 
 def _require_entry(section: str, name: str) -> str:

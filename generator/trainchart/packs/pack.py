@@ -25,6 +25,7 @@ PACK_FILE = "pack.yaml"
 DEFAULTS_FILE = "defaults.yaml"
 _KNOWN = (PACK_FILE, DEFAULTS_FILE, POLICY_FILE)
 _PROSE = ("README", "LICENSE", "CHANGELOG", "NOTICE")
+_OF_GIT = (".gitignore", ".gitattributes")
 _IDENTITY = ("apiVersion", "kind", "name")
 """Keys that say which model a spec is."""
 
@@ -60,6 +61,8 @@ class Pack:
     version: str
     description: str
     extends: tuple[PackSource, ...]
+    place: str
+    """What its files are called in messages and origins: a path, or the address of a published pack."""
     path: str
     """The folder or archive on this machine that it was read from."""
     defaults: Document | None
@@ -104,6 +107,7 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
         about.version,
         about.description,
         tuple(about.extends),
+        place,
         path or place,
         defaults,
         locks,
@@ -119,7 +123,7 @@ def hash_pack(files: Mapping[str, bytes]) -> str:
 def _find_unknown(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:
     """Yield files that nothing would read, as under a misspelt name: a rule that is not there guards nothing."""
     for top in sorted({path.split("/")[0] for path in files}):
-        if top not in _KNOWN and not top.startswith((".", *_PROSE)):
+        if top not in (*_KNOWN, *_OF_GIT) and not top.startswith(_PROSE):
             close = difflib.get_close_matches(top, _KNOWN, n=1)
             hint = f"did you mean {close[0]}?" if close else f"a pack has {', '.join(_KNOWN)} and a README.md"
             yield Problem(f"unknown file or folder {top}", f"{place}/{top}", hint)

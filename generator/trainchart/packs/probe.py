@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trainchart.kubernetes_yaml import dump_mapping
@@ -15,9 +15,12 @@ _SOURCES = ("existingClaim", "uri", "size")
 """Of which a volume needs one."""
 
 
-def make_probes(defaults: Document) -> Iterator[Document]:
-    """Yield a spec of each strategy, with all roles that it may have and all volumes that `defaults` name."""
-    volumes = defaults.tree.get("volumes") or {}
+def make_probes(layers: Sequence[Document]) -> Iterator[Document]:
+    """Yield a spec of each strategy, with all roles that it may have and all volumes that `layers` name."""
+    volumes: dict[str, dict[str, Any]] = {}
+    for layer in layers:
+        for name, settings in (layer.tree.get("volumes") or {}).items():
+            volumes[name] = {**volumes.get(name, {}), **(settings or {})}
     names = dict.fromkeys(("checkpoints", *(name for name in volumes if name != ANY_ENTRY)))
     for strategy in STRATEGIES.values():
         tree: dict[str, Any] = {
@@ -29,7 +32,7 @@ def make_probes(defaults: Document) -> Iterator[Document]:
             "code": {"path": ".", "command": ["python", "train.py"]},
             "strategy": strategy.name,
             "roles": {role: {} for role in strategy.roles},
-            "volumes": {name: _volume(name, volumes.get(name) or {}, volumes.get(ANY_ENTRY) or {}) for name in names},
+            "volumes": {name: _volume(name, volumes.get(name, {}), volumes.get(ANY_ENTRY, {})) for name in names},
         }
         yield parse_document(dump_mapping(tree), file=_NAME, layer=_NAME)
 

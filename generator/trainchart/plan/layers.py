@@ -8,6 +8,7 @@ has more of them for models of one strategy.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,8 @@ ANY_ENTRY = "*"
 STRATEGY_SECTION = "strategies"
 APPEND_MARK = "+"
 """Stands behind a key whose list is added to the list of the layers below."""
+_NODE_LIMIT = 200_000
+"""No completed spec is as large as this; many keys under "*" of many volumes are."""
 _ENTRY_SECTIONS = ("roles", "volumes")
 _ENTRY_PATHS: tuple[Path, ...] = tuple((section,) for section in _ENTRY_SECTIONS)
 
@@ -59,6 +62,7 @@ def merge_layers(defaults: Sequence[Document], spec: Document) -> Merged:
         for base in ((), own):
             for source, target in _expansions(_value_at(layer.tree, base) or {}, entries):
                 _merge(merged, layer, (*base, *source), target)
+                _require_moderate(merged, layer)
     _merge(merged, spec, (), ())
     for section, names in entries.items():
         if isinstance(spec.tree.get(section, {}), dict):
@@ -67,6 +71,14 @@ def merge_layers(defaults: Sequence[Document], spec: Document) -> Merged:
                 kept.setdefault(name, {})
     merged.origins[()] = spec.origins[()]
     return merged
+
+
+def _require_moderate(merged: Merged, layer: Document) -> None:
+    """Refuse a layer that "*" makes huge. Raises SpecError."""
+    if len(merged.origins) > _NODE_LIMIT:
+        what = f"more than {_NODE_LIMIT} keys and entries, with those of * for every role and volume"
+        problem = Problem(what, layer.origins[()].file)
+        raise SpecError("layers of defaults are too large", problems=(problem,))
 
 
 def _entries(section: str, tree: Mapping[str, Any]) -> tuple[str, ...]:
@@ -143,12 +155,13 @@ def _append(merged: Merged, layer: Document, source: Path, target: Path) -> None
     if target in merged.origins:
         setting = Setting(below, merged.origins[target], extended=isinstance(below, list))
         merged.overridden[target] = (setting, *merged.overridden.get(target, ()))
+    places = {_identify(entry): place for place, entry in reversed(list(enumerate(entries)))}
     for index, entry in enumerate(added):
-        if entry in entries:
+        place = places.setdefault(_identify(entry), len(entries))
+        if place < len(entries) and entries[place] == entry:
             continue
-        place = _index_of(entry, entries)
-        for path in [path for path in merged.origins if path[: len(target) + 1] == (*target, place)]:
-            del merged.origins[path]
+        for path in ((), *_paths_below(entries[place])) if place < len(entries) else ():
+            merged.origins.pop((*target, place, *path), None)
         entries[place : place + 1] = [entry]
         for path in ((), *_paths_below(entry)):
             merged.origins[(*target, place, *path)] = layer.origins[(*source, index, *path)]
@@ -156,15 +169,10 @@ def _append(merged: Merged, layer: Document, source: Path, target: Path) -> None
     merged.origins[target] = layer.origins[source]
 
 
-def _index_of(entry: Any, entries: Sequence[Any]) -> int:
-    """Return the index of the entry of the same name; the end where there is none."""
+def _identify(entry: Any) -> str:
+    """Return what two entries of a list have in common that are one: their name, else all of them."""
     name = entry.get("name") if isinstance(entry, Mapping) else None
-    same = (
-        index
-        for index, other in enumerate(entries)
-        if name is not None and isinstance(other, Mapping) and other.get("name") == name
-    )
-    return next(same, len(entries))
+    return json.dumps(["name", name] if name is not None else ["all", entry], sort_keys=True)
 
 
 def _paths_below(node: Any) -> Iterator[Path]:

@@ -45,7 +45,7 @@ def plan_of(*packs: Pack, **own: Any) -> ChartPlan:
 
 def schema_of(pack: Pack) -> dict[str, Any]:
     plan = plan_of(pack)
-    return narrow_schema(build_values_schema(plan), pack.locks)
+    return narrow_schema(build_values_schema(plan), plan, pack.locks)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,19 @@ def schema_of(pack: Pack) -> dict[str, Any]:
         ("  roles.worker: {value: {}}\n", "roles.worker is a section", ""),
         ("  run: {value: {}}\n", "run is a section", ""),
         ("  name: {value: x}\n", "name belongs to one model", "take it out of the policy"),
+        ("  code.command: {value: [python]}\n", "code belongs to one model", "take it out of the policy"),
+        ("  roles.*.nodeSelector: {value: {}}\n", "roles.*.nodeSelector may be set by nodeSelector, too", "every pod"),
+        ("  roles.ps.args: {value: []}\n", "roles.ps.args may be set by args, too", "lock args"),
+        ("  run.controller.tolerations: {value: []}\n", "run.controller.tolerations may be set by", ""),
+        ("  podSecurityContext: {value: {}}\n", "podSecurityContext is merged with what other", ""),
+        (
+            "  podSecurityContext.seccompProfile.type: {value: RuntimeDefault}\n",
+            "podSecurityContext.seccompProfile.type cannot be locked apart from the rest",
+            "lock podSecurityContext.seccompProfile itself",
+        ),
+        ("  resources.limits: {value: {}}\n", "resources.limits cannot be locked apart", "lock resources itself"),
         ("  hyperparameters.rate.default: {maximum: 1}\n", "hyperparameters belongs to one model", ""),
-        ("  roles.*.gpus.x: {value: 1}\n", "roles.*.gpus has nothing below", ""),
+        ("  roles.*.gpus.x: {value: 1}\n", "roles.*.gpus.x cannot be locked apart from the rest", ""),
         ("  roles.*.cpu: {maximum: 4}\n", "roles.*.cpu is not a whole number, so it has no range", ""),
         ("  roles.*.gpus: {}\n", "roles.*.gpus: expected value, or enum, or minimum and maximum", ""),
         ("  roles.*.gpus: {value: 1, maximum: 2}\n", "roles.*.gpus: expected value, or enum", ""),
@@ -69,7 +80,7 @@ def schema_of(pack: Pack) -> dict[str, Any]:
         ),
         (
             "  nodeSelector.pool: {value: gpu}\n",
-            "nodeSelector of a role replaces all of it",
+            "nodeSelector.pool cannot be locked apart",
             "lock nodeSelector itself",
         ),
     ],
@@ -130,6 +141,59 @@ def test_a_locked_pod_setting_binds_every_pod(place: str) -> None:
     assert not plan_of(pack).values.roles["worker"].priority_class_name
 
 
+def broken_paths(values: dict[str, Any], *packs: Pack) -> list[str]:
+    """Return what the schema of a chart with the locks of `packs` refuses, beside the chart's own values."""
+    plan = plan_of(*packs)
+    own = json.loads(json.dumps(plan.values.model_dump(by_alias=True, exclude_unset=True)))
+    locks = tuple(lock for pack in packs for lock in pack.locks)
+    schema = narrow_schema(build_values_schema(plan), plan, locks)
+    assert not list(jsonschema.Draft202012Validator(schema).iter_errors(own))
+    return [error.json_path for error in jsonschema.Draft202012Validator(schema).iter_errors(_merged(own, values))]
+
+
+def test_locks_of_two_packs_hold_both_in_the_schema() -> None:
+    platform = pack_of("  roles.*.gpus: {maximum: 4}\n  gpu.resourceName: {enum: [nvidia.com/gpu, amd.com/gpu]}\n")
+    team = pack_of(
+        "  roles.worker.gpus: {maximum: 64}\n  gpu.resourceName: {enum: [x.com/gpu, nvidia.com/gpu]}\n", name="team"
+    )
+    for packs in ((platform, team), (team, platform)):
+        assert broken_paths({"roles": {"worker": {"gpus": 5}}}, *packs) == ["$.roles.worker.gpus"]
+        assert broken_paths({"gpu": {"resourceName": "x.com/gpu"}}, *packs) == ["$.gpu.resourceName"]
+        assert broken_paths({"gpu": {"resourceName": "amd.com/gpu"}}, *packs) == ["$.gpu.resourceName"]
+
+
+def test_a_lock_does_not_widen_what_the_chart_takes() -> None:
+    pack = pack_of("  roles.*.replicas: {maximum: 8}\n")
+    assert broken_paths({"roles": {"chief": {"replicas": 3}}}, pack) == ["$.roles.chief.replicas"]
+    assert broken_paths({"roles": {"worker": {"replicas": 9}}}, pack) == ["$.roles.worker.replicas"]
+    assert not broken_paths({"roles": {"worker": {"replicas": 8}}}, pack)
+
+
+def test_locked_arguments_bind_every_role() -> None:
+    pack = pack_of("  args: {value: []}\n")
+    assert broken_paths({"args": ["--x"]}, pack) == ["$.args"]
+    assert broken_paths({"roles": {"worker": {"args": ["--x"]}}}, pack) == ["$.roles.worker.args"]
+    with pytest.raises(PlanError):
+        plan_of(pack, roles={"worker": {"args": ["--x"]}})
+
+
+def test_a_text_that_looks_like_a_number_keeps_its_zeros() -> None:
+    pack = pack_of('  run.id: {value: "0123"}\n')
+    assert broken_paths({"run": {"id": 123}}, pack) == ["$.run.id"]
+
+
+def test_a_locked_variable_cannot_be_emptied_for_a_role() -> None:
+    pack = pack_of("  env.HTTP_PROXY: {value: http://proxy:1}\n")
+    with pytest.raises(PlanError):
+        plan_of(pack, roles={"worker": {"env": {"HTTP_PROXY": ""}}})
+
+
+def test_a_lock_of_what_values_leave_out_breaks_nothing() -> None:
+    pack = pack_of("  hostNetwork: {value: false}\n  priorityClassName: {value: ''}\n")
+    assert broken_paths({"hostNetwork": True}, pack) == ["$.hostNetwork"]
+    assert broken_paths({"roles": {"ps": {"priorityClassName": "high"}}}, pack) == ["$.roles.ps.priorityClassName"]
+
+
 LOCKS: dict[str, tuple[str, dict[Any, bool]]] = {
     "roles.*.gpus": ("{maximum: 2}", {0: True, 2: True, 3: False}),
     "run.maxRestarts": ("{value: 5}", {5: True, 3: False}),
@@ -171,7 +235,7 @@ def test_a_locked_value_survives_every_attempt(
         return
     assert _is_allowed({**by_pack, **by_spec})
     values = json.loads(json.dumps(plan.values.model_dump(by_alias=True, exclude_unset=True)))
-    validator = jsonschema.Draft202012Validator(narrow_schema(build_values_schema(plan), lock.locks))
+    validator = jsonschema.Draft202012Validator(narrow_schema(build_values_schema(plan), plan, lock.locks))
     broken = [error.json_path for error in validator.iter_errors(_merged(values, _tree(by_values, "worker")))]
     assert bool(broken) == (not _is_allowed(by_values)), broken
 

@@ -86,10 +86,10 @@ def test_defaults_that_say_nothing_are_none(text: str) -> None:
 
 def test_files_that_nothing_would_read_are_refused() -> None:
     with pytest.raises(SpecError, match="packs/acme holds what is no part of a pack") as refusal:
-        parse(**{"default.yaml": "", "scripts/run.sh": "", ".gitignore": "", "LICENSE": ""})
+        parse(**{"default.yaml": "", "scripts/run.sh": "", ".gitignore": "", "LICENSE": "", ".env": "A=b"})
     found = {problem.message: problem.hint for problem in refusal.value.problems}
     assert found["unknown file or folder default.yaml"] == "did you mean defaults.yaml?"
-    assert found.keys() == {"unknown file or folder default.yaml", "unknown file or folder scripts"}
+    assert found.keys() == {f"unknown file or folder {name}" for name in ("default.yaml", "scripts", ".env")}
 
 
 def test_a_folder_without_a_pack_file_is_not_a_pack() -> None:

@@ -27,7 +27,6 @@ def pack_of(defaults: str) -> Pack:
 )
 def test_every_probe_of_a_good_pack_resolves(defaults: str) -> None:
     pack = pack_of(defaults)
-    assert pack.defaults is not None
-    plans = [resolve_spec(probe, (pack,)) for probe in make_probes(pack.defaults)]
+    plans = [resolve_spec(probe, (pack,)) for probe in make_probes(pack.layers)]
     assert [plan.spec.strategy for plan in plans] == list(STRATEGIES)
     assert all(set(plan.roles) == set(STRATEGIES[plan.spec.strategy].roles) for plan in plans)

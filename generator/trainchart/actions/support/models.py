@@ -107,9 +107,9 @@ def _resolve(document: Document, packs: tuple[Pack, ...]) -> tuple[ChartPlan, Sc
     locks = tuple(lock for pack in packs for lock in pack.locks)
     plan = resolve(document, layers)
     require_allowed(plan, locks)
-    schema = build_values_schema(plan)
+    schema = narrow_schema(build_values_schema(plan), plan, locks)
     require_fit(plan, schema)
-    return plan, narrow_schema(schema, locks)
+    return plan, schema
 
 
 def build_values_schema(plan: ChartPlan) -> Schema:

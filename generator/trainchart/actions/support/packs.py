@@ -67,7 +67,8 @@ def read_pack_files(path: Path) -> dict[str, bytes]:
     """Return the files of the pack in a folder or archive. Raises ToolError where it cannot be read."""
     if path.suffix == SUFFIX:
         return parse_pack_archive(read_bytes(path, limit=_SIZE_LIMIT))
-    return read_tree(path, limit=_SIZE_LIMIT)
+    files = read_tree(path, limit=_SIZE_LIMIT)
+    return {name: content for name, content in files.items() if not name.startswith(".git/")}
 
 
 def read_lock(project: Project) -> dict[str, LockedPack]:
@@ -124,10 +125,15 @@ class _Reader:
     """By name, in the order of their strength."""
     _open: list[str] = field(default_factory=list)
     """Names of the packs whose own packs are being read."""
+    _read: set[tuple[str, Path]] = field(default_factory=set)
+    """What was named, and from which folder, and is read."""
 
     def add(self, source: PackSource, folder: Path, named_in: Path) -> None:
         """Read the pack that the file `named_in`, whose paths start at `folder`, names."""
+        if (str(source), folder) in self._read:
+            return
         pack = self._read_remote(source) if source.is_remote else _read_local(source, folder, named_in)
+        is_published = source.is_remote and not source.repository.startswith("file:")
         if pack.name in self._open or len(self._open) > _DEPTH_LIMIT:
             chain = " → ".join((*self._open, pack.name))
             raise SpecError(f"the pack {pack.name} builds on itself: {chain}", hint=f"remove it from {named_in}")
@@ -141,9 +147,10 @@ class _Reader:
             return
         self._open.append(pack.name)
         for below in pack.extends:
-            _require_beside(below, Path(pack.path))
+            _require_beside(below, Path(pack.path), is_published=is_published)
             self.add(below, Path(pack.path), Path(pack.path) / PACK_FILE)
         self._open.pop()
+        self._read.add((str(source), folder))
         self.found[pack.name] = pack
 
     def _read_remote(self, source: PackSource) -> Pack:
@@ -162,16 +169,22 @@ def _read_local(source: PackSource, folder: Path, named_in: Path) -> Pack:
     return parse_pack(read_pack_files(path), str(path))
 
 
-def _require_beside(source: PackSource, path: Path) -> None:
+def _require_beside(source: PackSource, path: Path, *, is_published: bool) -> None:
     """Refuse a pack that is neither in nor beside the folder of the one that names it: a pack reads nothing else."""
     if source.is_remote:
+        if source.repository.startswith("file:") and is_published:
+            raise SpecError(
+                f"a published pack builds on {source}, which is on the machine of its author",
+                hint="publish that pack, too, and name the repository that users have",
+            )
         return
     if path.suffix == SUFFIX:
         raise SpecError(
             f"{path} builds on the path {source.path}: an archive can build only on packs of repositories",
             hint="publish that pack, and name it by repository, name and version",
         )
-    target = Path(os.path.realpath(path / source.path))
+    # As it is read: without going back through links.
+    target = Path(os.path.realpath(os.path.normpath(path / source.path)))
     if not target.is_relative_to(os.path.realpath(path.parent)):
         raise ToolError(
             f"{path / PACK_FILE} builds on {source.path}, which is neither in nor beside {path}",

@@ -7,6 +7,8 @@ spec. Paths that users type start from the current folder; only names and defaul
 from __future__ import annotations
 
 import difflib
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +51,7 @@ def find_project() -> Project:
 
     Raises:
         SpecError: the project file is not valid.
+        ToolError: it belongs to another user.
     """
     here = Path.cwd()
     above = [Path(*[".."] * steps) for steps in range(len(here.parents) + 1)]
@@ -82,7 +85,20 @@ def name_from_here(path: Path) -> Path:
 
 def _read_project(folder: Path) -> Project:
     path = name_from_here(folder / PROJECT_FILE)
+    _require_own(path)
     return Project(folder, parse_project_file(read_text(path, limit=_FILE_LIMIT), str(path)))
+
+
+def _require_own(path: Path) -> None:
+    """Refuse a project file that another user may have put above: it says which code runs. Raises ToolError."""
+    file, folder, user = path.stat(), path.parent.stat(), os.geteuid()
+    is_foreign = file.st_uid not in (0, user) and user != 0
+    is_planted = file.st_uid != user and bool(folder.st_mode & stat.S_IWOTH)
+    if is_foreign or is_planted:
+        raise ToolError(
+            f"{path.absolute()} belongs to another user, and would decide what runs here",
+            hint="move your project out of that folder, or copy the file to make it yours",
+        )
 
 
 def list_specs() -> tuple[Path, ...]:
