@@ -91,6 +91,30 @@ def test_a_script_that_no_strategy_distributes_is_warned_of(tmp_path: Path) -> N
     assert "shows nothing" not in run(tmp_path, "digits", "--dry-run").stderr
 
 
+LIBRARY_PROGRAM = "from trainchart_training import Training, train\ntrain(Training())\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "more", "is_noted"),
+    [
+        (LIBRARY_PROGRAM, "", True),
+        (LIBRARY_PROGRAM, "volumes: {data: {size: 5Gi, mountPath: /data}}\n", True),
+        (LIBRARY_PROGRAM, "volumes: {checkpoints: {size: 5Gi, mountPath: /checkpoints}}\n", False),
+        ("print(1)\n", "", False),
+    ],
+)
+def test_library_program_without_checkpoints_volume_is_noted(
+    tmp_path: Path, program: str, more: str, is_noted: bool
+) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "digits.yaml").write_text(MODEL.replace("roles: {worker: {cpu: 1}, ps: {cpu: 1}}\n", more))
+    (tmp_path / "train.py").write_text(program)
+    done = run(tmp_path, "digits", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    note = "note: models/digits.yaml:6:17: train.py saves to the volume checkpoints, which the spec does not have"
+    assert (note in done.stderr) == is_noted
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
@@ -188,6 +212,13 @@ def test_a_resumed_run_lays_new_values_over_its_own(kept_run: Path) -> None:
 
 def test_a_resumed_run_forgets_its_values_when_told_to(kept_run: Path) -> None:
     assert resume(kept_run, "--reset-values") == (["chief-0", "worker-0", "worker-1", "ps-0"], "run-1")
+
+
+def test_resumed_run_without_any_file_says_it_starts_over(kept_run: Path) -> None:
+    warning = "note: the start before left no file in a volume, so this one trains from step 0"
+    assert warning not in run(kept_run, *RESUME).stderr
+    (kept_run / "empty").mkdir()
+    assert warning in run(kept_run, *RESUME, "--claim", "checkpoints=empty").stderr
 
 
 def test_a_run_is_not_resumed_as_another_model(kept_run: Path) -> None:

@@ -31,7 +31,7 @@ from trainchart.host.machine import has_gpu
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.local.io import release_folder
 from trainchart.local.io.launcher_archive import ensure_launcher, find_launcher
-from trainchart.local.io.outputs import find_outputs
+from trainchart.local.io.outputs import find_outputs, holds_outputs
 from trainchart.local.io.ports import PortReservation, reserve_ports
 from trainchart.local.io.release_folder import Existing
 from trainchart.local.io.run_keeper import RunKeeper
@@ -43,11 +43,13 @@ from trainchart.local.plan import LocalPlan, LocalSettings, needed_addresses, pl
 from trainchart.local.report import describe_result
 from trainchart.local.result import RunResult
 from trainchart.local.run_record import RunOptions, RunRecord, describe_record, parse_record
+from trainchart.local.summary import warn_of_loss
 from trainchart.plan.strategies import find_strategy
 from trainchart.scaffold.model_name import is_model_name
 
 _ARCHIVES = (".tgz", ".tar.gz")
 DEFAULT_NAMESPACE = "default"
+_STARTS_OVER = "the start before left no file in a volume, so this one trains from step 0"
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,9 @@ def run_local(request: RunRequest, observer: Observer) -> FinishedRun:
             finally:
                 prepared.reservation.close()
             outputs = find_outputs(plan, prepared.record.started_at)
-            warnings = (*result.warnings, *describe_writes(plan, code_times))
-            result = replace(result, outputs=outputs, before=before, warnings=warnings)
+            result = replace(result, outputs=outputs, before=before)
+            warnings = (*result.warnings, *warn_of_loss(plan, result), *describe_writes(plan, code_times))
+            result = replace(result, warnings=warnings)
             _keep(folder, plan, record, result, keeper)
             return FinishedRun(plan, result, record, tuple(_install_commands(request, target, plan, record)))
 
@@ -259,7 +262,8 @@ def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -
         )
         plan = plan_local_run(rendering.manifests, settings)
         notes = (str(note) for note in (*code.notes, *target.notes) if note.message not in plan.warnings)
-        plan = replace(plan, warnings=(*notes, *plan.warnings))
+        starts_over = request.existing is Existing.RESUME and not holds_outputs(plan)
+        plan = replace(plan, warnings=(*notes, *plan.warnings, *([_STARTS_OVER] if starts_over else [])))
         return _Prepared(plan, make_record(asked, target.chart, code.folder), reservation)
     except BaseException:
         reservation.close()

@@ -35,6 +35,16 @@ def summarize_result(
     return "\n".join([*lines, "next:", *(f"  {step}" for step in steps)])
 
 
+def warn_of_loss(plan: LocalPlan, result: RunResult) -> tuple[str, ...]:
+    """Return the warning on a training of which nothing is left: it made steps and wrote no file into a volume."""
+    is_kept = result.outputs.holds_files or result.outputs.checkpoints or result.outputs.is_changed
+    if result.verdict is Verdict.FAILED or result.step is None or is_kept:
+        return ()
+    where = f"save below ${contract.CHECKPOINTS_DIR}"
+    hint = where if plan.checkpoints else f"add a volume checkpoints to the model spec, and {where}"
+    return (f"nothing was kept: the program wrote no file into a volume; {hint}",)
+
+
 def resume_command(record: Mapping[str, Any], folder: str) -> str:
     """Return the command that goes on with the run, with the same values."""
     words = ["trainchart", "run", str(record.get("target")), "--resume", "--release", str(record.get("release"))]

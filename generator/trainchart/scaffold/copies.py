@@ -1,4 +1,5 @@
-"""Whether a program, as far as reading tells, does anything with the strategy that it is started under. Pure.
+"""Whether a program, as far as reading tells, does anything with the strategy that it is started under, and whether
+the training library does it. Pure.
 
 One that does not trains a copy of its own in every pod, and every copy writes the same checkpoints.
 """
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 
 from trainchart.scaffold.modules import Load, Module, read_modules
 
+_LIBRARY = "trainchart_training"
 _ONE_POD = r"tf\.distribute\.(Mirrored|OneDevice)Strategy|\b(Mirrored|OneDevice)Strategy"
 _IN_A_POD = re.compile(rf"{_ONE_POD}|/?gpu:|device:GPU|list_(physical|logical)_devices|multi_gpu", re.IGNORECASE)
 _ANY = re.compile(r"[Dd]istribut|[Dd][Tt]ensor|trainchart_training|Strategy")
@@ -55,6 +57,16 @@ def describe_copies(name: str, file: str, content: bytes, load: Load, started: s
     if is_spread:
         return ""
     return f"{file} shows nothing of {strategy}: {what}"
+
+
+def uses_training_library(name: str, file: str, content: bytes, load: Load) -> bool:
+    """Tell whether the script `file`, or a module of its code that it imports, imports the training library.
+
+    Raises:
+        ToolError: the script is not Python.
+    """
+    modules = read_modules(name, file, content, load)
+    return any(found.partition(".")[0] == _LIBRARY for module in modules for found in _imports(module))
 
 
 def _imports(module: Module) -> Iterator[str]:

@@ -20,7 +20,7 @@ from trainchart.local.report import (
     summarize_plan,
 )
 from trainchart.local.result import Failure, Outputs, PodResult, RunResult
-from trainchart.local.summary import resume_command, summarize_result
+from trainchart.local.summary import resume_command, summarize_result, warn_of_loss
 from trainchart.local.verdict import Verdict
 
 STARTED = 1_800_000_000.0
@@ -215,6 +215,21 @@ def test_a_start_that_kept_nothing_is_not_complete(tmp_path: Path) -> None:
 def test_a_run_that_worked_is_not_called_idle(tmp_path: Path, result: RunResult) -> None:
     assert result.nothing_done == ""
     assert summarize(result, make_plan(tmp_path)).startswith(f"{result.verdict}: exp-7 after 3.0 s")
+
+
+def test_steps_without_a_file_are_warned_of(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path)
+    write(tmp_path / "claims/checkpoints/ckpt-1.index")
+    kept = replace(make_result(step=300), outputs=find_outputs(plan, STARTED))
+    assert warn_of_loss(plan, kept) == ()
+    bucket = replace(plan, checkpoints="gs://bucket/exp-7", outputs=())
+    assert warn_of_loss(bucket, replace(make_result(step=300), outputs=find_outputs(bucket, STARTED))) == ()
+    assert warn_of_loss(plan, replace(make_result(step=300), verdict=Verdict.FAILED)) == ()
+    (warning,) = warn_of_loss(plan, make_result(step=300))
+    assert warning.startswith("nothing was kept: the program wrote no file into a volume")
+    assert "$TRAINCHART_CHECKPOINTS_DIR" in warning
+    (warning,) = warn_of_loss(replace(plan, checkpoints=""), make_result(step=300))
+    assert "add a volume checkpoints to the model spec" in warning
 
 
 @pytest.mark.parametrize(

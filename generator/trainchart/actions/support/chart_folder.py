@@ -26,8 +26,8 @@ from trainchart.render.chart import RenderedChart
 _COPIES_HINT = (
     "train it as single, write it for the strategy, or for all (see strategies and training in the documentation)"
 )
-
-
+_UNKEPT = "the volume checkpoints, which the spec does not have: what it saves is lost with its pod"
+_UNKEPT_HINT = "add to the spec: volumes: {checkpoints: {size: 5Gi, mountPath: /checkpoints}}"
 _EDITS = {DriftKind.changed: "was changed by hand since it was generated", DriftKind.added: "was added by hand"}
 
 
@@ -123,7 +123,7 @@ def _require_in_project(folder: Path, spec: Path) -> None:
 
 
 def _notes(model: LocatedModel) -> tuple[Problem, ...]:
-    """Return what the author of a model should know of: of the plan, and of code that does not fit the strategy."""
+    """Return what the author of a model should know of: of the plan, and of code that does not fit it."""
     program, spec = find_program(model), model.plan.spec
     file = next((file for file in program.files if (model.code / file).is_file()), "") if program else ""
     if not file:
@@ -131,12 +131,14 @@ def _notes(model: LocatedModel) -> tuple[Problem, ...]:
     script = name_from_here(model.code / file)
     command = model.plan.values.command
     code = OwnCode(script, model.code, spec.code.path, tuple(command[: 3 if command[1] == "-m" else 2]))
+    notes, where = list(model.plan.notes), str(model.plan.origins["code", "command"])
     with suppress(ToolError):  # a script that is not Python says so itself when it starts
         what = code.describe_copies(spec.strategy, model.text)
         if what:
-            where = str(model.plan.origins["code", "command"])
-            return (*model.plan.notes, Problem(what, where, _COPIES_HINT))
-    return model.plan.notes
+            notes.append(Problem(what, where, _COPIES_HINT))
+        if "checkpoints" not in spec.volumes and code.uses_training_library():
+            notes.append(Problem(f"{script} saves to {_UNKEPT}", where, _UNKEPT_HINT))
+    return tuple(notes)
 
 
 def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:

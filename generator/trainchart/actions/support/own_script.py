@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from trainchart.actions.support.project import find_project
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes, refuse_pipe
-from trainchart.scaffold.copies import describe_copies
+from trainchart.scaffold.copies import describe_copies, uses_training_library
 from trainchart.scaffold.known_libraries import KNOWN_MODULES
 from trainchart.scaffold.modules import imported_names, parse_module
 from trainchart.scaffold.script import CodeFolder, ScriptFacts, read_script
@@ -39,6 +39,10 @@ class OwnCode:
         """Return why the script does not fit `strategy`, as `describe_copies` does of scaffold/copies.py."""
         content = read_bytes(self.script)
         return describe_copies(self._module, str(self.script), content, self._load, started, strategy)
+
+    def uses_training_library(self) -> bool:
+        """Return whether the script trains with the training library."""
+        return uses_training_library(self._module, str(self.script), read_bytes(self.script), self._load)
 
     @property
     def _module(self) -> str:

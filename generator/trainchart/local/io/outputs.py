@@ -41,6 +41,11 @@ def find_outputs(plan: LocalPlan, since: float) -> Outputs:
     )
 
 
+def holds_outputs(plan: LocalPlan) -> bool:
+    """Return whether an earlier start may have left anything; what an object store holds is not known here."""
+    return bool(plan.checkpoints and not plan.checkpoints.startswith("/")) or any(map(_has_files, plan.outputs))
+
+
 def _find_own(plan: LocalPlan, folder: str, since: float) -> Iterator[Path]:
     is_of_run = Path(folder).is_relative_to(plan.release_folder)
     return (path for path in _walk(folder) if is_of_run or _is_newer(path, since))
