@@ -261,6 +261,49 @@ def test_hand_edits_are_refused_unless_overwritten(project: Path) -> None:
     assert trainchart(project, "generate", "--check").returncode == 0
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify", "charts/tiny"),
+        ("check", "charts/tiny"),
+        ("package", "charts/tiny"),
+        ("generate", "--check"),
+        ("check", "models/my small.yaml"),
+    ],
+)
+def test_hints_name_the_spec_file_not_the_chart(project: Path, arguments: tuple[str, ...]) -> None:
+    (project / "models" / "tiny.yaml").rename(project / "models" / "my small.yaml")
+    assert trainchart(project, "generate").returncode == 0
+    with (project / "charts/tiny/values.yaml").open("a") as file:
+        file.write("# mine\n")
+    done = trainchart(project, *arguments)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "trainchart generate 'my small'" in said
+    assert "trainchart generate tiny" not in said
+
+
+def test_verify_reports_a_spec_that_makes_another_chart(project: Path) -> None:
+    assert trainchart(project, "generate").returncode == 0
+    (project / "models" / "tiny.yaml").write_text(SPEC.replace("name: tiny", "name: small"))
+    done = trainchart(project, "verify", "charts/tiny")
+    assert done.returncode == 6
+    assert "models/tiny.yaml: the spec now makes the chart small, not tiny" in done.stderr
+    assert "is not what the model spec gives" not in done.stderr
+    assert "trainchart generate tiny makes small; remove charts/tiny" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("gone", ["", "README.md"])
+def test_verify_of_an_outdated_chart_says_generate(project: Path, gone: str) -> None:
+    assert trainchart(project, "generate").returncode == 0
+    if gone:
+        (project / "charts/tiny" / gone).unlink()
+    else:
+        (project / "models" / "tiny.yaml").write_text(SPEC.replace("A tiny", "A small"))
+    done = trainchart(project, "verify", "charts/tiny")
+    assert done.returncode == 6
+    assert done.stderr.rstrip().endswith("hint: bring the chart up to date: trainchart generate tiny")
+
+
 def test_generate_keeps_waivers_and_restores_missing_files(project: Path) -> None:
     trainchart(project, "generate")
     chart = project / "charts" / "tiny"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.archive.identity import compute_identity
-from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
+from trainchart.archive.lock import LOCK_FILE, find_drift, name_locked_model, parse_lock
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.archive.provenance import build_statement
 from trainchart.archive.read import parse_packed_chart
@@ -99,11 +99,13 @@ def _require_no_drift(chart: Path, files: Mapping[str, bytes]) -> None:
     # An archive has no lock: .helmignore keeps it out.
     if LOCK_FILE not in files:
         return
-    drift = find_drift(parse_lock(files[LOCK_FILE].decode(errors="replace")), files)
+    lock = parse_lock(files[LOCK_FILE].decode(errors="replace"))
+    drift = find_drift(lock, files)
     if drift:
         raise ChecksFailed(
             f"{chart} has changed since it was generated",
-            hint=f"change the model spec and run trainchart generate {chart.name} --overwrite, or pass --allow-drift",
+            hint=f"change the model spec and run trainchart generate {name_locked_model(lock)} --overwrite, "
+            "or pass --allow-drift",
             problems=tuple(Problem(f"{found.kind.value} since it was generated", where=found.path) for found in drift),
         )
 

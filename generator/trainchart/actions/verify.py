@@ -12,7 +12,7 @@ from trainchart import __version__
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.image_check import ImageAnswer, ask_for_images, require_known
 from trainchart.actions.support.models import load_model, render_model
-from trainchart.actions.support.project import find_project
+from trainchart.actions.support.project import find_project, name_model
 from trainchart.actions.support.published_chart import RegistryChart, fetch_published, is_reference
 from trainchart.actions.support.rendered_version import require_rendering
 from trainchart.actions.support.repository_access import ImageAccess
@@ -27,7 +27,7 @@ from trainchart.archive.chart_file import (
 )
 from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION, compute_identity
 from trainchart.archive.ignore import drop_ignored
-from trainchart.archive.lock import LOCK_FILE, WAIVER_FILE, Lock, find_drift, parse_lock
+from trainchart.archive.lock import LOCK_FILE, WAIVER_FILE, DriftKind, Lock, find_drift, parse_lock
 from trainchart.archive.provenance import stated_digest
 from trainchart.archive.read import parse_packed_chart
 from trainchart.errors import ChecksFailed, Problem, ToolError
@@ -100,10 +100,11 @@ def verify_chart(chart: str, options: VerifyOptions) -> Verified:
         problems += _provenance_problems(given.published, found)
     images = _ask_for_images(files, options)
     if problems or any(image.is_wrong for image in images):
+        hint = _advise(given, lock, source) if problems else "push the image, or name another one in the model spec"
         problems += [image.problem for image in images if image.problem]
         raise ChecksFailed(
             f"{chart} is not what it says",
-            hint=_advise(given, found.name, source),
+            hint=hint,
             problems=tuple(problems),
         )
     require_known(images, "log in, or run it again: everything else holds")
@@ -118,12 +119,19 @@ def verify_chart(chart: str, options: VerifyOptions) -> Verified:
     )
 
 
-def _advise(given: _Given, name: str, spec: Path) -> str:
+def _advise(given: _Given, lock: Lock | None, spec: Path) -> str:
     """Return what to do about a chart that is not what its spec gives."""
-    if given.archive is None:
-        again = f"trainchart generate {name} --overwrite"
-        return f"keep no change by hand: move it into {spec}, then run {again}, with the trainchart that made the chart"
-    return "package or release it again from its spec, with the trainchart that made it"
+    if given.archive is not None:
+        return "package or release it again from its spec, with the trainchart that made it"
+    again, name = f"trainchart generate {name_model(spec)}", parse_chart_file(given.files).name
+    if (made := load_model(spec).plan.spec.name) != name:
+        return f"{again} makes {made}; remove {given.called}, or give the spec the name {name} again"
+    if lock is not None and all(drift.kind is DriftKind.missing for drift in find_drift(lock, given.files)):
+        return f"bring the chart up to date: {again}"
+    return (
+        f"keep no change by hand: move it into {spec}, then run {again} --overwrite, "
+        "with the trainchart that made the chart"
+    )
 
 
 def _ask_for_images(files: Mapping[str, bytes], options: VerifyOptions) -> tuple[ImageAnswer, ...]:
@@ -147,6 +155,9 @@ def _regeneration_problems(
     chart: ChartFile, files: Mapping[str, bytes], spec: Path, lock: Lock | None
 ) -> Iterator[Problem]:
     model = load_model(spec)
+    if model.plan.spec.name != chart.name:
+        yield Problem(f"the spec now makes the chart {model.plan.spec.name}, not {chart.name}", where=str(spec))
+        return
     expected = dict(render_model(model).files)
     if lock is None:
         expected = _as_released(expected, chart, files)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.errors import ToolError
@@ -44,6 +46,12 @@ class Lock:
     files: Mapping[str, str]
     image: str = ""
     """The image that the spec names by digest, with its tag: a content tag is the hash of all that it was made of."""
+
+
+def name_locked_model(lock: Lock) -> str:
+    """Return the word that names the spec of a chart on a command line: its model, or its path outside of models/."""
+    path = PurePosixPath(lock.spec.name)
+    return shlex.quote(path.stem if path.parent.name == "models" else str(path))
 
 
 class DriftKind(enum.StrEnum):

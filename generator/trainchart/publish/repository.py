@@ -153,7 +153,7 @@ def require_same(reference: str, there: FetchedArchive, archive: ChartArchive) -
     if identity != archive.identity:
         raise VersionConflict(
             f"{reference} is published with other content",
-            hint=f"published versions are immutable: raise version in the model spec, run trainchart generate "
-            f"{archive.name}, and publish that",
+            hint="published versions are immutable: raise version in the model spec, run trainchart generate, "
+            "and publish that chart",
             problems=(Problem(f"published sha256:{identity}, here sha256:{archive.identity}"),),
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from trainchart.actions.support.known_charts import GeneratedChart, hash_chart_inputs, remember_chart
 from trainchart.actions.support.models import LocatedModel, find_program, load_model, load_models, render_model
 from trainchart.actions.support.own_script import OwnCode
-from trainchart.actions.support.project import name_from_here, project_of
+from trainchart.actions.support.project import name_from_here, name_model, project_of
 from trainchart.archive.lock import (
     LOCK_FILE,
     WAIVER_FILE,
@@ -150,7 +150,8 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
     problems: list[Problem] = []
     edited: list[str] = []
     is_more = False
-    for rendered in map(render_model, load_models(specs)):
+    for model in load_models(specs):
+        rendered = render_model(model)
         folder = charts / rendered.name
         if not folder.exists():
             problems.append(Problem("this chart was not generated yet", str(folder)))
@@ -158,7 +159,7 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
             continue
         edits = {found.where: found for found in _find_edits(folder, rendered.files)}
         if edits:
-            edited.append(rendered.name)
+            edited.append(name_model(model.spec))
         elif list_differing_files(folder, rendered.files):
             is_more = True
         for path in list_differing_files(folder, rendered.files):

@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path, PurePosixPath
 
+from trainchart.actions.support.project import name_model
 from trainchart.check.finding import Case, CheckInput
 from trainchart.check.manifests import parse_plain_manifests
 from trainchart.check.waivers import is_waiver_file
@@ -65,9 +66,10 @@ def _parse(path: Path, files: dict[str, bytes]) -> CheckInput:
     for manifest in manifests:
         if str(manifest.document.get("apiVersion")).startswith("trainchart/"):
             name = manifest.document.get("name") or "NAME"
+            model = name_model(path) if path.is_file() else name
             raise ToolError(
                 f"{path} holds the spec of a model, not manifests",
-                hint=f"trainchart generate {name}, then trainchart check charts/{name}",
+                hint=f"trainchart generate {model}, then trainchart check charts/{name}",
             )
     rendering = Rendering(release="", namespace="default", manifests=manifests, texts=objects)
     return CheckInput(files=files, cases=(Case("", rendering),))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,6 +149,13 @@ def _locate(model: str) -> Path:
             f"there is no model spec {path}", hint=suggest_model(path.stem) or f"{NO_PROJECT}; or name a spec file"
         )
     return path
+
+
+def name_model(spec: Path) -> str:
+    """Return the word that names a spec on a command line: the model where that finds it, else the path."""
+    found = find_spec(spec.stem)
+    is_found = found.is_file() and found.resolve() == spec.resolve()
+    return shlex.quote(spec.stem if is_found else str(name_from_here(spec)))
 
 
 def _list_yaml(folder: Path) -> tuple[Path, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainchart.archive.lock import LOCK_FILE, WAIVER_FILE, DriftKind, find_drift, parse_lock
+from trainchart.archive.lock import LOCK_FILE, WAIVER_FILE, DriftKind, find_drift, name_locked_model, parse_lock
 from trainchart.check.finding import CheckInput, Finding
 from trainchart.check.rule import Rule, Scope
-from trainchart.check.sources import chart_file, yaml_sources
+from trainchart.check.sources import yaml_sources
 from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import find_duplicate_keys
 
@@ -27,7 +27,7 @@ def check_drift(given: CheckInput) -> Iterator[Finding]:
     except ToolError as error:
         yield Finding(error.message, path=LOCK_FILE, hint=error.hint)
         return
-    model = chart_file(given).get("name", "MODEL")
+    model = name_locked_model(lock)
     for drift in find_drift(lock, given.files):
         yield Finding(
             _DRIFT[drift.kind],
