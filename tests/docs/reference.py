@@ -19,6 +19,7 @@ from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.plan.layers import APPEND_MARK
 from trainchart.plan.resolve import resolve
 from trainchart.plan.strategies import STRATEGIES
+from trainchart.reports.report import LOCAL_CAUSES
 from trainchart.spec.document import parse_document
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.settings import EveryPodSettings, PodSettings
@@ -319,7 +320,7 @@ def render_cause_reference() -> str:
         "",
     ]
     lines += ["| cause | meaning | what follows | what to do |", "|---|---|---|---|"]
-    for cause in sorted(CAUSES.values()):
+    for cause in sorted((*CAUSES.values(), *LOCAL_CAUSES)):
         cells = (f"`{cause.name}`", cause.sentence, _RESTARTS[cause.restart], cause.hint)
         lines.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
     return "\n".join(lines) + "\n"

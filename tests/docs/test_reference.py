@@ -16,6 +16,7 @@ from trainchart.spec.model import ModelSpec
 
 REFERENCE = Path(__file__).parent / "reference.py"
 DOCS = Path(__file__).parent.parent.parent / "docs"
+GENERATOR = DOCS.parent / "generator" / "trainchart"
 
 
 PRINT = "import json, runpy; print(json.dumps({k: f() for k, f in runpy.run_path(PATH)['RENDERED'].items()}))"
@@ -37,6 +38,13 @@ def rendered() -> dict[str, str]:
 @pytest.mark.parametrize("file", ["cli.md", "spec.md", "causes.md"])
 def test_the_reference_is_up_to_date(rendered: dict[str, str], file: str) -> None:
     assert (DOCS / file).read_text(encoding="utf-8") == rendered[file], "run: make docs"
+
+
+def test_the_table_of_causes_holds_those_of_local_runs(rendered: dict[str, str]) -> None:
+    sources = [path.read_text() for package in ("local", "reports") for path in (GENERATOR / package).rglob("*.py")]
+    written = {name for source in sources for name in re.findall(r'\bcause="([a-z-]+)"', source)}
+    for cause in {*written, "launcher-ended", "nothing-done", "run-killed"}:
+        assert f"| `{cause}` |" in rendered["causes.md"]
 
 
 def test_the_reference_does_not_depend_on_the_terminal(rendered: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.local.verdict import Verdict
+from trainchart.reports.report import LAUNCHER_ENDED
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.termination import Termination, find_first_failure
 
@@ -183,7 +184,7 @@ def explain_failure(ends: Mapping[str, PodEnd]) -> Failure | None:
     how = f"signal {-end.exit_code}" if end.exit_code < 0 else f"exit code {end.exit_code}"
     return Failure(
         pod=silent,
-        cause="launcher-ended",
+        cause=LAUNCHER_ENDED,
         sentence=f"The launcher ended with {how} and left no message.",
         error=end.last_line,
         hint="Read the pod's log.",

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trainchart.reports.log_line import LogLine
-from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.causes import CAUSES, RESTART_NEVER, Cause
+from trainchart_runtime.contract import CHECKPOINTS_DIR, PROGRESS_FILE
 from trainchart_runtime.records import dump_record
 from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, HistoryEntry, Incident, Verdict
 
@@ -34,6 +35,25 @@ RUN_KILLED = "run-killed"
 """Cause of a local run's end: nothing was left that could say how it ended."""
 NOTHING_DONE = "nothing-done"
 """Cause of a success without one step, checkpoint or file."""
+LAUNCHER_ENDED = "launcher-ended"
+"""Cause of a failure that no launcher has explained."""
+LOCAL_CAUSES = (
+    Cause(
+        RUN_KILLED,
+        "The process of `trainchart run` was killed, or the machine went down.",
+        "trainchart run MODEL --resume --release NAME goes on from the last checkpoint.",
+        RESTART_NEVER,
+    ),
+    Cause(
+        NOTHING_DONE,
+        "The program ended without an error, and without a step, a checkpoint or another file that outlives the run.",
+        f"Save below ${CHECKPOINTS_DIR} and write the step into ${PROGRESS_FILE}. Where the training was at its end "
+        "before, give it more steps.",
+        RESTART_NEVER,
+    ),
+    Cause(LAUNCHER_ENDED, "The launcher ended and left no message.", "Read the pod's log.", RESTART_NEVER),
+)
+"""Those that only a local run has, beside all others."""
 
 SILENT_SECONDS = 180.0
 """Without a step for so long, a run may hang: steps are recorded every 30 seconds."""
