@@ -134,7 +134,13 @@ def _read(option: str, arguments: Arguments, program: str) -> Flag:
     if action != "store" or (nargs is not None and arguments.text("nargs") != "?"):
         bounds = read_choices(choices, "string") if choices is not None and given == "str" else {}
         form: Form = "repeated" if action == "append" else "list"
-        return make_list(option, arguments.value("default"), help_text, bounds, form)
+        items = arguments.value("default")
+        if action != "store" and items:
+            # argparse adds what is given to the default, so that giving the default would double it.
+            items = items if isinstance(items, (list, tuple)) else [items]
+            help_text = f"{help_text} Added to the script's own: {', '.join(map(str, items))}.".strip()
+            items = None
+        return make_list(option, items, help_text, bounds, form)
     if given == "bool" or _BOOLEANS.fullmatch(given):
         return _read_boolean(option, given, arguments.value("default"), help_text)
     if takes_text and given not in TYPES:

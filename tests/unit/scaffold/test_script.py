@@ -312,6 +312,15 @@ def test_hosts_given_one_by_one_are_left_to_the_script(text: str) -> None:
     assert note.endswith("as one text separated by commas: let --workers take one text, and split it at the commas")
 
 
+@pytest.mark.parametrize("action", ['"append"', '"extend", nargs="+"'])
+def test_values_added_to_a_default_do_not_repeat_it(action: str) -> None:
+    found = hyperparameters(f'p.add_argument("--tags", action={action}, default=["a", "b"], help="Tags.")')
+    assert found == {"tags": {"type": "string", "default": "", "description": "Tags. Added to the script's own: a, b."}}
+    found = hyperparameters(f'p.add_argument("--tags", action={action}, default=[])')
+    assert found == {"tags": {"type": "string", "default": ""}}
+    assert hyperparameters('p.add_argument("--tags", nargs="+", default=["a"])')["tags"]["default"] == "a"
+
+
 def test_job_name_without_hosts_is_a_plain_hyperparameter() -> None:
     assert hyperparameters('flags.DEFINE_string("job_name", "mine", "")') == {
         "jobName": {"type": "string", "default": "mine"}
