@@ -234,6 +234,19 @@ def test_a_run_of_a_hand_edited_chart_says_so(project: Path) -> None:
     )
 
 
+def test_run_of_a_chart_says_that_its_code_is_gone(project: Path) -> None:
+    assert trainchart(project, "generate").returncode == 0
+    (project / "code").rename(project / "moved")
+    for more in ((), ("--dry-run",)):
+        done = trainchart(project, "run", "charts/tiny", *more)
+        assert done.returncode == 7
+        assert done.stderr.splitlines()[-2:] == [
+            f"error: the code folder {project}/code is not there",
+            "hint: say where it is now: --code FOLDER",
+        ]
+    assert trainchart(project, "run", "charts/tiny", "--dry-run", "--code", "moved").returncode == 0
+
+
 def test_a_full_disk_behind_stdout_is_a_clear_error(project: Path) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "trainchart", "plan", "tiny"]

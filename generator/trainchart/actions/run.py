@@ -291,7 +291,10 @@ def _find_code(request: RunRequest, target: _Target, rendering: Rendering) -> Fo
         if not request.code.is_dir():
             raise ToolError(f"there is no folder {request.code}", hint="--code takes the folder of the training code")
         return FoundCode(request.code.absolute())
-    return target.code or recall_image_code(target.chart, target.chart_name, rendering)
+    code = target.code or recall_image_code(target.chart, target.chart_name, rendering)
+    if not code.folder.is_dir():
+        raise ToolError(f"the code folder {code.folder} is not there", hint="say where it is now: --code FOLDER")
+    return code
 
 
 def _find_python(wanted: str) -> str:
