@@ -234,6 +234,47 @@ def test_a_run_of_a_hand_edited_chart_says_so(project: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("gone", ["values.yaml", "templates/_names.tpl"])
+def test_run_names_the_missing_files_of_a_chart(project: Path, gone: str) -> None:
+    assert trainchart(project, "generate").returncode == 0
+    (project / "charts/tiny" / gone).unlink()
+    done = trainchart(project, "run", "charts/tiny", "--dry-run")
+    assert done.returncode == 7
+    assert done.stderr.splitlines() == [
+        f"error: charts/tiny is not complete: {gone} is missing",
+        "hint: trainchart generate tiny writes it again",
+    ]
+    assert "writes it again" in trainchart(project, "check", "charts/tiny").stdout
+    assert "generate tiny writes what is missing" in trainchart(project, "package", "charts/tiny").stderr
+    assert trainchart(project, "generate", "tiny").returncode == 0
+    assert trainchart(project, "run", "charts/tiny", "--dry-run").returncode == 0
+
+
+@pytest.mark.parametrize("gone", ["README.md", "templates/service.yaml"])
+def test_run_notes_missing_files_it_can_do_without(project: Path, gone: str) -> None:
+    assert trainchart(project, "generate").returncode == 0
+    (project / "charts/tiny" / gone).unlink()
+    done = trainchart(project, "run", "charts/tiny", "--dry-run")
+    assert done.returncode == 0
+    assert f"note: charts/tiny: {gone} is missing since it was generated" in done.stderr
+    assert "hint: trainchart generate tiny writes it again" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "check", "package", "verify"])
+def test_generated_chart_without_its_chart_file_is_named(project: Path, command: str) -> None:
+    assert trainchart(project, "generate").returncode == 0
+    (project / "charts/tiny/Chart.yaml").unlink()
+    for folder, chart in ((project, "charts/tiny"), (project / "charts", "tiny")):
+        if chart == "tiny" and command == "package":
+            continue  # that is the model, whose chart is generated first
+        done = trainchart(folder, command, chart)
+        assert done.returncode == 7
+        assert done.stderr.splitlines() == [
+            f"error: {chart} is not complete: Chart.yaml is missing",
+            "hint: trainchart generate tiny writes it again",
+        ]
+
+
 def test_run_of_a_chart_says_that_its_code_is_gone(project: Path) -> None:
     assert trainchart(project, "generate").returncode == 0
     (project / "code").rename(project / "moved")

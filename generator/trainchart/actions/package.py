@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.archive.identity import compute_identity
-from trainchart.archive.lock import LOCK_FILE, find_drift, name_locked_model, parse_lock
+from trainchart.archive.lock import LOCK_FILE, DriftKind, find_drift, name_locked_model, parse_lock
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.archive.provenance import build_statement
 from trainchart.archive.read import parse_packed_chart
@@ -102,10 +102,14 @@ def _require_no_drift(chart: Path, files: Mapping[str, bytes]) -> None:
     lock = parse_lock(files[LOCK_FILE].decode(errors="replace"))
     drift = find_drift(lock, files)
     if drift:
+        again = f"trainchart generate {name_locked_model(lock)}"
+        if all(found.kind is DriftKind.missing for found in drift):
+            hint = f"{again} writes what is missing; or pass --allow-drift"
+        else:
+            hint = f"change the model spec and run {again} --overwrite, or pass --allow-drift"
         raise ChecksFailed(
             f"{chart} has changed since it was generated",
-            hint=f"change the model spec and run trainchart generate {name_locked_model(lock)} --overwrite, "
-            "or pass --allow-drift",
+            hint=hint,
             problems=tuple(Problem(f"{found.kind.value} since it was generated", where=found.path) for found in drift),
         )
 

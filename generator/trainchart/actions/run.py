@@ -12,17 +12,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from trainchart.actions.support.chart_drift import find_edits, refuse_incomplete
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.project import NO_PROJECT, find_project, find_spec, suggest_model
 from trainchart.actions.support.run_code import FoundCode, find_project_code, recall_image_code
 from trainchart.actions.support.run_record import add_overrides, make_record, merge_values, require_run_of
-from trainchart.archive.lock import LOCK_FILE, find_drift, parse_lock
-from trainchart.errors import PlanError, Problem, RenderError, ToolError, TrainchartError
+from trainchart.archive.lock import LOCK_FILE
+from trainchart.errors import PlanError, Problem, RenderError, ToolError
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.inputs import find_near_chart, require_chart, require_release_name
 from trainchart.helm.rendering import Rendering, ValueOverrides
@@ -224,7 +225,8 @@ def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -
     try:
         rendering = engine.render(target.chart, release=release, namespace=namespace, overrides=overrides)
     except RenderError as err:
-        err.problems += _find_edits(target.chart)  # a file that was cut off is the likely reason
+        refuse_incomplete(target.chart, err)
+        err.problems += find_edits(target.chart)  # a file that was cut off is the likely reason
         raise
     code = _find_code(request, target, rendering)
     claims = {name: str(path.absolute()) for name, path in request.claims.items()}
@@ -315,7 +317,7 @@ def _open_target(target: str, strategy: str) -> Iterator[_Target]:
             )
         require_chart(path)
         name = _read_chart_name(path)
-        yield _Target(path, name, find_project_code(path, name), _find_edits(path))
+        yield _Target(path, name, find_project_code(path, name), find_edits(path))
         return
     spec = find_spec(target)
     if not spec.is_file():
@@ -345,22 +347,9 @@ def _no_model(target: str, spec: Path) -> ToolError:
 def _is_chart(target: Path) -> bool:
     """Say whether `target` means a chart. A model's code may lie in a folder of the model's name, which is none."""
     if target.is_dir():
-        return (target / "Chart.yaml").is_file() or not is_model_name(str(target))
+        is_chart = any((target / name).is_file() for name in ("Chart.yaml", LOCK_FILE))
+        return is_chart or not is_model_name(str(target))
     return target.name.endswith(_ARCHIVES)
-
-
-def _find_edits(chart: Path) -> tuple[Problem, ...]:
-    """Return the note on a generated chart folder whose files were edited or added by hand since."""
-    lock = chart / LOCK_FILE
-    if not lock.is_file():
-        return ()
-    with suppress(TrainchartError):  # a lock that cannot be read is for `check` to refuse
-        edited = [found.path for found in find_drift(parse_lock(read_text(lock)), read_tree(chart))]
-        if edited:
-            others = f" and {len(edited) - 1} more" if len(edited) > 1 else ""
-            what = f"{edited[0]}{others} has changed since it was generated, which check, package and verify refuse"
-            return (Problem(what, str(chart), "move the change into the model spec, and run trainchart generate"),)
-    return ()
 
 
 def _render_model(spec: Path, scratch: Path, strategy: str) -> _Target:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -52,6 +52,20 @@ def name_locked_model(lock: Lock) -> str:
     """Return the word that names the spec of a chart on a command line: its model, or its path outside of models/."""
     path = PurePosixPath(lock.spec.name)
     return shlex.quote(path.stem if path.parent.name == "models" else str(path))
+
+
+def incomplete_chart(chart: str, missing: Sequence[str], lock: Lock) -> ToolError:
+    """Return the error about a generated chart folder that lacks files which it cannot be used without."""
+    others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return ToolError(
+        f"{chart} is not complete: {missing[0]}{others} {'are' if others else 'is'} missing",
+        hint=restore_hint(missing, lock),
+    )
+
+
+def restore_hint(missing: Sequence[str], lock: Lock) -> str:
+    """Return how to get files of a chart back."""
+    return f"trainchart generate {name_locked_model(lock)} writes {'them' if len(missing) > 1 else 'it'} again"
 
 
 class DriftKind(enum.StrEnum):

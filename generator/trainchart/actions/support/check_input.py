@@ -8,6 +8,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from trainchart.actions.support.project import name_model
+from trainchart.archive.lock import LOCK_FILE
 from trainchart.check.finding import Case, CheckInput
 from trainchart.check.manifests import parse_plain_manifests
 from trainchart.check.waivers import is_waiver_file
@@ -29,7 +30,8 @@ def read_manifests(path: Path) -> CheckInput | None:
     """
     refuse_pipe(path)
     if path.is_dir():
-        if (path / "Chart.yaml").is_file() or not any(file.suffix in _MANIFEST_ENDINGS for file in path.rglob("*")):
+        is_chart = (path / "Chart.yaml").is_file() or (path / LOCK_FILE).is_file()
+        if is_chart or not any(file.suffix in _MANIFEST_ENDINGS for file in path.rglob("*")):
             return None
         shown = {name: content for name, content in read_tree(path).items() if not _is_hidden(name)}
         charts = sorted({str(PurePosixPath(name).parent) for name in shown if PurePosixPath(name).name == "Chart.yaml"})

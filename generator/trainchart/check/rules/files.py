@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainchart.archive.lock import LOCK_FILE, WAIVER_FILE, DriftKind, find_drift, name_locked_model, parse_lock
+from trainchart.archive.lock import (
+    LOCK_FILE,
+    WAIVER_FILE,
+    DriftKind,
+    find_drift,
+    name_locked_model,
+    parse_lock,
+    restore_hint,
+)
 from trainchart.check.finding import CheckInput, Finding
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import yaml_sources
@@ -29,11 +37,11 @@ def check_drift(given: CheckInput) -> Iterator[Finding]:
         return
     model = name_locked_model(lock)
     for drift in find_drift(lock, given.files):
-        yield Finding(
-            _DRIFT[drift.kind],
-            path=drift.path,
-            hint=f"change the model spec instead, then run: trainchart generate {model} --overwrite",
-        )
+        if drift.kind is DriftKind.missing:
+            hint = restore_hint([drift.path], lock)
+        else:
+            hint = f"change the model spec instead, then run: trainchart generate {model} --overwrite"
+        yield Finding(_DRIFT[drift.kind], path=drift.path, hint=hint)
 
 
 def check_unique_keys(given: CheckInput) -> Iterator[Finding]:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from trainchart.archive.lock import LOCK_FILE, incomplete_chart, parse_lock
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, RenderError, ToolError, TrainchartError, UsageError
 from trainchart.helm.rendering import ValueOverrides
 from trainchart.helm.schema_refusals import Asked
-from trainchart.host.files import read_bytes, read_tree
+from trainchart.host.files import read_bytes, read_text, read_tree
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_documents, parse_mapping
 
@@ -48,6 +49,8 @@ def require_chart(chart: Path) -> None:
     try:
         if chart.is_dir():
             if not (chart / "Chart.yaml").is_file():
+                if (chart / LOCK_FILE).is_file():
+                    raise incomplete_chart(str(chart), ["Chart.yaml"], parse_lock(read_text(chart / LOCK_FILE)))
                 raise ToolError(f"{chart} is not a chart: it has no Chart.yaml", hint="name the chart's own folder")
             return
         with chart.open("rb") as stream:
