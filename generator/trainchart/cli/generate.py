@@ -71,7 +71,8 @@ def generate(
     if exposed:
         print_note(
             f"note: the run controller, the only pod that may use the Kubernetes API, runs from the training image in "
-            f"{', '.join(exposed)}: name a runtime image in run.controller.image (trainchart image build --runtime)"
+            f"{', '.join(exposed)}. trainchart image push --runtime REPOSITORY makes one; put what it prints into "
+            "run.controller.image"
         )
     if format_ is Format.json:
         print_json(
