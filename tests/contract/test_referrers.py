@@ -12,6 +12,7 @@ import pytest
 from tests.repositories.chart_archives import upload
 from tests.repositories.chart_servers import find_new_registry, serve_registry
 from tests.repositories.fault_proxy import CUT_AFTER, CUT_BEFORE, Fault, Proxy, Reply, Seen, proxied
+from trainchart.actions.diff import Against, diff_model
 from trainchart.actions.release import ReleaseOptions, release_model
 from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.actions.verify import VerifyOptions, verify_chart
@@ -23,7 +24,7 @@ from trainchart.archive.attestation import (
     build_attestations,
     parse_statement,
 )
-from trainchart.errors import ChecksFailed, PublishError, RepositoryForbidden, RepositoryUnreachable
+from trainchart.errors import ChecksFailed, PublishError, RepositoryForbidden, RepositoryNotFound, RepositoryUnreachable
 from trainchart.publish.io.http import HttpClient
 from trainchart.publish.io.oci import OciRepository
 from trainchart.publish.io.referrers import attach
@@ -170,6 +171,19 @@ def test_a_list_that_is_none(proxy: Proxy) -> None:
     proxy.restart(lambda seen: Reply(200, body=b"<html>") if "/referrers/" in seen.path else None)
     with opened(proxy.host) as repository, pytest.raises(PublishError, match="is not an index of manifests"):
         repository.read_attached("demo", f"sha256:{'0' * 64}", STATEMENT_TYPE)
+
+
+def test_hints_about_a_missing_version_repeat_plain_http(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    address = Address(f"oci://{host}/team", plain_http=True)
+    release_model("digits", address, ReleaseOptions(None))
+    wanted = f"trainchart versions digits --from oci://{host}/team --plain-http"
+    with pytest.raises(RepositoryNotFound) as caught:
+        verify_chart(f"oci://{host}/team/digits:99.0.0", VerifyOptions(plain_http=True))
+    assert caught.value.hint == wanted
+    with pytest.raises(RepositoryNotFound) as caught:
+        diff_model("digits", Against("99.0.0", address), engine="auto", environment={})
+    assert caught.value.hint == f"see: {wanted}"
 
 
 def test_verify_holds_a_chart_against_its_statement(host: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.actions.support.models import load_model, render_model
 from trainchart.actions.support.project import locate_specs
 from trainchart.actions.support.rendered_version import render_version, values_sets
-from trainchart.actions.support.repository_access import Address, open_repository
+from trainchart.actions.support.repository_access import Address, open_repository, versions_command
 from trainchart.archive.chart_file import parse_chart_file
 from trainchart.archive.lock import WAIVER_FILE
 from trainchart.archive.read import parse_packed_chart
@@ -94,16 +94,14 @@ def fetch_last(repository: Repository, name: str) -> tuple[str, Mapping[str, byt
     return (version, fetch_files(repository, name, version)) if version else None
 
 
-def fetch_files(repository: Repository, name: str, version: str) -> Mapping[str, bytes]:
-    """Return the files of a published version. Raises RepositoryNotFound where it is not there.
+def fetch_files(repository: Repository, name: str, version: str, hint: str = "") -> Mapping[str, bytes]:
+    """Return the files of a published version. Raises RepositoryNotFound with `hint` where it is not there.
 
     Raises another PublishError where what is there calls itself otherwise.
     """
     fetched = repository.fetch(name, version)
     if fetched is None:
-        raise RepositoryNotFound(
-            f"{repository.url} has no {name} {version}", hint=f"see: trainchart versions {name} --from {repository.url}"
-        )
+        raise RepositoryNotFound(f"{repository.url} has no {name} {version}", hint=hint)
     files = parse_packed_chart(fetched.data).files
     chart = parse_chart_file(files)
     if (chart.name, chart.version) != (name, version):
@@ -163,7 +161,8 @@ def _read_published(name: str, against: Against, environment: Mapping[str, str])
         )
     with open_repository(against.repository, environment) as repository:
         if against.text:
-            files = fetch_files(repository, name, against.text)
+            hint = f"see: {versions_command(name, against.repository)}"
+            files = fetch_files(repository, name, against.text, hint)
             return _Old(f"{repository.reference(name, against.text)}", files, values_sets(files))
         last = fetch_last(repository, name)
         if last is None:

@@ -19,7 +19,7 @@ from trainchart.actions.support.packs import (
     vendored_pack,
 )
 from trainchart.actions.support.project import find_project
-from trainchart.actions.support.repository_access import Address, open_repository
+from trainchart.actions.support.repository_access import Address, open_repository, versions_command
 from trainchart.errors import PlanError, Problem, RepositoryNotFound, SpecError, ToolError, UsageError
 from trainchart.host.files import read_bytes, write_file
 from trainchart.host.new_files import write_new_files
@@ -195,6 +195,5 @@ def _download(source: PackSource, plain_http: bool, environment: Mapping[str, st
     with open_repository(address, environment) as repository:
         there = repository.fetch(source.name, source.version)
     if there is None:
-        hint = f"trainchart versions {source.name} --from {source.repository}"
-        raise RepositoryNotFound(f"{source} is not there", hint=hint)
+        raise RepositoryNotFound(f"{source} is not there", hint=versions_command(source.name, address))
     return parse_pack_archive(there.data)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainchart.actions.support.repository_access import Address, open_repository
+from trainchart.actions.support.repository_access import Address, open_repository, versions_command
 from trainchart.archive.attestation import STATEMENT_TYPE, Origin, parse_statement
 from trainchart.errors import PublishError, RepositoryNotFound
 from trainchart.publish.io.oci import OciRepository
@@ -44,12 +44,11 @@ def fetch_published(reference: str, *, plain_http: bool, environment: Mapping[st
     if match is None:
         raise PublishError(f"{reference} names no version of a chart", hint="expected oci://HOST/PATH/NAME:VERSION")
     name, version = match["name"], tag_version(match["tag"])
-    with open_repository(Address(match["repository"], plain_http), environment) as repository:
+    address = Address(match["repository"], plain_http)
+    with open_repository(address, environment) as repository:
         found = repository.fetch(name, version)
         if found is None:
-            raise RepositoryNotFound(
-                f"{reference} is not there", hint=f"trainchart versions {name} --from {repository.url}"
-            )
+            raise RepositoryNotFound(f"{reference} is not there", hint=versions_command(name, address))
         assert isinstance(repository, OciRepository)
         attached = repository.read_attached(name, found.digest, STATEMENT_TYPE)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,12 @@ class Address:
 
     text: str
     plain_http: bool = False
+
+
+def versions_command(name: str, address: Address) -> str:
+    """Return the command that lists the versions of a chart or pack at an address."""
+    encryption = " --plain-http" if address.plain_http else ""
+    return f"trainchart versions {name} --from {shlex.quote(address.text)}{encryption}"
 
 
 @dataclass(frozen=True)
