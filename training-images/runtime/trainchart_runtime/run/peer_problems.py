@@ -6,7 +6,7 @@ Pure; problems.py takes it in. What does not run or dies by itself is explained 
 from __future__ import annotations
 
 import re
-from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
 from trainchart_runtime.causes import RESTART_IN_PLACE_PEER
@@ -15,12 +15,14 @@ from trainchart_runtime.contract import PEER_REFUSES, PEER_UNRESOLVED
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Problem
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import LauncherReport, MissingPeer, PodView, find_task
+from trainchart_runtime.run.state import PROBLEMS_KEPT
 from trainchart_runtime.termination import Failure
 
 _BREAKS = 3
 _BREAKS_SECONDS = 60.0
 """A peer that is replaced breaks connections once or twice, and soon answers again."""
 _NAMED = 5
+_NOT_RUNNING = float("inf")
 _TASK = re.compile(r"/job:([a-z]+)(?:/replica:\d+)?/task:(\d+)")
 """How TensorFlow names a task in its errors."""
 
@@ -39,13 +41,13 @@ def find_peer_problems(
 ) -> List[PeerProblem]:
     """Return what running pods cannot reach although it runs."""
     running = {pod.task: pod for pod in own if pod.is_running and not pod.is_deleting}
-    found = []
-    for pod in running.values():
-        report = reports.get(pod.uid)
-        if report is not None:
-            problem = _find_missing(group, running, pod, report) or _find_breaks(group, running, reports, pod, now)
-            found += [problem] if problem else []
-    return found
+    known = [(pod, reports[pod.uid]) for pod in running.values() if pod.uid in reports]
+    found = [_find_missing(group, running, pod, report) for pod, report in known if report.missing_peers]
+    breaking = [(pod, report, breaks) for pod, report in known for breaks in [_find_breaks(report, now)] if breaks]
+    if breaking:
+        ends = _find_last_ends(group, running, reports)
+        found += [_word_breaks(running, ends, pod, report, breaks) for pod, report, breaks in breaking[:PROBLEMS_KEPT]]
+    return [problem for problem in found if problem is not None]
 
 
 def is_echo(failure: Failure) -> bool:
@@ -75,21 +77,27 @@ def _list_peers(peers: Sequence[MissingPeer]) -> str:
     return ", ".join(each.address for each in peers[:_NAMED]) + more
 
 
-def _find_breaks(
-    group: Cluster,
+def _find_breaks(report: LauncherReport, now: float) -> Sequence[Failure]:
+    """Return the failures by which a program has lost peers again and again, until now; none where that is over."""
+    breaks: List[Failure] = []
+    for failure in reversed(report.failures):
+        if not is_echo(failure):
+            break
+        breaks.insert(0, failure)
+    is_long = len(breaks) >= _BREAKS and breaks[-1].at - breaks[0].at >= _BREAKS_SECONDS
+    return breaks if is_long and now < breaks[-1].at + STEADY_SECONDS else ()
+
+
+def _word_breaks(
     running: Mapping[Task, PodView],
-    reports: Mapping[str, LauncherReport],
+    ends: Mapping[Task, float],
     pod: PodView,
-    now: float,
+    report: LauncherReport,
+    breaks: Sequence[Failure],
 ) -> Optional[PeerProblem]:
-    """Return that the program of `pod` loses peers again and again, and that they did not end themselves."""
-    report = reports[pod.uid]
-    breaks = _find_last_echoes(report.failures)
-    if len(breaks) < _BREAKS or breaks[-1].at - breaks[0].at < _BREAKS_SECONDS or now >= breaks[-1].at + STEADY_SECONDS:
-        return None
+    """Return that the program of `pod` loses peers; None where one of them has ended: then that must be explained."""
     named = _find_named(breaks, pod.task)
-    every = [task for task_type in group.roles for task in group.tasks(task_type)]
-    if any(_has_ended(task, running, reports, breaks[0].at) for task in (named or every) if task != pod.task):
+    if any(ends.get(task, _NOT_RUNNING) >= breaks[0].at for task in (named or ends) if task != pod.task):
         return None
     peers = ", ".join(f"{task} on {running[task].node}" for task in named)
     of_peers = f" names {peers}" if peers else ""
@@ -100,28 +108,23 @@ def _find_breaks(
     return PeerProblem(pod.task, Problem(causes.PEER_LOST.name, words[:MESSAGE_LIMIT]), breaks[0].at)
 
 
-def _find_last_echoes(failures: Sequence[Failure]) -> Sequence[Failure]:
-    """Return the failures since the last one of the program's own."""
-    found: List[Failure] = []
-    for failure in reversed(failures):
-        if not is_echo(failure):
-            break
-        found.insert(0, failure)
-    return found
-
-
 def _find_named(breaks: Sequence[Failure], own: Task) -> Tuple[Task, ...]:
     """Return the other tasks that the last error names."""
     found = {Task(task_type, int(index)) for task_type, index in _TASK.findall(breaks[-1].error)}
     return tuple(sorted(found - {own}))
 
 
-def _has_ended(
-    task: Task, running: Mapping[Task, PodView], reports: Mapping[str, LauncherReport], since: float
-) -> bool:
-    """Say whether a task does not run, or has ended by its own fault meanwhile: then it is what must be explained."""
-    pod = running.get(task)
-    if pod is None or any(end.finished_at >= since for end in pod.ends):
-        return True
-    report = reports.get(pod.uid)
-    return report is not None and any(each.at >= since and not is_echo(each) for each in report.failures)
+def _find_last_ends(
+    group: Cluster, running: Mapping[Task, PodView], reports: Mapping[str, LauncherReport]
+) -> Dict[Task, float]:
+    """Return when each task has ended by its own fault last: 0 for never, without end for one that does not run."""
+    found = {}
+    for task in (task for task_type in group.roles for task in group.tasks(task_type)):
+        pod = running.get(task)
+        if pod is None:
+            found[task] = _NOT_RUNNING
+            continue
+        report = reports.get(pod.uid)
+        own = [each.at for each in report.failures if not is_echo(each)] if report else []
+        found[task] = max([0.0, *own, *(end.finished_at for end in pod.ends)])
+    return found
