@@ -206,7 +206,7 @@ def test_controller_of_a_superseded_plan_exits_without_acting(api, start, run_to
     api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
     assert old.wait() == 0
     assert api.replicas == before and api.state()["phase"] == "Running"
-    assert "plan plan-2 has followed plan plan-1" in old.log
+    assert "plan plan-2 has replaced plan plan-1" in old.log
 
 
 def test_a_second_controller_of_the_same_run_does_no_harm(api, start, run_to_phase):

@@ -90,7 +90,7 @@ def test_same_error_at_the_same_step_is_final(make_pod):
     pod = make_pod(variables={contract.MAX_RESTARTS: "5"})
     code, _, stderr = pod.run(COUNT + "open('no-such-file')")
     assert (code, pod.attempts(), pod.message.cause) == (1, 2, "program-error")
-    assert "giving up: the same error came 2 times in a row, at the same step" in stderr
+    assert "giving up: the same error occurred 2 times in a row, at the same step" in stderr
 
 
 def test_same_error_at_a_later_step_is_started_again(make_pod):
@@ -192,7 +192,7 @@ def test_an_unwritable_state_folder_costs_no_training(make_pod):
     pod = make_pod(variables={contract.STATE_DIR: "/proc/nowhere", contract.TERMINATION_FILE: "/proc/nowhere"})
     code, stdout, stderr = pod.run("print('trained')")
     assert (code, stdout) == (0, "trained\n")
-    assert "cannot write /proc/nowhere/attempts.json, going on without" in stderr
+    assert "cannot write /proc/nowhere/attempts.json, continuing without it" in stderr
     assert "cannot write the termination message" in stderr
     assert "Traceback" not in stderr
 

@@ -120,7 +120,7 @@ def test_a_taken_port_is_logged_and_no_more(pod):
     with socket.create_server(("127.0.0.1", pod.status_port)):
         code, stdout, stderr = pod.run("print('trained')")
     assert (code, stdout) == (0, "trained\n")
-    assert f"no status page, port {pod.status_port} cannot be used" in stderr
+    assert f"no status page: port {pod.status_port} cannot be used" in stderr
 
 
 def test_peers_are_named_until_they_have_answered_once(running):

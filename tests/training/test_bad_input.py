@@ -263,7 +263,7 @@ def return_one_gradient(model: Any, features: Any, targets: Any) -> Any:
         ("augment", augment_by_numpy, "the program's function augment failed: AttributeError: "),
         ("augment", augment_features_alone, "the program's function augment returns a pair (features, targets), not "),
         ("step", fail, "model and examples do not fit together: KeyError: 'no such column'"),
-        ("step", return_the_loss_alone, "the program's step returns a pair (loss, gradients), not "),
+        ("step", return_the_loss_alone, "the program's step must return a pair (loss, gradients), not "),
         ("step", return_one_gradient, "the program's step returned 1 gradients for 4 trainable variables"),
     ],
 )
@@ -299,17 +299,17 @@ def test_program_mistakes_are_named_before_anything_is_saved(
         (
             "serve",
             return_nothing,
-            "the exported model returns a tensor, or a dictionary of tensors by name, not None: ",
+            "the exported model must return a tensor, or a dictionary of tensors by name, not None: ",
         ),
         (
             "serve",
             lambda model, features: {"all": {"sums": model(features)}},
-            "the exported model returns a tensor, or a dictionary of tensors by name, not {'all': {'sums': ",
+            "the exported model must return a tensor, or a dictionary of tensors by name, not {'all': {'sums': ",
         ),
         (
             "serve",
             lambda model, features: {7: model(features)},
-            "the exported model returns a tensor, or a dictionary of tensors by name, not {7: 'float32'}: ",
+            "the exported model must return a tensor, or a dictionary of tensors by name, not {7: 'float32'}: ",
         ),
     ],
 )
@@ -341,7 +341,9 @@ def test_early_stop_on_unmeasured_metric_is_refused_at_start(tmp_path: Path, lin
 
     line = lines.fail(place, replace(TRAINING, metrics=lambda: measure_twice()[:1]), code=EXIT_BAD_SETTINGS, **settings)
 
-    assert line == "error: worker 0: hyperparameter earlyStopMetric: eror is not among what is measured: loss, error"
+    assert (
+        line == "error: worker 0: hyperparameter earlyStopMetric: eror is not one of the measured metrics: loss, error"
+    )
     assert not trainer.folder.exists()
 
 
@@ -350,19 +352,21 @@ def test_early_stop_on_unmeasured_metric_is_refused_at_start(tmp_path: Path, lin
     [("loss", "mse"), ("loss", type(None)), ("metrics", ["accuracy"]), ("step", 3), ("augment", "flip")],
 )
 def test_non_function_is_refused_where_the_program_passes_it(part: str, value: object) -> None:
-    with pytest.raises(TypeError, match=rf"^Training: {part} is a function, not {re.escape(repr(value))}$"):
+    with pytest.raises(TypeError, match=rf"^Training: {part} must be a function, not {re.escape(repr(value))}$"):
         replace(TRAINING, **{part: value})
 
 
 @pytest.mark.parametrize("hooks", [Watch(), [Watch]])
 def test_what_is_no_hook_is_refused_where_the_program_says_it(hooks: Any) -> None:
-    with pytest.raises(TypeError, match=r"^Training: hooks are a list of objects of classes derived from Hook, not "):
+    with pytest.raises(TypeError, match=r"^Training: hooks must be a list of objects of classes derived from Hook, "):
         replace(TRAINING, hooks=hooks)
 
 
 def test_hyperparameters_instance_is_refused_where_it_is_passed() -> None:
     wrong: Any = Settings()
-    with pytest.raises(TypeError, match=r"^Training: hyperparameters is a class derived from Hyperparameters, not S"):
+    with pytest.raises(
+        TypeError, match=r"^Training: hyperparameters must be a class derived from Hyperparameters, not"
+    ):
         replace(TRAINING, hyperparameters=wrong)
 
 
@@ -389,7 +393,7 @@ def test_metric_direction_is_required_where_keras_lacks_it(tmp_path: Path, lines
     training = replace(TRAINING, metrics=measure_mean)
     line = lines.fail(Trainer(tmp_path).place, training, code=EXIT_BAD_SETTINGS, **settings)
 
-    asks = "score can be better when it falls or when it rises: set earlyStopMode to min or max"
+    asks = "score may improve by falling or by rising: set earlyStopMode to min or max"
     assert line == f"error: worker 0: hyperparameter earlyStopMetric: {asks}"
 
 
@@ -455,7 +459,9 @@ def test_a_worker_without_examples_names_its_shard(trainer: Trainer, lines: Line
 
     line = lines.fail(place, replace(TRAINING, examples=read_nothing), max_steps=40)
 
-    assert line == ("error: worker 1: no training examples in shard 2 of 2: use fewer workers, or split the data finer")
+    assert line == (
+        "error: worker 1: no training examples in shard 2 of 2: use fewer workers, or split the data into more parts"
+    )
 
 
 def test_an_evaluator_without_examples_names_itself(trainer: Trainer, lines: Lines) -> None:

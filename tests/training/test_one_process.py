@@ -760,7 +760,7 @@ def test_evaluator_skips_damaged_checkpoint_until_rewritten(
     assert list(json.loads(book.read_text())) == ["0", "20"]
     told = [record.getMessage() for record in caplog.records if "damaged" in record.getMessage()]
     assert len(told) == 1
-    assert told[0].startswith("the checkpoint of step 40 is damaged, and not measured: ")
+    assert told[0].startswith("the checkpoint of step 40 is damaged and was not evaluated: ")
     assert damaged.run(max_steps=60, keep_checkpoints=10) == 0
     assert evaluator.look()
     assert list(json.loads(book.read_text())) == ["0", "20", "40", "60"]
@@ -915,7 +915,7 @@ _STORE = "Error executing an HTTP request: libcurl code 7 when reading metadata 
             "parameter-server",
             "no connection",
             75,
-            "cannot go on, it lost a ps, and the variables with it: no connection",
+            "cannot continue: it lost a ps, and the variables with it: no connection",
         ),
         ("single", "no connection", 1, "error: worker 0: no connection"),
         ("parameter-server", _STORE, 1, f"error: worker 0: {_STORE}"),
@@ -932,7 +932,7 @@ _STORE = "Error executing an HTTP request: libcurl code 7 when reading metadata 
             1,
             "error: worker 0: a Python function or generator of the examples cannot be called from another process",
         ),
-        ("parameter-server", "from /job:ps/task:0; Socket closed", 75, "cannot go on, it lost a ps"),
+        ("parameter-server", "from /job:ps/task:0; Socket closed", 75, "cannot continue: it lost a ps"),
     ],
 )
 def test_losing_a_needed_process_is_not_this_ones_fault(

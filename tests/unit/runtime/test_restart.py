@@ -60,7 +60,7 @@ def test_same_error_twice_in_a_row_is_final():
     assert explain_giving_up(once, causes.PROGRAM_ERROR, 3) == ""
     twice = count_failure(once, causes.PROGRAM_ERROR, 1.0, "KeyError: 'x'")
     assert explain_giving_up(twice, causes.PROGRAM_ERROR, 3) == (
-        "the same error came 2 times in a row, at the same step"
+        "the same error occurred 2 times in a row, at the same step"
     )
     # A lost peer is not the program's error, and says nothing about it.
     between = count_failure(once, causes.PEER_LOST, 1.0)

@@ -40,7 +40,7 @@ def test_names_are_camel_case_outside_and_the_rest_keep_defaults() -> None:
         ('{"clipNorm": 1' + "0" * 400 + "}", "hyperparameter clipNorm: expected a number of at least 0, got 1000000"),
         ('{"clipNorm": Infinity}', "hyperparameter clipNorm: expected a number of at least 0, got inf"),
         ('{"learningRate": NaN}', "hyperparameter learningRate: expected a number, got nan"),
-        ('{"activation": 3}', "hyperparameter activation: expected a text, got 3"),
+        ('{"activation": 3}', "hyperparameter activation: expected a string, got 3"),
         ('{"earlyStopMode": "up"}', "hyperparameter earlyStopMode: expected one of auto, min, max, got 'up'"),
         ('{"earlyStopMode": 1}', "hyperparameter earlyStopMode: expected one of auto, min, max, got 1"),
         ('{"useBias": 1}', "hyperparameter useBias: expected true or false, got 1"),

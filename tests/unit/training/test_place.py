@@ -167,15 +167,15 @@ def test_a_malformed_config_is_refused_in_one_line(config: object, message: str)
         (
             "multi-worker-mirrored",
             {"chief": ["d:1"], **WORKERS},
-            "multi-worker-mirrored has no chief, but worker, evaluator",
+            "multi-worker-mirrored has no chief, only worker, evaluator",
         ),
         (
             "between-graph-async",
             {"chief": ["d:1"], **CLUSTER},
-            "between-graph-async has no chief, but worker, ps, evaluator",
+            "between-graph-async has no chief, only worker, ps, evaluator",
         ),
         ("single", WORKERS, "single trains with one worker, got 2"),
-        ("mirrored", CLUSTER, "mirrored has no ps, but worker, evaluator"),
+        ("mirrored", CLUSTER, "mirrored has no ps, only worker, evaluator"),
     ],
 )
 def test_a_cluster_of_another_strategy_is_refused(strategy: str, cluster: object, message: str) -> None:

@@ -107,7 +107,7 @@ class Controller:
                 return 0
             except (ApiError, StateError) as err:
                 if self._is_refused_for_good(err):
-                    print_line("the token is refused for good: only another pod has another one")
+                    print_line("the token is no longer accepted: only a new pod gets a new one")
                     return EXIT_TOKEN_REFUSED
                 is_new = self._trouble.fail(err)
                 if is_new and isinstance(err, StateError):
@@ -178,7 +178,7 @@ class Controller:
         if found is not None or self._state is None:
             return found
         self._release.restore_record(self._state)
-        message = f"the record {trouble}: the run controller has written it again as it was"
+        message = f"the record {trouble}: the run controller has restored it"
         print_line(f"RunRecordRestored: {message}")
         self._untold.append(Notice("RunRecordRestored", message, is_warning=True))
         return self._state

@@ -36,7 +36,7 @@ def render_metrics(release: str, view: RunView) -> str:
     state = view.state
     common = {"release": release, "run_id": state.run_id}
     families = [
-        Family("trainchart_run_phase", "gauge", "1 for the present phase.", _phases(state)),
+        Family("trainchart_run_phase", "gauge", "1 for the current phase.", _phases(state)),
         Family(
             "trainchart_run_phase_since_seconds", "gauge", "Unix time of the last change of phase.", [({}, state.since)]
         ),
@@ -45,7 +45,7 @@ def render_metrics(release: str, view: RunView) -> str:
         Family(
             "trainchart_run_failures_total",
             "counter",
-            "Ends of the role's containers without last words.",
+            "Ends of the role's containers without a termination message.",
             [({"role": name}, role.failures) for name, role in state.roles.items()],
         ),
         Family(
@@ -60,7 +60,7 @@ def render_metrics(release: str, view: RunView) -> str:
         Family(
             "trainchart_run_incidents_total",
             "counter",
-            "What pods did not survive, since this controller looks.",
+            "What pods did not survive, since this controller started.",
             [({"cause": cause}, number) for cause, number in sorted(view.incidents.items())],
         ),
     ]
@@ -113,7 +113,7 @@ class MetricsPage:
         try:
             serve_pages(host, port, {"/metrics": (CONTENT_TYPE, self._render)})
         except OSError as err:
-            print_line(f"no metrics, port {port} cannot be used: {err}")
+            print_line(f"no metrics: port {port} cannot be used: {err}")
 
     def _render(self, query: str) -> str:
         assert self._view is not None

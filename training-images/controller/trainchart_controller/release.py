@@ -59,7 +59,7 @@ class Release:
         self._metadata = found.get("metadata") or {}
         plan = ((found.get("metadata") or {}).get("annotations") or {}).get(PLAN_ANNOTATION)
         if plan and plan != self._settings.plan_id:
-            raise Superseded(f"plan {plan} has followed plan {self._settings.plan_id}")
+            raise Superseded(f"plan {plan} has replaced plan {self._settings.plan_id}")
         text = (found.get("data") or {}).get(STATE_KEY)
         try:
             return parse_state(text) if text else None

@@ -112,7 +112,8 @@ def describe_no_connection(addresses: Sequence[str], seconds: float) -> str:
     """Return one line that names the peers which answer and to which the program does not connect."""
     return (
         f"no connection to any peer for {seconds:.0f} s, though they answer: {_name_some(addresses)}. The program "
-        "has not come to its strategy or server, or its environment, a proxy say, keeps TensorFlow from connecting"
+        "has not reached its strategy or server, or its environment (for example a proxy) keeps TensorFlow from "
+        "connecting"
     )
 
 

@@ -53,7 +53,7 @@ class Report:
             # The network may let in any client. A pod's uid is known to itself and to those who may read pods.
             serve_pages(host.strip("[]"), int(port), pages, Guard(("/status",), self._settings.pod_uid))
         except OSError as err:
-            print_line(f"no status page, port {port} cannot be used: {err}")
+            print_line(f"no status page: port {port} cannot be used: {err}")
 
     def watch_peers(self) -> None:
         """Look for the peers of a new attempt."""

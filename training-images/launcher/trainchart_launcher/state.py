@@ -146,7 +146,7 @@ def _read_own(settings: Settings, path: str) -> Optional[Mapping[str, Any]]:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as err:
-        print_line(f"cannot read {path}, going on without: {err}")
+        print_line(f"cannot read {path}, continuing without it: {err}")
         return None
     if not isinstance(document, dict) or document.get("runId") != settings.run_id:
         return None
@@ -159,4 +159,4 @@ def _write_own(settings: Settings, path: str, document: Mapping[str, Any]) -> No
         os.makedirs(os.path.dirname(path), exist_ok=True)
         replace_file(path, text.encode())
     except OSError as err:
-        print_line(f"cannot write {path}, going on without: {err}")
+        print_line(f"cannot write {path}, continuing without it: {err}")

@@ -79,7 +79,7 @@ def render_metrics(status: Status, progress: Progress, peers: Sequence[WaitingPe
         Family(
             "trainchart_state",
             "gauge",
-            "1 for the present state.",
+            "1 for the current state.",
             [({"state": s}, s == status.state) for s in STATES],
         ),
         Family(
@@ -92,7 +92,7 @@ def render_metrics(status: Status, progress: Progress, peers: Sequence[WaitingPe
         Family(
             "trainchart_failures_total",
             "counter",
-            "Ends of the program by its own fault or a peer's.",
+            "Ends of the program through its own fault or a peer's.",
             failures,
         ),
         Family("trainchart_peers_waiting", "gauge", "Peers that have not answered yet.", [({}, len(peers))]),

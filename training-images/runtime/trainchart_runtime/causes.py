@@ -70,8 +70,8 @@ DOWNLOAD_FAILED = Cause(
     "download-failed",
     "The program could not download a file that it needs.",
     "Put the file into the image or a volume, and let the program read it there (keras.datasets: below KERAS_HOME; "
-    "with tf_keras: below HOME); or give the pods a way out: a proxy in `env` (http_proxy, https_proxy), and a network "
-    "that lets them.",
+    "with tf_keras: below HOME); or let the pods reach the server: set a proxy in `env` (http_proxy, "
+    "https_proxy), and allow the traffic in the network.",
     RESTART_IN_PLACE,
 )
 OUT_OF_MEMORY = Cause(
@@ -112,7 +112,7 @@ FILE_LOCKED = Cause(
     "file-locked",
     "Another process has a file open that the program needs to open or lock.",
     "Let only the chief, or worker 0, save the file, or give each task a file of its own; close it in notebooks and "
-    "other runs. Where the storage knows no locks: HDF5_USE_FILE_LOCKING=FALSE in `env`.",
+    "other runs. If the storage does not support locks, set HDF5_USE_FILE_LOCKING=FALSE in `env`.",
     RESTART_IN_PLACE,
 )
 PROGRAM_MISSING = Cause(
@@ -123,7 +123,7 @@ PROGRAM_MISSING = Cause(
 )
 WRONG_ARCHITECTURE = Cause(
     "wrong-architecture",
-    "The program or the image is built for another kind of processor than the node has.",
+    "The program or the image is built for a different processor architecture than the node's.",
     "Build the image for the node's platform (trainchart image build --platform), or choose nodes by nodeSelector "
     "kubernetes.io/arch.",
     RESTART_NEVER,
@@ -184,13 +184,13 @@ READ_ONLY = Cause(
     "read-only",
     "The program writes where its file system is read-only.",
     "Write to the checkpoint volume or /tmp; a volume that is mounted with readOnly, or whose storage has turned "
-    "read-only after an error, takes nothing.",
+    "read-only after an error, cannot be written to.",
     RESTART_NEVER,
 )
 NO_PROGRESS = Cause(
     "no-progress",
     "The training made no progress for too long: no step, or one start after the other at the same step.",
-    "Look for a task that hangs or dies again and again; raise run.noProgressTimeout if steps are that slow.",
+    "Look for a task that hangs or keeps dying; raise run.noProgressTimeout if steps are that slow.",
     RESTART_IN_PLACE,
 )
 BAD_ARGUMENTS = Cause(
@@ -233,14 +233,14 @@ START_DEADLINE = Cause(
 
 ACTIVE_DEADLINE = Cause(
     "active-deadline",
-    "The run took longer than it may, so all of its pods were stopped.",
-    "Raise run.activeDeadline, or ask for fewer steps; a new run.id goes on from the last checkpoint.",
+    "The run took longer than allowed, so all of its pods were stopped.",
+    "Raise run.activeDeadline, or train for fewer steps; a new run.id continues from the last checkpoint.",
     RESTART_NEVER,
 )
 STOPPED = Cause(
     "stopped",
     "The run was stopped on request.",
-    "Nothing to do. A new run.id goes on from the last checkpoint.",
+    "Nothing to do. A new run.id continues from the last checkpoint.",
     RESTART_NEVER,
 )
 UNSCHEDULABLE = Cause(
@@ -253,23 +253,24 @@ UNSCHEDULABLE = Cause(
 NO_NODE_MATCHES = Cause(
     "no-node-matches",
     "No node satisfies the pod's scheduling constraints.",
-    "kubectl get pod POD -o yaml says what it asks for by nodeSelector, affinity, tolerations and "
-    "topologySpreadConstraints, kubectl get nodes --show-labels what there is. Constraints that are not in the values "
+    "kubectl get pod POD -o yaml shows what it asks for by nodeSelector, affinity, tolerations and "
+    "topologySpreadConstraints; kubectl get nodes --show-labels shows what the nodes offer. Constraints that are "
+    "not in the values "
     "were added by a policy, a webhook or a default of the namespace. Nodes that are unschedulable are "
-    "cordoned (kubectl uncordon NODE); a volume that one node only can reach ties the pod to it: kubectl describe pv.",
+    "cordoned (kubectl uncordon NODE); a volume that only one node can reach ties the pod to it: kubectl describe pv.",
     RESTART_WAITED_FOR,
 )
 SCHEDULING_GATED = Cause(
     "scheduling-gated",
     "Something in the cluster holds the pod back from being scheduled: a scheduling gate.",
-    "Ask what set the gate, such as a queue (Kueue): kubectl get pod POD -o jsonpath='{.spec.schedulingGates}'.",
+    "Find out what set the gate, such as a queue (Kueue): kubectl get pod POD -o jsonpath='{.spec.schedulingGates}'.",
     RESTART_WAITED_FOR,
 )
 IMAGE_PULL = Cause(
     "image-pull",
     "The image of the pod cannot be pulled.",
     "Check the image's name, tag and digest, that it was pushed, and image.pullSecrets where it was refused. If the "
-    "run has pulled another image before: helm history RELEASE shows the upgrades, and all else was done by hand.",
+    "run has pulled another image before: helm history RELEASE shows the upgrades; any other change was made by hand.",
     RESTART_WAITED_FOR,
 )
 VOLUME_ERROR = Cause(
@@ -313,14 +314,14 @@ ADMISSION_REFUSED = Cause(
 )
 NAME_CONFLICT = Cause(
     "name-conflict",
-    "A pod or object of the same name exists already and is not this release's.",
+    "A pod or object of the same name already exists and does not belong to this release.",
     "Remove the other object, or install under another release name.",
     RESTART_WAITED_FOR,
 )
 PORT_IN_USE = Cause(
     "port-in-use",
-    "A port that is needed is in use already.",
-    "Let one process only listen on it, or choose another port (service.port, hostPort).",
+    "A port that is needed is already in use.",
+    "Let only one process listen on it, or choose another port (service.port, hostPort).",
     RESTART_IN_PLACE,
 )
 INIT_FAILED = Cause(
@@ -331,15 +332,16 @@ INIT_FAILED = Cause(
 )
 SIDECAR_FAILED = Cause(
     "sidecar-failed",
-    "A container beside the training's ends again and again.",
+    "A container next to the training container keeps exiting.",
     "Correct that container in the values; its output: kubectl logs POD -c CONTAINER --previous.",
     RESTART_WAITED_FOR,
 )
 OBJECT_MISSING = Cause(
     "object-missing",
-    "An object of the release that its run needs is gone, or is not as the chart made it.",
+    "An object of the release that its run needs is missing, or was changed.",
     "helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, brings it back, as helm upgrade "
-    "with its own chart and values does (Helm 4 needs --force-conflicts over another's change); a run that is over "
+    "with its own chart and values does (Helm 4 needs --force-conflicts if another client changed it); a run "
+    "that is over "
     "needs trainchart rerun as well. Find out who did it.",
     RESTART_WAITED_FOR,
 )
@@ -372,8 +374,9 @@ PREEMPTED = Cause(
 NODE_LOST = Cause(
     "node-lost",
     "The pod's node does not answer any more, or cannot end its pods.",
-    "kubectl describe node NODE says which: its kubelet, its network or its container runtime. Wait some minutes: "
-    "after a pause, the pod goes on or is replaced by itself. Only if the node is gone for good: kubectl taint nodes "
+    "kubectl describe node NODE shows what failed: its kubelet, its network or its container runtime. Wait some "
+    "minutes: the pod then continues or is replaced automatically. Only if the node is gone for good: kubectl "
+    "taint nodes "
     "NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or set run.forceDeleteLostPods=true.",
     RESTART_RECREATED,
 )
@@ -387,7 +390,8 @@ POD_DELETED = Cause(
 SUPERSEDED = Cause(
     "superseded",
     "Another pod has taken over this task, so this one had to stop.",
-    "If its node was lost and the pod replaced, nothing; otherwise find out who else trains into these checkpoints.",
+    "Nothing to do if its node was lost and the pod was replaced; otherwise find out which other pod writes "
+    "these checkpoints.",
     RESTART_NEVER,
 )
 STORAGE_LOST = Cause(

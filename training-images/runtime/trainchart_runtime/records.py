@@ -74,5 +74,5 @@ def _parse(hint: Any, value: Any, where: str) -> Any:
 
 
 def _name(hint: Any, origin: Any) -> str:
-    names: Mapping[Any, str] = {float: "a number", int: "a whole number", str: "a text"}
+    names: Mapping[Any, str] = {float: "a number", int: "a whole number", str: "a string"}
     return names.get(hint) or ("a list" if origin is collections.abc.Sequence else "a JSON object")

@@ -74,7 +74,7 @@ def explain_giving_up(attempts: Attempts, cause: Cause, max_restarts: int) -> st
     if cause.restart == RESTART_IN_PLACE:
         failures, same = attempts.own_failures, attempts.same_failures_in_a_row
         if same >= SAME_FAILURES_LIMIT and failures <= max_restarts:
-            return f"the same error came {same} times in a row, at the same step"
+            return f"the same error occurred {same} times in a row, at the same step"
         return "" if failures <= max_restarts else f"failures: {failures}, restarts allowed: {max_restarts}"
     if cause.restart == RESTART_IN_PLACE_PEER:
         losses = attempts.peer_failures_in_a_row

@@ -81,15 +81,16 @@ class Training:
                 self._check_function(part)
         if not (isinstance(self.hooks, Sequence) and all(isinstance(hook, Hook) for hook in self.hooks)):
             raise TypeError(
-                f"Training: hooks are a list of objects of classes derived from Hook, not {self.hooks!r:.80}"
+                f"Training: hooks must be a list of objects of classes derived from Hook, not {self.hooks!r:.80}"
             )
         if not (isinstance(self.hyperparameters, type) and issubclass(self.hyperparameters, Hyperparameters)):
             raise TypeError(
-                f"Training: hyperparameters is a class derived from Hyperparameters, not {self.hyperparameters!r:.80}"
+                "Training: hyperparameters must be a class derived from Hyperparameters, not "
+                f"{self.hyperparameters!r:.80}"
             )
 
     def _check_function(self, part: str) -> None:
         value = getattr(self, part)
         # A Keras loss can be called only once it is made.
         if not callable(value) or (part == "loss" and isinstance(value, type)):
-            raise TypeError(f"Training: {part} is a function, not {value!r:.80}")
+            raise TypeError(f"Training: {part} must be a function, not {value!r:.80}")

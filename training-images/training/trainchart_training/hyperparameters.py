@@ -106,7 +106,7 @@ _KINDS: Mapping[type, tuple[str, tuple[type, ...]]] = {
     bool: ("true or false", (bool,)),
     int: ("a whole number", (int,)),
     float: ("a number", (int, float)),
-    str: ("a text", (str,)),
+    str: ("a string", (str,)),
 }
 
 

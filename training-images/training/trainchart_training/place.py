@@ -177,7 +177,7 @@ def _check_roles(place: Place) -> None:
     known = (*NEEDED[place.strategy], *_POSSIBLE.get(place.strategy, ()), EVALUATOR)
     strange = [role for role, hosts in place.cluster.items() if hosts and role not in known]
     if strange:
-        raise SettingsError(f"TF_CONFIG: cluster: {place.strategy} has no {strange[0]}, but {', '.join(known)}")
+        raise SettingsError(f"TF_CONFIG: cluster: {place.strategy} has no {strange[0]}, only {', '.join(known)}")
     if place.strategy in (SINGLE, MIRRORED) and place.workers > 1:
         raise SettingsError(f"TF_CONFIG: cluster: {place.strategy} trains with one worker, got {place.workers}")
     if place.task_type != EVALUATOR:

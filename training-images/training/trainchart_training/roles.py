@@ -82,7 +82,7 @@ def _guard(training: Training, settings: Hyperparameters, place: Place) -> int:
         log.error("error: %s: %s", place, error)
         return EXIT_BAD_SETTINGS
     except PeerLost as error:
-        log.error("%s cannot go on and begins again: %s", place, error)
+        log.error("%s cannot continue and starts over: %s", place, error)
         return EXIT_PEER_LOST
     except TrainingError as error:
         if error.__cause__ is not None:
@@ -92,7 +92,7 @@ def _guard(training: Training, settings: Hyperparameters, place: Place) -> int:
     except Exception as error:
         # Without peers, it is the storage or the name service that is unavailable.
         if place.strategy not in (SINGLE, MIRRORED) and is_peer_lost(error):
-            log.error("%s cannot go on, it lost a %s: %s", place, _describe_peers(place), describe_error(error))
+            log.error("%s cannot continue: it lost a %s: %s", place, _describe_peers(place), describe_error(error))
             return EXIT_PEER_LOST
         if is_data_damaged(error):
             from trainchart_training.records import find_damaged_file
@@ -140,7 +140,7 @@ def _check_scheme(folder: str) -> None:
     if separator and scheme not in known:
         names = ", ".join(f"{name}://" for name in sorted(known) if name)
         raise SettingsError(
-            f"TRAINCHART_CHECKPOINTS_DIR: TensorFlow {tf.__version__} has no file system for {folder}, but for {names}"
+            f"TRAINCHART_CHECKPOINTS_DIR: TensorFlow {tf.__version__} has no file system for {folder}, only for {names}"
         )
 
 
@@ -170,7 +170,7 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
     last = checkpoints.find_last(settings.max_steps, settings.early_stop_evaluations > 0)
     if last is not None:
         # Started again after the end, because its pod was moved, say: the others may be gone for good.
-        why = " (it got no better; earlyStopEvaluations: 0 goes on)" if last.step < settings.max_steps else ""
+        why = " (it did not improve; earlyStopEvaluations: 0 continues)" if last.step < settings.max_steps else ""
         log.info(
             "nothing left to do: step %d in %s is the end of the training%s", last.step, place.checkpoints_dir, why
         )

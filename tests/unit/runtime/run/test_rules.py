@@ -223,7 +223,7 @@ def test_the_evaluator_is_waited_for_only_so_long():
     assert decide(WITH_EVALUATOR, see(pods, now=NOW + 599, plan=WITH_EVALUATOR), finishing()).state.phase == FINISHING
     decision = decide(WITH_EVALUATOR, see(pods, now=NOW + 600, plan=WITH_EVALUATOR), finishing())
     assert decision.state.verdict.result == SUCCEEDED
-    assert "not waited for any longer: evaluator-0" in decision.notices[-1].message
+    assert "no longer waiting for: evaluator-0" in decision.notices[-1].message
 
 
 def test_failures_of_others_after_chiefs_success_do_not_count():

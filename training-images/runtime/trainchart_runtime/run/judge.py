@@ -142,7 +142,7 @@ def conclude(state: RunState, verdict: Optional[Verdict], now: float, late: Sequ
     verdict = verdict._replace(at=now)
     words = verdict.result
     if late:
-        words += f"; not waited for any longer: {list_names([str(task) for task in late])}"
+        words += f"; no longer waiting for: {list_names([str(task) for task in late])}"
     if verdict.result == FAILED:
         words += f": {verdict.cause}, {verdict.pod or 'no pod'}: {verdict.error or verdict.sentence}"
     return enter_phase(state._replace(verdict=verdict, pending_verdict=None), STOPPING, now, words)

@@ -80,7 +80,7 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
             # The controller itself deletes a pod that the kubelet lets wait after its deaths.
             continue
         is_lost = problem.cause == causes.NODE_LOST.name
-        action = "waiting: Kubernetes replaces no pod of a node that does not answer" if is_lost else _BY_SET
+        action = "waiting: Kubernetes does not replace the pods of a node that does not answer" if is_lost else _BY_SET
         incidents.append(Incident(now, pod.name, pod.node, problem.cause, action, error=problem.message, uid=pod.uid))
     if len(known) > len(state.taken_away):
         state = state._replace(taken_away=tuple(sorted(known.intersection(pod.uid for pod in ended))))
@@ -98,7 +98,7 @@ def note_replacements(own: Sequence[PodView], state: RunState, now: float) -> Ru
             continue
         pods[task] = short
         if before and not died.get(task, "").startswith(before):
-            words = "while no run controller looked; evicted, deleted or lost with its node"
+            words = "while no run controller was running; evicted, deleted or lost with its node"
             incidents.append(
                 Incident(now, pod.name, pod.node, causes.POD_DELETED.name, _BY_SET, error=words, uid=pod.uid)
             )

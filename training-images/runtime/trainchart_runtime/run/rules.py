@@ -149,7 +149,7 @@ def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], sta
     if plan.desired_state == DESIRED_SUSPENDED:
         if state.phase == SUSPENDED:
             return state
-        return enter_phase(state, SUSPENDED, now, "run.desiredState is suspended: the pods save and go")
+        return enter_phase(state, SUSPENDED, now, "run.desiredState is suspended: the pods save and stop")
     if state.phase == SUSPENDED:
         state = state._replace(active_since=now)
         return enter_phase(state, RESTARTING, now, "run.desiredState is running again")
@@ -159,7 +159,7 @@ def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], sta
     mixed = [pod.name for pod in own if is_newcomer(plan.cluster, pod, state)]
     if mixed:
         return enter_phase(
-            state, RESTARTING, now, f"{list_names(mixed)} came back as an upgrade wants it, others did not"
+            state, RESTARTING, now, f"{list_names(mixed)} came back with the changes of an upgrade, others did not"
         )
     if changed and plan.on_change != FINISH_FIRST:
         return enter_phase(
@@ -185,7 +185,7 @@ def _leave_pods_behind(plan: RunPlan, seen: Observation, state: RunState) -> Run
     if state.phase == STOPPING and _are_gone(seen):
         assert state.verdict is not None
         lost = [f"{pod.name} on {pod.node}" for pod in seen.pods]
-        words = f"not waited for {list_names(lost)}, whose node does not answer" if lost else "every pod is gone"
+        words = f"did not wait for {list_names(lost)}, whose node does not answer" if lost else "every pod is gone"
         return enter_phase(state, state.verdict.result, seen.now, words)
     return state
 
@@ -255,7 +255,7 @@ def _find_notices(state: RunState, recorded: Optional[RunState]) -> Tuple[Notice
     known = recorded if recorded and recorded.run_id == state.run_id else None
     reported = set(known.incidents) if known else set()
     notices = [
-        Notice("RunTaskFinished", f"{task} has come to its good end before the run")
+        Notice("RunTaskFinished", f"{task} finished successfully before the run")
         for task in state.succeeded
         if state.phase == RUNNING and (known is None or task not in known.succeeded)
     ]

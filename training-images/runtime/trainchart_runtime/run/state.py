@@ -240,7 +240,7 @@ def parse_state(text: str) -> RunState:
         raise StateError(f"it is not JSON: {err}") from err
     version = document.get("version") if isinstance(document, dict) else None
     if version != VERSION:
-        raise StateError(f"its version is {version!r}, this program reads {VERSION}")
+        raise StateError(f"its version is {version!r}, but this program reads {VERSION}")
     try:
         state = parse_record(RunState, document, "the record")
     except RecordError as err:

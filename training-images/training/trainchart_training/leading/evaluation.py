@@ -75,7 +75,8 @@ def shall_fall(training: Training, settings: Hyperparameters) -> bool:
     metrics = {metric.name: metric for metric in make_metrics(training)}
     if name != "loss" and name not in metrics:
         raise SettingsError(
-            f"hyperparameter earlyStopMetric: {name} is not among what is measured: {', '.join(['loss', *metrics])}"
+            f"hyperparameter earlyStopMetric: {name} is not one of the measured metrics: "
+            f"{', '.join(['loss', *metrics])}"
         )
     if mode != AUTO:
         return mode == FALL
@@ -83,7 +84,7 @@ def shall_fall(training: Training, settings: Hyperparameters) -> bool:
     direction = "down" if name == "loss" else getattr(metrics[name], "_direction", None)
     if direction not in ("up", "down"):
         raise SettingsError(
-            f"hyperparameter earlyStopMetric: {name} can be better when it falls or when it rises:"
+            f"hyperparameter earlyStopMetric: {name} may improve by falling or by rising:"
             " set earlyStopMode to min or max"
         )
     return bool(direction == "down")
@@ -215,14 +216,14 @@ class Evaluator:
         if not problem:
             return True
         if step not in self._checkpoints.steps():
-            log.warning("the checkpoint of step %d is gone before its turn: %s", step, problem)
+            log.warning("the checkpoint of step %d was deleted before it was evaluated: %s", step, problem)
             return False
         if self._is_last(step):
             raise TrainingError(
                 f"the last checkpoint, step {step} in {self._place.checkpoints_dir}, cannot be read: {problem};"
                 " repair the storage"
             )
-        log.warning("the checkpoint of step %d is damaged, and not measured: %s", step, problem)
+        log.warning("the checkpoint of step %d is damaged and was not evaluated: %s", step, problem)
         self._damaged[step] = identity
         return False
 

@@ -100,7 +100,7 @@ def _name_features(spec: Any, input_name: str) -> dict[str, Any]:
     else:
         names, specs = [_identify(input_name)], [spec]
     if not all(hasattr(item, "shape") and hasattr(item, "dtype") for item in specs):
-        raise TrainingError(f"features are a tensor, or a dictionary or tuple of tensors, not {spec}")
+        raise TrainingError(f"features must be a tensor, or a dictionary or tuple of tensors, not {spec}")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise TrainingError(f"several features would be called {', '.join(repeated)} in the exported model's signature")
@@ -124,7 +124,7 @@ def _check_outputs(outputs: Any) -> None:
         parts = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
     if not (is_right and parts and all(tf.is_tensor(part) for part in parts)):
         raise TrainingError(
-            f"the exported model returns a tensor, or a dictionary of tensors by name, not {_describe(outputs)}:"
+            f"the exported model must return a tensor, or a dictionary of tensors by name, not {_describe(outputs)}:"
             " give the program a function serve that returns one"
         )
 

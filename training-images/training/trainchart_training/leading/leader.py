@@ -106,7 +106,7 @@ class Leader:
         is_stalled = restored is not None and self._checkpoints.read_marker(restored).ending == STALLED
         is_early = self._runner.agree(is_stalled and self._settings.early_stop_evaluations > 0)
         if is_early:
-            log.info("a process before was to end here early (earlyStopEvaluations), and did not finish: this one does")
+            log.info("finishing the early stop that an earlier process began (earlyStopEvaluations)")
         return is_early
 
     def _log_devices(self) -> None:
@@ -184,7 +184,7 @@ class Leader:
             self._evaluate()
         is_stalled = has_stalled(self._book.read(), metric, patience, self._falls)
         if is_stalled:
-            log.info("%s got no better in %d evaluations: that is the end", metric, patience)
+            log.info("%s did not improve in %d evaluations: stopping early", metric, patience)
         return is_stalled
 
     def _finish(self, is_early: bool) -> None:

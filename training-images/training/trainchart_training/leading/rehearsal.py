@@ -77,7 +77,7 @@ def _check_loss(training: Training, model: Any, features: Any, targets: Any) -> 
         raise TrainingError(
             f"the program's function loss returned {_shape(loss)} for targets {_shape(targets)} and outputs"
             f" {_shape(outputs)}: expected one number, or one for each example;"
-            " bring targets and outputs into one shape"
+            " give targets and outputs the same shape"
         )
 
 
@@ -126,7 +126,7 @@ def _read_first(dataset: Any, shard: Shard, count: int) -> Any:
         if shard.count == 1:
             raise TrainingError("there are no training examples")
         where = f"shard {shard.index + 1} of {shard.count}"
-        raise TrainingError(f"no training examples in {where}: use fewer workers, or split the data finer")
+        raise TrainingError(f"no training examples in {where}: use fewer workers, or split the data into more parts")
     return batch
 
 

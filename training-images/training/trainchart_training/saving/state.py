@@ -124,7 +124,7 @@ def _check_optimizer(optimizer: Any) -> None:
     if getattr(optimizer, "gradient_accumulation_steps", None):
         raise TrainingError(
             "the program's optimizer accumulates gradients itself (gradient_accumulation_steps), which Keras can do in"
-            " one process and on one device only: take a greater batchSize, or let a step of the program's own compute"
+            " one process and on one device only: use a larger batchSize, or let a step of the program's own compute"
             " a batch in parts"
         )
     if getattr(optimizer, "ema_overwrite_frequency", None):

@@ -59,7 +59,7 @@ class GraphRunner:
         if has_joined:
             self.collect()
             if weight := find_infinite_weight(self.state):
-                raise PeerLost(f"of what the ps have kept, {weight} is not finite")
+                raise PeerLost(f"the ps have kept {weight}, which is not finite")
         else:
             self._set(graph.variables, [variable.numpy() for variable in self.state.saved_variables])
             self._drop_leftovers()

@@ -39,7 +39,7 @@ def build_gradients(
     def compute(features: Any, targets: Any) -> tuple[Any, list[Any]]:
         result = (own_step or differentiate)(model, features, targets)
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise TrainingError(f"the program's step returns a pair (loss, gradients), not {show(result)}")
+            raise TrainingError(f"the program's step must return a pair (loss, gradients), not {show(result)}")
         loss, gradients = result
         if len(gradients) != len(model.trainable_variables):
             raise TrainingError(
