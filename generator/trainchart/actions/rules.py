@@ -33,12 +33,12 @@ waivers of a chart, or of a folder of manifests; `path` (a pattern) and `until` 
         reason: the debug image is rebuilt every night
         until: 2027-01-31
 
-Waivers that give no reason, have run out, name no rule or silence nothing are findings of the rule `waivers`, and so is
+Waivers that give no reason, have expired, name no rule or silence nothing are findings of the rule `waivers`, and so is
 a `.trainchart-check.yaml` that cannot be read.
 
 ## Rules
 
-| rule | ours | third-party | looks at | why |
+| rule | ours | third-party | applies to | why |
 |---|---|---|---|---|
 """
 

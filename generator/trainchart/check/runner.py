@@ -58,7 +58,7 @@ def _ask(rule: Rule, given: CheckInput) -> Iterator[Finding]:
         yield Finding(
             f"the rule {rule.id} failed with {type(error).__name__}: {str(error)[:_REASON_LIMIT]}",
             severity=Severity.error,
-            hint="this is a fault of trainchart, not of the chart: please report it",
+            hint="this is a bug in trainchart, not in the chart: please report it",
             is_own_fault=True,
         )
 

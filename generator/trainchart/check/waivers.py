@@ -107,7 +107,7 @@ def apply_waivers(
             waived.append(Waived(finding, covering))
     useful = {waiver for waiver in valid if any(waiver.covers(finding) for finding in findings)}
     problems = [
-        waiver_problem(waiver, f"the waiver of {waiver.rule} ran out on {waiver.until}")
+        waiver_problem(waiver, f"the waiver of {waiver.rule} expired on {waiver.until}")
         if waiver not in valid
         else waiver_problem(waiver, f"the waiver of {waiver.rule} silences nothing", "remove it")
         for waiver in waivers
@@ -172,7 +172,7 @@ def _parse_entry(entry: Any) -> Waiver | str:
         return f"unknown key {', '.join(sorted(map(str, entry.keys() - _FIELDS)))}"
     for field in _TEXT_FIELDS:
         if entry.get(field) is not None and not isinstance(entry[field], str):
-            return f"{field}: {entry[field]!r} is not a text"
+            return f"{field}: {entry[field]!r} is not a string"
     until = None
     if entry.get("until") is not None:
         try:

@@ -154,7 +154,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ("chart-about", source("Chart.yaml", "icon:", "#icon:"), "has no icon"),
     ("archive-clean", file("docs/notes.rej", "x"), "is a leftover that the archive would carry"),
     ("archive-clean", file("tests/a_test.yaml", "a: 1\n"), "is for the chart's authors, not for the archive"),
-    ("archive-clean", file(".helmignore", "a**\n"), "Helm has no **"),
+    ("archive-clean", file(".helmignore", "a**\n"), "Helm supports no **"),
     ("archive-clean", file("big.txt", "x" * 2**20), "the chart holds"),
     ("secrets-absent", file("values.yaml", "env: {DB_PASSWORD: hunter2}\n"), "DB_PASSWORD is given as plain text"),
     ("secrets-absent", file("values.yaml", "args: [--api_key=Zk39vLq0]\n"), "api_key is given as plain text"),
@@ -162,7 +162,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "secrets-absent",
         file("templates/key.yaml", "# hf_" + "a1" * 17),
-        "holds a token of Hugging Face, which everyone",
+        "holds a Hugging Face token, which everyone",
     ),
     ("yaml-style", source("values.yaml", "\nargs: []", "\nargs:   []"), "too many spaces after colon (colons)"),
     ("yaml-style", file("ci/a-values.yaml", "on: yes\n"), "truthy value should be one of"),
@@ -173,12 +173,12 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "set-types",
         file("values.schema.json", '{"properties": {"rate": {"type": "number"}}}'),
-        "rate is a number, but --set rate=0.5 delivers a text, which the schema refuses",
+        "rate is a number, but --set rate=0.5 delivers a string, which the schema refuses",
     ),
     (
         "set-types",
         file("values.schema.json", '{"properties": {"tag": {"type": "string"}}}'),
-        "tag is a text, but --set tag=20261121 delivers a number, which the schema refuses",
+        "tag is a string, but --set tag=20261121 delivers a number, which the schema refuses",
     ),
     (
         "values-defined",
@@ -188,9 +188,9 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "repeatable",
         source("templates/service.yaml", "{{ int64 .Values.service.port }}", '{{ printf "}}%s" (randNumeric 4) }}'),
-        "randNumeric gives something else at every rendering",
+        "randNumeric returns something different for every rendering",
     ),
-    ("repeatable", file("templates/x.yaml", "a: {{ now | date `2006` }}"), "now gives something else"),
+    ("repeatable", file("templates/x.yaml", "a: {{ now | date `2006` }}"), "now returns something different"),
     ("values-used", source("values.yaml", A_VALUE, f"{A_VALUE}\nargz: []"), "argz is used by no template"),
     ("numbers-plain", objects("value: '5'", "value: '2e+06'"), "env[10].value is 2e+06"),
     ("numbers-plain", objects("port: 2222", "port: 2e+06"), "is 2e+06"),
@@ -265,9 +265,9 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         objects(
             "automountServiceAccountToken: false\n      enable", "automountServiceAccountToken: true\n      enable"
         ),
-        "get a token",
+        "get a Kubernetes API token",
     ),
-    ("images-pinned", objects("parameter-server:1.4.0", "parameter-server"), "which may be another one tomorrow"),
+    ("images-pinned", objects("parameter-server:1.4.0", "parameter-server"), "which can change at any time"),
     ("images-pinned", objects("imagePullPolicy: IfNotPresent\n", "stdin: false\n"), "has no imagePullPolicy"),
     (
         "mounts-exist",
@@ -282,7 +282,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "variables-ordered",
         objects("value: chief\n", "value: $(TRAINCHART_RUN_ID)\n"),
-        "TRAINCHART_TASK_TYPE refers to TRAINCHART_RUN_ID, which stands behind it: $(TRAINCHART_RUN_ID) stays text",
+        "TRAINCHART_TASK_TYPE refers to TRAINCHART_RUN_ID, which is defined after it: $(TRAINCHART_RUN_ID) stays text",
     ),
     (
         "variables-known",
@@ -329,7 +329,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     (
         "probe-ports",
         objects("tcpSocket:\n              port: tensorboard", "tcpSocket:\n              port: http"),
-        "asks port http",
+        "probes port http",
     ),
     (
         "network-policy",
@@ -344,7 +344,11 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
     ),
     ("budget-blocks", objects("maxUnavailable: 1", "maxUnavailable: 0"), "has maxUnavailable 0, so no node"),
     ("budget-blocks", objects("maxUnavailable: 1", "minAvailable: 6"), "has minAvailable 6 of 6 pods"),
-    ("budget-blocks", objects("  unhealthyPodEvictionPolicy: AlwaysAllow\n", ""), "keeps pods that do not run anyway"),
+    (
+        "budget-blocks",
+        objects("  unhealthyPodEvictionPolicy: AlwaysAllow\n", ""),
+        "protects pods that are not running anyway",
+    ),
     ("access-modes", objects("- ReadWriteMany", "- ReadWriteOnce"), "is ReadWriteOnce, but 6 pods mount it"),
     (
         "volume-types",
@@ -564,7 +568,7 @@ def test_randomness_behind_a_lookup_is_only_a_note() -> None:
     [found] = find(file("templates/x.yaml", guarded)(), "repeatable")
     assert (found.severity, found.message) == (
         Severity.info,
-        "randAlphaNum gives something else at every helm template, where lookup finds nothing",
+        "randAlphaNum returns something different for every helm template, where lookup finds nothing",
     )
     [found] = find(file("templates/x.yaml", guarded.replace("lookup", "list"))(), "repeatable")
     assert found.severity is Severity.error

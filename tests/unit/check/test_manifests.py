@@ -72,7 +72,7 @@ def test_a_kind_that_only_ends_like_a_list_stays_whole() -> None:
     [
         ("a: 1\n---\nb: [\n", "x/a.yaml:4", "is not YAML"),
         ("a: 1\n---\n- b\n", "x/a.yaml:3", "is not a Kubernetes object"),
-        ("a: 1\nb: &b\n  c: {d: *b}\n", "x/a.yaml:2", "an anchor holds itself"),
+        ("a: 1\nb: &b\n  c: {d: *b}\n", "x/a.yaml:2", "an anchor contains itself"),
         ("a: 1\n~: 2\n", "x/a.yaml:1", "a key is null or not a plain word"),
         ("a: 1\nb: \x07\n", "x/a.yaml:2", "it holds a character that YAML forbids"),
         (

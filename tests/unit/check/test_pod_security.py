@@ -78,8 +78,8 @@ def test_what_a_pod_may_not_say_whatever_its_containers_do(pod: Mapping[str, Any
 @pytest.mark.parametrize(
     ("container", "message"),
     [
-        ({"livenessProbe": {"httpGet": {"host": "1.2.3.4"}}}, "container a: livenessProbe asks the host 1.2.3.4"),
-        ({"lifecycle": {"preStop": {"tcpSocket": {"host": "h"}}}}, "container a: lifecycle.preStop asks the host h"),
+        ({"livenessProbe": {"httpGet": {"host": "1.2.3.4"}}}, "container a: livenessProbe calls the host 1.2.3.4"),
+        ({"lifecycle": {"preStop": {"tcpSocket": {"host": "h"}}}}, "container a: lifecycle.preStop calls the host h"),
     ],
 )
 def test_probes_and_hooks_ask_the_pod_itself(container: Mapping[str, Any], message: str) -> None:

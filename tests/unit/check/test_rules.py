@@ -168,7 +168,7 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
     "values of two documents": (
         lambda: with_file("values.yaml", "image: a\n---\nimage: b\n"),
         "values-schema",
-        ["holds 2 YAML documents: helm 3 reads the first of them only, helm 4 all"],
+        ["holds 2 YAML documents: helm 3 reads only the first of them, helm 4 all"],
     ),
     "an unknown field": (
         lambda: worker("replicas: 2", "replicas: 2\n  replica: 2"),

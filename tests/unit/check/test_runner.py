@@ -31,6 +31,6 @@ def test_a_rule_that_falls_over_is_an_error_and_the_others_go_on(files: dict[str
     assert ("falls-over", Severity.error, "the rule falls-over failed with KeyError: 'replicas'") in told
     assert ("keys-unique", Severity.error, "the key 'a' occurs twice in one mapping") in told
     [own] = [found for found in result.findings if found.is_own_fault]
-    assert "a fault of trainchart" in own.hint
+    assert "a bug in trainchart" in own.hint
     everything = result.findings + tuple(entry.finding for entry in result.waived)
     assert any(found.message == "found before the fall" for found in everything)

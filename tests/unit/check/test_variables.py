@@ -26,11 +26,11 @@ def env(**values: str) -> str:
 @pytest.mark.parametrize(
     ("container", "expected"),
     [
-        (env(A="x/$(Z)", Z="world"), ["A refers to Z, which stands behind it: $(Z) stays text"]),
+        (env(A="x/$(Z)", Z="world"), ["A refers to Z, which is defined after it: $(Z) stays text"]),
         (env(A="$(A):/x"), ["A refers to itself: $(A) stays text"]),
         (env(Z="world", A="x/$(Z)"), []),
         (env(A="$$(Z)", Z="world"), []),
-        (env(A="$$$(Z)", Z="world"), ["A refers to Z, which stands behind it: $(Z) stays text"]),
+        (env(A="$$$(Z)", Z="world"), ["A refers to Z, which is defined after it: $(Z) stays text"]),
         ("env: [{name: A, value: a}, {name: A, value: $(A)b}]", []),
         ("envFrom: [{secretRef: {name: s}}], " + env(A="$(A)b"), []),
     ],

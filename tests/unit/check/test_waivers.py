@@ -27,8 +27,8 @@ def told(result: CheckResult) -> list[tuple[str, int, str]]:
     ("text", "message", "line"),
     [
         ("waivers: []\nwaivers: []\n", "holds the key 'waivers' twice", 2),
-        ("waivers: [{rule: 7, reason: x}]\n", "waiver 1: rule: 7 is not a text", 0),
-        ("waivers: [{rule: names-valid, reason: [x]}]\n", "waiver 1: reason: ['x'] is not a text", 0),
+        ("waivers: [{rule: 7, reason: x}]\n", "waiver 1: rule: 7 is not a string", 0),
+        ("waivers: [{rule: names-valid, reason: [x]}]\n", "waiver 1: reason: ['x'] is not a string", 0),
         ("waivers: [{reason: x}]\n", "waiver 1: names no rule", 0),
         ("waivers: \x07\n", "cannot be read: it holds a character that YAML forbids", 1),
     ],

@@ -121,7 +121,7 @@ def _budget_problems(
     elif str(least) == "100%" or (isinstance(least, int) and number is not None and 0 < number <= least):
         yield f"has minAvailable {least} of {number} pods, so no node with them can be drained", "maxUnavailable: 1"
     if is_ours and spec.get("unhealthyPodEvictionPolicy") != "AlwaysAllow":
-        yield "keeps pods that do not run anyway", "unhealthyPodEvictionPolicy: AlwaysAllow"
+        yield "protects pods that are not running anyway", "unhealthyPodEvictionPolicy: AlwaysAllow"
 
 
 def check_immutable_names(given: CheckInput) -> Iterator[Finding]:

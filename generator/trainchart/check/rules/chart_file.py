@@ -79,7 +79,7 @@ def _field_problems(chart: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for field, value in chart.items():
         kind = _TYPES.get(field)
         if kind is None:
-            yield field, f"Helm does not know the field {field!r}", "own fields go into annotations"
+            yield field, f"Helm does not know the field {field!r}", "put your own fields into annotations"
         elif value is not None and not isinstance(value, kind):
             yield (
                 field,
@@ -108,7 +108,7 @@ def _identity_problems(chart: Mapping[str, Any]) -> Iterator[tuple[str, str, str
     annotations = chart.get("annotations")
     for key, value in annotations.items() if isinstance(annotations, dict) else ():
         if not isinstance(value, str):
-            yield "annotations", f"annotation {key}: {value!r} is not a text", "quote it"
+            yield "annotations", f"annotation {key}: {value!r} is not a string", "quote it"
 
 
 RULES = (

@@ -61,7 +61,7 @@ def _name_problem(manifest: Manifest) -> tuple[str, str]:
             return "", ""
         return f"{called(manifest)} has no metadata.name", ""
     if not isinstance(name, str):
-        return f"{manifest.kind} {name!r}: metadata.name is not a text", "quote it"
+        return f"{manifest.kind} {name!r}: metadata.name is not a string", "quote it"
     if kubernetes_kind(manifest) == "CustomResourceDefinition":
         spec = mapping_at(manifest.document, "spec")
         plural, group = mapping_at(spec, "names").get("plural"), spec.get("group")

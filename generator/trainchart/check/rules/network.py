@@ -94,7 +94,7 @@ def check_probe_ports(rendering: Rendering) -> Iterator[Finding]:
                     port = mapping_at(container.document, field, action).get("port")
                     if isinstance(port, str) and not port.isdigit() and port not in own:
                         yield Finding(
-                            f"{pods.called}: {container.where}: {field} asks port {port}, which it lacks",
+                            f"{pods.called}: {container.where}: {field} probes port {port}, which it does not have",
                             path=pods.manifest.source,
                             line=pods.manifest.line,
                         )

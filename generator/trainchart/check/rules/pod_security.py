@@ -109,7 +109,7 @@ def _container_problems(pods: Pods, container: Container) -> Iterator[_Problem]:
         for action in ("httpGet", "tcpSocket"):
             host = mapping_at(container.document, *path, action).get("host")
             if host:
-                yield f"{where}: {'.'.join(path)} asks the host {host}, not the pod", ""
+                yield f"{where}: {'.'.join(path)} calls the host {host}, not the pod", ""
 
 
 def _linux_problems(where: str, pod: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[_Problem]:

@@ -35,7 +35,7 @@ def check_tokens(rendering: Rendering) -> Iterator[Finding]:
         gets_token = wanted is True or (wanted is None and account not in closed)
         if gets_token and account not in granted:
             yield Finding(
-                f"{pods.called}: its pods get a token of the Kubernetes API that nothing gives rights to",
+                f"{pods.called}: its pods get a Kubernetes API token that has no rights",
                 path=pods.manifest.source,
                 line=pods.manifest.line,
                 hint="automountServiceAccountToken: false",
@@ -54,7 +54,7 @@ def check_images(rendering: Rendering) -> Iterator[Finding]:
                 yield Finding(f"{where} has no image", path=pods.manifest.source, line=pods.manifest.line)
             elif not _DIGEST.search(image) and tag in ("", "latest"):
                 yield Finding(
-                    f"{where} has the image {image}, which may be another one tomorrow",
+                    f"{where} has the image {image}, which can change at any time",
                     path=pods.manifest.source,
                     line=pods.manifest.line,
                     severity=Severity.error,

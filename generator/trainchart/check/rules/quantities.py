@@ -89,7 +89,8 @@ _RESOURCES = "https://kubernetes.io/docs/concepts/configuration/manage-resources
 RULES = (
     Rule(
         "quantities",
-        "A GPU limit that is a text, or a request above its limit, is refused when the pod is made, not at install.",
+        "A GPU limit that is a string, or a request above its limit, is refused when the pod is created, not at "
+        "install.",
         check_quantities,
         _RESOURCES,
     ),

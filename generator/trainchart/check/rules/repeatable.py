@@ -17,14 +17,14 @@ def check_repeatable(given: CheckInput) -> Iterator[Finding]:
     for call in find_random_calls(given):
         if call.is_guarded:
             yield Finding(
-                f"{call.function} gives something else at every helm template, where lookup finds nothing",
+                f"{call.function} returns something different for every helm template, where lookup finds nothing",
                 path=call.path,
                 line=call.line,
                 severity=Severity.info,
             )
         else:
             yield Finding(
-                f"{call.function} gives something else at every rendering, so every upgrade changes the object",
+                f"{call.function} returns something different for every rendering, so every upgrade changes the object",
                 path=call.path,
                 line=call.line,
                 hint="take it from a value or an existing Secret",
@@ -34,7 +34,8 @@ def check_repeatable(given: CheckInput) -> Iterator[Finding]:
 RULES = (
     Rule(
         "repeatable",
-        "What is random or asks the clock changes with every upgrade: pods restart and passwords no longer fit.",
+        "Values that are random or depend on the time change with every upgrade: pods restart and passwords no "
+        "longer match.",
         check_repeatable,
         "https://helm.sh/docs/howto/charts_tips_and_tricks/",
         others=Severity.warning,

@@ -27,7 +27,7 @@ def check_rendered(given: CheckInput) -> Iterator[Finding]:
             for document in text.split("\n---"):
                 found |= {(problem.message, problem.rule) for problem in find_rendered_problems(document)}
             for message, rule in sorted(found):
-                yield Finding(f"renders to YAML with a fault of style: {message} ({rule})", path=path)
+                yield Finding(f"renders to YAML with a style problem: {message} ({rule})", path=path)
 
 
 RULES = (
@@ -41,7 +41,7 @@ RULES = (
     ),
     Rule(
         "rendered-style",
-        "Crooked indentation is how a template's next edit lands one level too deep.",
+        "With crooked indentation, a template's next edit easily lands one level too deep.",
         check_rendered,
         "https://helm.sh/docs/chart_best_practices/templates/#whitespace-in-generated-templates",
         severity=Severity.warning,

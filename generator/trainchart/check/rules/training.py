@@ -76,7 +76,7 @@ def check_training_sets(rendering: Rendering) -> Iterator[Finding]:
         if spec.get("podManagementPolicy") != "Parallel":
             yield _finding(pods, "its pods start one after the other, but each waits for its peers", "Parallel")
         if mapping_at(spec, "updateStrategy").get("type") != "OnDelete":
-            yield _finding(pods, "an upgrade restarts its pods in the middle of a training", "OnDelete")
+            yield _finding(pods, "an upgrade restarts its pods in the middle of a training run", "OnDelete")
         if pods.spec.get("shareProcessNamespace") is not True:
             yield _finding(pods, "the launcher is process 1 and loses an early SIGTERM", "shareProcessNamespace: true")
         if pods.spec.get("enableServiceLinks") is not False:
@@ -191,14 +191,14 @@ RULES = (
     ),
     Rule(
         "launcher-environment",
-        "The launcher stops at once where the chart does not tell it what the contract says.",
+        "The launcher stops at once if the chart does not set the variables that the contract requires.",
         check_launcher_environment,
         "docs/decisions/0003-chart-launcher-contract.md",
         scope=Scope.trainings,
     ),
     Rule(
         "training-sets",
-        "Peers must start together, and an upgrade must not restart a training by itself.",
+        "Peers must start together, and an upgrade must not restart a training run by itself.",
         check_training_sets,
         "https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies",
         scope=Scope.trainings,

@@ -73,7 +73,7 @@ def check_set_types(given: CheckInput) -> Iterator[Finding]:
             line = lines.get(_split(where), 0)
             if "number" in types and "string" not in types:
                 yield Finding(
-                    f"{where} is a number, but --set {where}=0.5 delivers a text, which the schema refuses",
+                    f"{where} is a number, but --set {where}=0.5 delivers a string, which the schema refuses",
                     path=VALUES_FILE,
                     line=line,
                     hint='"type": ["number", "string"] with a pattern',
@@ -81,7 +81,7 @@ def check_set_types(given: CheckInput) -> Iterator[Finding]:
             is_tag = name.lower().endswith("tag") or (isinstance(value, str) and _NUMBER_LIKE.fullmatch(value))
             if types == {"string"} and is_tag and not mapping_at(_resolve(schema, described)).get("enum"):
                 yield Finding(
-                    f"{where} is a text, but --set {where}=20261121 delivers a number, which the schema refuses",
+                    f"{where} is a string, but --set {where}=20261121 delivers a number, which the schema refuses",
                     path=VALUES_FILE,
                     line=line,
                     hint='"type": ["string", "integer"]',
@@ -162,7 +162,7 @@ RULES = (
     ),
     Rule(
         "set-types",
-        "--set knows integers, booleans and texts only, so it turns 0.01 into a text and a date tag into a number.",
+        "--set knows only integers, booleans and strings, so it turns 0.01 into a string and a date tag into a number.",
         check_set_types,
         "https://helm.sh/docs/intro/using_helm/#the-format-and-limitations-of---set",
         others=Severity.info,

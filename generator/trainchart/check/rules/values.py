@@ -30,7 +30,7 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
         count = 0  # Helm says what it cannot read.
     if count > 1:
         yield Finding(
-            f"holds {count} YAML documents: helm 3 reads the first of them only, helm 4 all", path=VALUES_FILE
+            f"holds {count} YAML documents: helm 3 reads only the first of them, helm 4 all", path=VALUES_FILE
         )
         return
     if SCHEMA_FILE not in given.files:
@@ -54,7 +54,7 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
         yield Finding(f"is not a JSON schema: {_where(error)}{error.message}", path=SCHEMA_FILE)
         return
     except RecursionError:
-        yield Finding("is not a JSON schema that can be read: it is nested too deep", path=SCHEMA_FILE)
+        yield Finding("is not a JSON schema that can be read: it is nested too deeply", path=SCHEMA_FILE)
         return
     try:
         values = parse_mapping(given.files.get(VALUES_FILE, b"").decode())

@@ -58,7 +58,7 @@ def _disorder(container: Container) -> Iterator[tuple[str, str]]:
         for wanted in dict.fromkeys(str(reference) for reference in find_references(value)):
             # What envFrom brings stands before all of env, and may have this name as well.
             if wanted in names - before and not list_at(container.document, "envFrom"):
-                where = "itself" if wanted == name else f"{wanted}, which stands behind it"
+                where = "itself" if wanted == name else f"{wanted}, which is defined after it"
                 yield (
                     f"{name} refers to {where}: $({wanted}) stays text",
                     f"put {wanted} before {name}" * (wanted != name),
