@@ -15,8 +15,8 @@ _WIDTH = 118
 _COMMENTED_ONCE = ("roles", "volumes")
 """Sections whose entries have the same keys: the comments of the first one hold for all."""
 _POD_SETTINGS_NOTE = f"""\
-# Pod settings: for all training pods here, or with precedence for those of one role, such as
-# roles.worker.nodeSelector. From {next(iter(EveryPodSettings.model_fields.values())).alias} on they hold for every \
+# Pod settings: for all training pods here, or for those of one role, which take precedence, such as
+# roles.worker.nodeSelector. From {next(iter(EveryPodSettings.model_fields.values())).alias} on, they apply to every \
 pod of the chart, and may also be set for
 # run.controller and tensorboard.
 """
@@ -24,7 +24,7 @@ pod of the chart, and may also be set for
 
 def render_values_yaml(chart: str, nodes: tuple[ValueNode, ...]) -> str:
     """Return values.yaml of `nodes`, each with a comment: behind it where that fits into the line, or else above it."""
-    lines = [f"# Values of the chart {chart}. Generated from its model spec: change that, not this file."]
+    lines = [f"# Values of the chart {chart}. Generated from its model spec: change the spec, not this file."]
     for before, node in zip((None, *nodes), nodes, strict=False):
         if node.key in POD_SETTINGS and (before is None or before.key not in POD_SETTINGS):
             lines += ["", *_POD_SETTINGS_NOTE.splitlines(), ""]

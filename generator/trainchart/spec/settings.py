@@ -51,13 +51,15 @@ class EveryPodSettings(Section):
     """
 
     pod_labels: Labels = Field(default_factory=_empty_map)
-    """Labels added to the pods, those of queues (see commonLabels) to training pods only; see extraManifests, too."""
+    """Labels added to the pods; those of queues (see commonLabels) are added to training pods only. See also
+    extraManifests.
+    """
     pod_annotations: Annotations = Field(default_factory=_empty_map)
-    """Annotations added to the pods; those of queues as podLabels."""
+    """Annotations added to the pods; those of queues are treated as in podLabels."""
     container_security_context: Annotated[
         AnyMap, PassThrough(kubernetes("SecurityContext"), "securityContext", "container", merge=True)
     ] = Field(default_factory=_empty_map)
-    """Security context of the containers; keys of a role are merged over the chart's."""
+    """Security context of the containers; a role's keys override the chart's."""
     node_selector: Annotated[AnyMap, PassThrough(STRING_MAP, "nodeSelector", "pod")] = Field(default_factory=_empty_map)
     """Labels that a node must have."""
     tolerations: Annotated[AnyList, PassThrough(list_of("Toleration"), "tolerations", "pod")] = Field(
@@ -92,7 +94,7 @@ class EveryPodSettings(Section):
     pod_security_context: Annotated[
         AnyMap, PassThrough(kubernetes("PodSecurityContext"), "securityContext", "pod", merge=True)
     ] = Field(default_factory=_empty_map)
-    """Security context of the pods; keys of a role are merged over the chart's."""
+    """Security context of the pods; a role's keys override the chart's."""
 
 
 class PodSettings(EveryPodSettings):
@@ -120,11 +122,11 @@ class PodSettings(EveryPodSettings):
     )
     """Start-up probe of the training container."""
     resources: Resources = Field(default_factory=_empty_map)
-    """Requests and limits of the training container beside those of cpu, memory, ephemeralStorage and gpus, such as
+    """Requests and limits of the training container besides those of cpu, memory, ephemeralStorage and gpus, such as
     rdma/hca, and the claims that it uses; those of a role are added to the chart's."""
     host_network: Annotated[bool, PassThrough({"type": "boolean"}, "hostNetwork", "pod")] = False
     """Use the network of the nodes, as RDMA needs: each training pod then needs a node of its own, since it takes the
-    node's ports, and no NetworkPolicy holds for it."""
+    node's ports, and no NetworkPolicy applies to it."""
     resource_claims: Annotated[
         AnyList, PassThrough(list_of("PodResourceClaim"), "resourceClaims", "pod", fills=True)
     ] = Field(default_factory=_empty_list)

@@ -60,18 +60,22 @@ class Image(Section):
     """Names of the image pull secrets."""
     inject_launcher: bool
     """Whether the launcher is copied into the pods from the runtime image, run.controller.image. The training image
-    then needs nothing of trainchart, only Python 3.8 or newer as python3."""
+    then needs nothing from trainchart, only Python 3.8 or newer as python3.
+    """
 
 
 ImageReference = Annotated[str, Field(pattern=r"^(.+(:[A-Za-z0-9_][A-Za-z0-9_.-]*|@sha256:[a-f0-9]{64}))?$")]
 
 
 class Controller(EveryPodSettings):
-    """The run controller: ends a training that has finished or cannot go on, frees its resources, keeps the verdict."""
+    """The run controller: ends a training run that has finished or cannot continue, frees its resources, keeps the
+    verdict.
+    """
 
     enabled: bool
-    """Whether a Job watches over the run and scales the roles; without it, a finished training holds its resources
-    until the release is uninstalled."""
+    """Whether a Job watches over the run and scales the roles; without it, a finished training run holds its
+    resources until the release is uninstalled.
+    """
     image: ImageReference
     """The runtime image, with tag or digest: /opt/trainchart/controller.pyz, and the launcher for image.injectLauncher.
     Empty means that the controller runs from the training image."""
@@ -101,14 +105,14 @@ class Run(Section):
     """Identity of the run. A pod of a run that has succeeded parks instead of training again, even when it is
     re-created; empty limits that to the pod's own lifetime."""
     max_restarts: Count
-    """How often a program may fail by its own fault, per pod, before it is given up."""
+    """How often a program may fail through its own fault, per pod, before it is given up."""
     start_deadline: Duration
     """How long all pods may take to start before the run controller gives up (30m, 1h30m, or seconds); 0 means no
     limit."""
     evaluator_grace: Duration
     """How long the evaluator may go on after the training has succeeded (10m, or seconds)."""
     kept_claims: Literal["refuse", "resume"]
-    """What an installation does where an earlier release of this name has left a kept claim: refuse, or resume from the
+    """What an installation does if an earlier release of this name has left a kept claim: refuse, or resume from the
     checkpoints that it holds. To start over, delete the claim."""
     desired_state: Literal["running", "suspended", "stopped"]
     """What the run controller brings the run to. suspended: programs get SIGTERM (those of the training library
@@ -121,10 +125,11 @@ class Run(Section):
     lost_node_timeout: Duration
     """How long a node may be silent before its pods are given up."""
     force_delete_lost_pods: bool
-    """Whether the run controller replaces the pods of a silent node, on which their programs may still run. Without it,
-    the training waits for the node, or for a person who says that it is gone."""
+    """Whether the run controller replaces the pods of a silent node, on which their programs may still be running.
+    Without it, the training waits for the node, or for an administrator who marks it as gone.
+    """
     no_progress_timeout: Duration
-    """End and restart a program that reports no step for so long; 0 switches the watchdog off."""
+    """How long a program may report no step before it is ended and restarted; 0 switches the watchdog off."""
     controller: Controller
 
 
@@ -209,13 +214,14 @@ class Ingress(Section):
 
 
 class TensorBoard(EveryPodSettings):
-    """TensorBoard over the summaries of this release, reading only."""
+    """TensorBoard over the summaries of this release, read-only."""
 
     enabled: bool
     """Whether TensorBoard runs beside the training."""
     image: ImageReference
-    """Image with TensorBoard, with tag or digest; empty means the training image, which must then hold the package
-    tensorboard (TensorFlow 2.21 does not bring it)."""
+    """Image with TensorBoard, with tag or digest; empty means the training image, which must then contain the package
+    tensorboard (TensorFlow 2.21 does not include it).
+    """
     cpu: Quantity
     """CPU request of TensorBoard."""
     memory: Quantity
@@ -254,11 +260,12 @@ class SharedValues(PodSettings):
     rbac: Rbac
     tensorboard: TensorBoard
     common_labels: Labels
-    """Labels added to every object. Those of queues and gang schedulers (keys that hold queue, gang, pod-group or
+    """Labels added to every object. Those of queues and gang schedulers (keys that contain queue, gang, pod-group or
     task-group, or that begin with the name of Kueue, Volcano or YuniKorn) never reach the run controller, TensorBoard
-    and helm test, which must not wait."""
+    and helm test, which must not wait.
+    """
     common_annotations: Annotations
-    """Annotations added to every object; those of queues as commonLabels."""
+    """Annotations added to every object; those of queues are treated as in commonLabels."""
     extra_manifests: Annotated[
         list[dict[str, Any]],
         JsonSchema(
