@@ -161,7 +161,8 @@ def _refuse_word(
     if is_ours or (close and name.isupper() and not brings_more and not name.startswith("KUBERNETES_")):
         known = ", ".join(sorted(hyperparameters)) if name.startswith(contract.HYPERPARAMETER_PREFIX) else ""
         listed = f"the hyperparameters are {known}" if known else _escape(reference)
-        return f"nothing fills in {shown}", f"did you mean $({close}{reference.mark})?" if close else listed
+        hint = f"did you mean $({close}{reference.mark})?" if close else _add_volume(name) or listed
+        return f"nothing fills in {shown}", hint
     return "", ""  # a command of a shell, or an image's variable
 
 
@@ -222,7 +223,13 @@ def _advise(reference: Reference, spec: ModelSpec, known: Collection[str]) -> st
     if reference.name in later:
         return f"the launcher sets {reference.name} after env is filled in: name it in the command"
     close = _closest(reference.name, known)
-    return f"did you mean $({close})?" if close else _escape(reference)
+    return f"did you mean $({close})?" if close else _add_volume(reference.name) or _escape(reference)
+
+
+def _add_volume(name: str) -> str:
+    """Return the hint for the variable of a volume that the spec does not have; empty for any other name."""
+    match = re.fullmatch(r"TRAINCHART_([A-Z][A-Z0-9_]*)_DIR", name)
+    return f"add a volume {match[1].lower().replace('_', '-')} to volumes" if match else ""
 
 
 def _closest(name: str, known: Collection[str]) -> str:

@@ -50,6 +50,11 @@ def test_what_kubernetes_fills_in(resolved: Resolve, spec: str, env: str) -> Non
             "did you mean $(TRAINCHART_CHECKPOINTS_DIR)?",
         ),
         (
+            "{A: $(TRAINCHART_RAW_DATA_DIR)/x}",
+            "chief has no variable TRAINCHART_RAW_DATA_DIR for A",
+            "add a volume raw-data to volumes",
+        ),
+        (
             "{A: $(TASK_INDEX)}",
             "chief has no variable TASK_INDEX for A",
             "the launcher sets TASK_INDEX after env is filled in: name it in the command",
@@ -99,6 +104,11 @@ UNFILLED = [
         "$(TRAINCHART_HP_MOMENTUM)",
         "nothing fills in $(TRAINCHART_HP_MOMENTUM)",
         "the hyperparameters are TRAINCHART_HP_DROPOUT, TRAINCHART_HP_FAST, TRAINCHART_HP_SEED",
+    ),
+    (
+        "$(TRAINCHART_DATA_DIR)/mnist.npz",
+        "nothing fills in $(TRAINCHART_DATA_DIR)",
+        "add a volume data to volumes",
     ),
     ("$(TASK_INDX)", "nothing fills in $(TASK_INDX)", "did you mean $(TASK_INDEX)?"),
     (
