@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,21 @@ def test_lines_are_merged_and_chosen(runs: Path, arguments: list[str], expected:
     done = logs(runs, "exp-1", *arguments)
     assert done.stdout.splitlines() == expected
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("more", [(), ("--tail", "1"), ("--follow",), ("--role", "worker")])
+def test_logs_that_are_not_there_are_named(runs: Path, more: tuple[str, ...]) -> None:
+    folder = runs / ".trainchart/runs/exp-1/logs"
+    (folder / "worker-0.log").unlink()
+    done = logs(runs, "exp-1", *more)
+    assert done.returncode == 0
+    where = f"in {folder.relative_to(runs)}: it was deleted, or the pod never started\n"
+    assert done.stderr == f"note: no log of worker-0 {where}"
+    shutil.rmtree(folder)
+    done = logs(runs, "exp-1", *more)
+    gone = "worker-0" if more == ("--role", "worker") else "chief-0, worker-0"
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"note: no log of {gone} {where}"
 
 
 def test_the_last_run_is_the_default(runs: Path) -> None:

@@ -20,7 +20,7 @@ def read_logs(address: RunAddress, wanted: LogsFilter, note: Callable[[str], Non
     """
     folder = find_local_run(address)
     if folder is not None:
-        return read_local_logs(folder, wanted)
+        return read_local_logs(folder, wanted, note)
     if not address.place.context and not address.place.namespace:
         note(f"note: no local run {address.name} in {address.runs_folder}; looking on the cluster")
     return read_cluster_logs(address.place, address.name, wanted, note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from trainchart.actions.support.log_filter import LogsFilter
@@ -17,13 +17,17 @@ FAILURE_LEAD_SECONDS = 2.0
 """A program prints its error some time before it ends."""
 
 
-def read_local_logs(folder: Path, wanted: LogsFilter) -> Iterator[LogLine]:
-    """Yield the lines asked for, oldest first.
+def read_local_logs(folder: Path, wanted: LogsFilter, note: Callable[[str], None]) -> Iterator[LogLine]:
+    """Yield the lines asked for, oldest first; `note` is called with the logs of a run that are not there.
 
     Raises:
         ToolError: there is no such pod or failure.
     """
     logs = _find_logs(folder, wanted)
+    absent = [label for label, path in logs.items() if not path.is_file()]
+    # While a run goes on, a pod may not have written yet.
+    if absent and not is_running(folder.parent, folder.name):
+        note(f"note: no log of {', '.join(absent)} in {folder / 'logs'}: it was deleted, or the pod never started")
     since = _find_failure_stamp(folder) if wanted.since_failure else ""
     if wanted.follow:
         lines = follow_lines(logs, lambda: not is_running(folder.parent, folder.name), wanted.tail)
