@@ -124,6 +124,10 @@ def test_what_is_published_can_be_listed_verified_and_deprecated(project: Path) 
     refused = run(project, "release", "digits", "--to", "repository")
     assert refused.returncode == 4
     assert "is deprecated since 0.1.1" in refused.stderr
+    compared = run(project, "diff", "digits", "--from", "repository")
+    assert compared.stderr == "note: digits is deprecated since 0.1.1; to take that back, release it with --bump\n"
+    shown = json.loads(run(project, "diff", "digits", "--from", "repository", "--format", "json").stdout)
+    assert shown["isDeprecated"] is True
     assert release(project, "--bump", "patch")["version"] == "0.1.2"
     lines = run(project, "versions", "digits", "--from", "repository").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["0.1.2", "0.1.1", "0.1.0"]

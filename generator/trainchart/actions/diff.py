@@ -45,6 +45,8 @@ class Difference:
     """What was compared with, in words."""
     changes: ChartChanges
     next_version: str
+    is_deprecated: bool = False
+    """What was compared with says that the chart is deprecated."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def diff_model(model: str, against: Against, *, engine: str, environment: Mappin
     chart = render_model(load_model(spec))
     old = _read_old(chart.name, against, environment)
     changes = compare_files(old.files, chart.files, old.values, engine=engine)
-    return Difference(chart.name, old.said, changes, next_version(changes.old_version, changes.bump))
+    is_deprecated = parse_chart_file(old.files).data.get("deprecated") is True
+    return Difference(chart.name, old.said, changes, next_version(changes.old_version, changes.bump), is_deprecated)
 
 
 def compare_files(

@@ -11,7 +11,7 @@ import typer
 
 from trainchart.cli import complete
 from trainchart.cli.options import ContextOption, NamespaceOption
-from trainchart.cli.output import Format, FormatOption, print_json, print_line, spell_out
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note, spell_out
 from trainchart.cli.publish import PlainHttpOption
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ def diff(
     found = diff_model(
         model, Against(against, repository, Place(context, namespace)), engine=engine, environment=os.environ
     )
+    if found.is_deprecated:
+        since = found.changes.old_version
+        print_note(f"note: {found.name} is deprecated since {since}; to take that back, release it with --bump")
     if format_ is Format.json:
         print_json(describe(found))
     else:
@@ -79,6 +82,7 @@ def describe(found: Difference) -> dict[str, Any]:
         "oldVersion": changes.old_version,
         "bump": changes.bump.name,
         "nextVersion": found.next_version,
+        "isDeprecated": found.is_deprecated,
         "effect": changes.effect.text,
         "reasons": {bump.name: list(words) for bump, words in changes.reasons.items()},
         "values": [{"path": key.path, "change": key.turn.value, "detail": key.detail} for key in changes.keys],
