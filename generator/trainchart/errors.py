@@ -13,7 +13,7 @@
     * RepositoryUnauthorized: the repository does not know who asks
     * RepositoryForbidden: the repository knows who asks, and refuses
     * RepositoryUnreachable: no answer, so nothing is known
-    * VersionConflict: the version is published with other content
+    * VersionConflict: the version is published with different content
     * ImageNotFound: an image that the chart names is not in its registry
     * ImageConflict: the tag of an image points to another digest than the chart's
   * ClusterError (9): the Kubernetes API answered with an error, or what it holds makes no sense

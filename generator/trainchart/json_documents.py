@@ -18,7 +18,7 @@ def parse_json(text: str | bytes, *, are_keys_unique: bool = False, keep_numbers
         pairs = _unique if are_keys_unique else None
         return json.loads(text, object_pairs_hook=pairs, parse_int=numbers, parse_float=numbers)
     except RecursionError as error:
-        raise ValueError("it is nested too deep") from error
+        raise ValueError("it is nested too deeply") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

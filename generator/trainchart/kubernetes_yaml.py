@@ -135,7 +135,7 @@ def _require_finite(root: yaml.Node) -> None:
 
     def size(node: yaml.Node) -> int:
         if id(node) in open_:
-            raise YamlError("an anchor holds itself", node.start_mark.line + 1)
+            raise YamlError("an anchor contains itself", node.start_mark.line + 1)
         if id(node) not in sizes:
             open_.add(id(node))
             sizes[id(node)] = 1 + sum(map(size, _children(node)))
@@ -276,4 +276,4 @@ def _converted(error: yaml.YAMLError, text: str) -> YamlError:
 
 
 def _kind(value: object) -> str:
-    return {list: "a list", str: "a text", bool: "a boolean"}.get(type(value), "a number")
+    return {list: "a list", str: "a string", bool: "a boolean"}.get(type(value), "a number")

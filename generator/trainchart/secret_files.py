@@ -69,31 +69,31 @@ _FORMS = (
     _form("a private key", "PuTTY-User-Key-File-", r"(?m)^PuTTY-User-Key-File-\d: "),
     _form("a private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,}"),
     _form("a private key", "PrivateKey", r"(?m)^PrivateKey\s*=\s*[A-Za-z0-9+/]{43}=\s*$"),
-    _form("a token of GitHub", "ghp_ gho_ ghu_ ghs_ ghr_", r"\bgh[pousr]_[A-Za-z0-9]{36}"),
-    _form("a token of GitHub", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{60,}"),
-    _form("a token of GitLab", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    _form("a token of Hugging Face", "hf_", r"\bhf_[A-Za-z0-9]{34,}\b"),
-    _form("a token of PyPI", "pypi-", r"\bpypi-AgE[A-Za-z0-9_-]{40,}"),
-    _form("a token of npm", "npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
-    _form("a token of npm", "_authToken", r"_authToken\s*=\s*[A-Za-z0-9_-]{20,}"),
-    _form("a token of Slack", "xoxb- xoxa- xoxp- xoxr- xoxs-", r"\bxox[abprs]-[0-9A-Za-z-]{20,}"),
-    _form("a key of OpenAI", "T3BlbkFJ", r"\bsk-[A-Za-z0-9_-]{0,200}T3BlbkFJ[A-Za-z0-9_-]{20,}"),
-    _form("a key of Anthropic", "sk-ant-", r"\bsk-ant-[a-z0-9]+-[A-Za-z0-9_-]{40,}"),
-    _form("a key of Google", "AIza", r"\bAIza[0-9A-Za-z_-]{35}\b"),
-    _form("a secret of Google", "GOCSPX-", r"\bGOCSPX-[A-Za-z0-9_-]{28}"),
-    _form("a token of Google", "ya29.", r"\bya29\.[A-Za-z0-9_-]{40,}"),
-    _form("a key of Stripe", "k_live_", r"\b[rs]k_live_[0-9A-Za-z]{24,}"),
-    _form("a token of Vault", "hvs. hvb.", r"\bhv[sb]\.[A-Za-z0-9_-]{24,}"),
-    _form("a token of DigitalOcean", "dop_v1_ doo_v1_", r"\bdo[op]_v1_[a-f0-9]{64}"),
-    _form("a token of Databricks", "dapi", r"\bdapi[a-f0-9]{32}\b"),
-    _form("a key of SendGrid", "SG.", r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
-    _form("a key of Azure", "AccountKey= SharedAccessKey=", r"(?:Account|SharedAccess)Key=[A-Za-z0-9+/]{42,}={1,2}"),
+    _form("a GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", r"\bgh[pousr]_[A-Za-z0-9]{36}"),
+    _form("a GitHub token", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{60,}"),
+    _form("a GitLab token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    _form("a Hugging Face token", "hf_", r"\bhf_[A-Za-z0-9]{34,}\b"),
+    _form("a PyPI token", "pypi-", r"\bpypi-AgE[A-Za-z0-9_-]{40,}"),
+    _form("an npm token", "npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
+    _form("an npm token", "_authToken", r"_authToken\s*=\s*[A-Za-z0-9_-]{20,}"),
+    _form("a Slack token", "xoxb- xoxa- xoxp- xoxr- xoxs-", r"\bxox[abprs]-[0-9A-Za-z-]{20,}"),
+    _form("an OpenAI key", "T3BlbkFJ", r"\bsk-[A-Za-z0-9_-]{0,200}T3BlbkFJ[A-Za-z0-9_-]{20,}"),
+    _form("an Anthropic key", "sk-ant-", r"\bsk-ant-[a-z0-9]+-[A-Za-z0-9_-]{40,}"),
+    _form("a Google key", "AIza", r"\bAIza[0-9A-Za-z_-]{35}\b"),
+    _form("a Google secret", "GOCSPX-", r"\bGOCSPX-[A-Za-z0-9_-]{28}"),
+    _form("a Google token", "ya29.", r"\bya29\.[A-Za-z0-9_-]{40,}"),
+    _form("a Stripe key", "k_live_", r"\b[rs]k_live_[0-9A-Za-z]{24,}"),
+    _form("a Vault token", "hvs. hvb.", r"\bhv[sb]\.[A-Za-z0-9_-]{24,}"),
+    _form("a DigitalOcean token", "dop_v1_ doo_v1_", r"\bdo[op]_v1_[a-f0-9]{64}"),
+    _form("a Databricks token", "dapi", r"\bdapi[a-f0-9]{32}\b"),
+    _form("a SendGrid key", "SG.", r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
+    _form("an Azure key", "AccountKey= SharedAccessKey=", r"(?:Account|SharedAccess)Key=[A-Za-z0-9+/]{42,}={1,2}"),
     _form(
         "a secret key of AWS or another object store",
         "secret SECRET Secret",
         r"(?i)secret_?(?:access_?)?key[\"']?\s*[:=]\s*[\"']?(?!\S{0,60}EXAMPLE)[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
     ),
-    _form("a key of Weights & Biases", "WANDB_API_KEY", r"WANDB_API_KEY[\"']?\]?\s*[:=]\s*[\"']?[0-9a-zA-Z_]{40,}"),
+    _form("a Weights & Biases key", "WANDB_API_KEY", r"WANDB_API_KEY[\"']?\]?\s*[:=]\s*[\"']?[0-9a-zA-Z_]{40,}"),
     _form(
         "a login",
         "password",
@@ -122,14 +122,14 @@ _FORMS = (
 Whatever repeats inside a pattern has an end, so that no file makes it slow: third-party charts are searched, too.
 """
 _STORES: Mapping[bytes, str] = {
-    b"\xfe\xed\xfe\xed": "a store of keys",
-    b"\xce\xce\xce\xce": "a store of keys",
-    b"\x03\xd9\xa2\x9a": "a store of passwords",
+    b"\xfe\xed\xfe\xed": "a key store",
+    b"\xce\xce\xce\xce": "a key store",
+    b"\x03\xd9\xa2\x9a": "a password store",
 }
 """How binary files begin: keystores of Java, and KeePass."""
 _JSON_MARKS = (b'"private_key"', b'"refresh_token"', b'"client_secret"', b'"kty"', b'"auths"')
 _REGISTRY_LOGINS = ("auth", "password", "identitytoken", "registrytoken")
-_KUBERNETES = "a Secret of Kubernetes"
+_KUBERNETES = "a Kubernetes Secret"
 _KUBERNETES_SECRET = re.compile(rb"(?m)^kind:[ \t]*[\"']?Secret\b")
 _SECRET_DATA = re.compile(rb"(?m)^(?:data|stringData):[ \t]*\r?\n(?:[ \t]*#.*\n)*[ \t]+[^\s:#]+:[ \t]*[^\s{]")
 _DOCUMENT_END = re.compile(rb"(?m)^---")

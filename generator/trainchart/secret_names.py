@@ -15,7 +15,7 @@ SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
         *("id_rsa.*", "id_dsa.*", "id_ecdsa.*", "id_ed25519.*", "id_*_sk", "ssh_host_*_key", "secring.*", "*.ovpn"),
         *(".ssh/", ".gnupg/", ".gpg/"),
     ),
-    "a store of keys": (
+    "a key store": (
         *("*.p12", "*.pfx", "*.jks", "*.jceks", "*.bks", "*.keystore", "*.kdb", "*.kdbx", "*.psafe3", "*.keychain"),
         *("*.keychain-db", "*.keytab", "krb5cc*", "*.ccache", "wallet.dat", "key3.db", "key4.db", "logins.json"),
         *("*.agilekeychain/", "*.opvault/", ".password-store/"),
@@ -80,7 +80,7 @@ SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
         *(".vault-token", "*vault_pass", "*vault_pass.txt", "*vault-pass*", "*vault_password*"),
         *("password.txt", "passwords.txt", "passwords.csv"),
     ),
-    "what was typed in a shell": (".*_history",),
+    "the history of a shell": (".*_history",),
 }
 """What such a file holds, to the patterns of its names."""
 

@@ -52,7 +52,7 @@ def refuse_deep_nesting(text: str) -> None:
     if text.count("[") + text.count("{") < _DEPTH_LIMIT and not _INDENTED.search(text):
         return
     if _find_deep(text, _DEPTH_LIMIT):
-        raise yaml.YAMLError("it is nested too deep")
+        raise yaml.YAMLError("it is nested too deeply")
 
 
 def find_nested_deep(text: str, limit: int) -> int:

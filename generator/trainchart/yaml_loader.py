@@ -70,7 +70,7 @@ class Loader(FastLoader):  # type: ignore[misc]
                 self.flatten_mapping(merged)
                 keys = {_key_text(self.construct_object(each, deep=True), merged) for each, _ in merged.value}
                 for name in sorted(own & keys):
-                    raise _ambiguous(f"<< gives {name} once more, after it was set", key.start_mark)
+                    raise _ambiguous(f"<< sets {name} again after it was set", key.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         # Not by a dictionary of the keys as they are: for Python 1, 1.0 and true are one key.

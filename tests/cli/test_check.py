@@ -265,7 +265,7 @@ def test_junk_in_a_file_is_said_to_be_junk(plain_chart: Path, name: str, content
     assert "Traceback" not in done.stderr
     assert done.returncode in (6, 7)
     assert name in done.stdout + done.stderr
-    assert "this is a fault of trainchart" not in done.stdout
+    assert "this is a bug in trainchart" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_a_schema_that_cannot_be_used_says_why(plain_chart: Path, schema: str, s
     (plain_chart / "values.schema.json").write_text(schema)
     done = run(plain_chart, "--select", "values-schema,schema-closed,schema-agrees,renders")
     assert "Traceback" not in done.stderr
-    assert "this is a fault of trainchart" not in done.stdout
+    assert "this is a bug in trainchart" not in done.stdout
     assert done.returncode == 6
     assert says in done.stdout
 

@@ -93,7 +93,7 @@ def test_a_folder_that_is_no_generated_chart_is_never_replaced(project: Path) ->
         (("path: code", "path: /etc/security"), 4, "'/etc/security' is outside the project"),
         (("train.py", "trian.py"), 3, "there is no script trian.py"),
         (("python, train.py", "python, -m, code.train"), 0, ""),
-        (('tag: "1.0"', "tag: latest"), 4, "another image tomorrow"),
+        (('tag: "1.0"', "tag: latest"), 4, "is a moving tag"),
     ],
 )
 def test_a_wrong_spec_gets_one_clear_error(project: Path, change: tuple[str, str], code: int, says: str) -> None:

@@ -74,7 +74,7 @@ def test_no_builder_and_one_that_fails_have_exit_codes_and_hints(project: Path) 
     (project / "bin" / "fails").write_text("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")
     failed = run(project, "build", "tiny")
     assert failed.returncode == 7
-    assert "docker is there, but does not run" in failed.stderr
+    assert "docker is installed, but does not run" in failed.stderr
     assert list((project / "tmp").iterdir()) == []
 
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (RecursionError("maximum recursion depth exceeded"), "is nested deeper than can be followed"),
+        (RecursionError("maximum recursion depth exceeded"), "is nested too deeply"),
         (RuntimeError("Symlink loop from '/a/b'"), "symlink loop from '/a/b'"),
     ],
 )
@@ -34,8 +34,8 @@ def test_what_no_input_should_be_is_no_bug_of_ours(error: Exception, message: st
         (MemoryError(), "this machine has no memory left"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "this machine has no memory left"),
         (OSError(errno.EMFILE, "Too many open files"), "too many files are open"),
-        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "starts no more processes or threads"),
-        (RuntimeError("can't start new thread"), "starts no more processes or threads"),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "cannot start more processes or threads"),
+        (RuntimeError("can't start new thread"), "cannot start more processes or threads"),
     ],
 )
 def test_exhaustion_is_named_with_the_limit_to_raise(error: Exception, message: str) -> None:

@@ -60,7 +60,7 @@ def test_a_second_pack_is_left_to_the_author_to_name() -> None:
     assert Path("trainchart.yaml").read_text() == before
     error = fail("pack", "init", "team")
     assert isinstance(error, ToolError)
-    assert error.message == "files are there already, and are never overwritten"
+    assert error.message == "files already exist, and are never overwritten"
 
 
 @pytest.mark.parametrize("name", ["Acme", "a_b", "", "../x", "a" * 41])

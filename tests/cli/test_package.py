@@ -132,7 +132,7 @@ def test_a_version_never_gets_another_content(plain_chart: Path, tmp_path: Path)
     (plain_chart / "values.yaml").write_text((plain_chart / "values.yaml").read_text() + "\n# changed\n")
     again = run(plain_chart, "-d", tmp_path / "dist")
     assert again.returncode == 7
-    assert "with other content" in again.stderr
+    assert "with different content" in again.stderr
     assert archive.read_bytes() == before
 
 
@@ -150,7 +150,7 @@ def test_chart_with_a_key_is_packed_only_with_a_waiver(plain_chart: Path, tmp_pa
     problems = {problem["where"]: problem["message"] for problem in json.loads(done.stderr)["problems"]}
     assert problems == {
         "files/Kaggle.JSON": f"files of this name hold a token of a machine learning service, {why}",
-        "values.yaml:2": f"holds a token of GitHub, {why}",
+        "values.yaml:2": f"holds a GitHub token, {why}",
     }
     (plain_chart / ".helmignore").write_text("files\n")
     (plain_chart / ".trainchart-check.yaml").write_text(

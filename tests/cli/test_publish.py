@@ -77,7 +77,7 @@ def test_an_archive_goes_as_it_is_with_its_signature(plain_chart: Path, tmp_path
     signature.write_text(signature.read_text().replace("sha256:", "sha256:0"))
     refused = run("publish", archive, "--to", tmp_path / "other", SKIP)
     assert refused.returncode == 7
-    assert "plain-1.2.3.tgz.prov is about sha256:0" in refused.stderr
+    assert "plain-1.2.3.tgz.prov signs sha256:0" in refused.stderr
     assert not (tmp_path / "other").exists()
 
 

@@ -269,7 +269,7 @@ def test_helm_accepts_the_signature(
     archive.write_bytes(packed)
     other = run(project, "verify", archive, **gnupg)
     assert other.returncode == 6
-    assert "and the archive is sha256:" in other.stderr
+    assert "but the archive is sha256:" in other.stderr
 
 
 def _pull_from_a_registry_with_a_password(helm: Path, keyring: Path, archive: Path, project: Path) -> None:

@@ -213,7 +213,7 @@ def test_wait_says_when_the_release_goes_away(api: SmallApi, tmp_path: Path) -> 
     assert waiting.stderr is not None
     waiting.stderr.readline()
     api.objects = {}
-    assert "exp1 was there and is gone" in waiting.stderr.read()
+    assert "exp1 no longer exists" in waiting.stderr.read()
     assert waiting.wait(timeout=30) == 9
 
 
@@ -286,7 +286,7 @@ def test_a_release_of_something_else_is_not_looked_at(api: SmallApi, tmp_path: P
 def test_a_release_elsewhere_is_pointed_at(api: SmallApi, tmp_path: Path) -> None:
     done = run_to(api, tmp_path, "status", "exp1", "-n", "team-b")
     assert "there is one in: team-a (name it with -n)" in done.stderr
-    assert "trainings there: exp1" in run_to(api, tmp_path, "status", "exp2").stderr
+    assert "training runs there: exp1" in run_to(api, tmp_path, "status", "exp2").stderr
 
 
 def test_logs_of_all_pods_by_time_with_prefixes(api: SmallApi, tmp_path: Path) -> None:

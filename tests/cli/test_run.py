@@ -87,7 +87,7 @@ def test_a_script_that_no_strategy_distributes_is_warned_of(tmp_path: Path) -> N
     (tmp_path / "train.py").write_text("import tensorflow as tf\ntf.Module()\n")
     done = run(tmp_path, "digits", "--strategy", "multi-worker-mirrored", "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert "models/digits.yaml:6:17: train.py shows nothing of multi-worker-mirrored: each pod trains" in done.stderr
+    assert "models/digits.yaml:6:17: train.py does not use multi-worker-mirrored: each pod trains" in done.stderr
     assert "shows nothing" not in run(tmp_path, "digits", "--dry-run").stderr
 
 
@@ -127,12 +127,12 @@ def test_library_program_without_checkpoints_volume_is_noted(
         ([str(_CHART), "--code", "gone"], 7, "there is no folder gone"),
         ([str(_CHART), "--kill", "worker-9@1s"], 7, "there is no pod 'worker-9'"),
         ([str(_CHART), "--kill", "worker-1"], 2, "not POD@TIME"),
-        ([str(_CHART), "--set", "layers=4,4"], 2, "write \\,4 for one in a text, or --set-json for a list"),
+        ([str(_CHART), "--set", "layers=4,4"], 2, "write \\,4 for one in a string, or --set-json for a list"),
         ([str(_CHART), "--set", "strategy=gossip"], 4, "unknown strategy 'gossip'"),
         ([str(_CHART), "--set-json", "roles=null"], 4, "no training pods"),
-        ([str(_CHART), "--resume", "--fresh"], 2, "exclude each other"),
+        ([str(_CHART), "--resume", "--fresh"], 2, "cannot be used together"),
         ([str(_CHART), "--resume"], 2, "--resume needs the --release"),
-        ([str(_CHART), "--resume", "--release", "exp-7"], 7, "there is no release exp-7 to go on with"),
+        ([str(_CHART), "--resume", "--release", "exp-7"], 7, "there is no release exp-7 to resume"),
         ([str(_CHART), "--claim", "data"], 2, "expected CLAIM=FOLDER"),
     ],
 )

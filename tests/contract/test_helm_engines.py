@@ -168,8 +168,8 @@ def test_the_schema_refuses_one_problem_a_value(engine: HelmEngine, plain_chart:
             sets=("roles.worker.replicas=two", "gpuz=1", "enviroment=2", "learningRate=fast"),
         )
     assert [problem.message for problem in caught.value.problems] == [
-        "learningRate: 'fast' is a text, expected a number",
-        "roles.worker.replicas: 'two' is a text, expected a whole number",
+        "learningRate: 'fast' is a string, expected a number",
+        "roles.worker.replicas: 'two' is a string, expected a whole number",
         "unknown key enviroment",
         "unknown key gpuz",
     ]

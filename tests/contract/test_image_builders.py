@@ -243,7 +243,7 @@ def test_what_an_image_holds_is_read_from_its_last_layers(bench: Bench, monkeypa
     push_image(bench.plan(dockerfile=written), bench.tool(), update_spec=True)
     assert read_sbom(bench.plan(), bench.environment) == HELD
     monkeypatch.setattr("trainchart.publish.io.image.LAYER_LIMIT", 1)
-    with pytest.raises(PublishError, match=f"does not say what it holds: it has no /{SBOM}"):
+    with pytest.raises(PublishError, match=f"does not say what it contains: it has no /{SBOM}"):
         read_sbom(bench.plan(), bench.environment)
 
 
@@ -251,7 +251,7 @@ def test_an_image_that_does_not_say_what_it_holds_is_named(bench: Bench) -> None
     with pytest.raises(ImageNotFound):
         read_sbom(bench.plan(), bench.environment)
     push_image(bench.plan(), bench.tool(), update_spec=True)
-    with pytest.raises(PublishError, match="does not say what it holds"):
+    with pytest.raises(PublishError, match="does not say what it contains"):
         read_sbom(bench.plan(), bench.environment)
 
 

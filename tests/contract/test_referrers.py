@@ -205,5 +205,5 @@ def test_verify_holds_a_chart_against_its_statement(host: str, monkeypatch: pyte
         verify_chart(reference, options)
     said = sorted(str(problem) for problem in caught.value.problems)
     assert said[0].startswith(f"{reference}: the provenance is about another chart")
-    assert said[1].startswith(f"trainchart/spec-sha256: the provenance says {'9' * 64}, the chart ")
+    assert said[1].startswith(f"trainchart/spec-sha256: the provenance says {'9' * 64}, but the chart says ")
     assert len(said) == 2

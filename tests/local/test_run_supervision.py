@@ -348,7 +348,7 @@ def test_a_run_whose_output_is_closed_stops_in_order_and_says_so(runs: Runs) -> 
         [sys.executable, "-m", "trainchart", "status", "exp-1"], cwd=runs.folder, capture_output=True, text=True
     )
     assert "Stopped" in told.stdout
-    assert "The run was stopped since its output was closed" in told.stdout
+    assert "The run was stopped because its output was closed" in told.stdout
     state = json.loads((runs.folder / ".trainchart/runs/exp-1/state.json").read_text())
     assert "the output was closed: stopping all pods" in [entry["message"] for entry in state["history"]]
 

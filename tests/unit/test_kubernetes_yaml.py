@@ -105,7 +105,7 @@ def test_documents_and_their_errors() -> None:
     with pytest.raises(YamlError) as caught:
         parse_documents("a: 1\nb: [\n")
     assert caught.value.line == 3
-    for text, message in (("- 1", "found a list"), ("a: 1\n---\nb: 1", "found 2"), ("text", "found a text")):
+    for text, message in (("- 1", "found a list"), ("a: 1\n---\nb: 1", "found 2"), ("text", "found a string")):
         with pytest.raises(YamlError, match=message):
             parse_mapping(text)
     assert parse_mapping("# nothing\n") == {}

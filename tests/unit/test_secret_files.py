@@ -115,13 +115,13 @@ def test_all_secrets_of_a_file_are_named() -> None:
     text = f"a = {token!r}\nb = {token!r}\n\n{PEM}c = 'hf_{'a1' * 17}'\n"
     found = find_secret("conf.py", text.encode())
     assert found is not None
-    assert (found.title, found.line) == ("a token of GitHub", 1)
+    assert (found.title, found.line) == ("a GitHub token", 1)
     assert found.reason == (
-        "holds a token of GitHub; line 2: a token of GitHub; line 4: a private key; line 8: a token of Hugging Face"
+        "holds a GitHub token; line 2: a GitHub token; line 4: a private key; line 8: a Hugging Face token"
     )
     many = find_secret("conf.py", f"a = {token!r}\n".encode() * 30)
     assert many is not None
-    assert many.reason.endswith("; line 5: a token of GitHub; and 25 more")
+    assert many.reason.endswith("; line 5: a GitHub token; and 25 more")
 
 
 def test_certificates_may_be_named_as_keys_are() -> None:
@@ -134,25 +134,25 @@ def test_certificates_may_be_named_as_keys_are() -> None:
 @pytest.mark.parametrize(
     ("title", "text"),
     [
-        ("a token of GitHub", "ghp_" + LETTERS[:36]),
-        ("a token of GitHub", "github_pat_" + LETTERS + LETTERS[:20]),
-        ("a token of GitLab", "glpat-" + LETTERS[:20]),
-        ("a token of Hugging Face", "hf_" + LETTERS[:34]),
-        ("a token of PyPI", "pypi-AgEIcHlwaS5vcmc" + LETTERS),
-        ("a token of npm", "//registry.npmjs.org/:_authToken=" + LETTERS[:36]),
-        ("a token of Slack", "xoxb-" + LETTERS[:30]),
-        ("a key of OpenAI", "sk-proj-" + LETTERS[:20] + "T3BlbkFJ" + LETTERS[:20]),
-        ("a key of Anthropic", "sk-ant-api03-" + LETTERS),
-        ("a key of Google", "AIza" + LETTERS[:35]),
-        ("a token of Vault", "hvs." + LETTERS[:24]),
-        ("a key of Azure", "AccountKey=" + (LETTERS * 2)[:86] + "=="),
+        ("a GitHub token", "ghp_" + LETTERS[:36]),
+        ("a GitHub token", "github_pat_" + LETTERS + LETTERS[:20]),
+        ("a GitLab token", "glpat-" + LETTERS[:20]),
+        ("a Hugging Face token", "hf_" + LETTERS[:34]),
+        ("a PyPI token", "pypi-AgEIcHlwaS5vcmc" + LETTERS),
+        ("an npm token", "//registry.npmjs.org/:_authToken=" + LETTERS[:36]),
+        ("a Slack token", "xoxb-" + LETTERS[:30]),
+        ("an OpenAI key", "sk-proj-" + LETTERS[:20] + "T3BlbkFJ" + LETTERS[:20]),
+        ("an Anthropic key", "sk-ant-api03-" + LETTERS),
+        ("a Google key", "AIza" + LETTERS[:35]),
+        ("a Vault token", "hvs." + LETTERS[:24]),
+        ("an Azure key", "AccountKey=" + (LETTERS * 2)[:86] + "=="),
         ("a secret key of AWS or another object store", "aws_secret_access_key = " + LETTERS[:40]),
         (
             "a secret key of AWS or another object store",
             "os.environ['AWS_SECRET_ACCESS_KEY']".replace("']", '": "') + LETTERS[:40],
         ),
         ("a secret key of AWS or another object store", "secret_key = " + LETTERS[:40]),
-        ("a key of Weights & Biases", "export WANDB_API_KEY=" + "0123456789" * 4),
+        ("a Weights & Biases key", "export WANDB_API_KEY=" + "0123456789" * 4),
         ("a login", "machine api.wandb.ai\n  login user\n  password " + "0123456789" * 4),
         ("the login of a package index", "index = https://me:" + "secret@pypi.example.com/simple"),
         ("the login of a registry", json.dumps(REGISTRY)),
@@ -160,7 +160,7 @@ def test_certificates_may_be_named_as_keys_are() -> None:
         ("the login of a cluster", "current-context: a\nusers:\n- name: me\n  user: {token: " + LETTERS[:20] + "}"),
         ("the login of a cloud", json.dumps(USER)),
         ("the login of a cloud", json.dumps({"installed": USER})),
-        ("a Secret of Kubernetes", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringData:\n  token: abc\n"),
+        ("a Kubernetes Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringData:\n  token: abc\n"),
         ("a token", "eyJhbGciOiJSUzI1NiJ9" + ".eyJ" + LETTERS[:40] + "." + LETTERS[:40]),
     ],
 )
@@ -174,7 +174,7 @@ def test_known_forms_of_secrets_are_found_in_any_file(title: str, text: str) -> 
 def test_the_line_of_a_secret_is_named_and_the_secret_is_not() -> None:
     token = "hf_" + LETTERS[:34]
     found = find_secret("train.py", f"import os\n\nlogin({token!r})\n".encode())
-    assert found == FoundSecret("a token of Hugging Face", 3)
+    assert found == FoundSecret("a Hugging Face token", 3)
     assert token not in str(found)
 
 
@@ -210,7 +210,7 @@ def test_a_single_word_in_a_file_called_token_is_one(path: str) -> None:
 def test_stores_of_keys_are_known_by_how_they_begin(start: bytes) -> None:
     found = find_secret("data.bin", start + b"\x00" * 9)
     assert found is not None
-    assert found.title.startswith("a store of ")
+    assert found.title.endswith(" store")
 
 
 def test_patterns_are_in_lower_case_and_listed_once() -> None:

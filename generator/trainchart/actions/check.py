@@ -87,7 +87,7 @@ class _Budget:
             with time_limit(limit):
                 found = tuple(rule.check(given))
         except TookTooLong:
-            hint = "look for what is very large, nested deep, or a pattern such as ^(a+)+$"
+            hint = "look for something very large or deeply nested, or a pattern such as ^(a+)+$"
             what = f"the rule {rule.id} did not finish within {limit:.0f} s"
             found = (Finding(what, hint=hint, is_own_fault=True),)
         self.left_seconds -= time.process_time() - start

@@ -84,11 +84,11 @@ def _control_local(folder: Path, verb: Verb) -> Controlled:
         return Controlled(report, Change(done=done), is_changed=False)
     if report.phase == STOPPING:
         # Asked twice, it would kill its programs before they have saved.
-        return Controlled(report, Change(done="its programs were asked to end already"), is_changed=False)
+        return Controlled(report, Change(done="its programs were already asked to stop"), is_changed=False)
     ask_to_stop(folder.parent, folder.name)
     return Controlled(
         report,
-        Change(done="its programs were asked to end (SIGTERM); a resumed run goes on from what they save"),
+        Change(done="its programs were asked to stop (SIGTERM); a resumed run continues from what they save"),
         is_changed=True,
     )
 
@@ -111,5 +111,5 @@ def read_installed(api: KubernetesApi, name: str, namespace: str) -> HelmRelease
     except HelmRecordError as error:
         kind = Conflict if "another helm command" in str(error) else ClusterError
         raise kind(
-            f"cannot use what Helm keeps of {name}: {error}", hint=f"see: helm history {name} -n {namespace}"
+            f"cannot use Helm's record of {name}: {error}", hint=f"see: helm history {name} -n {namespace}"
         ) from error

@@ -206,7 +206,7 @@ def read_sbom(image: PlannedImage, environment: Mapping[str, str]) -> str:
         content = read_image_file(registry, reference, SBOM)
     if content is None:
         hint = "its Dockerfile is not trainchart's, or an older one; trainchart image push rebuilds it"
-        raise PublishError(f"{reference.text} does not say what it holds: it has no /{SBOM}", hint=hint)
+        raise PublishError(f"{reference.text} does not say what it contains: it has no /{SBOM}", hint=hint)
     return content.decode(errors="replace")
 
 
@@ -230,9 +230,9 @@ def _require_same_parts(plan: ImageBuildPlan, found: PublishedImage) -> None:
     if changed != ():
         what = f"its {', '.join(changed)} {'are' if len(changed) > 1 else 'is'} not what is here" if changed else ""
         raise VersionConflict(
-            f"{plan.reference} is in the registry already, and is another image",
-            hint="a tag means one image: use --tag content, or change image.tag in the model spec",
-            problems=(Problem(what or "it does not say what it was made of", f"{plan.repository}@{found.digest}"),),
+            f"{plan.reference} is already in the registry, and is a different image",
+            hint="a tag must always name the same image: use --tag content, or change image.tag in the model spec",
+            problems=(Problem(what or "it does not say what it was made from", f"{plan.repository}@{found.digest}"),),
         )
 
 
@@ -242,7 +242,7 @@ def _require_program(model: LocatedModel, code: tuple[ContextFile, ...]) -> None
     if program and not any(file.path in program.files for file in code):
         where = str(model.plan.origins["code", "command"])
         problem = Problem(f"code.command: {program.title} stays out of the image", where, f"see {IGNORE_FILE}")
-        raise SpecError(f"the image would lack what it starts, in {model.code}", problems=(problem,))
+        raise SpecError(f"the image would lack the program that it starts, in {model.code}", problems=(problem,))
 
 
 def _update_spec(spec: Path, tag: str, digest: str) -> None:

@@ -58,7 +58,7 @@ def init_model(request: InitRequest) -> NewFiles:
 
     Raises:
         UsageError: the name is not one a model can have, the image is not one, or there is no such strategy.
-        ToolError: a file is there already, or the script cannot be read.
+        ToolError: a file already exists, or the script cannot be read.
     """
     project = find_project()
     _require_name(request.name, project.models)
@@ -106,7 +106,7 @@ def _require_name(name: str, models: Path) -> None:
     if is_model_name(name):
         other = models / f"{name}.yml"
         if other.exists():
-            raise ToolError(f"{other} is there already", hint="choose another name, or move it away")
+            raise ToolError(f"{other} already exists", hint="choose another name, or move it away")
         return
     suggestion = suggest_model_name(name)
     raise UsageError(
@@ -134,4 +134,4 @@ def _require_generates(text: str, spec: Path) -> None:
         render_chart(plan, read_family(FAMILY), build_values_schema(plan))
     except SpecError as error:
         problems = tuple(Problem(problem.message, hint=problem.hint) for problem in error.problems)
-        raise UsageError("a model spec cannot hold what was asked for", problems=problems) from error
+        raise UsageError("a model spec cannot express these settings", problems=problems) from error

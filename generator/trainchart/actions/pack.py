@@ -52,7 +52,7 @@ def init_pack(name: str) -> NewPack:
 
     Raises:
         UsageError: the name is not one that a pack can have.
-        ToolError: a file is there already.
+        ToolError: a file already exists.
     """
     if not is_model_name(name):
         raise UsageError(

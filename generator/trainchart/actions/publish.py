@@ -109,7 +109,7 @@ def _with_signature(upload: Upload, signature: Path) -> Upload:
     stated, digest = stated_digest(read_clear_text(provenance), name), sha256_digest(upload.archive.data)
     if stated != digest:
         raise ToolError(
-            f"{signature} is about {stated or f'no {name}'}, and the archive is {digest}",
+            f"{signature} signs {stated or f'no {name}'}, but the archive is {digest}",
             hint="sign it again with --sign, or remove that file: the signature of a published version is immutable",
         )
     return replace(upload, provenance=provenance)

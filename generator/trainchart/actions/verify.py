@@ -107,7 +107,7 @@ def verify_chart(chart: str, options: VerifyOptions) -> Verified:
             hint=hint,
             problems=tuple(problems),
         )
-    require_known(images, "log in, or run it again: everything else holds")
+    require_known(images, "log in, or run it again: everything else is valid")
     return Verified(
         found.name,
         found.version,
@@ -209,7 +209,7 @@ def _signature_problems(given: _Given, found: ChartFile, keyring: Path | None) -
     stated, digest = stated_digest(signed.text, name), f"sha256:{hashlib.sha256(given.archive).hexdigest()}"
     if stated != digest:
         said = stated or "no archive of this name"
-        yield Problem(f"it is about {said}, and the archive is {digest}", where=f"{name}.prov")
+        yield Problem(f"it signs {said}, but the archive is {digest}", where=f"{name}.prov")
 
 
 def _provenance_problems(published: RegistryChart, found: ChartFile) -> Iterator[Problem]:
@@ -224,7 +224,7 @@ def _provenance_problems(published: RegistryChart, found: ChartFile) -> Iterator
         for key in sorted({*annotations, *origin.annotations}):
             said, is_so = origin.annotations.get(key, "nothing"), annotations.get(key, "nothing")
             if said != is_so:
-                yield Problem(f"the provenance says {said}, the chart {is_so}", where=key)
+                yield Problem(f"the provenance says {said}, but the chart says {is_so}", where=key)
 
 
 def _has_provenance(given: _Given) -> bool:

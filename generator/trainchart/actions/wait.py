@@ -40,9 +40,7 @@ def wait_for_end(look: Look, timeout_seconds: float | None, tell: Callable[[str]
             if report is None:
                 raise
             if isinstance(error, NotFound):
-                raise NotFound(
-                    f"{report.key.release} was there and is gone: {error.message}", hint=error.hint
-                ) from error
+                raise NotFound(f"{report.key.release} no longer exists: {error.message}", hint=error.hint) from error
             if time.monotonic() - silent_since > _patience(error):
                 raise
             tell(f"no answer for {describe_seconds(time.monotonic() - silent_since)}, trying again: {error.message}")

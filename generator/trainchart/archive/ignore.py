@@ -62,9 +62,11 @@ def _parse_rules(text: str) -> tuple[_Rule, ...]:
         if not line or line.startswith("#"):
             continue
         if "**" in line:
-            raise ToolError(f"{IGNORE_FILE}:{number}: Helm has no ** in {line!r}", hint="name the folder, like `docs/`")
+            raise ToolError(
+                f"{IGNORE_FILE}:{number}: Helm supports no ** in {line!r}", hint="name the folder, like `docs/`"
+            )
         if "//" in line:
-            raise ToolError(f"{IGNORE_FILE}:{number}: no path has the // of {line!r}", hint="write one slash")
+            raise ToolError(f"{IGNORE_FILE}:{number}: no path matches the // in {line!r}", hint="write one slash")
         negated = line.startswith("!")
         body = line.removeprefix("!")
         folders_only = body.endswith("/")

@@ -128,7 +128,7 @@ def parse_lock(text: str) -> Lock:
         data = parse_mapping(text)
         if data.get("format") != _FORMAT:
             raise ToolError(
-                f"{LOCK_FILE} has format {data.get('format')!r}, this trainchart knows {_FORMAT}",
+                f"{LOCK_FILE} has format {data.get('format')!r}, but this trainchart reads {_FORMAT}",
                 hint="generate the chart again, or use a newer trainchart",
             )
         return Lock(

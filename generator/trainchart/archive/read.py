@@ -106,7 +106,7 @@ def _decompress(data: bytes) -> bytes:
         raise ToolError("the archive is cut off", hint="fetch or pack it again")
     # Go reads a second gzip member as more of the same tar.
     if pending or stream.unused_data:
-        raise ToolError("the archive goes on after its end", hint="fetch or pack it again")
+        raise ToolError("the archive has data after its end", hint="fetch or pack it again")
     return b"".join(parts)
 
 

@@ -95,7 +95,7 @@ def describe_exhaustion(error: Exception) -> ToolError | None:
     """Return the error to print where this machine has run out of something, None for any other error."""
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, RecursionError):
-        return ToolError("a file or an answer is nested deeper than can be followed", hint="make it flatter")
+        return ToolError("a file or an answer is nested too deeply", hint="reduce the nesting")
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
         return ToolError(f"{str(error)[0].lower()}{str(error)[1:]}", hint="remove the link that leads back to itself")
     if number == errno.ENOENT and not _has_folder():
@@ -106,7 +106,7 @@ def describe_exhaustion(error: Exception) -> ToolError | None:
         return ToolError("too many files are open", hint="raise the limit: ulimit -n 4096")
     if number == errno.EAGAIN or "can't start new thread" in str(error):
         return ToolError(
-            "this machine starts no more processes or threads",
+            "this machine cannot start more processes or threads",
             hint="end other programs, or raise the limit: ulimit -u, or the pids limit of the container",
         )
     return None

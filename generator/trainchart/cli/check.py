@@ -75,7 +75,7 @@ def check(
         typer.Option("--kube-version", help="Kubernetes version like 1.34; default: 1.33 and the newest known."),
     ] = None,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Check even what was checked today, and has not changed since.")
+        bool, typer.Option("--no-cache", help="Check again even what was checked today and has not changed since.")
     ] = False,
     format_: Annotated[
         CheckFormat,

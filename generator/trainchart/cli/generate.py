@@ -44,7 +44,7 @@ def generate(
         bool, typer.Option("--overwrite", help="Discard what was edited or added by hand in the chart folders.")
     ] = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Generate even what has not changed since the last time.")
+        bool, typer.Option("--no-cache", help="Generate again even what has not changed since the last time.")
     ] = False,
     format_: FormatOption = Format.text,
 ) -> None:

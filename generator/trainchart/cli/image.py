@@ -58,7 +58,7 @@ PlainHttpOption = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the steps; run nothing.")]
 
 group = typer.Typer(
-    help="Build a model's training image, push it, and look at it.", no_args_is_help=True, rich_markup_mode=None
+    help="Build, push and inspect a model's training image.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -259,7 +259,7 @@ def _secrets(pip_config: Path | None, ca_bundle: Path | None) -> Mapping[str, st
     secrets = {name: str(path.absolute()) for name, path in given.items() if path}
     for name, path in secrets.items():
         if "," in path:
-            raise typer.BadParameter(f"{path} has a comma, which builders take for its end", param_hint=f"--{name}")
+            raise typer.BadParameter(f"{path} has a comma, where builders end the path", param_hint=f"--{name}")
     return secrets
 
 

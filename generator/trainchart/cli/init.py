@@ -45,7 +45,7 @@ def init(
     ] = "",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Start a model: write its spec, and a script that trains at once. Nothing that exists is overwritten."""
+    """Start a model: write its spec, and a script that is ready to train. Existing files are never overwritten."""
     from trainchart.actions.init import InitRequest, init_model
 
     made = init_model(InitRequest(name, strategy, image, from_script))

@@ -13,7 +13,7 @@ from trainchart.cli.output import Format, FormatOption, print_json, print_line, 
 _EXAMPLES = """
 Examples:
 
-  trainchart list                 the local runs, and the trainings of the kubeconfig's namespace
+  trainchart list                 the local runs, and the runs in the kubeconfig's namespace
 
   trainchart list -A              who holds GPUs in the whole cluster, since when, doing what
 """
@@ -34,7 +34,7 @@ def _list(
     """List the local runs and the training runs of a cluster: what they do, since when, and the GPUs that they hold.
 
     The cluster is left out where no kubeconfig names one and none of --all-namespaces, --namespace and --context
-    is given; the local runs are left out with --namespace or --context. Those that hold most GPUs come first. A
+    is given; the local runs are left out with --namespace or --context. Runs that hold the most GPUs come first. A
     question mark stands for what is not known.
     """
     from trainchart.actions.list import list_reports

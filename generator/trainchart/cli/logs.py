@@ -38,7 +38,7 @@ def _logs(
     ] = "",
     pod: Annotated[str, typer.Option(help="Only this pod, for example worker-1.", autocompletion=complete.pods)] = "",
     tail: Annotated[int | None, typer.Option(min=0, help="Only this many of the last lines.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on until the run ends.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep printing until the run ends.")] = False,
     since_failure: Annotated[
         bool, typer.Option("--since-failure", help="Start two seconds before the first failure.")
     ] = False,
@@ -53,7 +53,7 @@ def _logs(
     context: ContextOption = "",
     output: FormatOption = Format.text,
 ) -> None:
-    """Read the logs of a local run or of a release on a cluster: merged by time, each line with its pod before it.
+    """Read the logs of a local run or of a release on a cluster: merged by time, each line prefixed with its pod.
 
     A local run comes first; --namespace or --context always means a release on the cluster. When the pods of a
     release are gone, the lines that the run controller kept are shown.

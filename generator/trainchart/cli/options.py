@@ -49,7 +49,7 @@ RunArgument = Annotated[
     str,
     typer.Argument(
         help="Name of the run or release. Default: the local run that was started last. "
-        "RELEASE/CHART where a release holds several trainings.",
+        "RELEASE/CHART where a release holds several training runs.",
         show_default=False,
         autocompletion=complete.runs,
     ),
@@ -57,7 +57,7 @@ RunArgument = Annotated[
 ReleaseArgument = Annotated[
     str,
     typer.Argument(
-        help="Name of the release (for stop, also of a local run); RELEASE/CHART where it holds several trainings.",
+        help="Name of the release (for stop, also of a local run); RELEASE/CHART where it holds several training runs.",
         show_default=False,
         autocompletion=complete.runs,
     ),

@@ -41,7 +41,7 @@ OwnersOption = Annotated[
     Path | None,
     typer.Option(
         "--artifacthub-repo",
-        help="Also put this file beside index.yaml as artifacthub-repo.yml, or into a registry for Artifact Hub.",
+        help="Also publish this file for Artifact Hub, as artifacthub-repo.yml next to index.yaml or in a registry.",
         metavar="FILE",
     ),
 ]

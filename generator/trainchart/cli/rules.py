@@ -70,5 +70,5 @@ def rules(
                 f"; in third-party charts at most {entry.others.value}" if entry.scope is not Scope.trainings else ""
             )
             print_line(f"  severity  {entry.severity.value}{others}")
-            print_line(f"  looks at  {entry.scope.value}")
+            print_line(f"  applies to  {entry.scope.value}")
             print_line(f"  source    {entry.source}")

@@ -106,9 +106,7 @@ def _run(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Go on with a release that exists: the values given to it, its code, Python and claims."
-        ),
+        typer.Option("--resume", help="Continue an existing release with its values, code, Python and claims."),
     ] = False,
     reset_values: Annotated[
         bool, typer.Option("--reset-values", help="With --resume: start from the chart's values again.")
@@ -141,11 +139,11 @@ def _run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
     output: FormatOption = Format.text,
 ) -> None:
-    """Train a model on this machine, as local processes, from the very chart that a cluster gets.
+    """Train a model on this machine, as local processes, from the same chart that a cluster gets.
 
-    Every pod's container becomes a process with the same command, environment and TF_CONFIG, except for the
-    printed ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run cleanly. A program that
-    fails by its own fault is not started again, unless --kill is given or the values set run.maxRestarts.
+    Every pod's container becomes a process with the same command, environment and TF_CONFIG, except for the printed
+    ports. Volumes are folders below .trainchart/runs/RELEASE. Ctrl-C stops the run cleanly. A program that fails
+    through its own fault is not started again, unless --kill is given or the values set run.maxRestarts.
     """
     from trainchart.actions.run import RunRequest, preview_run, run_local
     from trainchart.cli.run_display import DisplayOptions, LineChoice, choose_display
@@ -155,9 +153,9 @@ def _run(
     from trainchart.secret_masks import mask_command
 
     if resume and fresh:
-        raise typer.BadParameter("--resume and --fresh exclude each other")
+        raise typer.BadParameter("--resume and --fresh cannot be used together")
     if resume and not release:
-        raise typer.BadParameter("--resume needs the --release to go on with")
+        raise typer.BadParameter("--resume needs the --release to continue")
     if reset_values and not resume:
         raise typer.BadParameter("--reset-values is for --resume: other runs start from the chart's values anyway")
     existing = Existing.RESUME if resume else Existing.FRESH if fresh else Existing.REFUSE

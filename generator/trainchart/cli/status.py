@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 def _status(
     release: RunArgument = "",
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again until the run is over.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Update the report until the run is over.")] = False,
     namespace: NamespaceOption = "",
     context: ContextOption = "",
     runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,

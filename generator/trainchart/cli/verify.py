@@ -42,7 +42,7 @@ def verify(
     """Generate a chart again from its spec, compare every byte, and check the signature in the .prov file beside it.
 
     For a chart in a registry, the provenance that is attached there is compared with the chart too.
-    Exits with 6 where something does not hold, and with 8 where all else holds, but a registry gives no answer.
+    Exits with 6 if anything is wrong, and with 8 if nothing is wrong but a registry does not answer.
 
     Example: trainchart verify charts/mnist
     """
@@ -66,8 +66,8 @@ def verify(
         return
     print_line(f"{found.name} {found.version} is what {found.spec} gives")
     print_line(f"  identity  sha256:{found.identity}")
-    print_line(f"  signature {'holds' if found.is_signed else 'none'}")
+    print_line(f"  signature {'valid' if found.is_signed else 'none'}")
     if chart.startswith("oci://"):
-        print_line(f"  origin    {'holds' if found.has_provenance else 'none'}")
+        print_line(f"  origin    {'valid' if found.has_provenance else 'none'}")
     for image in found.images:
         print_line(f"  image     {image.image} is there: {image.digest}")

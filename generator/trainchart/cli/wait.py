@@ -36,7 +36,7 @@ def _wait(
 ) -> None:
     """Wait until a run is over, here or on a cluster. Exit code 0: it succeeded; 10: failed or stopped; 11: time is up.
 
-    Progress goes to stderr. An API server that is away for some minutes does not end the wait.
+    Progress goes to stderr. An API server that is unreachable for some minutes does not end the wait.
     """
     from trainchart.actions.status import open_run
     from trainchart.actions.support.cluster_access import Place

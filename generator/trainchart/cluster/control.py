@@ -89,7 +89,7 @@ def _resolve(verb: Verb, report: Report, installed: HelmRelease) -> Change:
     if verb is Verb.stop and (report.is_over or report.phase == STOPPING):
         return Change(done=f"the run is over already: {report.phase}")
     if asked == wanted and (report.phase == SUSPENDED) == (wanted == DESIRED_SUSPENDED):
-        return Change(done=f"it is {report.phase} already, and its values say {wanted}")
+        return Change(done=f"it is already {report.phase}, and its values say {wanted}")
     return Change(sets={"run.desiredState": wanted})
 
 

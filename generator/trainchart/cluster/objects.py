@@ -196,7 +196,7 @@ def _find_hold(job: Object) -> str:
         return "its Job may have no pod (spec.parallelism is 0)"
     keeper = spec.get("managedBy") or ""
     if keeper and keeper != "kubernetes.io/job-controller":
-        return f"its Job is managed by {keeper}, and not by Kubernetes (spec.managedBy)"
+        return f"its Job is managed by {keeper}, not by Kubernetes (spec.managedBy)"
     return ""
 
 

@@ -54,7 +54,7 @@ def explain_comma(message: str) -> str:
     """Return the hint on a set expression in which a comma of the value was taken for the end of it; "" for others."""
     if not (found := _AFTER_COMMA.search(message)):
         return ""
-    return f"a comma begins the next KEY=VALUE: write \\,{found['part']} for one in a text, or --set-json for a list"
+    return f"a comma begins the next KEY=VALUE: write \\,{found['part']} for one in a string, or --set-json for a list"
 
 
 def clean_lint_message(text: str, asked: Asked | None = None) -> str:

@@ -33,7 +33,7 @@ _CHOICE = re.compile(r"value must be (?:one of )?(?P<choices>'.*')")
 _MISSING = re.compile(r"missing propert(?:y|ies) (?P<names>.+)")
 _KEY = re.compile(r"invalid propertyName '(?P<name>.*)'")
 _TYPES = {
-    "string": "a text",
+    "string": "a string",
     "number": "a number",
     "integer": "a whole number",
     "boolean": "true or false",
@@ -145,9 +145,9 @@ class _Teller:
             pattern = match["pattern"].replace("\\\\", "\\")
             example = next((text for known, text in _EXAMPLES.items() if known in (pattern, f"^$|{pattern}")), "")
             if not example and "number" in schema.get("type", ()):
-                yield Problem(f"{key}: {match['given']!r} is a text, expected a number")
+                yield Problem(f"{key}: {match['given']!r} is a string, expected a number")
                 return
-            hint = f"for example {example}" if example else f"expected a text that matches {pattern}"
+            hint = f"for example {example}" if example else f"expected a string that matches {pattern}"
             yield Problem(f"{key}: {match['given']!r} is not accepted", hint=hint)
         elif (match := _BOUND.match(message)) and match["rule"] in _BOUNDS:
             yield Problem(f"{key}: {match['given']} {_BOUNDS[match['rule']]} {match['bound']}")
@@ -273,7 +273,7 @@ def _show(given: Any, got: str) -> str:
         return "it has no value"
     if given is None or got == "boolean":
         return f"{kind} is given" if given is None else str(given)
-    if got == "string" and re.fullmatch(r"[+-]?[0-9]*\.[0-9]+", str(given)):  # what --set makes of 1.5 is a text
+    if got == "string" and re.fullmatch(r"[+-]?[0-9]*\.[0-9]+", str(given)):  # what --set makes of 1.5 is a string
         kind = _TYPES["number"]
         return f"{given} is {kind}"
     return f"{repr(given) if got == 'string' else given} is {kind}"

@@ -117,7 +117,7 @@ def _require_link_inside(link: Path, folder: Path) -> None:
         )
     # By the path that led here: two links may lead into each other's folders.
     if target in {parent.resolve() for parent in link.parents if parent.is_relative_to(folder)}:
-        raise ToolError(f"{link} is a link to {link.readlink()}, a folder that it is in", hint="remove it")
+        raise ToolError(f"{link} is a link to {link.readlink()}, a folder that contains it", hint="remove it")
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -267,7 +267,7 @@ def locked(folder: Path, *, wait_seconds: float = LOCK_SECONDS) -> Iterator[None
                 holders = _name_holders(handle)
                 raise ToolError(
                     f"another program has locked {folder}{holders} for more than {wait_seconds:.0f} seconds",
-                    hint="wait for its end, or end it, then run this again",
+                    hint="wait until it ends, or stop it, then run this again",
                 )
             time.sleep(_LOCK_PAUSE_SECONDS)
         yield

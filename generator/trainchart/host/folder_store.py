@@ -23,7 +23,7 @@ class FolderStore:
         path = PurePosixPath(reference)
         if "://" in reference or path.is_absolute() or ".." in path.parts:
             raise PublishError(
-                f"{self.url}: {reference} lies outside of the folder", hint="read it from where it is served: https://…"
+                f"{self.url}: {reference} is outside the folder", hint="read it from where it is served: https://…"
             )
         place = self._folder / path
         try:

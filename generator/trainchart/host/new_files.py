@@ -25,7 +25,7 @@ def write_new_files(files: Mapping[Path, bytes]) -> None:
         existing = [path for path in existing if not _holds(path, files[path])]
     if existing:
         raise ToolError(
-            "files are there already, and are never overwritten",
+            "files already exist, and are never overwritten",
             hint="choose another name, or move them away",
             problems=tuple(Problem("exists", str(path)) for path in existing),
         )

@@ -34,7 +34,7 @@ def explain_failure(step: Step, exit_code: int, last_lines: tuple[str, ...]) -> 
     if _says(_DISK_FULL, words):
         return ToolError(f"{program}: the disk is full", hint=f"free some space, for example: {_prune(program)}")
     if _says(_NOT_RUNNING, words):
-        return ToolError(f"{program} is there, but does not run: {shown}", hint=f"start it, then: {program} info")
+        return ToolError(f"{program} is installed, but does not run: {shown}", hint=f"start it, then: {program} info")
     if _says(_NO_BUILDX, words):
         return ToolError(
             "docker has no buildx", hint="install docker-buildx-plugin, or use --builder podman or buildah"

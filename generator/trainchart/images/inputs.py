@@ -50,7 +50,7 @@ def require_no_secrets(code: Iterable[ContextFile], rules: IgnoreRules) -> None:
     if problems:
         raise PlanError(
             "the code folder holds files that look like passwords or keys, which everyone who pulls the image can read",
-            hint=f"name them in {IGNORE_FILE} and give them to the pods as a Secret; a line `!NAME` means that one",
+            hint=f"name them in {IGNORE_FILE} and give them to the pods as a Secret; a line `!NAME` allows that one",
             problems=tuple(problems),
         )
 

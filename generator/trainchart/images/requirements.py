@@ -99,7 +99,7 @@ def require_no_files(text: str, file: str) -> None:
     found = [(line, path) for line, entry in _join_lines(text) if (path := _find_path(entry))]
     if found:
         raise PlanError(
-            f"{file} leads to files of the code folder, and pip gets that list alone",
+            f"{file} refers to files of the code folder, but pip gets only that list",
             hint="write the packages themselves into it, as uv pip compile does, or their addresses; "
             "see images in the documentation",
             problems=tuple(Problem(f"names {path}", f"{file}:{line}") for line, path in found),
@@ -129,7 +129,7 @@ def require_versions(text: str) -> None:
     ]
     if found:
         raise PlanError(
-            f"{REQUIREMENTS_FILE} does not say exactly what it means",
+            f"{REQUIREMENTS_FILE} does not pin every package exactly",
             hint="write NAME==VERSION, as uv pip compile does, or NAME @ ADDRESS; see images in the documentation",
             problems=tuple(
                 Problem(f"{shown!r} is not a package with its exact version", f"{REQUIREMENTS_FILE}:{line}")
@@ -157,7 +157,7 @@ def require_no_replacements(text: str, image: str) -> None:
     if problems:
         raise PlanError(
             "the model's packages would replace some of those that TensorFlow needs",
-            hint=f"leave them out: the image has them; another set of them comes by {OWN_TENSORFLOW_FILE}",
+            hint=f"leave them out: the image has them; for another set of them, use {OWN_TENSORFLOW_FILE}",
             problems=tuple(problems),
         )
 
@@ -168,7 +168,7 @@ def require_tensorflow(text: str, version: str, file: str) -> None:
     bare = [requirement for requirement in requirements if not (requirement.version and requirement.is_hashed)]
     if bare:
         raise PlanError(
-            f"{file} does not say exactly what it means",
+            f"{file} does not pin every package exactly",
             hint=_HINT,
             problems=tuple(
                 Problem(f"{requirement.name} has no exact version with hashes", f"{file}:{requirement.line}")

@@ -103,7 +103,7 @@ class _SourceReader:
             path = str(source["fieldRef"].get("fieldPath", ""))
             value = read_pod_field(path, self.pod)
             if value is None:
-                self.notices.warn(f"{self.pod.role}: {name} stays unset, {path} is known in a cluster only")
+                self.notices.warn(f"{self.pod.role}: {name} stays unset: {path} is known only in a cluster")
             return value
         if "configMapKeyRef" in source:
             return self._read_key(name, source["configMapKeyRef"], "ConfigMap", self.data.config_maps)
@@ -111,7 +111,7 @@ class _SourceReader:
             if name in self.caller and str(source["secretKeyRef"].get("name")) not in self.data.secrets:
                 return self.caller[name]
             return self._read_key(name, source["secretKeyRef"], "Secret", self.data.secrets)
-        self.notices.warn(f"{self.pod.role}: {name} stays unset, {', '.join(source)} is known in a cluster only")
+        self.notices.warn(f"{self.pod.role}: {name} stays unset: {', '.join(source)} is known only in a cluster")
         return None
 
     def _read_key(

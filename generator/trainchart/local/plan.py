@@ -158,7 +158,7 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices, *, has_gpu: bool)
     doubled = sorted({role for role in roles if roles.count(role) > 1})
     if doubled:
         raise PlanError(
-            f"the chart holds several trainings ({', '.join(doubled)} twice), and a local run takes one",
+            f"the chart holds several training runs ({', '.join(doubled)} twice), and a local run takes one",
             hint="switch the others off in the values, for example by `--set other.enabled=false`",
         )
     if sets and not any(item.replicas for item in sets):
@@ -167,7 +167,7 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices, *, has_gpu: bool)
         limits = (training_set.container.get("resources") or {}).get("limits") or {}
         devices = sorted(name for name in limits if "/" in name)
         if devices:
-            here = "here all share what this machine has" if has_gpu else "this machine has no GPU: the CPU is used"
+            here = "here all pods share this machine" if has_gpu else "this machine has no GPU: the CPU is used"
             notices.warn(f"{training_set.role} asks for {', '.join(devices)}: {here}")
         strategy = str(training_set.annotations.get(contract.STRATEGY_ANNOTATION, ""))
         if training_set.role == cluster.WORKER and strategy in STRATEGIES:
@@ -345,7 +345,7 @@ class _PodPlanner:
         wanted = str(training_set.container.get("workingDir") or contract.CODE_PATH)
         translated = paths.translate(wanted)
         if translated == wanted and wanted not in dict(paths.pairs):
-            self.notices.warn(f"{training_set.role}: the working folder {wanted} exists in the image only")
+            self.notices.warn(f"{training_set.role}: the working folder {wanted} exists only in the image")
             return self.settings.code
         return translated
 

@@ -141,7 +141,9 @@ def _unset_lines(plan: LocalPlan) -> list[str]:
     unset = [name for name, value in plan.hyperparameters.items() if value is None]
     settings = " ".join(f"--set hyperparameters.{name}=VALUE" for name in unset)
     names = ", ".join(unset)
-    return [f"note: {names} unset: the program decides, or refuses to start; set by {settings}"] if unset else []
+    return (
+        [f"note: {names} unset: the program decides, or refuses to start; set values with {settings}"] if unset else []
+    )
 
 
 def explain_hint(failure: Failure, plan: LocalPlan) -> str:

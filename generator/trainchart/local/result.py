@@ -98,7 +98,7 @@ class RunResult:
         if not self.was_complete:
             return "Its program reported no step, and wrote no checkpoint or other file that outlives the run."
         step = self.last_step
-        return f"No step was made: it was at its end before{'' if step is None else f', at step {step}'}."
+        return f"No step was trained: the training had already finished{'' if step is None else f', at step {step}'}."
 
     @property
     def was_complete(self) -> bool:

@@ -28,7 +28,7 @@ def summarize_result(
     if result.nothing_done:
         lines.append(f"  {result.nothing_done}")
     if result.nothing_done and not (result.was_complete or result.is_unclear):
-        lines.append(f"  Files belong below ${contract.CHECKPOINTS_DIR}, the step into ${contract.PROGRESS_FILE}.")
+        lines.append(f"  Write files below ${contract.CHECKPOINTS_DIR}, and the step into ${contract.PROGRESS_FILE}.")
     lines += _numbers(result)
     lines += [f"  {title:<11}  {place}" for title, place in _places(plan, result)]
     steps = list(_next_steps(result, record, name, folder, install))

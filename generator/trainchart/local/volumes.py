@@ -147,7 +147,7 @@ class _VolumePlanner:
             chosen = self.storage.find_chosen(claim)
             folder = PurePosixPath(chosen) if chosen else self.storage.claims_folder / claim
             if not chosen:
-                self.notices.warn(f"volume {name} ({kinds}) exists in a cluster only: here it is the folder {folder}")
+                self.notices.warn(f"volume {name} ({kinds}) exists only in a cluster: here it is the folder {folder}")
             return _Volume(folder, claim=claim)
         files = tuple(
             PlannedFile(str(own_folder / path), content, is_secret)

@@ -245,7 +245,9 @@ def _environment(path: Path, env: dict[str, object]) -> Iterator[Impossibility]:
         elif not isinstance(value, (str, int, float, bool)) and not (
             isinstance(value, dict) and set(value) == {"valueFrom"}
         ):
-            yield Impossibility((*path, name), f"{name} is neither a text nor a valueFrom", "for example {NAME: text}")
+            yield Impossibility(
+                (*path, name), f"{name} is neither a string nor a valueFrom", "for example {NAME: value}"
+            )
 
 
 def _volume(spec: ModelSpec, name: str, volume: VolumeSettings) -> Iterator[Impossibility]:
@@ -374,14 +376,12 @@ def _image(spec: ModelSpec) -> Iterator[Impossibility]:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", tag):
         yield Impossibility(("image", "tag"), f"image.tag: {tag!r} is not an image tag", 'for example tag: "1.4.0"')
     elif tag == "latest" and not spec.image.digest:
-        yield Impossibility(
-            ("image", "tag"), "the tag latest names another image tomorrow", "use a fixed tag or image.digest"
-        )
+        yield Impossibility(("image", "tag"), "latest is a moving tag", "use a fixed tag or image.digest")
     if spec.image.inject_launcher and not spec.run.controller.image:
         yield Impossibility(
             ("image", "injectLauncher"),
             "there is no runtime image to copy the launcher from",
-            "name it in run.controller.image: it has the launcher beside the run controller",
+            "name it in run.controller.image: it contains the launcher as well as the run controller",
         )
 
 

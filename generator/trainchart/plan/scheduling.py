@@ -58,7 +58,7 @@ def find_expression_problems(expression: Mapping[str, Any], *, of_nodes: bool = 
         yield f"operator {operator!r} is not {known}"
     for value in values if isinstance(values, list) and not compares else ():
         if isinstance(value, str) and not re.fullmatch(LABEL_VALUE_PATTERN, value):
-            yield f"{value!r} is not the value of a label"
+            yield f"{value!r} is not a valid label value"
 
 
 def _toleration_problems(toleration: Mapping[str, Any]) -> Iterator[str]:
@@ -66,11 +66,11 @@ def _toleration_problems(toleration: Mapping[str, Any]) -> Iterator[str]:
     if not key and operator != "Exists":
         yield f"operator {operator} needs a key; only Exists without a key tolerates every taint"
     if key and isinstance(key, str) and not re.fullmatch(LABEL_KEY_PATTERN, key):
-        yield f"{key!r} is not the key of a taint"
+        yield f"{key!r} is not a valid taint key"
     if operator == "Exists" and value:
         yield f"operator Exists takes no value, but has {value!r}; Equal compares values"
     elif operator == "Equal" and isinstance(value, str) and not re.fullmatch(LABEL_VALUE_PATTERN, value):
-        yield f"{value!r} is not the value of a taint"
+        yield f"{value!r} is not a valid taint value"
     elif operator in ("Gt", "Lt") and not _INTEGER.fullmatch(str(value)):
         yield f"operator {operator} compares integers, not {value!r}"
     if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":

@@ -37,7 +37,7 @@ def _misreading(path: Path, value: float | bool | None, spelling: str) -> tuple[
         if isinstance(value, float) and not math.isfinite(value):
             return ("", "") if _is_bound(path) else ("is not a finite number", "")
         if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-            reason = "is beyond the integers that Helm carries exactly, ±(2^53 - 1)"
+            reason = "exceeds the integers that Helm represents exactly, ±(2^53 - 1)"
             return ("", "") if _is_bound(path) else (reason, "")
         if value == 0 and re.search("[1-9]", re.split("[eE]", spelling)[0]):
             return "is read as the number 0", ""

@@ -57,7 +57,7 @@ def _problem(kind: type[Section], detail: ErrorDetails, origins: Mapping[Path, O
         case "string_type" if spelling:
             # YAML reads a version of fewer than three numbers as a number.
             text = ".".join([*spelling.split("."), "0", "0"][:3]) if key == "version" else spelling
-            return Problem(f"{key}: {spelling} is not a text", where, f'quote it: "{text}"')
+            return Problem(f"{key}: {spelling} is not a string", where, f'quote it: "{text}"')
         case "missing":
             return Problem(f"{key} is missing", where, _describe(kind, path))
         case "literal_error":

@@ -18,8 +18,8 @@ _KINDS: Mapping[str, str] = {
     "float_type": "a number",
     "finite_number": "a finite number",
     "bool_type": "true or false",
-    "string_type": "a text",
-    "string_too_short": "a text that is not empty",
+    "string_type": "a string",
+    "string_too_short": "a string that is not empty",
     "too_short": "a list that is not empty",
     "greater_than_equal": "{ge} or more",
     "less_than_equal": "{le} or less",
@@ -52,7 +52,7 @@ def expect(kind: str, key: str, given: Any, context: Mapping[str, Any], message:
     if kind == "string_pattern_mismatch":
         fields = (words for name, words in _FIELDS.items() if f".{key}".endswith(f".{name}"))
         words = _PATTERNS.get(str(context.get("pattern"))) or next(fields, "")
-        return f"expected {words}" if words else f"expected a text that fits the pattern {context.get('pattern')}"
+        return f"expected {words}" if words else f"expected a string that fits the pattern {context.get('pattern')}"
     if kind in _KINDS:
         return f"expected {_KINDS[kind].format(**context)}{_without_quotes(kind, given)}"
     return message.replace("Input should", "the value should")
@@ -64,8 +64,8 @@ def expect_member(key: str, given: Any, spelling: str) -> str:
     if key.startswith("hyperparameters.") and name in _NUMBERS:
         return f"expected a finite number{_without_quotes('float_type', given)}"
     if key.startswith("hyperparameters.") and name == "default":
-        return "expected a finite number, a text, true or false"
-    return "expected a text or a number" + (f'; if it is a text, quote it: "{spelling}"' if spelling else "")
+        return "expected a finite number, a string, true or false"
+    return "expected a string or a number" + (f'; if it is a string, quote it: "{spelling}"' if spelling else "")
 
 
 def _without_quotes(kind: str, given: Any) -> str:

@@ -262,7 +262,7 @@ def _parse_whole(text: str) -> dict[str, Any]:
             parse_json(text, are_keys_unique=True) if _is_json(text) else parse_mapping(text, node_limit=_NODE_LIMIT)
         )
     except (ValueError, YamlError) as error:
-        hint = "check the address: a login page may answer instead; or correct what helm repo index would write"
+        hint = "check the address: a login page may answer instead; or correct the file (see helm repo index)"
         raise PublishError(f"{INDEX_FILE} cannot be read: {error}", hint=hint) from error
     if (
         not isinstance(whole, dict)

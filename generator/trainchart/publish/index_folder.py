@@ -104,7 +104,7 @@ class IndexRepository:
             self._store.write(INDEX_FILE, add_entry(text, archive.name, _entry(upload), upload.created).encode())
         if find_entry(self._read_index(), archive.name, archive.version) is None:
             raise PublishError(
-                f"{INDEX_FILE} of {self.url} loses what is written: others write it at the same time",
+                f"{INDEX_FILE} of {self.url} loses entries: other clients write it at the same time",
                 hint="let one job at a time publish there, then run it again",
             )
 
@@ -123,7 +123,7 @@ class IndexRepository:
             return False
         if identity != archive.identity:
             raise VersionConflict(
-                f"{self.url} holds {archive.filename} with other content, though its index does not name it",
+                f"{self.url} holds {archive.filename} with different content, though its index does not name it",
                 hint="raise the version; or, if no one can have downloaded that file, remove it and run this again",
                 problems=(Problem(f"there sha256:{identity}, here sha256:{archive.identity}"),),
             )
@@ -137,7 +137,7 @@ class IndexRepository:
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            hint = "is it compressed, or something else than an index?"
+            hint = "is it compressed, or something other than an index?"
             raise PublishError(f"{INDEX_FILE} of {self.url} is not UTF-8 text", hint=hint) from error
         if not text.strip():
             # Half a copy, or a write that was cut off: to start over would lose every version that is published.

@@ -64,14 +64,14 @@ def parse_location(text: str, *, plain_http: bool = False) -> Location:
         if _ADDRESS_FIRST.match(text):
             raise PublishError(
                 f"{_without_secret(text)!r} could be a path here or an address elsewhere",
-                hint=f"{_KINDS_HINT}; for a folder of that name, write it behind ./",
+                hint=f"{_KINDS_HINT}; for a folder of that name, prefix it with ./",
             )
         return Location(Kind.folder, text, path=text)
     scheme, rest = match["scheme"].lower(), match["rest"].rstrip("/")
     if scheme == "file":
         host, slash, path = rest.partition("/")
         if host not in ("", "localhost") or not slash:
-            raise PublishError(f"{text} names no folder of this machine", hint="write file:///absolute/path")
+            raise PublishError(f"{text} does not name a folder on this machine", hint="write file:///absolute/path")
         return Location(Kind.folder, text, path="/" + unquote(path))
     kinds = {
         "oci": Kind.oci,
@@ -81,7 +81,7 @@ def parse_location(text: str, *, plain_http: bool = False) -> Location:
         "chartmuseum+http": Kind.chart_museum,
     }
     if scheme not in kinds:
-        raise PublishError(f"there is no kind of repository {scheme}://", hint=_KINDS_HINT)
+        raise PublishError(f"unknown kind of repository {scheme}://", hint=_KINDS_HINT)
     if scheme.endswith("http") and not plain_http:
         raise PublishError(
             f"{_without_secret(text)} would be reached without encryption",

@@ -107,7 +107,7 @@ def prepare_upload(data: bytes, *, created: str, provenance: bytes | None = None
 
 
 def publish_upload(repository: Repository, upload: Upload) -> Publication:
-    """Publish an archive, unless the very same content is there already, which is success too.
+    """Publish an archive, unless the very same content already exists, which is success too.
 
     Raises what find_publication and add_upload raise.
     """
@@ -138,9 +138,7 @@ def add_upload(repository: Repository, upload: Upload) -> Publication:
     done = find_publication(repository, upload)
     if done is None:
         reference = repository.reference(upload.archive.name, upload.archive.version)
-        raise PublishError(
-            f"{reference} was accepted, but is not there to be read", hint="run it again; nothing is lost by that"
-        )
+        raise PublishError(f"{reference} was accepted, but cannot be read back", hint="run it again; that is safe")
     return replace(done, is_new=True, refused=refused)
 
 

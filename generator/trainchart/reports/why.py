@@ -217,7 +217,7 @@ def _advise(report: Report) -> str:
     hint = outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
     same = [each.at for each in report.incidents if (each.pod, each.error) == (outcome.pod, outcome.error)]
     if any(at < outcome.at - _SAME_SECONDS for at in same):
-        hint += " The same error came more than once, so starting again is not enough."
+        hint += " The same error occurred more than once, so starting again is not enough."
     settings = suggest_settings(outcome.cause, outcome.error, report.record.get("hyperparameters") or {})
     if report.origin == LOCAL:
         again += "".join(f" --set {setting}" for setting in settings)
@@ -226,7 +226,7 @@ def _advise(report: Report) -> str:
     if outcome.pod.rpartition("-")[0] in {change.set_name for change in report.outside_changes}:
         hint = f"{fill_in(_UNDO, report.address)} Else: {hint}"
     if report.problems:
-        hint = f"First put right what was wrong when it ended. {hint}".rstrip()
+        hint = f"First fix what was wrong when it ended. {hint}".rstrip()
     return f"{hint} Then: {again}" if hint else again
 
 
@@ -248,13 +248,13 @@ def _last_words(outcome: Verdict | None) -> Iterator[str]:
 
 def _explain_phase(report: Report) -> str:
     if report.phase == UNKNOWN:
-        return "Nothing can be said: what would tell could not be read or is not there."
+        return "The state of this run is not known: what would show it could not be read or does not exist."
     if report.phase == NOT_RUNNING:
         return "There are no pods: the StatefulSets were scaled to zero, and no record says why."
     if report.phase == STATE_LOST:
         return "Its StatefulSets were scaled to zero, and the record of the run is gone: how the run ended is unknown."
     if report.phase == SUSPENDED:
-        held = f"{len(report.pods)} of its pods still save and go" if report.pods else "it holds nothing"
+        held = f"{len(report.pods)} of its pods are still saving and stopping" if report.pods else "it holds nothing"
         held = "what it holds is not known" if report.pods is None else held
         return f"Its values say run.desiredState=suspended: {held}, and it waits."
     outcome = report.outcome
@@ -268,11 +268,11 @@ def _explain_phase(report: Report) -> str:
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):
         return "Not every pod runs yet."
     if report.remarks:
-        return "No task has failed, but not everything is right: see the notes below."
+        return "No task has failed, but there are problems: see the notes below."
     if report.seems_to_hang:
-        return "No task has failed, but there was no step for long."
+        return "No task has failed, but there has been no step for a long time."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:
         return "No step was reported so far, and tasks were started again: see the deaths below."
     if report.incidents:
-        return "It goes on; what failed so far was dealt with."
+        return "It continues; the failures so far were handled."
     return "Nothing has failed."

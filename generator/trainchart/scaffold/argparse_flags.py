@@ -122,7 +122,7 @@ def _read(option: str, arguments: Arguments, program: str) -> Flag:
     action = arguments.text("action") or type_name(arguments.node("action")) or "store"
     if action in _SWITCHES:
         if default not in (None, action == "store_false") and action != "store_const":
-            raise NotReadableError("it is a switch that its own default has thrown")
+            raise NotReadableError("it is a switch that its own default turns on")
         return make_flag(option, "boolean", False, help_text, {}, "switch")
     if action == "BooleanOptionalAction":
         return make_flag(option, "boolean", default, help_text, {}, "pair", "--no-" + option.lstrip("-"))

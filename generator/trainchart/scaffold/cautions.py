@@ -55,7 +55,7 @@ def refuse_other_frameworks(modules: tuple[Module, ...]) -> None:
         if name in imports and (not has_tensorflow or name in _OWN_LAUNCH):
             file, line = imports[name]
             raise ToolError(
-                f"{file}:{line}: this is a program of {framework}; trainchart trains TensorFlow programs only",
+                f"{file}:{line}: this is a {framework} program; trainchart trains TensorFlow programs only",
                 hint="port it to tf.distribute or the training library (see training in the documentation)",
             )
 
@@ -113,8 +113,9 @@ def _find_early_success(modules: tuple[Module, ...]) -> Iterator[str]:
     for name, where in calls:
         if is_in_step and name == "MonitoredTrainingSession":
             yield (
-                f"{where}: MonitoredTrainingSession takes a peer that SyncReplicasOptimizer loses for the end of the "
-                "data, and ends as if all were done: let the program fail where its last step is too low, or use the "
+                f"{where}: MonitoredTrainingSession mistakes a peer that SyncReplicasOptimizer loses for the end "
+                "of the data, and ends as if training were complete: let the program fail if its last step is "
+                "too low, or use the "
                 "training library (see training in the documentation)"
             )
             return

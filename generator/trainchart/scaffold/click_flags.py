@@ -126,7 +126,7 @@ def _read_click(option: str, arguments: Arguments) -> Flag:
         return make_flag(positive.strip(), "boolean", bool(default), help_text, {}, "pair", negative.strip())
     if arguments.is_true("is_flag"):
         if default is True or arguments.node("flag_value") is not None:
-            raise NotReadableError("it is a switch that its own default has thrown")
+            raise NotReadableError("it is a switch that its own default turns on")
         return make_flag(option, "boolean", False, help_text, {}, "switch")
     if arguments.node("multiple") is not None or arguments.node("nargs") is not None:
         form: Form = "list" if arguments.node("nargs") is not None else "repeated"

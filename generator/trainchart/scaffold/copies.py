@@ -56,7 +56,7 @@ def describe_copies(name: str, file: str, content: bytes, load: Load, started: s
         what = "each pod trains a copy of its own, and all copies write the same checkpoints"
     if is_spread:
         return ""
-    return f"{file} shows nothing of {strategy}: {what}"
+    return f"{file} does not use {strategy}: {what}"
 
 
 def uses_training_library(name: str, file: str, content: bytes, load: Load) -> bool:

@@ -141,7 +141,7 @@ def make_list(
     items = [] if default is None else default if isinstance(default, (list, tuple)) else [default]
     texts = [str(item) for item in items]
     if any(separator in text or not text for text in texts):
-        raise NotReadableError("an item of its default is empty or holds a blank or a comma")
+        raise NotReadableError("an item of its default is empty or contains a space or a comma")
     if bounds:
         description = f"{description} One of {', '.join(map(str, bounds.get('enum', ())))}.".strip()
     return make_flag(option, "string", separator.join(texts), description, {}, form)

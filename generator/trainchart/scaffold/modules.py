@@ -55,7 +55,7 @@ def _hint(content: bytes | str, line: int) -> str:
         others = [str(number) for number, other in enumerate(text.splitlines(), 1) if other.lstrip()[:1] in ("%", "!")]
         return f"commands of a notebook are in lines {', '.join(others)}: take them out"
     if found.startswith(("print ", "exec ")) or (found.startswith("except ") and "," in found):
-        return "this is Python 2: 2to3 -w, or a port by hand, makes it Python 3"
+        return "this is Python 2: convert it to Python 3 with 2to3 -w or by hand"
     return ""
 
 

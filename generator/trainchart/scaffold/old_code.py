@@ -35,7 +35,7 @@ _CONVERT = "import tensorflow.compat.v1 as tf and call tf.disable_v2_behavior()"
 _LAYERS = ', and set env TF_USE_LEGACY_KERAS: "1" in the spec, with tf_keras in the image'
 """tf_upgrade_v2 does not know these any more, and under compat.v1 they are part of Keras 2."""
 _REPLACE = (
-    "nothing there takes its place: rewrite that part with Keras or the training library "
+    "TensorFlow 2 has no replacement: rewrite that part with Keras or the training library "
     "(see training in the documentation)"
 )
 _KERAS_2_MODULES = re.compile(

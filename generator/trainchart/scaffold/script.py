@@ -137,7 +137,7 @@ def read_script(
                 notes.append(f"{where} is {flag.hyperparameter.default!r} by default: {_PATH}")
     shown, mentioned = _find_strategy(modules, references)
     if len(mentioned) > 1 and not strategy:
-        notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {shown}; --strategy says otherwise")
+        notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {shown}; --strategy overrides it")
     notes += _find_misplaced(modules, folder)
     notes += find_cautions(modules, strategy or shown, bool(found))
     lacks_arguments = any(note.endswith(_REQUIRED) for note in notes)

@@ -55,7 +55,7 @@ def _head(model: NewModel) -> Iterator[str]:
 
 
 def _code(model: NewModel) -> Iterator[str]:
-    yield "# Folder of the code, seen from the folder that holds models/, and what every pod runs in it."
+    yield "# Folder of the code, relative to the folder that holds models/, and what every pod runs in it."
     yield "# The launcher fills in $(NAMES): hyperparameters, folders, and the pod's place in the cluster."
     yield "code:"
     yield f"  path: {_scalar(model.code_path)}"
@@ -84,7 +84,7 @@ def _roles(model: NewModel) -> Iterator[str]:
 
 
 def _volumes(model: NewModel) -> Iterator[str]:
-    yield "# Folders that outlive a pod; the program finds this one by TRAINCHART_CHECKPOINTS_DIR."
+    yield "# Folders that outlive a pod; the program finds this one through TRAINCHART_CHECKPOINTS_DIR."
     yield "volumes:"
     for volume in ("checkpoints", "data") if model.facts.reads_data else ("checkpoints",):
         yield f"  {volume}:"
@@ -94,13 +94,13 @@ def _volumes(model: NewModel) -> Iterator[str]:
             yield "    size: 5Gi"
         yield f"    mountPath: /{volume}"
         if f"volumes.{volume}.storageClass" not in model.decided:
-            yield "    # Empty: the cluster's default. For several pods it must offer ReadWriteMany, such as CephFS."
+            yield "    # Empty: the cluster's default. For several pods it must support ReadWriteMany, such as CephFS."
             yield '    storageClass: ""'
 
 
 def _hyperparameters(model: NewModel) -> Iterator[str]:
     yield "# What an experiment may vary: --set hyperparameters.NAME=VALUE, for `trainchart run` and `helm install`."
-    yield "# Bounds are minimum, exclusiveMinimum, maximum, exclusiveMaximum, and enum for texts."
+    yield "# Bounds are minimum, exclusiveMinimum, maximum, exclusiveMaximum, and enum for strings."
     yield "hyperparameters:" if model.facts.flags else "hyperparameters: {}"
     for flag in model.facts.flags:
         yield f"  {flag.name}:"

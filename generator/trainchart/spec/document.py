@@ -115,7 +115,7 @@ def parse_document(text: str, *, file: str, layer: str, hint: str = SPEC_HINT) -
         raise _explain(error, text, file) from error
     except (yaml.YAMLError, RecursionError) as error:
         raise _not_yaml(" ".join(str(error).split()), file) from error
-    found = {yaml.SequenceNode: "a list", yaml.ScalarNode: "a text"}.get(type(root), "nothing")
+    found = {yaml.SequenceNode: "a list", yaml.ScalarNode: "a string"}.get(type(root), "nothing")
     problem = Problem(f"expected a mapping of keys to values, found {found}", f"{file}:1:1")
     raise SpecError("not a mapping of keys to values", problems=(problem,), hint=hint)
 
@@ -180,7 +180,7 @@ class _Reader:
             self._require_characters(value, node)
             return value
         if id(node) in self._open:
-            raise _not_yaml("an alias within what it stands for", str(self.origins[path]), "write it out")
+            raise _not_yaml("an alias within the value that it stands for", str(self.origins[path]), "write it out")
         self._open.add(id(node))
         plain: Any = {}
         if isinstance(node, yaml.MappingNode):
@@ -275,7 +275,7 @@ class _Reader:
                 return _BOOLEANS[text]
             if len(text) > _NUMBER_LIMIT:
                 what = f"a number of {len(text)} characters"
-                raise _not_yaml(what, self._where(node), "quote it where a text is meant")
+                raise _not_yaml(what, self._where(node), "quote it if it is a string")
             digits = text.replace("_", "").lower()
             if kind == "int":
                 return int(digits, _BASES.get(digits.lstrip("+-")[:2], 10))
@@ -292,7 +292,7 @@ class _Reader:
     def _refuse_tag(self, node: yaml.Node) -> SpecError:
         tag = str(node.tag)
         written = f"!!{tag.removeprefix(_TAG)}" if tag.startswith(_TAG) else tag
-        return _not_yaml(f"the tag {written} has no meaning in a spec", self._where(node), "take the tag out")
+        return _not_yaml(f"the tag {written} has no meaning in a spec", self._where(node), "remove the tag")
 
     def _require_characters(self, value: Any, node: yaml.Node) -> None:
         """Refuse characters that YAML allows as escapes, and Helm cannot write: it drops the block."""

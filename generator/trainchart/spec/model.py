@@ -72,7 +72,7 @@ class Hyperparameter(Section):
     exclusive_maximum: FiniteNumber | None = None
     """The value must be less than this."""
     enum: Annotated[list[str], Field(min_length=1)] | None = None
-    """The only texts allowed."""
+    """The only strings allowed."""
 
     @model_validator(mode="after")
     def _agrees(self) -> Hyperparameter:
@@ -108,7 +108,7 @@ def _disagreements(parameter: Hyperparameter) -> list[str]:
         value for value in (default, *given.values()) if isinstance(value, int) and abs(value) > LARGEST_INTEGER
     ]
     if too_large:
-        found.append(f"{too_large[0]} is beyond the integers that Helm carries exactly, ±(2^53 - 1)")
+        found.append(f"{too_large[0]} exceeds the integers that Helm represents exactly, ±(2^53 - 1)")
     if given and parameter.type not in ("number", "integer"):
         found.append(f"{', '.join(given)} need type number or integer")
     elif not found:
@@ -118,13 +118,13 @@ def _disagreements(parameter: Hyperparameter) -> list[str]:
             if default is not None and not isinstance(default, str) and not _holds(name, default, bound)
         ]
     if parameter.enum is not None and parameter.type != "string":
-        found.append("enum is for texts only: use type string, or minimum and maximum")
+        found.append("enum is for strings only: use type string, or minimum and maximum")
     elif parameter.enum is not None and default is not None and default not in parameter.enum:
         found.append(f"default {default!r} is not one of {', '.join(parameter.enum)}")
     return found
 
 
-_EXPECTED = {"number": "a number", "integer": "a whole number", "string": "a text", "boolean": "true or false"}
+_EXPECTED = {"number": "a number", "integer": "a whole number", "string": "a string", "boolean": "true or false"}
 _UNQUOTED = {"number": r"-?\d+(\.\d+)?([eE][-+]?\d+)?", "integer": r"-?\d+", "boolean": "true|false"}
 
 
@@ -132,7 +132,7 @@ def _describe_other_type(default: float | str | bool, wanted: str) -> str:
     """Return what a default is instead of what it has to be, and how to write it where that can be told."""
     if isinstance(default, str):
         is_quoted = wanted in _UNQUOTED and re.fullmatch(_UNQUOTED[wanted], default)
-        kind, better = "a text", default if is_quoted else ""
+        kind, better = "a string", default if is_quoted else ""
     elif isinstance(default, bool):
         kind, better = "a truth value", '"true"' if default else '"false"'
     else:

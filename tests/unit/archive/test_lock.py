@@ -53,7 +53,7 @@ def test_a_tree_hash_depends_on_names_and_contents_not_on_order() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("format: 2\n", "has format 2, this trainchart knows 1"),
+        ("format: 2\n", "has format 2, but this trainchart reads 1"),
         ("", "has format None"),
         ("format: 1\ngenerator: x\n", "damaged"),
         ("format: [\n", "damaged"),

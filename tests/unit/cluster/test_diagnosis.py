@@ -105,7 +105,7 @@ def test_how_the_run_before_has_ended_is_not_how_this_one_does(phase: str) -> No
     report = look(sets=sets, pods=[], records=[record], jobs=[make_job()])
     assert (report.phase, report.is_over, report.outcome) == ("Starting", False, None)
     assert (report.run_id, report.source) == ("2026-11-22-030000", "record")
-    assert any(f"of the run before, '' ({phase})" in remark for remark in report.remarks)
+    assert any(f"of the previous run, '' ({phase})" in remark for remark in report.remarks)
 
 
 def test_record_of_a_release_with_a_long_name_has_a_hash() -> None:
@@ -423,7 +423,7 @@ def test_blocked_controller_is_reported_with_what_to_do(spec: dict[str, Any], wh
     (remark,) = report.remarks
     assert why in remark
     assert "kubectl edit job exp1-mnist-controller-1 -n" in remark
-    assert any("not everything is right" in line for line in why_lines(report))
+    assert any("but there are problems" in line for line in why_lines(report))
 
 
 def test_a_controller_without_pod_or_event_is_told() -> None:
@@ -434,7 +434,7 @@ def test_a_controller_without_pod_or_event_is_told() -> None:
 
 def test_a_suspended_run_says_what_it_still_holds() -> None:
     held = look(records=[make_record(make_state("Suspended"))], jobs=[make_job()])
-    assert any("4 of its pods still save and go" in line for line in why_lines(held))
+    assert any("4 of its pods are still saving and stopping" in line for line in why_lines(held))
     free = look(sets=make_sets(0), pods=[], records=[make_record(make_state("Suspended"))], jobs=[make_job()])
     assert any("it holds nothing, and it waits" in line for line in why_lines(free))
 
@@ -528,7 +528,7 @@ def test_deleted_object_is_still_named_when_the_run_is_over() -> None:
     start = lines.index("What was wrong when it ended:")
     assert lines[start + 1].startswith("  problem: Service exp1-mnist: An object of the release")
     assert not any("image-pull" in line for line in lines), "that pod is gone, and so is what kept it from running"
-    assert any(line.startswith("What to do next: First put right what was wrong") for line in lines)
+    assert any(line.startswith("What to do next: First fix what was wrong") for line in lines)
 
 
 def test_error_that_came_twice_is_not_cured_by_a_rerun() -> None:
@@ -547,8 +547,8 @@ def test_error_that_came_twice_is_not_cured_by_a_rerun() -> None:
         report = look(records=[record], jobs=[make_job("Failed")], sets=make_sets(0), pods=[])
         return next(line for line in why_lines(report) if line.startswith("What to do next"))
 
-    assert "came more than once" in advice(NOW - 500)
-    assert "came more than once" not in advice(NOW - 121), "that is the death that the verdict is about"
+    assert "occurred more than once" in advice(NOW - 500)
+    assert "occurred more than once" not in advice(NOW - 121), "that is the death that the verdict is about"
 
 
 def test_task_that_stands_elsewhere_is_named() -> None:

@@ -57,7 +57,7 @@ def test_of_several_files_the_first_to_say_something_wins(tmp_path: Path) -> Non
         ({"contexts": "a"}, "", "is damaged: contexts is not a list"),
         ({"contexts": [{"name": "a", "context": {"cluster": ["a"]}}]}, "", "names the cluster"),
         ({"contexts": [{"name": "a", "context": {"cluster": "a", "user": "b"}}]}, "", "names the user 'b', which"),
-        ({"users": [{"name": "a", "user": {"as": "boss"}}]}, "", "sets 'as', which trainchart cannot do"),
+        ({"users": [{"name": "a", "user": {"as": "boss"}}]}, "", "sets 'as', which trainchart does not support"),
     ],
 )
 def test_what_cannot_be_used_is_said(tmp_path: Path, change: dict[str, Any], context: str, words: str) -> None:

@@ -60,5 +60,7 @@ def test_a_values_file_that_cannot_be_read(raw: str) -> None:
 
 
 def test_lint_messages_are_one_line() -> None:
-    assert clean_lint_message("- at '/a': got string, want integer\n") == "a: a text is given, expected a whole number"
+    assert (
+        clean_lint_message("- at '/a': got string, want integer\n") == "a: a string is given, expected a whole number"
+    )
     assert clean_lint_message("first\n  second\n") == "first; second"

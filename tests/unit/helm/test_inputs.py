@@ -79,7 +79,7 @@ def place(chart: Path, path: str, content: bytes) -> None:
         ("packed-bom", "leads to http"),
         ("no-end", "cut off"),
         ("twice", "twice"),
-        ("deep", "packed in each other"),
+        ("deep", "nested in each other"),
     ],
 )
 def test_helm_fetches_nothing_that_is_hidden(

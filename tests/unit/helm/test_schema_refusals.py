@@ -83,13 +83,13 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
         (
             "- at '/hyperparameters/maxSteps': got string, want integer",
             "hyperparameters.maxSteps=1e3",
-            "hyperparameters.maxSteps: '1e3' is a text, expected a whole number",
+            "hyperparameters.maxSteps: '1e3' is a string, expected a whole number",
             "write 1000",
         ),
         (
             "- at '/hyperparameters/maxSteps': got string, want integer",
             "hyperparameters.maxSteps=50",
-            "hyperparameters.maxSteps: '50' is a text, expected a whole number",
+            "hyperparameters.maxSteps: '50' is a string, expected a whole number",
             "give it as a number: --set, or without quotes",
         ),
         (
@@ -107,31 +107,31 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
         (
             "- at '/run/on': got string, want boolean",
             "run.on=yes",
-            "run.on: 'yes' is a text, expected true or false",
+            "run.on: 'yes' is a string, expected true or false",
             "write true",
         ),
         (
             "- at '/command': got string, want array",
             "command=x",
-            "command: 'x' is a text, expected a list",
+            "command: 'x' is a string, expected a list",
             "write {x}",
         ),
         (
             "- at '/tolerations/0/operator': got number, want null or string",
             "tolerations[0].operator=5",
-            "tolerations.0.operator: 5 is a number, expected a text",
+            "tolerations.0.operator: 5 is a number, expected a string",
             "give it as text: --set-string",
         ),
         (
             "- worker.replicas: Invalid type. Expected: integer, given: string",
             "worker.replicas=x",
-            "worker.replicas: 'x' is a text, expected a whole number",
+            "worker.replicas: 'x' is a string, expected a whole number",
             "",
         ),
         (
             "- at '/tolerations/0/rate': 'abc' does not match pattern '^[0-9.]+$'",
             "tolerations[0].rate=abc",
-            "tolerations.0.rate: 'abc' is a text, expected a number",
+            "tolerations.0.rate: 'abc' is a string, expected a number",
             "",
         ),
         (
@@ -144,7 +144,7 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "- at '/a/0/b~1c': 'x' does not match pattern '^a\\\\.b$'",
             "a=1",
             "a.0.b/c: 'x' is not accepted",
-            "expected a text that matches ^a\\.b$",
+            "expected a string that matches ^a\\.b$",
         ),
         (
             "- at '/image/pullPolicy': value must be one of 'IfNotPresent', 'Always', 'Never'",
@@ -186,7 +186,7 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "- at '/env/A': 'anyOf' failed\n  - at '/env/A': got object, want string\n"
             "  - at '/env/A': additional properties 'valueFrm' not allowed",
             "env.A.valueFrm=1",
-            "env.A: a mapping is given, expected a text; or unknown key env.A.valueFrm",
+            "env.A: a mapping is given, expected a string; or unknown key env.A.valueFrm",
             "did you mean valueFrom?",
         ),
         (
@@ -220,10 +220,10 @@ def test_several_faults_of_one_value_are_all_told() -> None:
 
 def test_a_value_of_a_file_is_shown_and_options_win() -> None:
     line = "- at '/image/tag': got number, want string"
-    problem = Problem("image.tag: 1.5 is a number, expected a text", hint='quote it: "1.5"')
+    problem = Problem("image.tag: 1.5 is a number, expected a string", hint='quote it: "1.5"')
     assert tell(line, files=("image: {tag: 1.5}",)) == (problem,)
     [shown] = tell(line, "image.tag=7", files=("image: {tag: 1.5}",))
-    assert shown.message == "image.tag: 7 is a number, expected a text"
+    assert shown.message == "image.tag: 7 is a number, expected a string"
 
 
 def test_values_of_a_subchart_have_its_key() -> None:

@@ -214,7 +214,7 @@ def test_links_in_circles_are_refused(tmp_path: Path) -> None:
     for name, other in (("a", "b"), ("b", "a")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "link").symlink_to(f"../{other}")
-    with pytest.raises(ToolError, match="a folder that it is in"):
+    with pytest.raises(ToolError, match="a folder that contains it"):
         read_tree(tmp_path)
     (tmp_path / "a" / "link").unlink()
     (tmp_path / "a" / "self").symlink_to("self")

@@ -26,7 +26,7 @@ def test_what_a_killed_call_left_is_no_obstacle(tmp_path: Path, monkeypatch: pyt
         write_new_files(files)
         assert {path: path.read_bytes() for path in files} == files
         assert sorted(path.name for path in tmp_path.iterdir()) == ["models", "schema.json", "training"]
-        with pytest.raises(ToolError, match="there already") as refusal:
+        with pytest.raises(ToolError, match="already exist") as refusal:
             write_new_files(files)
         assert len(refusal.value.problems) == 3
         for path in files:
@@ -42,12 +42,12 @@ def test_what_a_killed_call_left_is_no_obstacle(tmp_path: Path, monkeypatch: pyt
 def test_other_files_are_never_replaced(tmp_path: Path) -> None:
     script, spec = tmp_path / "train.py", tmp_path / "a.yaml"
     script.write_text("print(2)\n")
-    with pytest.raises(ToolError, match="there already") as refusal:
+    with pytest.raises(ToolError, match="already exist") as refusal:
         write_new_files({script: b"print(1)\n", spec: b"name: a\n"})
     assert [problem.where for problem in refusal.value.problems] == [str(script)]
     assert script.read_text() == "print(2)\n"
     assert not spec.exists()
     script.unlink()
     script.symlink_to("gone")
-    with pytest.raises(ToolError, match="there already"):
+    with pytest.raises(ToolError, match="already exist"):
         write_new_files({script: b"print(1)\n", spec: b"name: a\n"})

@@ -70,7 +70,7 @@ def test_a_list_of_packages_that_would_be_missing_is_refused(code: Path) -> None
     (code / "requirements.txt").write_text("mlxtend==0.25.0\n")
     assert "requirements.txt" in names(code)
     (code / ".dockerignore").write_text("*.txt\n")
-    with pytest.raises(ToolError, match=r"requirements\.txt stays out of the image for \.dockerignore"):
+    with pytest.raises(ToolError, match=r"requirements\.txt is excluded from the image by \.dockerignore"):
         names(code)
     (code / "requirements.txt").unlink()
     (code / "requirements.txt").mkdir()
@@ -186,7 +186,7 @@ def test_a_folder_that_leads_into_itself_ends(code: Path) -> None:
     (code / "two" / "link").symlink_to("../one")
     with pytest.raises(ToolError) as refusal:
         names(code)
-    assert {problem.message for problem in refusal.value.problems} == {"leads into a folder that it is in"}
+    assert {problem.message for problem in refusal.value.problems} == {"leads into a folder that contains it"}
     assert len(refusal.value.problems) == 3
 
 

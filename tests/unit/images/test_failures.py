@@ -16,7 +16,7 @@ from trainchart.images.failures import explain_failure
             "docker build",
             "ERROR: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
             ToolError,
-            "docker is there, but does not run",
+            "docker is installed, but does not run",
         ),
         ("docker build", "docker: 'buildx' is not a docker command.", ToolError, "docker has no buildx"),
         ("docker build", "unknown flag: --load\n\nUsage:  docker [OPTIONS] COMMAND", ToolError, "docker has no buildx"),

@@ -56,7 +56,7 @@ def test_a_secret_is_refused_with_all_others_unless_it_is_meant() -> None:
     assert refusal.value.problems == (
         Problem("files of this name hold variables with passwords", ".env"),
         Problem("files of this name hold a private key", "conf/ca.pem"),
-        Problem("holds a token of Hugging Face", "lib/hub.py:2"),
+        Problem("holds a Hugging Face token", "lib/hub.py:2"),
     )
     assert token not in str(refusal.value)
     with pytest.raises(PlanError) as refusal:

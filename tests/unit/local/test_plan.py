@@ -489,5 +489,5 @@ def test_a_chart_without_training_is_refused() -> None:
 
 def test_two_trainings_in_one_chart_are_refused() -> None:
     documents = [stateful_set("chief"), stateful_set("chief")]
-    with pytest.raises(PlanError, match="several trainings"):
+    with pytest.raises(PlanError, match="several training runs"):
         plan_local_run([Manifest("all.yaml", document) for document in documents], SETTINGS)

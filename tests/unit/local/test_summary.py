@@ -161,11 +161,11 @@ def test_only_files_of_this_start_count_as_its_work(tmp_path: Path) -> None:
         (make_result(), "Its program reported no step, and wrote no checkpoint"),
         (
             replace(make_result(), before={"verdict": "Succeeded", "step": 300}),
-            "No step was made: it was at its end before, at step 300",
+            "No step was trained: the training had already finished, at step 300",
         ),
         (replace(make_result(step=300, speed=0.0), before={"step": 290}, outputs=WRITTEN), "at step 300"),
         (replace(make_result(step=300), before={"step": 300}), "at step 300"),
-        (replace(make_result(), before={"verdict": "Succeeded"}), "it was at its end before."),
+        (replace(make_result(), before={"verdict": "Succeeded"}), "the training had already finished."),
         (replace(make_result(), before={"verdict": "Failed"}), "Its program reported no step"),
     ],
 )
@@ -190,7 +190,7 @@ def test_files_of_earlier_starts_are_not_denied(tmp_path: Path) -> None:
     assert said.startswith("Nothing was added: exp-7 ended without an error")
     assert "The files of earlier starts are still there." in said
     assert "wrote no checkpoint" not in said
-    assert "Files belong below" not in said
+    assert "Write files below" not in said
     assert summarize(replace(make_result(), outputs=outputs), plan).startswith("Nothing was kept: ")
 
 
@@ -258,7 +258,7 @@ def test_missing_module_hint_names_its_package(tmp_path: Path, module: str, pack
 
 def test_unset_hyperparameter_is_named_with_its_option(tmp_path: Path) -> None:
     plan = replace(make_plan(tmp_path), hyperparameters={"lr": None, "maxSteps": 3})
-    note = "note: lr unset: the program decides, or refuses to start; set by --set hyperparameters.lr=VALUE"
+    note = "note: lr unset: the program decides, or refuses to start; set values with --set hyperparameters.lr=VALUE"
     assert note in introduce_plan(plan)
     assert note in summarize_plan(plan)
     assert "hyperparameters: lr unset, maxSteps 3" in summarize_plan(plan)

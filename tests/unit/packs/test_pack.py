@@ -35,7 +35,7 @@ def test_the_hash_of_a_pack_follows_every_file() -> None:
     ("about", "message", "line"),
     [
         (PACK.replace("name: acme", "name: Acme"), "name: 'Acme' is not accepted", 3),
-        (PACK.replace("1.2.0", "1.2"), "version: 1.2 is not a text", 4),
+        (PACK.replace("1.2.0", "1.2"), "version: 1.2 is not a string", 4),
         (PACK.replace("1.2.0", "one"), "version: Value error, 'one' is not a SemVer version", 4),
         (PACK.replace("kind: Pack", "kind: Model"), "kind: 'Model' is not known", 2),
         (PACK + "extend: [x]\n", "unknown key extend", 6),
@@ -43,7 +43,7 @@ def test_the_hash_of_a_pack_follows_every_file() -> None:
         (PACK + "extends: [{repository: https://example.com/x}]\n", "expected a path, or repository with name", 6),
         (PACK + "extends: [{path: x, version: 1.0.0}]\n", "expected a path, or repository with name", 6),
         (PACK + "extends: ['']\n", "expected a path, or repository with name", 6),
-        (PACK + "extends: [{repository: oci://r/x, name: x, version: 1.10}]\n", "1.10 is not a text", 6),
+        (PACK + "extends: [{repository: oci://r/x, name: x, version: 1.10}]\n", "1.10 is not a string", 6),
     ],
 )
 def test_a_wrong_pack_file_is_refused_with_its_line(about: str, message: str, line: int) -> None:

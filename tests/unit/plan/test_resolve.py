@@ -188,7 +188,7 @@ def test_no_spec_at_all_gives_a_traceback(resolved: Resolve, tree: dict[str, obj
         ("roles:", "nodeSelector: {a: True}\nroles:", "nodeSelector.a: True", "quote it"),
         ("cpu: 4,", "env: {A: 010}, cpu: 4,", "roles.worker.env.A: 010", "quote it"),
         ("replicas: 2", "replicas: 010", "roles.worker.replicas: 010 is read as the number 10", "write 10"),
-        ("description: Handwritten digits.", "description: 1.10", "description: 1.10 is not a text", '"1.10"'),
+        ("description: Handwritten digits.", "description: 1.10", "description: 1.10 is not a string", '"1.10"'),
     ],
 )
 def test_text_that_yaml_reads_as_another_is_refused(

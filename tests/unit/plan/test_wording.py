@@ -20,16 +20,19 @@ FOREIGN = re.compile(r"Input|String should|List should|format code|pattern '|inv
 @pytest.mark.parametrize(
     ("definition", "says"),
     [
-        ("type: integer, default: '200'", "default: '200' is a text, expected a whole number; write 200"),
-        ("type: integer, default: '200', minimum: 1", "default: '200' is a text, expected a whole number; write 200"),
-        ("type: number, default: '0.1'", "default: '0.1' is a text, expected a number; write 0.1"),
-        ("type: boolean, default: 'true'", "default: 'true' is a text, expected true or false; write true"),
-        ("type: integer, default: many", "default: 'many' is a text, expected a whole number"),
+        ("type: integer, default: '200'", "default: '200' is a string, expected a whole number; write 200"),
+        ("type: integer, default: '200', minimum: 1", "default: '200' is a string, expected a whole number; write 200"),
+        ("type: number, default: '0.1'", "default: '0.1' is a string, expected a number; write 0.1"),
+        ("type: boolean, default: 'true'", "default: 'true' is a string, expected true or false; write true"),
+        ("type: integer, default: many", "default: 'many' is a string, expected a whole number"),
         ("type: integer, default: 200.0", "default: 200.0 is a number, expected a whole number; write 200"),
         ("type: integer, default: true", "default: true is a truth value, expected a whole number"),
-        ("type: string, default: 5", 'default: 5 is a number, expected a text; write "5"'),
+        ("type: string, default: 5", 'default: 5 is a number, expected a string; write "5"'),
         ("type: integer, minimum: '1'", "minimum: '1' is not accepted\n  hint: expected a finite number; write 1"),
-        ("type: number, default: [1]", "[1] is not accepted\n  hint: expected a finite number, a text, true or false"),
+        (
+            "type: number, default: [1]",
+            "[1] is not accepted\n  hint: expected a finite number, a string, true or false",
+        ),
     ],
 )
 def test_a_hyperparameter_is_told_what_it_should_be(resolved: Resolve, spec: str, definition: str, says: str) -> None:
@@ -52,7 +55,7 @@ def test_a_hyperparameter_is_told_what_it_should_be(resolved: Resolve, spec: str
         ("registry.example.com/ml/mnist", "R/Mnist", "expected registry and name in lower case"),
         ("memory: 8Gi", "memory: 8 GB", "roles.worker.memory: '8 GB' is not a positive quantity"),
         ("memory: 8Gi", "memory: 8 GB", "did you mean 8Gi?"),
-        ("roles:", "version: 1.0\nroles:", "version: 1.0 is not a text"),
+        ("roles:", "version: 1.0\nroles:", "version: 1.0 is not a string"),
         ("roles:", "version: 1.0\nroles:", 'quote it: "1.0.0"'),
         ("roles:", "version: 12\nroles:", 'quote it: "12.0.0"'),
         ("size: 20Gi", "size: 20GB", "volumes.checkpoints.size: '20GB' is not a positive quantity"),

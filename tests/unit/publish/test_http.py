@@ -94,7 +94,7 @@ def test_who_speaks_without_encryption_may_be_sent_anywhere() -> None:
 
 
 def test_redirects_end() -> None:
-    with pytest.raises(PublishError, match="redirects in circles"):
+    with pytest.raises(PublishError, match="redirects in a loop"):
         client(redirect(*["/a", "/b"] * 99)).send("GET", "https://r.example.com/a", what="read it")
 
 

@@ -46,8 +46,8 @@ def test_an_archive_that_no_index_names_is_not_replaced(repository: IndexReposit
     [
         ([], "does not say where demo 1.0.0 is"),
         (["gone.tgz"], "names gone.tgz, which is not there"),
-        (["../demo-1.0.0.tgz"], "lies outside of the folder"),
-        (["https://elsewhere.example/demo-1.0.0.tgz"], "lies outside of the folder"),
+        (["../demo-1.0.0.tgz"], "is outside the folder"),
+        (["https://elsewhere.example/demo-1.0.0.tgz"], "is outside the folder"),
     ],
 )
 def test_an_index_that_leads_nowhere(

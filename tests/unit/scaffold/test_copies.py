@@ -16,7 +16,7 @@ def describe(text: str, strategy: str = "multi-worker-mirrored", started: str = 
 
 @pytest.mark.parametrize("strategy", ["multi-worker-mirrored", "parameter-server", "between-graph-async", "in-graph"])
 def test_a_plain_loop_trains_copies(strategy: str) -> None:
-    says = f"train.py shows nothing of {strategy}: each pod trains a copy of its own"
+    says = f"train.py does not use {strategy}: each pod trains a copy of its own"
     assert describe(LOOP, strategy).startswith(says)
     assert describe('"""A distributed strategy."""\n' + LOOP, strategy).startswith(says)
     assert describe(

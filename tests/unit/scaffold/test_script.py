@@ -346,7 +346,7 @@ def test_several_strategies_are_said_to_be_several() -> None:
     facts = read("a = tf.distribute.MirroredStrategy()\nb = tf.distribute.MultiWorkerMirroredStrategy()")
     assert facts.strategy == "multi-worker-mirrored"
     assert facts.notes == (
-        "train.py mentions multi-worker-mirrored, mirrored: taken for multi-worker-mirrored; --strategy says otherwise",
+        "train.py mentions multi-worker-mirrored, mirrored: taken for multi-worker-mirrored; --strategy overrides it",
     )
 
 
@@ -625,7 +625,7 @@ def test_the_encoding_is_the_one_that_the_file_declares() -> None:
     ],
 )
 def test_other_frameworks_are_refused_by_name(text: str, framework: str) -> None:
-    with pytest.raises(ToolError, match=f"program of {framework}"):
+    with pytest.raises(ToolError, match=f"a {framework} program"):
         read(text)
 
 
@@ -666,7 +666,10 @@ CAUTIONS = [
     (V1 + "tf.layers.dense(x, 1)", 'tf.disable_v2_behavior(), and set env TF_USE_LEGACY_KERAS: "1" in the spec'),
     ("from tensorflow.examples.tutorials.mnist import input_data", "needs TensorFlow 1"),
     ("import tensorflow.compat.v1 as tf\ntf.estimator.Estimator()", "tf.estimator needs TensorFlow 1"),
-    (V1 + "tf.Session()\ntf.contrib.x", "tf.contrib needs TensorFlow 1, and images have TensorFlow 2: nothing there"),
+    (
+        V1 + "tf.Session()\ntf.contrib.x",
+        "tf.contrib needs TensorFlow 1, and images have TensorFlow 2: TensorFlow 2 has no",
+    ),
     (V1 + "tf.keras.optimizers.Adam(lr=0.1)", "Adam(lr=…) is Keras 2, and images have Keras 3"),
     (V1 + 'tf.keras\nmodel.save(folder + "/1")', "save(folder + '/1') is Keras 2"),
     ('import keras\nmodel.save_weights(f"{folder}/w")', "is Keras 2"),
@@ -680,7 +683,7 @@ CAUTIONS = [
     ("import keras\ntf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)", "fit(…) of Keras 3 fails under"),
     (
         "o = tf.train.SyncReplicasOptimizer(a, 2)\nwith tf.train.MonitoredTrainingSession(t) as s: ...",
-        "train.py:2: MonitoredTrainingSession takes a peer that SyncReplicasOptimizer loses for the end of the data",
+        "train.py:2: MonitoredTrainingSession mistakes a peer that SyncReplicasOptimizer loses for the end of the data",
     ),
     ('os.environ["TF_CONFIG"] = json.dumps(cluster)', "sets TF_CONFIG, so its tasks do not find those of the run"),
     (SPEC + '({"ps": ["ps0:2222"]})', "ClusterSpec names hosts of its own"),

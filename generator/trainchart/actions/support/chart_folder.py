@@ -72,7 +72,7 @@ def _require_one_spec_each(names: Iterable[tuple[Path, str]]) -> None:
         if len(own) > 1
     )
     if problems:
-        raise SpecError("two specs would write one chart", problems=problems)
+        raise SpecError("two specs would write the same chart", problems=problems)
 
 
 def _write_chart(model: LocatedModel, rendered: RenderedChart, inputs: str, charts: Path) -> GeneratedChart:
@@ -118,7 +118,7 @@ def _require_in_project(folder: Path, spec: Path) -> None:
     if is_named and not target.is_relative_to(project):
         raise ToolError(
             f"{folder} leads to {target}, outside the project {project}",
-            hint="remove the link, or name the folder that is meant with --output",
+            hint="remove the link, or name the intended folder with --output",
         )
 
 
@@ -154,7 +154,7 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
         rendered = render_model(model)
         folder = charts / rendered.name
         if not folder.exists():
-            problems.append(Problem("this chart was not generated yet", str(folder)))
+            problems.append(Problem("this chart has not been generated yet", str(folder)))
             is_more = True
             continue
         edits = {found.where: found for found in _find_edits(folder, rendered.files)}
@@ -198,7 +198,7 @@ def _find_edits(folder: Path, files: Mapping[str, bytes]) -> list[Problem]:
         # What the files were is not known, so each that would change may hold a user's work.
         found = [Problem(error.message, str(folder / LOCK_FILE))]
         return found + [
-            Problem("may be changed by hand", str(folder / path)) for path in sorted(discarded - {LOCK_FILE})
+            Problem("may have been changed by hand", str(folder / path)) for path in sorted(discarded - {LOCK_FILE})
         ]
     drift = [found for found in find_drift(lock, present) if found.path in discarded]
     return [Problem(_EDITS[found.kind], str(folder / found.path)) for found in drift]

@@ -16,7 +16,7 @@ from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.publish.image_reference import ImageReference, parse_image_reference, with_tag
 from trainchart.publish.io.image import ImageState, find_image
 
-_MESSAGES = {ImageState.absent: "is not there", ImageState.other: "stands for {digest}"}
+_MESSAGES = {ImageState.absent: "is not there", ImageState.other: "points to {digest}"}
 _SKIP_HINT = "push the image first; to publish anyway, pass --skip-image-check"
 
 
@@ -66,7 +66,7 @@ def require_images(files: Mapping[str, bytes], rendering: Rendering, access: Ima
     if ImageState.absent in states:
         raise ImageNotFound("an image of the chart is not in its registry", hint=_SKIP_HINT, problems=problems)
     if ImageState.other in states:
-        hint = "write the digest that the tag stands for into the model spec, or another tag"
+        hint = "write the digest that the tag points to into the model spec, or another tag"
         raise ImageConflict("an image's tag points to another digest than the chart's", hint=hint, problems=problems)
     require_known(answers, "log in, or run it again; to publish without knowing, pass --skip-image-check")
     return tuple(answer.pinned for answer in answers)

@@ -167,7 +167,9 @@ def require_code(model: LocatedModel) -> None:
     if not model.code.is_dir():
         raise SpecError(
             "the training code is not there",
-            problems=(Problem(f"code.path: there is no folder {model.code}", where, "paths start where models/ is"),),
+            problems=(
+                Problem(f"code.path: there is no folder {model.code}", where, "paths are relative to the project"),
+            ),
         )
     program = find_program(model)
     if program and not any((model.code / file).is_file() for file in program.files):

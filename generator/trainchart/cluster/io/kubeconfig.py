@@ -132,7 +132,7 @@ def _select(config: Mapping[str, Any], wanted: str, files: list[Path]) -> Entry:
         for key in _NOT_SUPPORTED[kind]:
             if found[kind].get(key):
                 raise ClusterError(
-                    f"the {kind} {reference!r} of the context {name!r} sets {key!r}, which trainchart cannot do",
+                    f"the {kind} {reference!r} of the context {name!r} sets {key!r}, which trainchart does not support",
                     hint="use a context without it",
                 )
     if not found["cluster"].get("server"):

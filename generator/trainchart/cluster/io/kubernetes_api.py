@@ -95,7 +95,7 @@ class KubernetesApi:
         raise ClusterError(
             f"cannot {what}: the list of {self.server} has not ended after {PAGES_LIMIT} pages, {LIST_LIMIT} bytes "
             f"or {_LIST_SECONDS:.0f} seconds",
-            hint="a proxy that is broken may stand before it; try the same with kubectl",
+            hint="a broken proxy may be in front of it; try the same with kubectl",
         )
 
     def read_log(
@@ -151,7 +151,7 @@ class KubernetesApi:
     def _nonsense(self, what: str, body: bytes) -> ClusterError:
         return ClusterError(
             f"cannot {what}: {self.server} does not answer like a Kubernetes API: {_shorten(body)}",
-            hint="check the server of the kubeconfig's context; a proxy or a login page may stand before it",
+            hint="check the server of the kubeconfig's context; a proxy or a login page may be in front of it",
         )
 
 

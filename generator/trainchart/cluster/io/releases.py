@@ -70,7 +70,7 @@ def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[Traini
         return next(iter(trainings.items()))
     if trainings:
         names = ", ".join(map(str, trainings))
-        raise NotFound(f"the release {release} holds several trainings", hint=f"name one of them: {names}")
+        raise NotFound(f"the release {release} holds several training runs", hint=f"name one of them: {names}")
     raise _explain_absence(api, namespace, name, seen)
 
 
@@ -104,7 +104,7 @@ def _find_alike(api: KubernetesApi, namespace: str, name: str) -> str:
         here = sorted({key.release for key in keys if key.namespace == namespace}, key=natural_key)
         if here:
             more = f" and {len(here) - _NAMES_SHOWN} more" if len(here) > _NAMES_SHOWN else ""
-            return f"trainings there: {', '.join(here[:_NAMES_SHOWN])}{more}"
+            return f"training runs there: {', '.join(here[:_NAMES_SHOWN])}{more}"
         return "there is none in this namespace; see: trainchart list -A" if keys or place else ""
     return "see: trainchart list"
 

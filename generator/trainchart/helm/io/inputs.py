@@ -102,8 +102,8 @@ def require_single_documents(overrides: ValueOverrides) -> None:
         if len(documents) > 1:
             raise RenderError(
                 f"{name} holds {len(documents)} YAML documents",
-                hint="helm 3 would read the first of them only, helm 4 all: make one document of them, "
-                "or a file of each with an -f of its own",
+                hint="helm 3 would read only the first, helm 4 all of them: merge them into one document, or pass "
+                "each as a file of its own with -f",
             )
         if documents and not isinstance(documents[0], dict):
             kind = "a list" if isinstance(documents[0], list) else "a single value"
@@ -122,7 +122,7 @@ def require_own_schemas(chart: Path) -> None:
     ]
     if found:
         raise RenderError(
-            f"the schema of {chart_label(chart)} is not whole: Helm would fetch parts of it from elsewhere",
+            f"the schema of {chart_label(chart)} is incomplete: Helm would fetch parts of it from elsewhere",
             hint="copy what the address holds into $defs of the schema, and refer to it by #/$defs/NAME",
             problems=tuple(found),
         )
@@ -149,7 +149,7 @@ def _find_packed_schemas(above: str, files: Mapping[str, bytes], depth: int) -> 
             yield above + path, content
         elif _PACKED_PATH.fullmatch(path):
             if not depth:
-                raise _unknown(above + path, f"more than {_NESTED_LIMIT} charts are packed in each other")
+                raise _unknown(above + path, f"more than {_NESTED_LIMIT} charts are nested in each other")
             try:
                 packed = parse_archive(content.removeprefix(_BOM)).files
             except ToolError as error:

@@ -37,7 +37,7 @@ def run_upgrade(upgrade: HelmUpgrade) -> None:
     program = shutil.which("helm")
     if program is None:
         raise ToolError(
-            "there is no helm program on PATH, which changes releases",
+            "there is no helm program on PATH, which is needed to change releases",
             hint="install helm 3 or 4: https://helm.sh/docs/intro/install/",
         )
     with tempfile.TemporaryDirectory(prefix="trainchart-chart-") as folder:

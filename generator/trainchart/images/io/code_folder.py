@@ -75,7 +75,7 @@ def read_code(
         if size > limit:
             raise ToolError(
                 f"the code in {folder} is larger than {limit // 1024**2} MiB",
-                hint=f"name data and environments in {folder / IGNORE_FILE}: data belongs into a volume",
+                hint=f"name data and environments in {folder / IGNORE_FILE}: data belongs in a volume",
             )
         files.append(ContextFile(name, content, os.access(path, os.X_OK)))
     if refused:
@@ -84,7 +84,7 @@ def read_code(
     kept = _drop_packed_charts(files)
     if os.path.lexists(root / REQUIREMENTS_FILE) and not any(file.path == REQUIREMENTS_FILE for file in kept):
         why = (
-            f"stays out of the image for {IGNORE_FILE}"
+            f"is excluded from the image by {IGNORE_FILE}"
             if (root / REQUIREMENTS_FILE).is_file()
             else "is not a regular file"
         )
@@ -152,12 +152,12 @@ def _find_fault(path: Path, root: Path, rules: IgnoreRules) -> str:
     try:
         target = path.resolve()
     except RuntimeError:  # until Python 3.13
-        return f"leads to {path.readlink()}, and so round in a circle"
+        return f"leads to {path.readlink()}, which forms a loop"
     if not target.is_relative_to(root):
         return f"leads to {path.readlink()}, outside the code folder"
     if not target.exists():
         return f"leads to {path.readlink()}, which is not there"
     if target in {parent.resolve() for parent in path.parents if parent.is_relative_to(root)}:
-        return "leads into a folder that it is in"
+        return "leads into a folder that contains it"
     name = target.relative_to(root).as_posix()
     return f"leads to {name}, which stays out of the image" if rules.ignores(name) else ""

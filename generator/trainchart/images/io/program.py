@@ -30,7 +30,7 @@ def find_builder(name: BuilderName | None, environment: Mapping[str, str]) -> Bu
     if not found:
         raise ToolError(
             f"{name} is not on PATH" if name else f"none of {', '.join(wanted[:-1])} and {wanted[-1]} is on PATH",
-            hint="install docker with buildx, podman or buildah; --builder NAME --dry-run shows the steps without",
+            hint="install docker with buildx, podman or buildah; --builder NAME --dry-run shows the steps without it",
         )
     # Where none works, the first one says why as soon as it is to build.
     return BUILDERS[name or next((program for program in found if _works(BUILDERS[program], environment)), found[0])]

@@ -37,7 +37,7 @@ _RELEASE_LENGTH = 53
 
 
 class Existing(Enum):
-    """What to do with a release whose folder is there already."""
+    """What to do with a release whose folder already exists."""
 
     REFUSE = "refuse"
     RESUME = "resume"
@@ -206,7 +206,7 @@ def _refuse_resuming(runs_folder: Path, release: str) -> NoReturn:
     close = difflib.get_close_matches(release, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     hint += f"releases there: {', '.join(known)}" if known else f"{runs_folder} holds no releases; see --runs-dir"
-    raise ToolError(f"there is no release {release} to go on with", hint=hint)
+    raise ToolError(f"there is no release {release} to resume", hint=hint)
 
 
 def _make(runs_folder: Path) -> None:

@@ -38,7 +38,7 @@ def hold_lock(runs_folder: Path, release: str) -> Iterator[None]:
         if not any(_take(descriptor, pause) for pause in [_PAUSE_SECONDS] * (_TRIES - 1) + [0.0]):
             raise ToolError(
                 f"the release {release} is running already",
-                hint=f"wait for its end, or end it: trainchart stop {release}",
+                hint=f"wait until it ends, or stop it: trainchart stop {release}",
             )
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()} {platform.node()}\n".encode(), 0)

@@ -127,7 +127,7 @@ def _conclude(result: Mapping[str, Any], state: Mapping[str, Any]) -> Verdict:
     if result.get("nothingDone"):
         return Verdict(SUCCEEDED, at, NOTHING_DONE, str(result["nothingDone"]), step=result.get("step"))
     is_unread = result.get("signal") == signal.SIGPIPE
-    stopped = "The run was stopped since its output was closed, as by `| head`" if is_unread else _ON_REQUEST
+    stopped = "The run was stopped because its output was closed, as by `| head`" if is_unread else _ON_REQUEST
     sentences = {SUCCEEDED: "The training is done", STOPPED: stopped}
     verdict = str(result.get("verdict"))
     return Verdict(verdict, at, verdict.lower(), sentences.get(verdict, ""), step=result.get("step"))

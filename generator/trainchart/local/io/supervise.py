@@ -212,7 +212,7 @@ class _Supervisor:
         self._phase = RunPhase.EVALUATING
         self._evaluator_deadline = time.monotonic() + self._plan.evaluator_grace_seconds
         if self._living_evaluators():
-            self._observer.show_event("training is done; the evaluator looks at the last checkpoint")
+            self._observer.show_event("training is done; the evaluator measures the last checkpoint")
 
     def _look_at_evaluators(self) -> None:
         if self._living_evaluators():

@@ -148,16 +148,14 @@ class HttpClient:
             self._require_encryption(str(response.next_request.url), what)
             response = self._client.send(response.next_request, stream=True)
         response.close()
-        raise PublishError(
-            f"cannot {what}: {self.base} redirects in circles", hint="report it to the server's operator"
-        )
+        raise PublishError(f"cannot {what}: {self.base} redirects in a loop", hint="report it to the server's operator")
 
     def _require_encryption(self, url: str, what: str) -> None:
         """Refuse an address without encryption that a server with encryption has given, whatever it is for."""
         if self.base.startswith("https://") and not url.lower().startswith("https://"):
             raise PublishError(
                 f"cannot {what}: {self.base} sends us to {_shorten(url)}, which is not encrypted",
-                hint="name an address that stays with https; --plain-http speaks without encryption from the start",
+                hint="name an address that stays on https; --plain-http uses no encryption from the start",
             )
 
     def is_own(self, url: str) -> bool:
@@ -182,7 +180,7 @@ class HttpClient:
         return b"".join(parts)
 
     def _unreachable(self, what: str, why: str) -> RepositoryUnreachable:
-        hint = "nothing is known about what is there; check the address and the network, then run it again"
+        hint = "what is published there is not known; check the address and the network, then run it again"
         if _NO_TLS in why:
             hint = "it seems to speak HTTP without encryption: --plain-http, or --insecure-registry HOST for images"
         hint = placeholder_hint(self.base) or hint
@@ -204,9 +202,9 @@ def refusal(answer: Answer, what: str, server: str) -> PublishError:
     if answer.status in (404, 405, 501):
         return RepositoryNotFound(message, hint="check the address: is this kind of repository there, and this path?")
     if answer.status == 413:
-        return PublishError(message, hint="let the server take larger uploads; nginx: client_max_body_size")
+        return PublishError(message, hint="let the server accept larger uploads; nginx: client_max_body_size")
     if answer.status == 429 or answer.status >= 500:
-        return RepositoryUnreachable(message, hint="run it again; nothing is half published")
+        return RepositoryUnreachable(message, hint="run it again; nothing was partially published")
     return PublishError(message)
 
 

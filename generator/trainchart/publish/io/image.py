@@ -108,7 +108,7 @@ def _unpack(layer: bytes, path: str, name: str) -> bytes | None:
                     return file.read(LAYER_LIMIT) if file else None
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise PublishError(
-            f"a layer of {name} cannot be read: {error}", hint="it is not a tar archive, or is packed by zstd"
+            f"a layer of {name} cannot be read: {error}", hint="it is not a tar archive, or is compressed with zstd"
         ) from error
     return None
 
@@ -125,7 +125,7 @@ def _read_manifests(registry: Registry, image: ImageReference) -> tuple[str, tup
         first = next((str(each["digest"]) for each in document["manifests"] if _platform(each)), None)
         below = registry.read_manifest(image.path, first, image.text) if first else None
         if below is None:
-            raise PublishError(f"{image.text} is an index without an image that is there")
+            raise PublishError(f"{image.text} is an index whose images do not exist")
         document = _parse(below[1], image.text)
     return digest, platforms, document
 

@@ -74,7 +74,7 @@ class OciRepository:
 
     def put_owners(self, name: str, content: bytes) -> None:
         """Put what says to Artifact Hub whose a chart is beside its versions, in place of what may be there."""
-        artifact, path, what = build_owners(content), self._repository(name), f"say whose {name} is"
+        artifact, path, what = build_owners(content), self._repository(name), f"publish the owner of {name}"
         there = self._registry.read_manifest(path, artifact.tag, what)
         if there is not None and there[1] == artifact.manifest:
             return

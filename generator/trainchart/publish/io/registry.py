@@ -64,7 +64,7 @@ class Registry:
         digest = sha256_digest(answer.body)
         announced = answer.headers.get("docker-content-digest", digest)
         if announced != digest:
-            raise PublishError(f"{said} is damaged: the registry says {announced}, and sends {digest}")
+            raise PublishError(f"{said} is damaged: the registry announces {announced}, but sends {digest}")
         return digest, answer.body
 
     def read_blob(self, path: str, digest: str) -> bytes:
@@ -87,7 +87,7 @@ class Registry:
         while url:
             if url in asked:
                 raise PublishError(
-                    f"cannot {what}: {self.base} redirects in circles", hint="report it to the server's operator"
+                    f"cannot {what}: {self.base} redirects in a loop", hint="report it to the server's operator"
                 )
             if len(asked) >= PAGES_LIMIT or size > _LIST_BYTES or time.monotonic() > end:
                 raise PublishError(
@@ -196,4 +196,4 @@ class Registry:
             grant = parse_json(answer.body)
             return f"Bearer {grant.get('token') or grant['access_token']}"
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PublishError(f"cannot {what}: {realm} gives no token") from error
+            raise PublishError(f"cannot {what}: {realm} returns no token") from error

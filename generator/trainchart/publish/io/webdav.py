@@ -87,15 +87,15 @@ class WebDavStore:
                 raise self._refusal(answer, f"lock {self.url}")
             if time.monotonic() > end:
                 raise RepositoryUnreachable(
-                    f"{self.url} is locked by another publisher for more than {_WAIT_SECONDS:.0f} seconds",
-                    hint="run it again; the lock of a publisher that was killed ends by itself",
+                    f"{self.url} has been locked by another publisher for more than {_WAIT_SECONDS:.0f} seconds",
+                    hint="run it again; the lock of a publisher that was killed expires",
                 )
             time.sleep(_PAUSE_SECONDS)
 
     def _refusal(self, answer: Answer, what: str) -> PublishError:
         if answer.status == 409:
-            hint = "make the folder on the server first"
-            return RepositoryNotFound(f"cannot {what}: that folder is not there", hint=hint)
+            hint = "create the folder on the server first"
+            return RepositoryNotFound(f"cannot {what}: that folder does not exist", hint=hint)
         return refusal(answer, what, self._client.base)
 
     def _ask_lock(self, method: str, headers: dict[str, str], body: bytes | None) -> Answer:
