@@ -18,7 +18,7 @@ NEL it makes a space.
 {{- define "mnist.yaml" -}}
 {{- $yaml := toYaml . -}}
 {{- if or (not $yaml) (contains "\u0085" (toJson .)) -}}
-{{- fail (printf "a text holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
+{{- fail (printf "a string holds a character that YAML cannot hold, such as DEL, NEL or U+FFFE: %s" (toJson .)) -}}
 {{- end -}}
 {{- $yaml -}}
 {{- end -}}
@@ -43,7 +43,7 @@ NEL it makes a space.
 {{- add (mul $hours 3600) (mul $minutes 60) $seconds -}}
 {{- end -}}
 
-{{- /* A number as JSON, bounds checked again because a text escapes the schema's: (dict "key" … "value" … "minimum" …). */}}
+{{- /* A number as JSON, bounds checked again because a string escapes the schema's: (dict "key" … "value" … "minimum" …). */}}
 {{- define "mnist.number" -}}
 {{- $text := toString .value -}}
 {{- if not (regexMatch "^[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]+)?$" $text) -}}
