@@ -32,10 +32,10 @@ HEAD = """\
 
 Written by `make bench`; `python -m benchmarks SECTION…` renews the named sections alone. Contenders take turns;
 times are medians of at least five rounds after one that does not count, unless a line says otherwise, and the sums over
-a hundred charts are taken once. Ratios and differences say more than times: the machine may be busy with other things.
+a hundred charts are measured once. Ratios and differences say more than times, because the machine may be busy.
 
-What can only be seen on GPUs, `python -m benchmarks.gpu` prints, with no tool but TensorFlow: `mirrored` on one and on
-several, memory growth and mixed precision. Where TensorFlow sees no GPU it says so, with exit code 69.
+`python -m benchmarks.gpu` prints what can only be measured on GPUs, with no tool but TensorFlow: `mirrored` on one
+and on several, memory growth and mixed precision. Where TensorFlow sees no GPU it says so, with exit code 69.
 """
 
 
@@ -75,7 +75,7 @@ BENCHES = {
         "The launcher is a second Python interpreter beside the program's own.",
     ),
     "library": Bench("The training library", lambda _: measure_library()),
-    "peers": Bench("Beside others", lambda _: measure_peers(find_program("helm-4"))),
+    "peers": Bench("Compared with other tools", lambda _: measure_peers(find_program("helm-4"))),
     "publishing": Bench("Publish into a large index", lambda _: measure_publishing(find_program("helm-4"))),
     "lifecycle": Bench(
         "The life of a run",

@@ -45,9 +45,9 @@ def measure_one_chart(helm: Path) -> list[Row]:
         Row("`helm template` of the result", taken["template"] * 1000, "ms"),
         Row("`trainchart generate mnist`, nothing changed", taken["generate"] * 1000, "ms"),
         Row("ratio", taken["generate"] / taken["template"], "×", mark=2.5),
-        Row("the same with `--no-cache`: it is made again", taken["again"] * 1000, "ms"),
+        Row("the same with `--no-cache`: it is generated again", taken["again"] * 1000, "ms"),
         Row("ratio", taken["again"] / taken["template"], "×"),
-        Row("made again inside a process that runs already", taken["in process"] * 1000, "ms"),
+        Row("generated again inside a process that is already running", taken["in process"] * 1000, "ms"),
     ]
 
 

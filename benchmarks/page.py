@@ -11,7 +11,7 @@ _HEADING = "## "
 
 def dump_section(title: str, when: str, rows: Sequence[Row], reason: str) -> str:
     """Dump a section; `reason` explains a missed mark, and is left out where all are met."""
-    lines = [f"{_HEADING}{title}", "", when, "", "| what | measured | mark | |", "|---|---|---|---|"]
+    lines = [f"{_HEADING}{title}", "", when, "", "| what | measured | target | |", "|---|---|---|---|"]
     notes = []
     for row in rows:
         if row.what:

@@ -39,8 +39,8 @@ _BARE = f"bare StatefulSets of {WORKERS:,} workers, a chief and a ps: all Runnin
 _RELEASE = "a release of the same size, from `helm install` on"
 _WHY_DEARER = (
     "At the tests' rates, control plane, simulated nodes and release keep the two cores that they share busy all the"
-    " time, and whatever works for a release besides adds to it: the endpoints of its headless Service (1.5 s), its run"
-    " controller's watch (1.7 s), its PodDisruptionBudget (0.8 s), and helm (0.4 s)"
+    " time, and every other component that works for a release adds to it: the endpoints of its headless Service"
+    " (1.5 s), its run controller's watch (1.7 s), its PodDisruptionBudget (0.8 s), and helm (0.4 s)"
 )
 """Found by adding one by one to the bare sets."""
 _ROUNDS = "Medians of {} rounds at the default rates, of {} at the tests'; what follows is measured once."
