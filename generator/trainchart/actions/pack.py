@@ -173,7 +173,7 @@ def publish_pack(path: Path, to: Address, environment: Mapping[str, str]) -> Pub
     Raises:
         SpecError: the pack is not valid, or builds on a path, which users of a repository do not have.
         ChecksFailed: the pack holds passwords or keys.
-        VersionConflict: the version is there with other content.
+        VersionConflict: the version is there with different content.
         PublishError: the repository cannot be used.
     """
     (pack,) = check_packs((path,))

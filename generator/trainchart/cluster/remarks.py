@@ -44,7 +44,7 @@ def find_remarks(
         remarks.append(f"its record was deleted; {back}")
     if record.state is not None and is_earlier(record.state, sets):
         remarks.append(
-            f"the record is still of the run before, {record.state.run_id!r} ({record.state.phase}): "
+            f"the record is still that of the previous run, {record.state.run_id!r} ({record.state.phase}): "
             "the run controller has not started this one yet"
         )
     if not sets and not isinstance(seen.sets, Unreadable):
@@ -62,8 +62,8 @@ def find_remarks(
     running = sum(pod.view.is_running for pod in pods)
     if waiting and running and report.phase == STARTING:
         remarks.append(
-            f"{running} of its pods hold their place while {len(waiting)} wait for room, and it trains with all of "
-            "them only: where several releases do so, each waits for the others until one gives up; a queue that "
+            f"{running} of its pods hold their place while {len(waiting)} wait for room, and it trains only with "
+            "all of them: where several releases do so, each waits for the others until one gives up; a queue that "
             "starts all pods of a release or none prevents that (see queues and gangs in the documentation)"
         )
     # A run controller tells the same as a problem.
@@ -123,7 +123,7 @@ def _find_unheard(
     place = f"-n {report.key.namespace}"
     yield (
         f"{words}: its run controller cannot act. kubectl logs "
-        f"job/{controller.job} {place} says why; where it is forbidden something, its Role or RoleBinding was changed: "
+        f"job/{controller.job} {place} says why; if a request was forbidden, its Role or RoleBinding was changed: "
         f"{_rollback(report)} brings it back"
     )
 

@@ -105,7 +105,7 @@ def _standing(report: Report) -> Iterator[str]:
         yield (
             "If its steps do not take that long, one of its tasks hangs, and the others wait for it: the one whose "
             f"last line differs, or one whose peers do not answer (trainchart logs {report.address}), perhaps "
-            "since a NetworkPolicy selects its pod. run.noProgressTimeout lets such a run start again."
+            "because a NetworkPolicy selects its pod. run.noProgressTimeout lets such a run start again."
         )
     if report.last_lines:
         yield "The last line of each pod:"
