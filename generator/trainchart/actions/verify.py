@@ -103,7 +103,7 @@ def verify_chart(chart: str, options: VerifyOptions) -> Verified:
         hint = _advise(given, lock, source) if problems else "push the image, or name another one in the model spec"
         problems += [image.problem for image in images if image.problem]
         raise ChecksFailed(
-            f"{chart} is not what it says",
+            f"{chart} does not verify",
             hint=hint,
             problems=tuple(problems),
         )
@@ -128,10 +128,7 @@ def _advise(given: _Given, lock: Lock | None, spec: Path) -> str:
         return f"{again} makes {made}; remove {given.called}, or give the spec the name {name} again"
     if lock is not None and all(drift.kind is DriftKind.missing for drift in find_drift(lock, given.files)):
         return f"bring the chart up to date: {again}"
-    return (
-        f"keep no change by hand: move it into {spec}, then run {again} --overwrite, "
-        "with the trainchart that made the chart"
-    )
+    return f"move manual changes into {spec}, then run {again} --overwrite, with the trainchart that made the chart"
 
 
 def _ask_for_images(files: Mapping[str, bytes], options: VerifyOptions) -> tuple[ImageAnswer, ...]:

@@ -150,7 +150,7 @@ def require_same(reference: str, there: FetchedArchive, archive: ChartArchive) -
         raise PublishError(f"{reference} is published, but is not a chart: {error.message}", hint=error.hint) from error
     if identity != archive.identity:
         raise VersionConflict(
-            f"{reference} is published with other content",
+            f"{reference} is published with different content",
             hint="published versions are immutable: raise version in the model spec, run trainchart generate, "
             "and publish that chart",
             problems=(Problem(f"published sha256:{identity}, here sha256:{archive.identity}"),),
