@@ -12,7 +12,7 @@ from pathlib import Path
 from trainchart.actions.diff import compare_files
 from trainchart.actions.support.chart_folder import list_differing_files, require_unedited, write_charts
 from trainchart.actions.support.models import load_models, render_model
-from trainchart.archive.lock import LOCK_FILE
+from trainchart.archive.lock import LOCK_FILE, name_locked_model, parse_lock
 from trainchart.compare.chart import ChartChanges
 from trainchart.compare.fleet import FleetChange, group_changes
 from trainchart.errors import ToolError, TrainchartError
@@ -105,5 +105,6 @@ def _compare_pair(folder: Path, pair: tuple[Files, Files], engine: str) -> Chart
     try:
         return compare_files(*pair, _NO_VALUES, engine=engine)
     except TrainchartError as error:
-        hint = f"to do without the comparison: trainchart generate {folder.name} --overwrite"
+        lock = parse_lock(pair[0][LOCK_FILE].decode(errors="replace"))
+        hint = f"to do without the comparison: trainchart generate {name_locked_model(lock)} --overwrite"
         raise ToolError(f"{folder} cannot be compared: {error.message}", hint=hint, problems=error.problems) from error

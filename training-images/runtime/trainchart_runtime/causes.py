@@ -14,7 +14,6 @@ RESTART_IN_PLACE = "in-place"
 """The program's own fault: restarted in its pod, counted against the pod's restart budget."""
 RESTART_IN_PLACE_PEER = "in-place-peer"
 """Another task went away: restarted in its pod, not counted as this pod's fault."""
-
 RESTART_RECREATED = "recreated"
 """The cluster took the pod away: Kubernetes recreates it, and this is not a failure of the program."""
 RESTART_WAITED_FOR = "waited-for"
@@ -254,9 +253,8 @@ NO_NODE_MATCHES = Cause(
     "no-node-matches",
     "No node satisfies the pod's scheduling constraints.",
     "kubectl get pod POD -o yaml shows what it asks for by nodeSelector, affinity, tolerations and "
-    "topologySpreadConstraints; kubectl get nodes --show-labels shows what the nodes offer. Constraints that are "
-    "not in the values "
-    "were added by a policy, a webhook or a default of the namespace. Nodes that are unschedulable are "
+    "topologySpreadConstraints; kubectl get nodes --show-labels shows what the nodes offer. Constraints that are not "
+    "in the values were added by a policy, a webhook or a default of the namespace. Nodes that are unschedulable are "
     "cordoned (kubectl uncordon NODE); a volume that only one node can reach ties the pod to it: kubectl describe pv.",
     RESTART_WAITED_FOR,
 )
@@ -339,10 +337,9 @@ SIDECAR_FAILED = Cause(
 OBJECT_MISSING = Cause(
     "object-missing",
     "An object of the release that its run needs is missing, or was changed.",
-    "helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, brings it back, as helm upgrade "
-    "with its own chart and values does (Helm 4 needs --force-conflicts if another client changed it); a run "
-    "that is over "
-    "needs trainchart rerun as well. Find out who did it.",
+    "helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, brings it back, as helm "
+    "upgrade with its own chart and values does (Helm 4 needs --force-conflicts if another client changed it); a run "
+    "that is over needs trainchart rerun as well. Find out who did it.",
     RESTART_WAITED_FOR,
 )
 POD_STUCK = Cause(
@@ -375,9 +372,8 @@ NODE_LOST = Cause(
     "node-lost",
     "The pod's node does not answer any more, or cannot end its pods.",
     "kubectl describe node NODE shows what failed: its kubelet, its network or its container runtime. Wait some "
-    "minutes: the pod then continues or is replaced automatically. Only if the node is gone for good: kubectl "
-    "taint nodes "
-    "NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or set run.forceDeleteLostPods=true.",
+    "minutes: the pod then continues or is replaced automatically. Only if the node is gone for good: kubectl taint "
+    "nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or set run.forceDeleteLostPods=true.",
     RESTART_RECREATED,
 )
 POD_DELETED = Cause(
