@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import io
+import re
 import tarfile
 import zlib
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from trainchart.publish.io.registry import Registry
 
 LAYER_LIMIT = 16 * 1024 * 1024
 """Bytes of the layers that are pulled to find a file in them."""
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class ImageState(enum.StrEnum):
@@ -123,6 +125,9 @@ def _read_manifests(registry: Registry, image: ImageReference) -> tuple[str, tup
     platforms = tuple(name for name in map(_platform, document.get("manifests") or ()) if name)
     if "manifests" in document:
         first = next((str(each["digest"]) for each in document["manifests"] if _platform(each)), None)
+        if first and not _DIGEST.fullmatch(first):
+            # A tag, which stands for whatever the registry likes.
+            raise PublishError(f"{image.text} is not an image: its index lists {first!r}, not a sha256 digest")
         below = registry.read_manifest(image.path, first, image.text) if first else None
         if below is None:
             raise PublishError(f"{image.text} is an index whose images do not exist")

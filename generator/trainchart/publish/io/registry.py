@@ -53,7 +53,10 @@ class Registry:
         return f"{self.base}/v2/{quote(path.strip('/'))}/{rest}"
 
     def read_manifest(self, path: str, reference: str, said: str) -> tuple[str, bytes] | None:
-        """Return digest and text of the manifest under a tag or digest, called `said`; None where it is not there."""
+        """Return digest and text of the manifest under a tag or digest, called `said`; None where it is not there.
+
+        Raises PublishError where the text does not have the digest that is asked for, or that the registry announces.
+        """
         url = self.address(path, f"manifests/{reference}")
         answer = self.ask("GET", url, f"read {said}", headers={"Accept": ANY_MANIFEST})
         if answer.status == 404:
@@ -65,6 +68,12 @@ class Registry:
         announced = answer.headers.get("docker-content-digest", digest)
         if announced != digest:
             raise PublishError(f"{said} is damaged: the registry announces {announced}, but sends {digest}")
+        # A tag has no colon.
+        if ":" in reference and reference != digest:
+            raise PublishError(
+                f"{said} is damaged: {reference} was asked for, but the registry sends {digest}",
+                hint="do not use it; report it to the registry's operator",
+            )
         return digest, answer.body
 
     def read_blob(self, path: str, digest: str) -> bytes:
