@@ -87,6 +87,32 @@ def test_what_an_upgrade_would_be_refused_for(project: Path) -> None:
     assert "\x1b" not in done.stdout
 
 
+def test_chart_that_does_not_render_is_not_compared(project: Path) -> None:
+    shutil.copytree(project / "charts" / "digits", project / "old")
+    (project / "old/templates/broken.yaml").write_text('{{ fail "out of order" }}\n')
+    shown = run(project, "diff", "digits", "--against", "old")
+    assert shown.returncode == 0, shown.stderr
+    assert "no effect" not in shown.stdout
+    assert "not compared with its own values, because old does not render with them" in shown.stdout
+    assert "out of order" in shown.stdout
+    assert "an upgrade is: unknown, because not all objects could be compared" in shown.stdout.splitlines()
+    told = json.loads(run(project, "diff", "digits", "--against", "old", "--format", "json").stdout)
+    assert told["effect"] == "unknown"
+    refused = told["notCompared"][0]
+    assert refused["values"] == ""
+    assert "out of order" in refused["reason"]
+
+
+def test_values_that_the_old_chart_refuses_are_named(project: Path) -> None:
+    shutil.copytree(project / "charts" / "digits", project / "old")
+    (project / "old/ci").mkdir(exist_ok=True)
+    (project / "old/ci/wrong-values.yaml").write_text("noSuchValue: 1\n")
+    _another_image(project / "models" / "digits.yaml")
+    shown = run(project, "diff", "digits", "--against", "old").stdout
+    assert "not compared with ci/wrong-values.yaml, because old does not render with them" in shown
+    assert "an upgrade is: restarts training, or worse, because not all objects could be compared" in shown
+
+
 def test_colour_can_be_had_and_refused(project: Path) -> None:
     _another_image(project / "models" / "digits.yaml")
     arguments = ("diff", "digits", "--against", "charts/digits")

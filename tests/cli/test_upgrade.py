@@ -53,6 +53,16 @@ def set_defaults(text: str) -> None:
     Path("packs/acme/defaults.yaml").write_text(text)
 
 
+def test_chart_that_does_not_render_has_no_known_effect(project: Path) -> None:
+    Path("charts/digits/templates/broken.yaml").write_text('{{ fail "out of order" }}\n')
+    shown = call("upgrade", "--overwrite", "--check").stdout
+    assert "digits: objects not compared, because the present chart does not render: " in shown
+    assert "out of order" in shown
+    assert "upgrade of a release: unknown: digits" in shown
+    told = json.loads(call("upgrade", "--overwrite", "--check", "--format", "json").stdout)
+    assert [(chart["name"], chart["effect"]) for chart in told["charts"]] == [("digits", "unknown")]
+
+
 def test_what_all_charts_change_is_shown_once(project: Path) -> None:
     set_defaults("run: {maxRestarts: 7}\n")
     shown = call("upgrade")

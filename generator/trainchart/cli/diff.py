@@ -16,6 +16,7 @@ from trainchart.cli.publish import PlainHttpOption
 
 if TYPE_CHECKING:
     from trainchart.actions.diff import Difference
+    from trainchart.compare.chart import ChartChanges
     from trainchart.compare.effect import FieldChange, ObjectChange
 
 _STYLES = ("dim", "", "yellow", "bold red")
@@ -83,11 +84,12 @@ def describe(found: Difference) -> dict[str, Any]:
         "bump": changes.bump.name,
         "nextVersion": found.next_version,
         "isDeprecated": found.is_deprecated,
-        "effect": changes.effect.text,
+        "effect": changes.effect_text,
         "reasons": {bump.name: list(words) for bump, words in changes.reasons.items()},
         "values": [{"path": key.path, "change": key.turn.value, "detail": key.detail} for key in changes.keys],
         "defaults": [{"path": d.path, "before": d.before, "after": d.after} for d in changes.defaults],
         "refused": [{"values": name, "reason": reason} for name, reason in (changes.refused or {}).items()],
+        "notCompared": [{"values": name, "reason": reason} for name, reason in (changes.not_compared or {}).items()],
         "objects": [
             {
                 "values": name,
@@ -118,7 +120,7 @@ def _print(found: Difference) -> None:
 
 def _lines(found: Difference) -> Iterator[tuple[str, str]]:
     changes = found.changes
-    if not changes.reasons:
+    if not changes.reasons and not changes.not_compared:
         yield f"{found.name}: nothing has changed since {found.against}", ""
         return
     yield f"{found.name} since {found.against}", "bold"
@@ -134,12 +136,27 @@ def _lines(found: Difference) -> Iterator[tuple[str, str]]:
             yield f"objects, rendered with {name or 'its own values'}", "bold"
         for change in shown:
             yield from _object_lines(change)
+    for name, reason in (changes.not_compared or {}).items():
+        yield "", ""
+        values = name or "its own values"
+        yield f"objects, not compared with {values}, because {found.against} does not render with them:", "bold"
+        yield f"  {' '.join(reason.split())}", ""
     if changes.files:
         yield "", ""
         yield f"files: {', '.join(changes.files)}", "dim"
     yield "", ""
-    yield f"an upgrade is: {changes.effect.text}", _STYLES[changes.effect]
+    yield f"an upgrade is: {_say_effect(changes)}", _STYLES[changes.effect]
     yield f"version: {changes.old_version} → {found.next_version} ({changes.bump.name})", "bold"
+
+
+def _say_effect(changes: ChartChanges) -> str:
+    from trainchart.compare.effect import Effect
+
+    if not changes.not_compared:
+        return changes.effect.text
+    worse = "" if changes.effect is Effect.rejected else ", or worse"
+    said = changes.effect.text + worse if changes.effect else "unknown"
+    return f"{said}, because not all objects could be compared"
 
 
 def _object_lines(change: ObjectChange) -> Iterator[tuple[str, str]]:

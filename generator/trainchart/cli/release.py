@@ -139,7 +139,7 @@ def _print(released: Released, format_: Format, image_check: str) -> None:
                 "name": released.name,
                 "lastVersion": released.last,
                 "version": released.version,
-                "effect": released.changes.effect.text if released.changes else "",
+                "effect": released.changes.effect_text if released.changes else "",
                 "isNew": publication is not None and publication.is_new,
                 "identity": released.archive.identity if released.archive else "",
                 "digest": publication.digest if publication else "",

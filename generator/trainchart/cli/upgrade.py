@@ -90,7 +90,7 @@ def _describe(found: Upgrade) -> dict[str, object]:
         "new": list(found.new),
         "unchanged": list(found.unchanged),
         "charts": [
-            {"name": name, "bump": changes.bump.name, "effect": changes.effect.text}
+            {"name": name, "bump": changes.bump.name, "effect": changes.effect_text}
             for name, changes in sorted(found.changes.items())
         ],
         "changes": [
@@ -112,9 +112,13 @@ def _lines(found: Upgrade) -> Iterator[str]:
         yield from _group_lines(group, changed)
     if found.groups:
         yield ""
-    for effect in sorted({changes.effect for changes in found.changes.values()}, reverse=True):
-        names = [name for name in changed if found.changes[name].effect is effect]
-        yield f"upgrade of a release: {effect.text}: {_name_charts(names, changed)}"
+    for name in changed:
+        for reason in (found.changes[name].not_compared or {}).values():
+            yield f"{name}: objects not compared, because the present chart does not render: {' '.join(reason.split())}"
+    worst_first = sorted(found.changes.values(), key=lambda changes: changes.effect, reverse=True)
+    for text in dict.fromkeys(changes.effect_text for changes in worst_first):
+        names = [name for name in changed if found.changes[name].effect_text == text]
+        yield f"upgrade of a release: {text}: {_name_charts(names, changed)}"
     for bump in sorted({changes.bump for changes in found.changes.values()}, reverse=True):
         names = [name for name in changed if found.changes[name].bump is bump]
         yield f"next version: {bump.name}: {_name_charts(names, changed)}"

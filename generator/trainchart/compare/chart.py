@@ -46,6 +46,8 @@ class ChartChanges:
     """By the name of the values that were rendered, those without a change left out."""
     refused: Mapping[str, str] | None = None
     """Values that the old chart takes and the new one refuses, and why."""
+    not_compared: Mapping[str, str] | None = None
+    """Values that the old chart does not render with, and why: what an upgrade does with them is unknown."""
     files: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     """What Chart.yaml says otherwise, in words."""
@@ -55,6 +57,11 @@ class ChartChanges:
         """Return the worst that an upgrade does."""
         found = [change.effect for changes in (self.objects or {}).values() for change in changes]
         return max(found, default=Effect.none)
+
+    @property
+    def effect_text(self) -> str:
+        """Return the effect in the words of the documentation; unknown where nothing is found, and not all compared."""
+        return "unknown" if self.not_compared and self.effect is Effect.none else self.effect.text
 
     @property
     def reasons(self) -> Mapping[Bump, tuple[str, ...]]:
@@ -91,11 +98,12 @@ def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges
         return ChartChanges(old.version)
     objects: dict[str, tuple[ObjectChange, ...]] = {}
     refused: dict[str, str] = {}
+    not_compared: dict[str, str] = {}
     for name, before in old.renderings.items():
         after = new.renderings.get(name, "")
         if isinstance(before, str):
-            continue
-        if isinstance(after, str):
+            not_compared[name] = before
+        elif isinstance(after, str):
             refused[name or "the chart with its own values"] = after
         elif changes := find_changes(before, after):
             objects[name] = changes
@@ -108,6 +116,7 @@ def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges
         defaults=tuple(find_changed_defaults(_defaults(old.files), defaults, without=reported)),
         objects=objects,
         refused=refused,
+        not_compared=not_compared,
         files=_changed_files(old.files, new.files),
         about=tuple(_about(_chart_data(old.files), _chart_data(new.files))),
     )
