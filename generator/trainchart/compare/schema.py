@@ -49,7 +49,11 @@ def compare_schemas(
     `defaults` are the new chart's own values: a key that has one there may be required without harm.
     """
     comparison = _Comparison(old, new, defaults, set())
-    return tuple(sorted(comparison.compare("", old, new), key=lambda change: (change.path, change.turn, change.detail)))
+    try:
+        found = list(comparison.compare("", old, new))
+    except RecursionError:
+        found = [KeyChange("", Turn.narrowed, "one of the schemas is nested too deep, or holds itself")]
+    return tuple(sorted(found, key=lambda change: (change.path, change.turn, change.detail)))
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class _Comparison:
             yield from self._compare_keyword(path, key, old.get(key), new.get(key))
 
     def _compare_properties(self, path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
-        before, after = old.get("properties") or {}, new.get("properties") or {}
+        before, after = mapping_at(old, "properties"), mapping_at(new, "properties")
         for key in sorted({*before, *after}):
             below = f"{path}.{key}" if path else key
             # A key without a schema of its own has that of all other keys.
@@ -102,7 +106,7 @@ class _Comparison:
                 yield from self.compare(below, was, becomes)
 
     def _compare_required(self, path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
-        before, after = set(old.get("required") or ()), set(new.get("required") or ())
+        before, after = _required(old), _required(new)
         needed = after - before - set(mapping_at(self.defaults, *filter(None, path.split("."))))
         if needed:
             yield KeyChange(path, Turn.narrowed, f"now needs {', '.join(sorted(needed))}")
@@ -134,7 +138,7 @@ class _Comparison:
 def _compare_words(path: str, old: Any, new: Any) -> Iterator[KeyChange]:
     """Compare where a schema is true (anything) or false (nothing)."""
     if old is new or all(
-        schema is True or (schema is not False and not set(schema) - _IGNORED) for schema in (old, new)
+        schema is True or (isinstance(schema, Mapping) and not set(schema) - _IGNORED) for schema in (old, new)
     ):
         return
     is_wider = new is True or old is False
@@ -155,11 +159,18 @@ def _compare_types(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) ->
 def _compare_choices(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeyChange]:
     before, after = old.get("enum"), new.get("enum")
     if before == after or (
-        before is not None and after is not None and sorted(map(str, before)) == sorted(map(str, after))
+        isinstance(before, list) and isinstance(after, list) and sorted(map(str, before)) == sorted(map(str, after))
     ):
         return
-    is_wider = after is None or (before is not None and all(choice in after for choice in before))
+    is_wider = after is None or (
+        isinstance(before, list) and isinstance(after, list) and all(choice in after for choice in before)
+    )
     yield KeyChange(path, Turn.widened if is_wider else Turn.narrowed, f"choices {_said(before)} → {_said(after)}")
+
+
+def _required(schema: Mapping[str, Any]) -> set[str]:
+    found = schema.get("required")
+    return {key for key in found if isinstance(key, str)} if isinstance(found, list) else set()
 
 
 def _types(schema: Mapping[str, Any]) -> set[str]:

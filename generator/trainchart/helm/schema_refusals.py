@@ -144,7 +144,7 @@ class _Teller:
         elif match := _PATTERN.match(message):
             pattern = match["pattern"].replace("\\\\", "\\")
             example = next((text for known, text in _EXAMPLES.items() if known in (pattern, f"^$|{pattern}")), "")
-            if not example and "number" in schema.get("type", ()):
+            if not example and "number" in str(schema.get("type")):
                 yield Problem(f"{key}: {match['given']!r} is a string, expected a number")
                 return
             hint = f"for example {example}" if example else f"expected a string that matches {pattern}"
@@ -232,12 +232,22 @@ class _Teller:
             yield from self._keys(below, depth + 1)
 
 
-def _resolve(node: Schema, root: Schema) -> Schema:
-    """Follow a $ref inside of the schema. Members of anyOf are taken together."""
+def _resolve(node: Schema, root: Schema, seen: set[int] | None = None) -> Schema:
+    """Follow a $ref inside of the schema. Members of anyOf are taken together, each once: they may hold themselves.
+
+    The chart may have been written by anyone: what is not a schema there counts as empty.
+    """
+    seen = set() if seen is None else seen
     found = resolve_reference(node, root)
-    resolved = found if isinstance(found, Mapping) else {}
-    members = [_resolve(member, root) for member in resolved.get("anyOf", ()) if isinstance(member, Mapping)]
-    properties = {name: below for member in members for name, below in member.get("properties", {}).items()}
+    resolved = dict(found) if isinstance(found, Mapping) else {}
+    if not isinstance(resolved.get("properties"), Mapping):
+        resolved.pop("properties", None)
+    choices = resolved.get("anyOf")
+    properties: dict[str, Any] = {}
+    for member in choices if isinstance(choices, list) else ():
+        if isinstance(member, Mapping) and id(member) not in seen:
+            seen.add(id(member))
+            properties.update(_resolve(member, root, seen).get("properties", {}))
     return {**resolved, "properties": properties} if properties else resolved
 
 

@@ -72,3 +72,35 @@ def test_a_chart_without_a_schema_took_anything() -> None:
     found = compare_schemas({}, closed(a={"type": "string"}), {})
     assert {change.subject for change in found if not change.path} == {"values.yaml as a whole"}
     assert {change.subject for change in found if change.path == "a"} == {"the value a"}
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        {"properties": [1]},
+        {"properties": {"a": 5}},
+        {"properties": {"a": None}},
+        {"properties": {"a": {"properties": {"b": "text"}}}},
+        {"required": [[1]]},
+        {"required": 5},
+        {"additionalProperties": 5},
+        {"enum": 5},
+        {"anyOf": [5]},
+        {"$ref": 5},
+        {"properties": {"a": {"$ref": "#", "minLength": 1}}},
+    ],
+    ids=str,
+)
+def test_what_is_no_schema_is_compared_as_narrower(old: dict[str, Any]) -> None:
+    new = closed(a=closed(b={"enum": [1]})) | {"enum": [{}], "anyOf": [{}], "required": ["c"]}
+    assert Turn.narrowed in {change.turn for change in compare_schemas(old, new, {})}
+    assert compare_schemas(new, old, {})
+
+
+def test_schemas_that_hold_themselves_without_end_are_reported() -> None:
+    def schema(limit: int) -> dict[str, Any]:
+        return {"properties": {"a": {"$ref": "#", "minLength": limit}}}
+
+    (change,) = compare_schemas(schema(1), schema(2), {})
+    assert (change.path, change.turn) == ("", Turn.narrowed)
+    assert "too deep" in change.detail

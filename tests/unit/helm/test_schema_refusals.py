@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from trainchart.errors import Problem
@@ -242,3 +244,24 @@ def test_chart_without_hyperparameters_says_where_they_belong() -> None:
     (problem,) = find_refusals(HEADER + line, Asked({"mnist": schema}, "mnist"))
     assert problem.hint.startswith("mnist declares no hyperparameters: add steps below `hyperparameters`")
     assert "models/mnist.yaml" in problem.hint
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": [1]},
+        {"properties": {"roles": 5}},
+        {"properties": {"roles": {"type": 5, "anyOf": 5}}},
+        {"anyOf": [{"properties": 5}]},
+        {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]},
+    ],
+    ids=str,
+)
+def test_what_is_no_schema_still_gives_the_reason(schema: dict[str, Any]) -> None:
+    for line in (
+        "- at '/roles/worker': additional properties 'colour' not allowed",
+        "- at '/roles': 'x' does not match pattern '^[0-9]$'",
+        "- at '/roles': missing property 'worker'",
+    ):
+        (problem,) = find_refusals(HEADER + line, Asked({"mnist": schema}, "mnist"))
+        assert "roles" in problem.message

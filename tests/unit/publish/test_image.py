@@ -101,3 +101,53 @@ def test_another_image_in_place_of_a_listed_one_is_refused(read: Any) -> None:
     index = store.add_manifest({"manifests": [{"digest": "latest", "platform": platform}]})
     with pytest.raises(PublishError, match="not a sha256 digest"):
         read(store.registry, named(f"@{index}"))
+
+
+_AMD64 = {"os": "linux", "architecture": "amd64"}
+
+
+@pytest.mark.parametrize("labels", ["text", 5, [1], {"a": 1}])
+def test_labels_of_another_type_are_refused(labels: Any) -> None:
+    store = Store()
+    store.add_image("1.0", Labels=labels)
+    with pytest.raises(PublishError, match="is not an image: "):
+        store.read(":1.0")
+
+
+@pytest.mark.parametrize("size", ["1e999", "-1", "NaN", '"many"', "null", "1.5", "true"])
+def test_layer_with_an_impossible_size_is_refused(size: str) -> None:
+    store = Store()
+    layer = store.add_blob(b"layer", size="SIZE")
+    manifest = {"config": store.add_blob(b"{}"), "layers": [layer]}
+    store.add_manifest(json.dumps(manifest).replace('"SIZE"', size).encode(), "1.0")
+    with pytest.raises(PublishError, match="is not an image: the size"):
+        store.read(":1.0")
+    with pytest.raises(PublishError, match="is not an image: the size"):
+        read_image_file(store.registry, named(":1.0"), "sbom.json")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"manifests": 5},
+        {"manifests": [1, 2]},
+        {"manifests": [{"platform": "linux", "digest": f"sha256:{'0' * 64}"}]},
+        {"manifests": [{"platform": _AMD64}]},
+        {"layers": 5},
+        {"layers": [1]},
+        {"layers": [{"size": 1}]},
+        {"layers": [{"size": 1, "digest": 5}], "config": {"size": 1, "digest": 5}},
+        {"config": "text", "layers": []},
+        [],
+        5,
+    ],
+    ids=str,
+)
+def test_manifest_of_another_shape_is_refused(document: Any) -> None:
+    store = Store()
+    store.add_manifest(document, "1.0")
+    with pytest.raises(PublishError, match=r"is not an image: |whose images do not exist"):
+        store.read(":1.0")
+    if document != {"config": "text", "layers": []}:  # its layers are fine
+        with pytest.raises(PublishError, match=r"is not an image: |whose images do not exist"):
+            read_image_file(store.registry, named(":1.0"), "sbom.json")

@@ -75,13 +75,16 @@ def read_image(registry: Registry, image: ImageReference) -> PublishedImage | No
     if found is None:
         return None
     digest, platforms, document = found
-    try:
-        size = sum(int(blob["size"]) for blob in (document["config"], *document["layers"]))
-        config = _parse(registry.read_blob(image.path, document["config"]["digest"]), image.text)
-        labels = (config.get("config") or {}).get("Labels") or {}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PublishError(f"{image.text} is not an image: {error!r}") from error
-    return PublishedImage(digest, size, platforms or (_platform({"platform": config}),), dict(labels))
+    described = document.get("config")
+    if not isinstance(described, dict):
+        raise _not_an_image(image, "its manifest names no config")
+    size = sum(_size(blob, image) for blob in (described, *_entries(document, "layers", image)))
+    config = _parse(registry.read_blob(image.path, _digest(described, image)), image.text)
+    settings = config.get("config") or {}
+    labels = (settings.get("Labels") or {}) if isinstance(settings, dict) else None
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
+        raise _not_an_image(image, "the labels in its config are not strings by name")
+    return PublishedImage(digest, size, platforms or (_platform({"platform": config}),), labels)
 
 
 def read_image_file(registry: Registry, image: ImageReference, path: str) -> bytes | None:
@@ -90,11 +93,11 @@ def read_image_file(registry: Registry, image: ImageReference, path: str) -> byt
     Of the first platform, under a digest, else under a tag. Raises PublishError.
     """
     found = _read_manifests(registry, image)
-    layers = found[2].get("layers") if found else None
-    for layer in reversed(layers or ()):
-        if int(layer["size"]) > LAYER_LIMIT:
+    layers = _entries(found[2], "layers", image) if found else ()
+    for layer in reversed(layers):
+        if _size(layer, image) > LAYER_LIMIT:
             return None
-        content = _unpack(registry.read_blob(image.path, layer["digest"]), path, image.text)
+        content = _unpack(registry.read_blob(image.path, _digest(layer, image)), path, image.text)
         if content is not None:
             return content
     return None
@@ -122,12 +125,10 @@ def _read_manifests(registry: Registry, image: ImageReference) -> tuple[str, tup
         return None
     digest, body = found
     document = _parse(body, image.text)
-    platforms = tuple(name for name in map(_platform, document.get("manifests") or ()) if name)
+    listed = _entries(document, "manifests", image)
+    platforms = tuple(name for name in map(_platform, listed) if name)
     if "manifests" in document:
-        first = next((str(each["digest"]) for each in document["manifests"] if _platform(each)), None)
-        if first and not _DIGEST.fullmatch(first):
-            # A tag, which stands for whatever the registry likes.
-            raise PublishError(f"{image.text} is not an image: its index lists {first!r}, not a sha256 digest")
+        first = next((_digest(each, image) for each in listed if _platform(each)), None)
         below = registry.read_manifest(image.path, first, image.text) if first else None
         if below is None:
             raise PublishError(f"{image.text} is an index whose images do not exist")
@@ -153,9 +154,38 @@ def _parse(body: bytes, name: str) -> Mapping[str, Any]:
     return document
 
 
+def _entries(document: Mapping[str, Any], key: str, image: ImageReference) -> tuple[Mapping[str, Any], ...]:
+    """Return the descriptors that a manifest lists under `key`; nothing where it has no such list."""
+    found = document.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise _not_an_image(image, f"{key} of its manifest is not a list of objects")
+    return tuple(found)
+
+
+def _size(described: Mapping[str, Any], image: ImageReference) -> int:
+    size = described.get("size")
+    if type(size) is not int or size < 0:
+        raise _not_an_image(image, f"the size of a part of it is {size!r}, not a number of bytes")
+    return size
+
+
+def _digest(described: Mapping[str, Any], image: ImageReference) -> str:
+    """Return a digest that the content can be compared with: a tag stands for whatever the registry likes."""
+    digest = described.get("digest")
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise _not_an_image(image, f"it lists {digest!r}, which is not a sha256 digest")
+    return digest
+
+
+def _not_an_image(image: ImageReference, why: str) -> PublishError:
+    return PublishError(f"{image.text} is not an image: {why}", hint="check the name, and push the image again")
+
+
 def _platform(entry: Mapping[str, Any]) -> str:
     """Return os/architecture; empty for what is none, such as a record of the build."""
-    platform = entry.get("platform") or {}
+    platform = entry.get("platform")
+    if not isinstance(platform, dict):
+        return ""
     parts = (platform.get("os"), platform.get("architecture"), platform.get("variant"))
     name = "/".join(str(part) for part in parts if part)
     return "" if name.startswith("unknown") else name
