@@ -151,3 +151,10 @@ def test_manifest_of_another_shape_is_refused(document: Any) -> None:
     if document != {"config": "text", "layers": []}:  # its layers are fine
         with pytest.raises(PublishError, match=r"is not an image: |whose images do not exist"):
             read_image_file(store.registry, named(":1.0"), "sbom.json")
+
+
+def test_layer_of_another_size_than_stated_is_refused() -> None:
+    store = Store()
+    store.add_manifest({"config": store.add_blob(b"{}"), "layers": [store.add_blob(b"layer", size=4)]}, "1.0")
+    with pytest.raises(PublishError, match="a layer has 5 bytes, and its manifest states 4"):
+        read_image_file(store.registry, named(":1.0"), "sbom.json")

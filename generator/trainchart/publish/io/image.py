@@ -7,10 +7,7 @@ image is the builders' work.
 from __future__ import annotations
 
 import enum
-import io
 import re
-import tarfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +16,7 @@ from trainchart.errors import PublishError
 from trainchart.json_documents import parse_json
 from trainchart.publish.image_reference import ImageReference
 from trainchart.publish.io.registry import Registry
+from trainchart.publish.layer import find_file
 
 LAYER_LIMIT = 16 * 1024 * 1024
 """Bytes of the layers that are pulled to find a file in them."""
@@ -97,24 +95,12 @@ def read_image_file(registry: Registry, image: ImageReference, path: str) -> byt
     for layer in reversed(layers):
         if _size(layer, image) > LAYER_LIMIT:
             return None
-        content = _unpack(registry.read_blob(image.path, _digest(layer, image)), path, image.text)
+        blob = registry.read_blob(image.path, _digest(layer, image))
+        if len(blob) != layer["size"]:
+            raise _not_an_image(image, f"a layer has {len(blob)} bytes, and its manifest states {layer['size']}")
+        content = find_file(blob, path, image.text)
         if content is not None:
             return content
-    return None
-
-
-def _unpack(layer: bytes, path: str, name: str) -> bytes | None:
-    """Return a file of a layer, which may be compressed."""
-    try:
-        with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
-            for member in archive:
-                if member.name.removeprefix("./").removeprefix("/") == path and member.isfile():
-                    file = archive.extractfile(member)
-                    return file.read(LAYER_LIMIT) if file else None
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise PublishError(
-            f"a layer of {name} cannot be read: {error}", hint="it is not a tar archive, or is compressed with zstd"
-        ) from error
     return None
 
 
