@@ -11,6 +11,7 @@ from trainchart.archive.lock import LOCK_FILE
 from trainchart.archive.pack import BuildInfo, pack_chart
 from trainchart.errors import PlanError, ToolError
 from trainchart.images.inputs import require_no_secrets
+from trainchart.images.io import code_folder
 from trainchart.images.io.code_folder import read_code, read_ignore_rules
 
 
@@ -209,3 +210,29 @@ def test_rules_are_read_from_a_small_file_only(code: Path, kind: str) -> None:
         path.write_bytes(b"#" * 2_000_000)
     with pytest.raises(ToolError, match=r"\.dockerignore is (not a file|larger than)"):
         read_ignore_rules(code)
+
+
+@pytest.mark.timeout(60)
+def test_links_that_multiply_folders_are_refused(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_folder, "TREE_LIMIT", 500)
+    for number in range(12):
+        (code / f"l{number}").mkdir()
+        if number < 11:
+            for name in ("a", "b"):
+                (code / f"l{number}" / name).symlink_to(f"../l{number + 1}")
+    with pytest.raises(ToolError, match="holds more than 500 files and folders") as refusal:
+        names(code)
+    assert ".dockerignore" in refusal.value.hint
+
+
+def test_large_sparse_file_is_refused_without_reading_it(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (code / "data.bin").open("wb") as stream:
+        stream.truncate(20 * 1024**3)
+
+    def read(path: Path) -> bytes:
+        assert path.name != "data.bin", "it is read whole"
+        return b""
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    with pytest.raises(ToolError, match="larger than 256 MiB"):
+        names(code)

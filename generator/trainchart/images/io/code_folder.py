@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from trainchart.archive.lock import LOCK_FILE
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, ToolError
+from trainchart.host.files import TREE_LIMIT
 from trainchart.images.ignore import IGNORE_FILE, IgnoreRules, parse_ignore_rules
 from trainchart.images.inputs import ContextFile
 from trainchart.images.requirements import REQUIREMENTS_FILE
@@ -48,7 +49,7 @@ def read_code(
     or not, and the files `without`, given by absolute path.
 
     Raises ToolError for links that lead out of it or to what stays out, what is neither file nor folder, a list of
-    packages that would not be in the image, and more than `limit` bytes.
+    packages that would not be in the image, more than `limit` bytes, and more than TREE_LIMIT files and folders.
     """
     root = folder.resolve()
     files: list[ContextFile] = []
@@ -66,13 +67,14 @@ def read_code(
         if not path.is_file():
             raise ToolError(f"{folder / name} is neither a file nor a folder", hint=f"name it in {IGNORE_FILE}")
         try:
-            content = path.read_bytes()
+            # Checked before it is read: a sparse file may state more than the memory holds.
+            content = path.read_bytes() if size + path.stat().st_size <= limit else None
         except OSError as error:
             raise ToolError(
                 f"cannot read {folder / name}: {error.strerror}", hint=f"or name it in {IGNORE_FILE}"
             ) from error
-        size += len(content)
-        if size > limit:
+        size += len(content or b"")
+        if content is None or size > limit:
             raise ToolError(
                 f"the code in {folder} is larger than {limit // 1024**2} MiB",
                 hint=f"name data and environments in {folder / IGNORE_FILE}: data belongs in a volume",
@@ -123,6 +125,7 @@ def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
             f"cannot read {error.filename}: {error.strerror}", hint=f"or name it in {IGNORE_FILE}"
         ) from error
 
+    entries = 0
     for parent, folders, names in os.walk(root, onerror=refuse, followlinks=True):
         here = Path(parent)
         if LOCK_FILE in names:
@@ -139,10 +142,20 @@ def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
                 if not rules.ignores(name):
                     yield path, name
         folders.sort()
-        for file in sorted(names):
-            name = (here / file).relative_to(root).as_posix()
-            if not rules.ignores(name) and not rules.ignores((there / file).as_posix()):
-                yield here / file, name
+        kept = [
+            file
+            for file in sorted(names)
+            if not rules.ignores((here / file).relative_to(root).as_posix())
+            and not rules.ignores((there / file).as_posix())
+        ]
+        # Links can make many folders of few.
+        entries += len(folders) + len(kept)
+        if entries > TREE_LIMIT:
+            raise ToolError(
+                f"{root} holds more than {TREE_LIMIT} files and folders",
+                hint=f"name data and environments in {root / IGNORE_FILE}: data belongs into a volume",
+            )
+        yield from ((here / file, (here / file).relative_to(root).as_posix()) for file in kept)
 
 
 def _find_fault(path: Path, root: Path, rules: IgnoreRules) -> str:
