@@ -17,6 +17,8 @@ from trainchart.images.requirements import REQUIREMENTS_FILE
 
 LIMIT = 256 * 1024 * 1024
 """Bytes of code; more is data that was not meant to be in the image."""
+_LINK_WEIGHT = 50
+"""Entries that a link to a folder counts for."""
 _RULES_LIMIT = 256 * 1024
 """Bytes of patterns: each is tried for each file."""
 
@@ -148,8 +150,9 @@ def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
             if not rules.ignores((here / file).relative_to(root).as_posix())
             and not rules.ignores((there / file).as_posix())
         ]
-        # Links can make many folders of few.
-        entries += len(folders) + len(kept)
+        # Links can make many folders of few, and take long to follow.
+        links = sum((here / folder).is_symlink() for folder in folders)
+        entries += len(folders) + len(kept) + links * _LINK_WEIGHT
         if entries > TREE_LIMIT:
             raise ToolError(
                 f"{root} holds more than {TREE_LIMIT} files and folders",
