@@ -72,5 +72,5 @@ def test_store_tensorflow_cannot_reach_is_refused_at_the_start(
     from trainchart_training.roles import _guard
 
     assert _guard(TRAINING, Settings(), replace(trainer.place, checkpoints_dir="s3://bucket/run")) == 2
-    said = "has no file system for s3://bucket/run, but for file://, gs://, ram://"
+    said = "has no file system for s3://bucket/run, only for file://, gs://, ram://"
     assert said in caplog.text

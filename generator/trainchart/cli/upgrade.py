@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from trainchart.compare.fleet import FleetChange
 
 _LINES_SHOWN = 12
+_MANY = 20
+"""Charts whose comparison takes long enough to report progress."""
 _NAMES_SHOWN = 6
 _WIDTH = 110
 
@@ -81,8 +82,8 @@ def upgrade(
 
 
 def _report(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\rcompared {done} of {total} charts" + "\n" * (done == total), end="", file=sys.stderr, flush=True)
+    if total >= _MANY and done % (total // 10) == 0:
+        print_note(f"compared {done} of {total} charts")
 
 
 def _describe(found: Upgrade) -> dict[str, object]:
