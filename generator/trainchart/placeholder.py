@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 REGISTRY = "registry.example.com"
-_HINT = f"{REGISTRY} is the placeholder that trainchart init wrote: set image.repository in the model spec"
+_HINT = (
+    f"{REGISTRY} is a placeholder: name your own registry where it stands (image.repository in the model spec, "
+    "repository in trainchart.yaml, --to or --from)"
+)
 
 
 def placeholder_hint(text: str) -> str:

@@ -156,7 +156,23 @@ def test_a_published_version_is_immutable(project: Path, tmp_path: Path, reposit
     assert "published" in publish(acme, repository).stdout
     assert "was published before, with the same content" in publish(acme, repository).stdout
     write_pack(acme, "acme", "env: {A: new}\n")
-    assert isinstance(publish(acme, repository).exception, VersionConflict)
+    error = fail("pack", "publish", str(acme), "--to", repository)
+    assert isinstance(error, VersionConflict)
+    assert error.hint == f"published versions are immutable: raise version in {acme}/pack.yaml, and publish again"
+
+
+def test_a_damaged_copy_is_named_with_the_remedy(project: Path, tmp_path: Path, repository: str) -> None:
+    publish(write_pack(tmp_path / "acme", "acme", "env: {A: acme}\n"), repository)
+    call("pack", "update")
+    call("pack", "vendor")
+    assert call("generate").exit_code == 0
+    Path("vendor/packs/acme-1.0.0.tgz").write_bytes(b"junk")
+    error = fail("generate")
+    assert error.message.startswith("vendor/packs/acme-1.0.0.tgz cannot be read: ")
+    assert error.hint == "remove that file, then run: trainchart pack update --locked"
+    Path("vendor/packs/acme-1.0.0.tgz").unlink()
+    call("pack", "update", "--locked")
+    assert call("generate", "--check").exit_code == 0
 
 
 def test_what_no_repository_has_is_not_found(project: Path, repository: str) -> None:

@@ -20,12 +20,12 @@ from trainchart.actions.support.packs import (
 )
 from trainchart.actions.support.project import find_project
 from trainchart.actions.support.repository_access import Address, open_repository, versions_command
-from trainchart.errors import PlanError, Problem, RepositoryNotFound, SpecError, ToolError, UsageError
+from trainchart.errors import PlanError, Problem, RepositoryNotFound, SpecError, ToolError, UsageError, VersionConflict
 from trainchart.host.files import read_bytes, write_file
 from trainchart.host.new_files import write_new_files
 from trainchart.packs.archive import pack_archive, parse_pack_archive
 from trainchart.packs.lock import PACK_LOCK_FILE, LockedPack, dump_pack_lock
-from trainchart.packs.pack import Pack, hash_pack, parse_pack
+from trainchart.packs.pack import PACK_FILE, Pack, hash_pack, parse_pack
 from trainchart.packs.probe import make_probes
 from trainchart.packs.project_file import PROJECT_FILE
 from trainchart.packs.source import PackSource
@@ -186,8 +186,12 @@ def publish_pack(path: Path, to: Address, environment: Mapping[str, str]) -> Pub
     files = read_pack_files(path)
     require_no_secrets(files)
     archive = pack_archive(pack, files)
-    with open_repository(to, environment) as repository:
-        return publish_upload(repository, prepare_upload(archive.data, created=utc_now()))
+    try:
+        with open_repository(to, environment) as repository:
+            return publish_upload(repository, prepare_upload(archive.data, created=utc_now()))
+    except VersionConflict as error:
+        hint = f"published versions are immutable: raise version in {path / PACK_FILE}, and publish again"
+        raise VersionConflict(error.message, hint=hint) from error
 
 
 def _download(source: PackSource, plain_http: bool, environment: Mapping[str, str]) -> dict[str, bytes]:

@@ -40,9 +40,9 @@ class Lock(Section):
     """The only value, which is also the pack's default."""
     enum: Annotated[list[Any], Field(min_length=1)] | None = None
     """The values of which it is one."""
-    minimum: int | float | None = None
+    minimum: int | None = None
     """The smallest number."""
-    maximum: int | float | None = None
+    maximum: int | None = None
     """The largest number."""
     message: Line = ""
     """Why, or whom to ask."""

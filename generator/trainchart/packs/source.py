@@ -35,7 +35,7 @@ class PackSource(Section):
         if given not in ({*_PATH}, {*_REPOSITORY}):
             raise ValueError("expected a path, or repository with name and version")
         if self.repository and "://" not in self.repository:
-            raise ValueError(f"{self.repository!r} is not an address: write oci://, https:// or file:/// in front")
+            raise ValueError(f"{self.repository!r} is not an address: write oci://, https:// or file:///ABSOLUTE/PATH")
         return self
 
     @property

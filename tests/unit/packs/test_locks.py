@@ -96,6 +96,9 @@ def test_a_lock_without_sense_is_refused_with_its_line(policy: str, message: str
 
 def test_unknown_words_of_a_lock_are_refused() -> None:
     with pytest.raises(SpecError, match="the policy is not valid") as refusal:
+        pack_of("  roles.*.gpus: {maximum: 4.5}\n  roles.ps.gpus: {minimum: four}\n")
+    assert {problem.hint for problem in refusal.value.problems} == {"expected a whole number"}
+    with pytest.raises(SpecError, match="the policy is not valid") as refusal:
         pack_of("  roles.*.gpus: {max: 2}\n  tensorboard.enabled: {enum: []}\n")
     assert [problem.where for problem in refusal.value.problems] == [
         "packs/acme/policy.yaml:4:18",

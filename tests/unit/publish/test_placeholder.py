@@ -12,7 +12,10 @@ from trainchart.publish.io.http import HttpClient
 
 @pytest.mark.parametrize(
     ("base", "hint"),
-    [("https://registry.example.com", "placeholder that trainchart init wrote"), ("https://r.io", "check the address")],
+    [
+        ("https://registry.example.com", "is a placeholder: name your own registry"),
+        ("https://r.io", "check the address"),
+    ],
 )
 def test_unreachable_placeholder_is_named(base: str, hint: str) -> None:
     client = cast(HttpClient, SimpleNamespace(base=base))

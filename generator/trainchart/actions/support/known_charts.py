@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainchart.actions.support.packs import read_pack_files
+from trainchart.actions.support.packs import VENDOR, read_pack_files
 from trainchart.actions.support.project import project_of
 from trainchart.errors import Problem, ToolError
 from trainchart.host.files import read_text, read_tree
@@ -107,9 +107,10 @@ def hash_chart_inputs(spec: Path, text: str, charts: Path, code: Path, packs: tu
     listing = hash_listing(code)
     lock = project.folder / PACK_LOCK_FILE
     locked = read_text(lock) if lock.is_file() else ""
+    vendored = hash_listing(project.folder / VENDOR)
     # A link on the way to code or chart is refused where it leads out of the project.
     places = (project.file, project.folder, os.path.realpath(code), os.path.realpath(charts), Path.cwd(), spec, charts)
-    return hash_inputs(text, listing, locked, *packs, *map(str, places)) if listing else ""
+    return hash_inputs(text, listing, locked, vendored, *packs, *map(str, places)) if listing else ""
 
 
 def _hash_pack(path: str) -> str:

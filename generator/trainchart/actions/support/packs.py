@@ -19,6 +19,7 @@ from trainchart.packs.source import PackSource
 
 VENDOR = Path("vendor", "packs")
 """Where a project keeps copies of the packs of repositories."""
+_FETCH_AGAIN = "remove that file, then run: trainchart pack update --locked"
 _SIZE_LIMIT = 16 * 1024 * 1024
 """Bytes; a pack is a few texts."""
 _DEPTH_LIMIT = 20
@@ -107,12 +108,13 @@ class _LockedPacks:
         if not path.is_file():
             hint = "run: trainchart pack update --locked"
             raise ToolError(f"the pack {source} is not on this machine", hint=hint)
-        files = read_pack_files(path)
+        try:
+            files = read_pack_files(path)
+        except ToolError as error:
+            raise ToolError(f"{path} cannot be read: {error.message}", hint=_FETCH_AGAIN) from error
         if hash_pack(files) != locked.sha256:
-            raise ToolError(
-                f"{path} is not the pack that {PACK_LOCK_FILE} names for {source}",
-                hint="remove that file, then run: trainchart pack update --locked",
-            )
+            what = f"{path} is not the pack that {PACK_LOCK_FILE} names for {source}"
+            raise ToolError(what, hint=_FETCH_AGAIN)
         return PackContent(files, path)
 
 
