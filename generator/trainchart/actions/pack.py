@@ -9,25 +9,25 @@ from pathlib import Path
 from trainchart.actions.package import require_no_secrets
 from trainchart.actions.publish import utc_now
 from trainchart.actions.support.models import resolve_spec
+from trainchart.actions.support.pack_files import PACK_LOCK_FILE, read_pack_files
 from trainchart.actions.support.packs import (
     PackContent,
     cached_pack,
     read_lock,
     read_pack,
-    read_pack_files,
     read_packs,
     vendored_pack,
 )
-from trainchart.actions.support.project import find_project
+from trainchart.actions.support.project import PROJECT_FILE, find_project
 from trainchart.actions.support.repository_access import Address, open_repository, versions_command
+from trainchart.archive.lock import hash_tree
 from trainchart.errors import PlanError, Problem, RepositoryNotFound, SpecError, ToolError, UsageError, VersionConflict
 from trainchart.host.files import read_bytes, write_file
 from trainchart.host.new_files import write_new_files
 from trainchart.packs.archive import pack_archive, parse_pack_archive
-from trainchart.packs.lock import PACK_LOCK_FILE, LockedPack, dump_pack_lock
-from trainchart.packs.pack import PACK_FILE, Pack, hash_pack, parse_pack
+from trainchart.packs.lock import LockedPack, dump_pack_lock
+from trainchart.packs.pack import PACK_FILE, Pack, parse_pack
 from trainchart.packs.probe import make_probes
-from trainchart.packs.project_file import PROJECT_FILE
 from trainchart.packs.source import PackSource
 from trainchart.publish.repository import Publication, prepare_upload, publish_upload
 from trainchart.scaffold.model_name import is_model_name
@@ -132,7 +132,7 @@ def update_packs(*, is_locked: bool, plain_http: bool, environment: Mapping[str,
 
     def fetch(source: PackSource) -> PackContent:
         files = _download(source, plain_http, environment)
-        locked = LockedPack(source=str(source), name=source.name, version=source.version, sha256=hash_pack(files))
+        locked = LockedPack(source=str(source), name=source.name, version=source.version, sha256=hash_tree(files))
         is_changed = before.get(locked.source) != locked
         if is_changed and is_locked:
             raise ToolError(

@@ -10,7 +10,6 @@ from trainchart.archive.read import parse_packed_chart
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.packs.pack import Pack
 
-SUFFIX = ".tgz"
 _KIND_ANNOTATION = "trainchart/kind"
 
 

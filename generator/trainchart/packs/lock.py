@@ -11,7 +11,6 @@ from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.packs.section_file import parse_section
 from trainchart.spec.section import Section
 
-PACK_LOCK_FILE = "packs.lock.yaml"
 _HEADER = "# Written by `trainchart pack update`: the content of packs from repositories. Commit it; do not edit it.\n"
 
 

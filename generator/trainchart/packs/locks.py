@@ -6,7 +6,6 @@ held against the completed spec here, and against values in the chart's schema (
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -18,7 +17,7 @@ from trainchart.errors import PlanError, Problem, SpecError
 from trainchart.packs.section_file import parse_section_document
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.layers import ANY_ENTRY
-from trainchart.plan.typed import find_origin
+from trainchart.plan.typed import find_origin, suggest_word
 from trainchart.spec.document import Document, Origin, Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import TEXT_MAPS, JsonSchema, Line, PassThrough, Section, section_of
@@ -76,7 +75,7 @@ class PolicyFile(Section):
     kind: Literal["Policy"]
     """Kind of file."""
     locked: dict[str, Lock] = Field(default_factory=dict)
-    """Locked paths of the spec: dotted keys, with * for every role, volume or hyperparameter."""
+    """Locked paths of the spec: dotted keys, with * for every role or volume."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +127,12 @@ def parse_policy(text: str, file: str, layer: str) -> tuple[LockedPath, ...]:
         except ValueError as error:
             what, _, hint = str(error).partition("\n")
             problems.append(Problem(what, str(origin), hint))
+    problems += [
+        Problem(f"{locked.key} is part of {above.key}, which is locked, too", str(locked.origin), "keep one of them")
+        for above in locks
+        for locked in locks
+        if locked is not above and locked.path[: len(above.path)] == above.path
+    ]
     if problems:
         raise SpecError("the policy is not valid", problems=tuple(problems))
     return tuple(locks)
@@ -190,7 +195,8 @@ def _find_path(key: str) -> tuple[tuple[str, ...], Any]:
         part = rest.pop(0)
         field = next((field for field in section.model_fields.values() if field.alias == part), None)
         if field is None:
-            raise ValueError(f"unknown key {'.'.join((*parts, part))}\n{_suggest(part, section)}")
+            known = [field.alias or "" for field in section.model_fields.values()]
+            raise ValueError(f"unknown key {'.'.join((*parts, part))}\n{suggest_word(part, known)}")
         if not parts and part in _OF_ONE_MODEL:
             raise ValueError(f"{part} belongs to one model\ntake it out of the policy")
         parts.append(part)
@@ -234,12 +240,6 @@ def _require_top(above: tuple[str, ...], name: str) -> None:
     )
     if is_inherited:
         raise ValueError(f"{'.'.join((*above, name))} may be set by {name}, too\nlock {name}: that holds for every pod")
-
-
-def _suggest(part: str, section: type[Section]) -> str:
-    known = [field.alias or "" for field in section.model_fields.values()]
-    close = difflib.get_close_matches(part, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"known here: {', '.join(sorted(known))}"
 
 
 def _require_entry(section: str, name: str) -> str:

@@ -111,13 +111,8 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
         path or place,
         defaults,
         locks,
-        hash_pack(files),
+        hash_tree(files),
     )
-
-
-def hash_pack(files: Mapping[str, bytes]) -> str:
-    """Return the sha256 of a pack's files, names and contents: the same for a folder and for its archive."""
-    return hash_tree(files)
 
 
 def _find_unknown(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:

@@ -10,8 +10,6 @@ from trainchart.packs.section_file import parse_section
 from trainchart.packs.source import PackSource
 from trainchart.spec.section import Section
 
-PROJECT_FILE = "trainchart.yaml"
-
 
 def _inside(path: str) -> str:
     """Refuse what is not a folder below the project."""

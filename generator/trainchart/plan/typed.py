@@ -53,7 +53,7 @@ def _problem(kind: type[Section], detail: ErrorDetails, origins: Mapping[Path, O
         case "model_type" | "dict_type":
             return Problem(f"{key}: {_shorten(given)} is not accepted", where, "expected a mapping of keys to values")
         case "extra_forbidden":
-            return Problem(f"unknown key {key}", where, _suggest(str(path[-1]), _known_keys(kind, path[:-1])))
+            return Problem(f"unknown key {key}", where, suggest_word(str(path[-1]), _known_keys(kind, path[:-1])))
         case "string_type" if spelling:
             # YAML reads a version of fewer than three numbers as a number.
             text = ".".join([*spelling.split("."), "0", "0"][:3]) if key == "version" else spelling
@@ -63,7 +63,7 @@ def _problem(kind: type[Section], detail: ErrorDetails, origins: Mapping[Path, O
         case "literal_error":
             expected = detail["ctx"]["expected"].replace("'", "")
             options = [option.strip() for option in expected.replace(" or ", ", ").split(",")]
-            known, close = f"known here: {', '.join(sorted(options))}", _suggest(str(given), options)
+            known, close = f"known here: {', '.join(sorted(options))}", suggest_word(str(given), options)
             hint = close if close == known else f"{close} {known}"
             return Problem(f"{key}: {given!r} is not known", where, hint)
         case "value_error":
@@ -127,7 +127,7 @@ def _describe(kind: type[Section], path: Path) -> str:
     return f"{about} Choose one: {choices}." if choices else about
 
 
-def _suggest(word: str, known: list[str]) -> str:
+def suggest_word(word: str, known: list[str]) -> str:
     """Name the closest of the known words, and otherwise all of them."""
     lowered = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)

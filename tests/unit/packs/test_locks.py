@@ -94,6 +94,14 @@ def test_a_lock_without_sense_is_refused_with_its_line(policy: str, message: str
     assert problem.where == "packs/acme/policy.yaml:4:3"
 
 
+def test_a_lock_within_another_is_refused() -> None:
+    with pytest.raises(SpecError) as refusal:
+        pack_of("  commonLabels: {value: {a: b}}\n  commonLabels.team: {value: ml}\n")
+    (problem,) = refusal.value.problems
+    assert problem.message == "commonLabels.team is part of commonLabels, which is locked, too"
+    assert problem.where == "packs/acme/policy.yaml:5:3"
+
+
 def test_unknown_words_of_a_lock_are_refused() -> None:
     with pytest.raises(SpecError, match="the policy is not valid") as refusal:
         pack_of("  roles.*.gpus: {maximum: 4.5}\n  roles.ps.gpus: {minimum: four}\n")

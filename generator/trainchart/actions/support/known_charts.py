@@ -12,14 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainchart.actions.support.packs import VENDOR, read_pack_files
+from trainchart.actions.support.pack_files import PACK_LOCK_FILE, VENDOR, read_pack_files
 from trainchart.actions.support.project import project_of
 from trainchart.errors import Problem, ToolError
 from trainchart.host.files import read_text, read_tree
 from trainchart.host.result_cache import ResultCache, hash_inputs, hash_listing
 from trainchart.local.io.code_index import remember_code
-from trainchart.packs.lock import PACK_LOCK_FILE
-from trainchart.packs.pack import hash_pack
 
 _KIND = "charts"
 
@@ -114,7 +112,9 @@ def hash_chart_inputs(spec: Path, text: str, charts: Path, code: Path, packs: tu
 
 
 def _hash_pack(path: str) -> str:
-    return hash_pack(read_pack_files(Path(path)))
+    from trainchart.archive.lock import hash_tree
+
+    return hash_tree(read_pack_files(Path(path)))
 
 
 def _hash_file(content: bytes) -> str:

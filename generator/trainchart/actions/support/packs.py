@@ -7,21 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainchart.actions.support.project import Project, name_from_here
+from trainchart.actions.support.pack_files import PACK_LIMIT, PACK_LOCK_FILE, SUFFIX, VENDOR, read_pack_files
+from trainchart.actions.support.project import PROJECT_FILE, Project, name_from_here
+from trainchart.archive.lock import hash_tree
 from trainchart.errors import SpecError, ToolError
-from trainchart.host.files import read_bytes, read_text, read_tree
+from trainchart.host.files import read_text
 from trainchart.host.user_folders import find_user_folder
-from trainchart.packs.archive import SUFFIX, parse_pack_archive
-from trainchart.packs.lock import PACK_LOCK_FILE, LockedPack, parse_pack_lock
-from trainchart.packs.pack import PACK_FILE, Pack, hash_pack, parse_pack
-from trainchart.packs.project_file import PROJECT_FILE
+from trainchart.packs.lock import LockedPack, parse_pack_lock
+from trainchart.packs.pack import PACK_FILE, Pack, parse_pack
 from trainchart.packs.source import PackSource
 
-VENDOR = Path("vendor", "packs")
-"""Where a project keeps copies of the packs of repositories."""
 _FETCH_AGAIN = "remove that file, then run: trainchart pack update --locked"
-_SIZE_LIMIT = 16 * 1024 * 1024
-"""Bytes; a pack is a few texts."""
 _DEPTH_LIMIT = 20
 """Packs that build on each other; no organisation has as many."""
 
@@ -64,14 +60,6 @@ def read_pack(path: Path, project: Project) -> tuple[Pack, ...]:
     return tuple(reader.found.values())
 
 
-def read_pack_files(path: Path) -> dict[str, bytes]:
-    """Return the files of the pack in a folder or archive. Raises ToolError where it cannot be read."""
-    if path.suffix == SUFFIX:
-        return parse_pack_archive(read_bytes(path, limit=_SIZE_LIMIT))
-    files = read_tree(path, limit=_SIZE_LIMIT)
-    return {name: content for name, content in files.items() if not name.startswith(".git/")}
-
-
 def read_lock(project: Project) -> dict[str, LockedPack]:
     """Return the locked packs of `project` by their source; none where there is no lock yet.
 
@@ -79,7 +67,7 @@ def read_lock(project: Project) -> dict[str, LockedPack]:
         SpecError: the lock was damaged.
     """
     path = name_from_here(project.folder / PACK_LOCK_FILE)
-    return parse_pack_lock(read_text(path, limit=_SIZE_LIMIT), str(path)) if path.is_file() else {}
+    return parse_pack_lock(read_text(path, limit=PACK_LIMIT), str(path)) if path.is_file() else {}
 
 
 def cached_pack(sha256: str) -> Path:
@@ -112,7 +100,7 @@ class _LockedPacks:
             files = read_pack_files(path)
         except ToolError as error:
             raise ToolError(f"{path} cannot be read: {error.message}", hint=_FETCH_AGAIN) from error
-        if hash_pack(files) != locked.sha256:
+        if hash_tree(files) != locked.sha256:
             what = f"{path} is not the pack that {PACK_LOCK_FILE} names for {source}"
             raise ToolError(what, hint=_FETCH_AGAIN)
         return PackContent(files, path)

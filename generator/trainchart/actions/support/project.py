@@ -12,12 +12,16 @@ import shlex
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes, read_text, refuse_pipe
-from trainchart.packs.project_file import PROJECT_FILE, ProjectFile, parse_project_file
 from trainchart.reports.text import natural_key
 
+if TYPE_CHECKING:
+    from trainchart.packs.project_file import ProjectFile
+
+PROJECT_FILE = "trainchart.yaml"
 MODELS = "models"
 NO_PROJECT = "there is no models/ with a spec, here or in a folder above: go to the folder that holds yours"
 """The hint where a model is named outside of a project."""
@@ -85,6 +89,9 @@ def name_from_here(path: Path) -> Path:
 
 
 def _read_project(folder: Path) -> Project:
+    # Imported where it is needed: most projects have no such file, and commands without one start sooner.
+    from trainchart.packs.project_file import parse_project_file
+
     path = name_from_here(folder / PROJECT_FILE)
     _require_own(path)
     return Project(folder, parse_project_file(read_text(path, limit=_FILE_LIMIT), str(path)))
