@@ -19,6 +19,18 @@ ModelsArgument = Annotated[
         autocompletion=complete.models,
     ),
 ]
+ChartsOption = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Folder that holds the charts; the default is in the project.",
+        callback=find_charts,
+    ),
+]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Discard what was edited or added by hand in the chart folders.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -28,21 +40,11 @@ def register(app: typer.Typer) -> None:
 
 def generate(
     models: ModelsArgument = None,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder that holds the charts; the default is in the project.",
-            callback=find_charts,
-        ),
-    ] = Path("charts"),
+    output: ChartsOption = Path("charts"),
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; fail (6) if a chart is not up to date.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Discard what was edited or added by hand in the chart folders.")
-    ] = False,
+    overwrite: OverwriteOption = False,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Generate again even what has not changed since the last time.")
     ] = False,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainchart.cli import complete
-from trainchart.cli.options import find_charts
+from trainchart.cli.generate import ChartsOption, ModelsArgument, OverwriteOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.errors import ChecksFailed
 
@@ -30,27 +29,12 @@ def register(app: typer.Typer) -> None:
 
 
 def upgrade(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Names of models, or spec files. Default: all.", show_default=False, autocompletion=complete.models
-        ),
-    ] = None,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder that holds the charts; the default is in the project.",
-            callback=find_charts,
-        ),
-    ] = Path("charts"),
+    models: ModelsArgument = None,
+    output: ChartsOption = Path("charts"),
     check: Annotated[
         bool, typer.Option("--check", help="Show what would change, write nothing, and fail (6) if anything would.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Discard what was edited or added by hand in the chart folders.")
-    ] = False,
+    overwrite: OverwriteOption = False,
     engine: Annotated[
         str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
     ] = "auto",

@@ -74,6 +74,7 @@ def project_of(spec: Path) -> Project:
 
     Raises:
         SpecError: the project file is not valid.
+        ToolError: it belongs to another user.
     """
     folder = spec.absolute().parent
     for above in (folder, *folder.parents):

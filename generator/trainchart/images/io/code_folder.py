@@ -156,7 +156,7 @@ def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
         if entries > TREE_LIMIT:
             raise ToolError(
                 f"{root} holds more than {TREE_LIMIT} files and folders",
-                hint=f"name data and environments in {root / IGNORE_FILE}: data belongs into a volume",
+                hint=f"name data and environments in {root / IGNORE_FILE}: data belongs in a volume",
             )
         yield from ((here / file, (here / file).relative_to(root).as_posix()) for file in kept)
 
