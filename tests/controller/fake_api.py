@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from trainchart_runtime import causes
-from trainchart_runtime.causes import Cause
+from trainchart_runtime.cause import Cause
 from trainchart_runtime.termination import Termination, dump_termination
 
 NAMESPACE = "team-a"

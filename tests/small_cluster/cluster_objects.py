@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from trainchart_runtime import causes
-from trainchart_runtime.causes import Cause
+from trainchart_runtime.cause import Cause
 from trainchart_runtime.termination import Termination, dump_termination
 
 NOW = 1_800_000_000.0

@@ -43,8 +43,9 @@ from trainchart.reports.report import (
     RoleReport,
     TrainingKey,
 )
-from trainchart_runtime.causes import OBJECT_MISSING, PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE
+from trainchart_runtime.causes import PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
+from trainchart_runtime.pod_causes import OBJECT_MISSING
 from trainchart_runtime.pod_problems import parse_event
 from trainchart_runtime.run.observation import PodView
 from trainchart_runtime.run.problems import name_death

@@ -10,8 +10,8 @@ from trainchart.cluster.snapshot import Snapshot, Unreadable
 from trainchart.cluster.stalls import find_stalls
 from trainchart.reports.report import FROM_RECORD, NO_CONTROLLER, Report
 from trainchart.reports.text import describe_time
-from trainchart_runtime.causes import QUOTA_EXCEEDED, UNSCHEDULABLE
 from trainchart_runtime.cluster import deciding_tasks
+from trainchart_runtime.pod_causes import QUOTA_EXCEEDED, UNSCHEDULABLE
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, STARTING, STOPPING, VERDICTS, RunState
 

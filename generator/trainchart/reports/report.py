@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trainchart.reports.log_line import LogLine
-from trainchart_runtime.causes import CAUSES, RESTART_NEVER, Cause
+from trainchart_runtime.cause import RESTART_NEVER, Cause
+from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.contract import CHECKPOINTS_DIR, PROGRESS_FILE
 from trainchart_runtime.records import dump_record
 from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, HistoryEntry, Incident, Verdict

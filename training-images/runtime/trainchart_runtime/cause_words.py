@@ -9,7 +9,7 @@ import re
 from typing import Sequence, Tuple
 
 from trainchart_runtime import causes
-from trainchart_runtime.causes import Cause
+from trainchart_runtime.cause import Cause
 
 # The order decides: a full disk and a name that does not resolve arrive as ResourceExhausted and Unavailable.
 CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (

@@ -12,8 +12,8 @@ from signal import Signals
 from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
+from trainchart_runtime.cause import Cause
 from trainchart_runtime.cause_words import CAUSES_BY_WORDS
-from trainchart_runtime.causes import Cause
 from trainchart_runtime.contract import EXIT_PEER_LOST
 from trainchart_runtime.restart import STEADY_SECONDS
 

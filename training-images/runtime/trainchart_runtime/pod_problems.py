@@ -10,8 +10,8 @@ import calendar
 import re
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from trainchart_runtime import causes
-from trainchart_runtime.causes import Cause
+from trainchart_runtime import causes, pod_causes
+from trainchart_runtime.cause import Cause
 from trainchart_runtime.contract import TRAINING_CONTAINER
 
 MESSAGE_LIMIT = 500
@@ -89,7 +89,7 @@ def find_claim_problem(claims: Sequence[str], events: Sequence[Event]) -> Option
     """Return what the provisioner says about claims of a pod: the scheduler only says that it waits for one."""
     of_claims = [event for event in events if event.kind == "PersistentVolumeClaim" and event.name in claims]
     newest = max(of_claims, key=lambda event: event.at, default=None)
-    return _problem(causes.VOLUME_ERROR, f"claim {newest.name}: {newest.message}") if newest else None
+    return _problem(pod_causes.VOLUME_ERROR, f"claim {newest.name}: {newest.message}") if newest else None
 
 
 def find_claims(pod: Mapping[str, Any]) -> Tuple[str, ...]:
@@ -116,34 +116,34 @@ def parse_time(text: Any) -> float:
 
 
 _DISRUPTIONS = {
-    "PreemptionByScheduler": causes.PREEMPTED,
-    "PreemptionByKubeScheduler": causes.PREEMPTED,
-    "DeletionByTaintManager": causes.NODE_LOST,
-    "DeletionByPodGC": causes.NODE_LOST,
-    "EvictionByEvictionAPI": causes.EVICTED,
-    "TerminationByKubelet": causes.EVICTED,
+    "PreemptionByScheduler": pod_causes.PREEMPTED,
+    "PreemptionByKubeScheduler": pod_causes.PREEMPTED,
+    "DeletionByTaintManager": pod_causes.NODE_LOST,
+    "DeletionByPodGC": pod_causes.NODE_LOST,
+    "EvictionByEvictionAPI": pod_causes.EVICTED,
+    "TerminationByKubelet": pod_causes.EVICTED,
 }
 """Reasons of the pod condition DisruptionTarget."""
 _STATUS_REASONS = {
-    "Evicted": causes.EVICTED,
-    "Preempting": causes.PREEMPTED,
-    "NodeLost": causes.NODE_LOST,
-    "NodeShutdown": causes.EVICTED,
-    "Terminated": causes.EVICTED,
-    "UnexpectedAdmissionError": causes.ADMISSION_REFUSED,
-    "NodeAffinity": causes.ADMISSION_REFUSED,
+    "Evicted": pod_causes.EVICTED,
+    "Preempting": pod_causes.PREEMPTED,
+    "NodeLost": pod_causes.NODE_LOST,
+    "NodeShutdown": pod_causes.EVICTED,
+    "Terminated": pod_causes.EVICTED,
+    "UnexpectedAdmissionError": pod_causes.ADMISSION_REFUSED,
+    "NodeAffinity": pod_causes.ADMISSION_REFUSED,
 }
 """Reasons of a pod's status; a kubelet that has no room for a pod after all says OutOf and what it lacks."""
 _WAITING_REASONS = {
-    "ErrImagePull": causes.IMAGE_PULL,
-    "ImagePullBackOff": causes.IMAGE_PULL,
-    "ErrImageNeverPull": causes.IMAGE_PULL,
-    "InvalidImageName": causes.IMAGE_PULL,
-    "ImageInspectError": causes.IMAGE_PULL,
-    "RegistryUnavailable": causes.IMAGE_PULL,
-    "SignatureValidationFailed": causes.IMAGE_PULL,
-    "CreateContainerConfigError": causes.CONFIG_MISSING,
-    "CreateContainerError": causes.CONFIG_MISSING,
+    "ErrImagePull": pod_causes.IMAGE_PULL,
+    "ImagePullBackOff": pod_causes.IMAGE_PULL,
+    "ErrImageNeverPull": pod_causes.IMAGE_PULL,
+    "InvalidImageName": pod_causes.IMAGE_PULL,
+    "ImageInspectError": pod_causes.IMAGE_PULL,
+    "RegistryUnavailable": pod_causes.IMAGE_PULL,
+    "SignatureValidationFailed": pod_causes.IMAGE_PULL,
+    "CreateContainerConfigError": pod_causes.CONFIG_MISSING,
+    "CreateContainerError": pod_causes.CONFIG_MISSING,
     "RunContainerError": causes.PROGRAM_MISSING,
 }
 """Reasons of a container that waits. CrashLoopBackOff is none: the container's end says more."""
@@ -164,34 +164,34 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     (
         "FailedMount|FailedMapVolume",
         r'(configmap|secret) "[^"]*" not found|references non-existent',
-        causes.CONFIG_MISSING,
+        pod_causes.CONFIG_MISSING,
     ),
-    ("FailedScheduling", _DELETED_CLAIM.pattern, causes.CLAIM_DELETED),
-    ("FailedAttachVolume|FailedScheduling", _IN_USE_WORDS.pattern, causes.CLAIM_IN_USE),
-    ("FailedMount|FailedMapVolume|FailedAttachVolume", "", causes.VOLUME_ERROR),
-    ("FailedCreatePodSandBox|NetworkNotReady", "", causes.SANDBOX_ERROR),
-    ("FailedScheduling", _VOLUME_WORDS.pattern, causes.VOLUME_ERROR),
+    ("FailedScheduling", _DELETED_CLAIM.pattern, pod_causes.CLAIM_DELETED),
+    ("FailedAttachVolume|FailedScheduling", _IN_USE_WORDS.pattern, pod_causes.CLAIM_IN_USE),
+    ("FailedMount|FailedMapVolume|FailedAttachVolume", "", pod_causes.VOLUME_ERROR),
+    ("FailedCreatePodSandBox|NetworkNotReady", "", pod_causes.SANDBOX_ERROR),
+    ("FailedScheduling", _VOLUME_WORDS.pattern, pod_causes.VOLUME_ERROR),
     ("FailedScheduling", _PORT_WORDS.pattern, causes.PORT_IN_USE),
-    ("FailedScheduling", _NO_MATCH.pattern, causes.NO_NODE_MATCHES),
-    ("FailedScheduling", "", causes.UNSCHEDULABLE),
-    ("Evicted", "", causes.EVICTED),
-    ("Preempted", "", causes.PREEMPTED),
+    ("FailedScheduling", _NO_MATCH.pattern, pod_causes.NO_NODE_MATCHES),
+    ("FailedScheduling", "", pod_causes.UNSCHEDULABLE),
+    ("Evicted", "", pod_causes.EVICTED),
+    ("Preempted", "", pod_causes.PREEMPTED),
 )
 _SET_EVENTS: Sequence[Tuple[str, str, Cause]] = (
-    ("FailedCreate", r"exceeded quota|failed quota", causes.QUOTA_EXCEEDED),
-    ("FailedCreate", r"already exists|AlreadyExists", causes.NAME_CONFLICT),
-    ("FailedCreate", "", causes.ADMISSION_REFUSED),
+    ("FailedCreate", r"exceeded quota|failed quota", pod_causes.QUOTA_EXCEEDED),
+    ("FailedCreate", r"already exists|AlreadyExists", pod_causes.NAME_CONFLICT),
+    ("FailedCreate", "", pod_causes.ADMISSION_REFUSED),
 )
 
 
 def _find_disruption(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optional[Problem]:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
-            cause = _DISRUPTIONS.get(condition.get("reason") or "", causes.EVICTED)
+            cause = _DISRUPTIONS.get(condition.get("reason") or "", pod_causes.EVICTED)
             return _problem(cause, status.get("message") or condition.get("message") or condition.get("reason"))
     reason = status.get("reason") or ""
     if reason.startswith("OutOf"):
-        return _problem(causes.ADMISSION_REFUSED, status.get("message") or reason)
+        return _problem(pod_causes.ADMISSION_REFUSED, status.get("message") or reason)
     if reason in _STATUS_REASONS:
         return _problem(_STATUS_REASONS[reason], status.get("message") or reason)
     return None
@@ -220,7 +220,7 @@ def _find_failed_init(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Opti
         if ended.get("exitCode"):
             words = ended.get("message") or ended.get("reason") or ""
             name, code = container.get("name"), ended["exitCode"]
-            return _problem(causes.INIT_FAILED, f"init container {name} ended with exit code {code}: {words}")
+            return _problem(pod_causes.INIT_FAILED, f"init container {name} ended with exit code {code}: {words}")
     return None
 
 
@@ -229,14 +229,14 @@ def _find_unscheduled(pod: Mapping[str, Any], status: Mapping[str, Any], events:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             message = condition.get("message") or condition.get("reason") or ""
             if condition.get("reason") == "SchedulingGated":
-                return _problem(causes.SCHEDULING_GATED, f"{message}{_list_gates(pod)}")
+                return _problem(pod_causes.SCHEDULING_GATED, f"{message}{_list_gates(pod)}")
             if _DELETED_CLAIM.search(message):
-                return _problem(causes.CLAIM_DELETED, message)
+                return _problem(pod_causes.CLAIM_DELETED, message)
             if _IN_USE_WORDS.search(message):
-                return _problem(causes.CLAIM_IN_USE, f"claim {' or '.join(find_claims(pod))}: {message}")
+                return _problem(pod_causes.CLAIM_IN_USE, f"claim {' or '.join(find_claims(pod))}: {message}")
             if _VOLUME_WORDS.search(message):
-                return find_claim_problem(find_claims(pod), events) or _problem(causes.VOLUME_ERROR, message)
-            cause = causes.NO_NODE_MATCHES if _NO_MATCH.search(message) else causes.UNSCHEDULABLE
+                return find_claim_problem(find_claims(pod), events) or _problem(pod_causes.VOLUME_ERROR, message)
+            cause = pod_causes.NO_NODE_MATCHES if _NO_MATCH.search(message) else pod_causes.UNSCHEDULABLE
             return _problem(causes.PORT_IN_USE if _PORT_WORDS.search(message) else cause, message)
     return None
 
@@ -255,7 +255,7 @@ def _find_silent_node(status: Mapping[str, Any]) -> Optional[Problem]:
     ready = conditions.get("Ready") or {}
     # The kubelet itself gives a reason when it finds a pod unready.
     if ready.get("status") == "False" and not ready.get("reason"):
-        return _problem(causes.NODE_LOST, f"the node has not answered since {ready.get('lastTransitionTime')}")
+        return _problem(pod_causes.NODE_LOST, f"the node has not answered since {ready.get('lastTransitionTime')}")
     return None
 
 
@@ -278,7 +278,7 @@ def _find_failed_sidecar(pod: Mapping[str, Any], status: Mapping[str, Any]) -> O
         if container.get("name") != TRAINING_CONTAINER and waiting.get("reason") == "CrashLoopBackOff" and ended:
             words = ended.get("message") or ended.get("reason") or ""
             return _problem(
-                causes.SIDECAR_FAILED, f"container {container['name']} ended with {ended['exitCode']}: {words}"
+                pod_causes.SIDECAR_FAILED, f"container {container['name']} ended with {ended['exitCode']}: {words}"
             )
     return None
 
@@ -300,7 +300,7 @@ def _find_newest(
 def _problem(cause: Cause, message: Any) -> Problem:
     words = " ".join(str(message or "").split())
     # The scheduler puts "not found" behind it, as for a claim that is gone.
-    deleted = _DELETED_CLAIM.search(words) if cause is causes.CLAIM_DELETED else None
+    deleted = _DELETED_CLAIM.search(words) if cause is pod_causes.CLAIM_DELETED else None
     if deleted:
         words = f'claim "{deleted.group(1)}" is being deleted'
     return Problem(cause.name, words[:MESSAGE_LIMIT])

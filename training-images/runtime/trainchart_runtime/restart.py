@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from trainchart_runtime.causes import (
-    RESTART_IN_PLACE,
-    RESTART_IN_PLACE_PEER,
-    Cause,
-)
+from trainchart_runtime.cause import RESTART_IN_PLACE, RESTART_IN_PLACE_PEER, Cause
 
 PEER_RESTARTS_LIMIT = 100
 """So many restarts because of peers, without STEADY_SECONDS of work in between, and the launcher gives up."""

@@ -10,7 +10,7 @@ import json
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
-from trainchart_runtime.causes import RESTART_IN_PLACE_PEER
+from trainchart_runtime.cause import RESTART_IN_PLACE_PEER
 from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
 from trainchart_runtime.log_text import clean
 from trainchart_runtime.progress import parse_metrics, parse_number, parse_whole

@@ -9,7 +9,7 @@ import re
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainchart_runtime import causes
-from trainchart_runtime.causes import RESTART_IN_PLACE_PEER
+from trainchart_runtime.cause import RESTART_IN_PLACE_PEER
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import PEER_REFUSES, PEER_UNRESOLVED
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Problem

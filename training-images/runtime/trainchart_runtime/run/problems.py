@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from trainchart_runtime import causes
+from trainchart_runtime import causes, pod_causes
+from trainchart_runtime.cause import Cause
 from trainchart_runtime.cluster import Cluster, Task, deciding_tasks
 from trainchart_runtime.pod_problems import Problem, find_claim_problem, find_pod_event, find_set_problem
 from trainchart_runtime.restart import STEADY_SECONDS
@@ -72,14 +73,14 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
         if pod.uid in known or str(pod.task) in state.succeeded:
             continue
         known.add(pod.uid)
-        problem = pod.problem or Problem(causes.POD_DELETED.name, "")
+        problem = pod.problem or Problem(pod_causes.POD_DELETED.name, "")
         cause = causes.CAUSES.get(problem.cause)
-        if cause is None or cause.restart != causes.POD_DELETED.restart:
-            problem = Problem(causes.POD_DELETED.name, "")
-        if problem.cause == causes.POD_DELETED.name and pod.uid in died:
+        if cause is None or cause.restart != pod_causes.POD_DELETED.restart:
+            problem = Problem(pod_causes.POD_DELETED.name, "")
+        if problem.cause == pod_causes.POD_DELETED.name and pod.uid in died:
             # The controller itself deletes a pod that the kubelet lets wait after its deaths.
             continue
-        is_lost = problem.cause == causes.NODE_LOST.name
+        is_lost = problem.cause == pod_causes.NODE_LOST.name
         action = "waiting: Kubernetes does not replace the pods of a node that does not answer" if is_lost else _BY_SET
         incidents.append(Incident(now, pod.name, pod.node, problem.cause, action, error=problem.message, uid=pod.uid))
     if len(known) > len(state.taken_away):
@@ -100,7 +101,7 @@ def note_replacements(own: Sequence[PodView], state: RunState, now: float) -> Ru
         if before and not died.get(task, "").startswith(before):
             words = "while no run controller was running; evicted, deleted or lost with its node"
             incidents.append(
-                Incident(now, pod.name, pod.node, causes.POD_DELETED.name, _BY_SET, error=words, uid=pod.uid)
+                Incident(now, pod.name, pod.node, pod_causes.POD_DELETED.name, _BY_SET, error=words, uid=pod.uid)
             )
     return _add_incidents(state._replace(pods=pods), incidents)
 
@@ -207,8 +208,8 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
             begin = since.get((name, problem.cause), at or seen.now)
             found.append(PodProblem(name, node, problem.cause, problem.message, begin))
     for name, words in seen.missing.items():
-        begin = since.get((name, causes.OBJECT_MISSING.name), seen.now)
-        found.insert(0, PodProblem(name, "", causes.OBJECT_MISSING.name, words, begin))
+        begin = since.get((name, pod_causes.OBJECT_MISSING.name), seen.now)
+        found.insert(0, PodProblem(name, "", pod_causes.OBJECT_MISSING.name, words, begin))
     return state._replace(problems=tuple(found[:PROBLEMS_KEPT]))
 
 
@@ -223,12 +224,12 @@ def find_problems(
         is_wanted = role.name in seen.sets and seen.sets[role.name].replicas > 0
         refusal = find_set_problem(role.name, seen.events)
         if role.name not in seen.sets:
-            is_wanted, refusal = True, Problem(causes.OBJECT_MISSING.name, f"its StatefulSet {role.name} is gone")
+            is_wanted, refusal = True, Problem(pod_causes.OBJECT_MISSING.name, f"its StatefulSet {role.name} is gone")
         for task in group.tasks(task_type):
             pod = pods.get(task)
             if pod is not None:
                 problem = pod.problem
-                if problem is None or problem.cause == causes.VOLUME_ERROR.name:
+                if problem is None or problem.cause == pod_causes.VOLUME_ERROR.name:
                     # With a node, a pod has its claims: what was said about them is past.
                     of_claim = None if pod.node else find_claim_problem(pod.claims, seen.events)
                     of_event = of_claim or find_pod_event(pod.name, seen.events, pod.uid, bool(pod.node))
@@ -236,7 +237,7 @@ def find_problems(
             else:
                 problem = refusal if is_wanted and str(task) not in finished else None
             if problem is None and pod is not None and pod.is_lost(seen.now):
-                problem = Problem(causes.POD_STUCK.name, "it was deleted long ago")
+                problem = Problem(pod_causes.POD_STUCK.name, "it was deleted long ago")
             if problem is not None:
                 found.append((task, problem))
     return found
@@ -248,7 +249,7 @@ def find_missing(group: Cluster, own: Sequence[PodView]) -> List[Task]:
     return [task for task_type in group.roles for task in group.tasks(task_type) if task not in started]
 
 
-def name_death(end: ContainerEnd) -> causes.Cause:
+def name_death(end: ContainerEnd) -> Cause:
     """Return the cause of a container's end about which no launcher left a word."""
     if end.reason == "OOMKilled":
         return causes.OUT_OF_MEMORY
@@ -272,7 +273,7 @@ def is_given_up(max_restarts: int, pod: PodView, deaths: int) -> bool:
 def is_taken_away(pod: PodView) -> bool:
     """Say whether the cluster takes the pod away: then its end is not the program's failure."""
     cause = causes.CAUSES.get(pod.problem.cause) if pod.problem else None
-    return pod.is_deleting or (cause is not None and cause.restart == causes.POD_DELETED.restart)
+    return pod.is_deleting or (cause is not None and cause.restart == pod_causes.POD_DELETED.restart)
 
 
 def count_deaths(pod: PodView) -> int:

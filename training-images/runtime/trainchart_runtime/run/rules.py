@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from trainchart_runtime import causes
+from trainchart_runtime import pod_causes
 from trainchart_runtime.cluster import Cluster, deciding_tasks
 from trainchart_runtime.contract import EXIT_TRAINING_FAILED
 from trainchart_runtime.run.judge import SETTLE_SECONDS, conclude, judge, list_names
@@ -211,7 +211,7 @@ def _wants_events(group: Cluster, own: Sequence[PodView], state: RunState) -> bo
     """Say whether a pod is missing whose own status does not say why."""
     if state.phase not in (STARTING, RUNNING, FINISHING):
         return False
-    explained = {pod.task for pod in own if pod.problem and pod.problem.cause != causes.VOLUME_ERROR.name}
+    explained = {pod.task for pod in own if pod.problem and pod.problem.cause != pod_causes.VOLUME_ERROR.name}
     return any(task not in explained and str(task) not in state.succeeded for task in find_missing(group, own))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import List, Sequence, Tuple
 
-from trainchart_runtime import causes
+from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cluster import Cluster
 from trainchart_runtime.run.observation import Observation, PodView
 from trainchart_runtime.run.plan import Deletion, RunPlan, Scale, is_dispensable, saving_roles
@@ -85,7 +85,7 @@ def resolve_deletions(
 
 
 def _is_on_lost_node(pod: PodView, now: float) -> bool:
-    return pod.problem is not None and pod.problem.cause == causes.NODE_LOST.name and pod.is_lost(now)
+    return pod.problem is not None and pod.problem.cause == pod_causes.NODE_LOST.name and pod.is_lost(now)
 
 
 def is_newcomer(cluster: Cluster, pod: PodView, state: RunState) -> bool:

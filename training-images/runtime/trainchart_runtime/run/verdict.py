@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, Mapping, Optional, Sequence
 
-from trainchart_runtime import causes
-from trainchart_runtime.causes import RESTART_IN_PLACE
+from trainchart_runtime import causes, pod_causes
+from trainchart_runtime.cause import RESTART_IN_PLACE, Cause
 from trainchart_runtime.cluster import EVALUATOR, Cluster, Task
 from trainchart_runtime.run.observation import ContainerEnd, PodView
 from trainchart_runtime.run.problems import count_deaths, is_given_up, is_taken_away, name_death, word_death
@@ -18,7 +18,7 @@ from trainchart_runtime.termination import LINE_LIMIT, LINES_KEPT, Termination, 
 
 _TELLING = {
     causes.PEER_UNRESOLVABLE.name,
-    causes.EVICTED.name,
+    pod_causes.EVICTED.name,
     *(cause.name for cause in causes.CAUSES.values() if cause.restart == RESTART_IN_PLACE),
 }
 """Causes of the end of a program, or its pod, that say more than that it came no further."""
@@ -168,7 +168,7 @@ def explain_stop(progress: Optional[RunProgress], now: float) -> Verdict:
     return _verdict(causes.STOPPED, now, progress)._replace(result=STOPPED)
 
 
-def _verdict(cause: causes.Cause, now: float, progress: Optional[RunProgress]) -> Verdict:
+def _verdict(cause: Cause, now: float, progress: Optional[RunProgress]) -> Verdict:
     return Verdict(
         result=FAILED,
         at=now,

@@ -1,0 +1,143 @@
+"""The causes why a pod cannot run, or was taken away: what the cluster does, whatever the program is.
+
+Data only; pod_problems.py picks one. causes.py has those of programs, and the list of all.
+"""
+
+from __future__ import annotations
+
+from trainchart_runtime.cause import RESTART_RECREATED, RESTART_WAITED_FOR, Cause
+
+UNSCHEDULABLE = Cause(
+    "unschedulable",
+    "No node of the cluster has room for the pod.",
+    "Read which resource is short; ask for less, add nodes, or free some: trainchart list -A says which runs hold GPUs,"
+    " kubectl describe nodes what else does.",
+    RESTART_WAITED_FOR,
+)
+NO_NODE_MATCHES = Cause(
+    "no-node-matches",
+    "No node satisfies the pod's scheduling constraints.",
+    "kubectl get pod POD -o yaml shows what it asks for by nodeSelector, affinity, tolerations and "
+    "topologySpreadConstraints; kubectl get nodes --show-labels shows what the nodes offer. Constraints that are not "
+    "in the values were added by a policy, a webhook or a default of the namespace. Nodes that are unschedulable are "
+    "cordoned (kubectl uncordon NODE); a volume that only one node can reach ties the pod to it: kubectl describe pv.",
+    RESTART_WAITED_FOR,
+)
+SCHEDULING_GATED = Cause(
+    "scheduling-gated",
+    "Something in the cluster holds the pod back from being scheduled: a scheduling gate.",
+    "Find out what set the gate, such as a queue (Kueue): kubectl get pod POD -o jsonpath='{.spec.schedulingGates}'.",
+    RESTART_WAITED_FOR,
+)
+IMAGE_PULL = Cause(
+    "image-pull",
+    "The image of the pod cannot be pulled.",
+    "Check the image's name, tag and digest, that it was pushed, and image.pullSecrets where it was refused. If the "
+    "run has pulled another image before: helm history RELEASE shows the upgrades; any other change was made by hand.",
+    RESTART_WAITED_FOR,
+)
+VOLUME_ERROR = Cause(
+    "volume-error",
+    "A volume of the pod cannot be provided or mounted.",
+    "Look at the claim and its StorageClass: kubectl describe pvc.",
+    RESTART_WAITED_FOR,
+)
+CLAIM_DELETED = Cause(
+    "claim-deleted",
+    "A claim that the pod needs is being deleted, which cannot be undone: its data go with the last pod that uses it.",
+    "Do not suspend, stop, rerun or uninstall yet. First keep the data: kubectl patch pv VOLUME (kubectl get pvc names "
+    """it) -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}', or copy them from a pod that runs (kubectl cp). """
+    "Then end the pods, and helm upgrade creates the claim again, empty.",
+    RESTART_WAITED_FOR,
+)
+CLAIM_IN_USE = Cause(
+    "claim-in-use",
+    "A pod elsewhere uses a claim that only one pod or node may use at a time.",
+    "kubectl describe pvc CLAIM names the pods that use it: end them, or take an access mode and a StorageClass that "
+    "allow several.",
+    RESTART_WAITED_FOR,
+)
+CONFIG_MISSING = Cause(
+    "config-missing",
+    "A Secret, ConfigMap or key that the pod refers to does not exist, or the container cannot be made from it.",
+    "Create the named object in the release's namespace, or correct its name in the values.",
+    RESTART_WAITED_FOR,
+)
+QUOTA_EXCEEDED = Cause(
+    "quota-exceeded",
+    "A quota of the namespace does not allow the pod.",
+    "Ask for less, end other releases of the namespace, or have the quota raised: kubectl describe quota.",
+    RESTART_WAITED_FOR,
+)
+ADMISSION_REFUSED = Cause(
+    "admission-refused",
+    "The cluster refuses to create the pod.",
+    "Read the refusal: a LimitRange, Pod Security, a policy's webhook, or a field that the cluster does not allow.",
+    RESTART_WAITED_FOR,
+)
+NAME_CONFLICT = Cause(
+    "name-conflict",
+    "A pod or object of the same name already exists and does not belong to this release.",
+    "Remove the other object, or install under another release name.",
+    RESTART_WAITED_FOR,
+)
+INIT_FAILED = Cause(
+    "init-failed",
+    "An init container of the pod fails, so the program is not started.",
+    "Correct the init container in the values; its output: kubectl logs POD -c CONTAINER, while the pod is there.",
+    RESTART_WAITED_FOR,
+)
+SIDECAR_FAILED = Cause(
+    "sidecar-failed",
+    "A container next to the training container keeps exiting.",
+    "Correct that container in the values; its output: kubectl logs POD -c CONTAINER --previous.",
+    RESTART_WAITED_FOR,
+)
+OBJECT_MISSING = Cause(
+    "object-missing",
+    "An object of the release that its run needs is missing, or was changed.",
+    "helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, brings it back, as helm "
+    "upgrade with its own chart and values does (Helm 4 needs --force-conflicts if another client changed it); a run "
+    "that is over needs trainchart rerun as well. Find out who did it.",
+    RESTART_WAITED_FOR,
+)
+POD_STUCK = Cause(
+    "pod-stuck",
+    "A deleted pod is still there, so nothing can take its place.",
+    "Look at its finalizers, volumes and node: kubectl describe pod POD.",
+    RESTART_WAITED_FOR,
+)
+SANDBOX_ERROR = Cause(
+    "sandbox-error",
+    "The node cannot make the pod's network or sandbox.",
+    "This is a problem of the node: kubectl describe pod, and tell the cluster's administrators.",
+    RESTART_WAITED_FOR,
+)
+EVICTED = Cause(
+    "evicted",
+    "The pod was evicted from its node.",
+    "Look at the node's memory and disk, or who drained it; the pod is recreated. If it held more than its limit, "
+    "raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit.",
+    RESTART_RECREATED,
+)
+PREEMPTED = Cause(
+    "preempted",
+    "The pod had to make room for one of higher priority.",
+    "Nothing to do if there is room elsewhere; otherwise raise priorityClassName or wait. kubectl get events "
+    "--field-selector reason=Preempted tells for an hour which pod took its place.",
+    RESTART_RECREATED,
+)
+NODE_LOST = Cause(
+    "node-lost",
+    "The pod's node does not answer any more, or cannot end its pods.",
+    "kubectl describe node NODE shows what failed: its kubelet, its network or its container runtime. Wait some "
+    "minutes: the pod then continues or is replaced automatically. Only if the node is gone for good: kubectl taint "
+    "nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or set run.forceDeleteLostPods=true.",
+    RESTART_RECREATED,
+)
+POD_DELETED = Cause(
+    "pod-deleted",
+    "A user or a controller deleted the pod.",
+    "Nothing to do: the pod is recreated and continues from the last checkpoint.",
+    RESTART_RECREATED,
+)
