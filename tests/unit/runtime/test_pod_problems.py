@@ -26,6 +26,8 @@ ZONELESS = "0/2 nodes are available: 2 node(s) didn't match pod topology spread 
 TIED_TO_A_CLOSED_NODE = (
     "0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 1 node(s) were unschedulable."
 )
+TAINTED = "0/2 nodes are available: 2 node(s) had untolerated taint(s)."
+TAINTED_OR_FULL = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {maintenance: gpu}."
 CLOSED = "0/2 nodes are available: 2 node(s) were unschedulable."
 CLOSED_OR_FULL = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
 MATCHING_BUT_FULL = (
@@ -79,6 +81,11 @@ def condition(kind: str, status: str, reason: str = "", message: str = "") -> di
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "then"}
 
 
+TAINT_MANAGER = condition(
+    "DisruptionTarget", "True", "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
+)
+
+
 def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> Event:
     return Event(kind, name, reason, message, at)
 
@@ -100,6 +107,8 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
         ),
         (pod_of(conditions=[condition("PodScheduled", "False", "", CLOSED)]), "no-node-matches", "unschedulable"),
         (pod_of(conditions=[condition("PodScheduled", "False", "", CLOSED_OR_FULL)]), "unschedulable", "cpu"),
+        (pod_of(conditions=[condition("PodScheduled", "False", "", TAINTED)]), "no-node-matches", "taint"),
+        (pod_of(conditions=[condition("PodScheduled", "False", "", TAINTED_OR_FULL)]), "unschedulable", "cpu"),
         (pod_of(conditions=[condition("PodScheduled", "False", "", MATCHING_BUT_FULL)]), "unschedulable", "gpu"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", UNBOUND)]), "volume-error", "unbound"),
         (pod_of(conditions=[condition("PodScheduled", "False", "Unschedulable", PORTS)]), "port-in-use", "free ports"),
@@ -143,6 +152,17 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
         (pod_of(phase="Failed", reason="OutOfcpu", message="Node didn't have enough cpu"), "admission-refused", "cpu"),
         (pod_of(phase="Failed", reason="NodeAffinity", message="labels differ"), "admission-refused", "labels"),
         (pod_of(conditions=[condition("DisruptionTarget", "True", "DeletionByTaintManager")]), "node-lost", "Taint"),
+        (pod_of(conditions=[condition("Ready", "True"), TAINT_MANAGER]), "evicted", "NoExecute taint"),
+        (
+            pod_of(conditions=[condition("Ready", "False"), TAINT_MANAGER], containerStatuses=[{"ready": True}]),
+            "node-lost",
+            "NoExecute taint",
+        ),
+        (
+            pod_of(conditions=[TAINT_MANAGER], containerStatuses=[{"state": {"terminated": {"exitCode": 143}}}]),
+            "evicted",
+            "NoExecute taint",
+        ),
         (pod_of(conditions=[condition("DisruptionTarget", "True", "EvictionByEvictionAPI")]), "evicted", "Eviction"),
         (
             pod_of(

@@ -18,9 +18,10 @@ NO_NODE_MATCHES = Cause(
     "no-node-matches",
     "No node satisfies the pod's scheduling constraints.",
     "kubectl get pod POD -o yaml shows what it asks for by nodeSelector, affinity, tolerations and "
-    "topologySpreadConstraints; kubectl get nodes --show-labels shows what the nodes offer. Constraints that are not "
-    "in the values were added by a policy, a webhook or a default of the namespace. Nodes that are unschedulable are "
-    "cordoned (kubectl uncordon NODE); a volume that only one node can reach ties the pod to it: kubectl describe pv.",
+    "topologySpreadConstraints; kubectl get nodes --show-labels shows what the nodes offer, kubectl describe nodes "
+    "their taints. Constraints that are not in the values were added by a policy, a webhook or a default of the "
+    "namespace. Nodes that are unschedulable are cordoned (kubectl uncordon NODE); a taint keeps out pods without a "
+    "toleration of it; a volume that only one node can reach ties the pod to it: kubectl describe pv.",
     RESTART_WAITED_FOR,
 )
 SCHEDULING_GATED = Cause(
@@ -116,8 +117,8 @@ SANDBOX_ERROR = Cause(
 EVICTED = Cause(
     "evicted",
     "The pod was evicted from its node.",
-    "Look at the node's memory and disk, or who drained it; the pod is recreated. If it held more than its limit, "
-    "raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit.",
+    "Look at the node's memory and disk, or who drained or tainted it (kubectl describe node NODE); the pod is "
+    "recreated. If it held more than its limit, raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit.",
     RESTART_RECREATED,
 )
 PREEMPTED = Cause(

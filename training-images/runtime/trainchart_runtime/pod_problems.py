@@ -115,10 +115,12 @@ def parse_time(text: Any) -> float:
     return float(calendar.timegm(tuple(int(part) for part in match.groups()))) if match else 0.0
 
 
+_TAINTED = "DeletionByTaintManager"
+"""Kubernetes taints a node that does not answer; administrators taint others, which do."""
 _DISRUPTIONS = {
     "PreemptionByScheduler": pod_causes.PREEMPTED,
     "PreemptionByKubeScheduler": pod_causes.PREEMPTED,
-    "DeletionByTaintManager": pod_causes.NODE_LOST,
+    _TAINTED: pod_causes.NODE_LOST,
     "DeletionByPodGC": pod_causes.NODE_LOST,
     "EvictionByEvictionAPI": pod_causes.EVICTED,
     "TerminationByKubelet": pod_causes.EVICTED,
@@ -156,7 +158,7 @@ _PORT_WORDS = re.compile(r"free ports? for the requested pod ports")
 _NO_MATCH = re.compile(
     r"^(?!.*(Insufficient|Too many pods|didn't satisfy|didn't match pod (anti-)?affinity))"
     r".*(didn't match (Pod's node affinity/selector|pod topology spread constraints \(missing required label\)"
-    r"|PersistentVolume's node affinity)|were unschedulable)",
+    r"|PersistentVolume's node affinity)|were unschedulable|had untolerated taint)",
     re.DOTALL,
 )
 """No node has the labels or reaches the volume, or those that do are closed; none is merely full."""
@@ -188,6 +190,8 @@ def _find_disruption(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Optio
     for condition in status.get("conditions") or ():
         if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
             cause = _DISRUPTIONS.get(condition.get("reason") or "", pod_causes.EVICTED)
+            if condition.get("reason") == _TAINTED and _is_node_alive(status):
+                cause = pod_causes.EVICTED
             return _problem(cause, status.get("message") or condition.get("message") or condition.get("reason"))
     reason = status.get("reason") or ""
     if reason.startswith("OutOf"):
@@ -257,6 +261,15 @@ def _find_silent_node(status: Mapping[str, Any]) -> Optional[Problem]:
     if ready.get("status") == "False" and not ready.get("reason"):
         return _problem(pod_causes.NODE_LOST, f"the node has not answered since {ready.get('lastTransitionTime')}")
     return None
+
+
+def _is_node_alive(status: Mapping[str, Any]) -> bool:
+    """Say whether the kubelet still reported on the pod when it was taken away."""
+    is_ready = any(
+        each.get("type") == "Ready" and each.get("status") == "True" for each in status.get("conditions") or ()
+    )
+    containers = status.get("containerStatuses") or ()
+    return is_ready or any((container.get("state") or {}).get("terminated") for container in containers)
 
 
 def _list_sidecars(pod: Mapping[str, Any]) -> Sequence[str]:
