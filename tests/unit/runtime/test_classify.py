@@ -30,6 +30,10 @@ ON_BATCH = (
     HEAD + '  File "/lib/python3.11/keras/src/backend/tensorflow/trainer.py", line 865, in reduce_per_replica\n'
     "ValueError: Invalid reduction dimension 0 for input with 0 dimensions. for '{{node Sum_2}} = Sum[T=DT_FLOAT]"
 )
+OTHER_SHAPE = (
+    "ValueError: Received incompatible tensor with shape (8, 4) when attempting to restore variable with shape (8, 6) "
+    "and name a/kernel:0."
+)
 NO_ATTRIBUTE = "AttributeError: module 'tensorflow"
 SYNTAX = "  File \"/app/train.py\", line 12\n    f(\n     ^\nSyntaxError: '(' was never closed"
 THREADS = (
@@ -102,6 +106,27 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
             "OS",
         ),
         ("file-locked", 1, HEAD + "sqlite3.OperationalError: database is locked", "sqlite3"),
+        ("checkpoint-mismatch", 1, HEAD + OTHER_SHAPE, "ValueError: Received incompatible tensor"),
+        (
+            "checkpoint-mismatch",
+            1,
+            HEAD + "ValueError: A total of 2 objects could not be loaded. Ex",
+            "ValueError: A t",
+        ),
+        ("checkpoint-mismatch", 1, HEAD + "e.NotFoundError: Restoring from checkpoint failed. This is most", "e.NotF"),
+        (
+            "checkpoint-mismatch",
+            1,
+            HEAD + "ValueError: Layer a weight shape (8, 6) is not compatible with provided weight shape (8, 4).",
+            "ValueError: Layer",
+        ),
+        (
+            "checkpoint-mismatch",
+            1,
+            "error: the checkpoint of step 7 in /checkpoints belongs to another model: a",
+            "error",
+        ),
+        ("program-error", 1, HEAD + "KeyError: 'worker-1 not found in the list'", "KeyError"),
         ("machine-limit", 1, HEAD + "OSError: [Errno 24] Too many open files: '/data/x'", "OSError"),
         ("machine-limit", 1, "libgomp: Thread creation failed: Resource temporarily unavailable", "libgomp"),
         ("out-of-memory", 1, HEAD + "OSError: [Errno 12] Cannot allocate memory", "OSError"),

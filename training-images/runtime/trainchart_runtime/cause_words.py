@@ -15,6 +15,16 @@ from trainchart_runtime.cause import Cause
 CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     (re.compile(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
     (re.compile(r"(corrupted|truncated) record at \d|the training data is damaged"), causes.DATA_DAMAGED),
+    (
+        re.compile(
+            r"Received incompatible tensor with shape .* restore variable|\bobjects could not be loaded\b"
+            r"|not compatible with provided weight shape|Restoring from checkpoint failed|\bnot found in checkpoint\b"
+            r"|Unresolved object in checkpoint|checkpoint of step \d+ in .* belongs to another model"
+            r"|(Shape|Weight count) mismatch (in|for) layer|Layer count mismatch when loading weights"
+            r"|Assign requires shapes of both tensors to match"
+        ),
+        causes.CHECKPOINT_MISMATCH,
+    ),
     (re.compile(r"CERTIFICATE_VERIFY_FAILED|certificate verify failed"), causes.CERTIFICATE_REFUSED),
     (
         re.compile(

@@ -155,6 +155,13 @@ DATA_DAMAGED = Cause(
     "Replace the file, or leave it out; the error names it where the program reads by read_tfrecords.",
     RESTART_NEVER,
 )
+CHECKPOINT_MISMATCH = Cause(
+    "checkpoint-mismatch",
+    "The checkpoint that the program reads belongs to another model, or to other hyperparameters of this one.",
+    "The error names what differs. Set the hyperparameters, or take the version of the code, by which the checkpoint "
+    "was written; or train from the beginning in another folder: another claim, or another volumes.NAME.subPath.",
+    RESTART_NEVER,
+)
 PERMISSION_DENIED = Cause(
     "permission-denied",
     "The program may not read or write a file that it needs.",
