@@ -235,6 +235,23 @@ def test_a_service_that_finds_no_pod_any_more_is_named(api, start, run_to_phase,
     assert problem["message"].endswith(words)
 
 
+@pytest.mark.parametrize("status", [403, 422])
+def test_a_scale_that_a_policy_refuses_is_recorded(api, start, run_to_phase, status):
+    controller = start()
+    run_to_phase("Running")
+    api.fail("PATCH", "/scale", status, times=10_000)
+    api.put_pod(make_pod("chief-0", causes.SUCCEEDED))
+    api.wait_for(lambda: api.state()["problems"], "named")
+    [problem] = api.state()["problems"]
+    assert (problem["subject"], problem["cause"]) == ("StatefulSet exp1-mnist-chief", "change-refused")
+    assert f"/scale: {status} " in problem["message"]
+    assert api.state()["phase"] == "Stopping"
+    with api.lock:
+        api.faults.clear()
+    assert controller.wait() == 0
+    assert (api.state()["phase"], api.state()["problems"]) == ("Succeeded", [])
+
+
 def test_deleted_objects_are_named_until_they_are_back(api, start, run_to_phase):
     start()
     run_to_phase("Running")

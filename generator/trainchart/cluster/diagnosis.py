@@ -45,7 +45,7 @@ from trainchart.reports.report import (
 )
 from trainchart_runtime.causes import PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
-from trainchart_runtime.pod_causes import OBJECT_MISSING
+from trainchart_runtime.pod_causes import CHANGE_REFUSED, OBJECT_MISSING
 from trainchart_runtime.pod_problems import parse_event
 from trainchart_runtime.run.observation import PodView
 from trainchart_runtime.run.problems import name_death
@@ -62,6 +62,9 @@ from trainchart_runtime.run.verdict import explain_failure, explain_success, fin
 
 _TOLD_BY_LAUNCHERS = (PEER_LOST.name, PEER_MISSING.name, PEER_UNRESOLVABLE.name)
 """Problems of pods that run, which the run controller's record alone knows."""
+
+_TOLD_BY_CONTROLLER = (OBJECT_MISSING.name, CHANGE_REFUSED.name)
+"""Problems of no pod, which the record alone knows."""
 
 
 def diagnose(key: TrainingKey, seen: Snapshot) -> Report:
@@ -237,7 +240,7 @@ def _find_all_problems(
     report: Report, sets: Sequence[RoleSet], pods: Sequence[TrainingPod], controller: Controller
 ) -> tuple[ReportedProblem, ...]:
     """Return what is wrong now, what keeps others from being put right first, each with since when it is known."""
-    kept = [each for each in report.problems if each.cause == OBJECT_MISSING.name]
+    kept = [each for each in report.problems if each.cause in _TOLD_BY_CONTROLLER]
     if report.phase in ENDED_PHASES:
         return tuple(kept)
     if controller.cause:

@@ -518,6 +518,15 @@ def test_deleted_object_is_a_problem_though_no_pod_shows_it() -> None:
     assert any("helm rollback exp1 REVISION -n team-a, with" in line for line in why_lines(report))
 
 
+def test_refused_change_is_named_while_the_run_stops() -> None:
+    words = "PATCH …/scale: 422 ValidatingAdmissionPolicy 'gitops-only' denied request"
+    refused = {"subject": "StatefulSet exp1-mnist-ps", "node": "", "cause": "change-refused", "message": words}
+    state = make_state("Stopping", verdict=make_verdict("Succeeded"), problems=[refused | {"since": NOW - 9}])
+    lines = why_lines(look(records=[make_record(state)], jobs=[make_job()]))
+    assert any("StatefulSet exp1-mnist-ps: The cluster refuses a change" in line for line in lines)
+    assert f"  {words}" in lines
+
+
 def test_deleted_object_is_still_named_when_the_run_is_over() -> None:
     gone = {"subject": "Service exp1-mnist", "node": "", "cause": "object-missing", "message": "it was deleted"}
     pulled = {"subject": "exp1-mnist-worker-0", "node": "", "cause": "image-pull", "message": "not found"}

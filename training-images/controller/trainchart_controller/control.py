@@ -6,11 +6,12 @@ trainchart_runtime.run.rules.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import time
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from trainchart_controller.api import Api, ApiError, NotFound, Unauthorized
+from trainchart_controller.api import Api, ApiError, NotFound, Refused, Unauthorized
 from trainchart_controller.backoff import Backoff
 from trainchart_controller.console import TroubleLog, print_line
 from trainchart_controller.launchers import LauncherAnswer, LauncherPoll, Target
@@ -36,6 +37,8 @@ _UNSETTLED_REREAD_SECONDS = 1.0
 _FIRST_EVENTS_SECONDS = 3.0
 """Pods need a moment to start; then what keeps them from it is asked for."""
 _EVENTS_SECONDS = 20.0
+_REFUSALS = (400, 403, 422)
+"""Statuses of a change that will be refused again: by a right that is missing, an admission policy or a webhook."""
 _GATHER_SECONDS = 0.05
 """Pods come and go in groups: what arrives so close together is decided at once."""
 _GATHER_SECONDS_PER_POD = 0.0002
@@ -77,6 +80,8 @@ class Controller:
         self._sets: Dict[str, SetView] = {}
         self._missing: Mapping[str, str] = {}
         """Other objects of the run that are gone or changed, each with how."""
+        self._refused: Dict[str, str] = {}
+        """What the API server refuses to change, each with its words."""
         self._owners: Set[Tuple[str, str]] = set()
         """Name and uid of the sets seen so far. What only looks like a pod of theirs says nothing about the run."""
         self._foreign: Set[str] = set()
@@ -153,7 +158,16 @@ class Controller:
         pods = tuple(filter(self._is_own, self._pods.values()))
         departed = tuple(filter(self._is_own, self._departed))
         self._name_foreign(self._pods.values())
-        seen = Observation(time.time(), pods, dict(self._sets), self._missing, self._events, self._reports, departed)
+        seen = Observation(
+            time.time(),
+            pods,
+            dict(self._sets),
+            missing=self._missing,
+            refused=self._refused,
+            events=self._events,
+            reports=self._reports,
+            departed=departed,
+        )
         decision = decide(self._settings.plan, seen, self._state)
         if not decision.is_recorded:
             self._release.write_state(decision.state, self._fetch_logs(decision))
@@ -188,12 +202,15 @@ class Controller:
             print_line(f"{notice.reason}: {notice.message}")
         # Events come last, and are not forgotten when a scale fails.
         self._untold += decision.notices
+        self._refused = {}
         for change in decision.scales:
-            replicas = self._release.scale(change)
+            with self._noting_refusal(f"StatefulSet {change.set_name}"):
+                replicas = self._release.scale(change)
             self._sets[change.set_name] = self._sets[change.set_name]._replace(replicas=replicas)
             print_line(f"scaled {change.set_name} to {change.replicas}")
         for deletion in decision.deletions:
-            self._release.delete(deletion)
+            with self._noting_refusal(deletion.pod_name):
+                self._release.delete(deletion)
             print_line(f"{'force-deleted' if deletion.is_forced else 'deleted'} {deletion.pod_name}")
         while self._untold:
             self._tell(self._untold.pop(0))
@@ -201,6 +218,16 @@ class Controller:
             self._events, self._events_due = (), None
         elif self._events_due is None:
             self._events_due = time.monotonic() + _FIRST_EVENTS_SECONDS
+
+    @contextlib.contextmanager
+    def _noting_refusal(self, subject: str) -> Iterator[None]:
+        """Keep what the API server says where it refuses a change of `subject`, as an admission policy does."""
+        try:
+            yield
+        except Refused as err:
+            if err.status in _REFUSALS:
+                self._refused = {subject: str(err)}
+            raise
 
     def _read_sets(self) -> None:
         self._sets = self._release.read_sets()

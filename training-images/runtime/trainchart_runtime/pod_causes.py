@@ -102,6 +102,14 @@ OBJECT_MISSING = Cause(
     "that is over needs trainchart rerun as well. Find out who did it.",
     RESTART_WAITED_FOR,
 )
+CHANGE_REFUSED = Cause(
+    "change-refused",
+    "The cluster refuses a change that the run controller has to make, so pods stay that should go, or do not come.",
+    "The refusal names what refuses: an admission policy or a webhook, which must let the run controller's "
+    "ServiceAccount change the release's StatefulSets and pods; or a Role that was changed: helm rollback RELEASE "
+    "REVISION brings it back. The run controller tries again until then. helm uninstall frees the pods.",
+    RESTART_WAITED_FOR,
+)
 POD_STUCK = Cause(
     "pod-stuck",
     "A deleted pod is still there, so nothing can take its place.",

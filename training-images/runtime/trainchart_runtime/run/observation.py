@@ -136,6 +136,8 @@ class Observation(NamedTuple):
     """By name. A set that does not exist is not listed."""
     missing: Mapping[str, str] = {}
     """Other objects that the run needs and that are gone or changed, such as "Service exp1-mnist", each with how."""
+    refused: Mapping[str, str] = {}
+    """Changes that the API server refuses: of what, such as "StatefulSet exp1-mnist-ps", and in which words."""
     events: Sequence[Event] = ()
     """Warnings about the release's pods, sets and claims, where they were asked for."""
     reports: Mapping[str, LauncherReport] = {}

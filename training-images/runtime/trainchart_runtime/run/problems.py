@@ -207,9 +207,9 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
         if name not in explained:
             begin = since.get((name, problem.cause), at or seen.now)
             found.append(PodProblem(name, node, problem.cause, problem.message, begin))
-    for name, words in seen.missing.items():
-        begin = since.get((name, pod_causes.OBJECT_MISSING.name), seen.now)
-        found.insert(0, PodProblem(name, "", pod_causes.OBJECT_MISSING.name, words, begin))
+    for cause, subjects in ((pod_causes.CHANGE_REFUSED, seen.refused), (pod_causes.OBJECT_MISSING, seen.missing)):
+        for name, words in subjects.items():
+            found.insert(0, PodProblem(name, "", cause.name, words, since.get((name, cause.name), seen.now)))
     return state._replace(problems=tuple(found[:PROBLEMS_KEPT]))
 
 
