@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import queue
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -28,7 +30,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LauncherPol
     monkeypatch.setattr(launchers, "_ANSWER_SECONDS", 0.5)
     port = listener.getsockname()[1]
 
-    def serve(*answers: Answer) -> queue.Queue[Any]:
+    def serve(*answers: Answer, others: bool = False) -> queue.Queue[Any]:
         def run() -> None:
             for number in range(10_000):
                 try:
@@ -43,7 +45,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LauncherPol
         threading.Thread(target=run, daemon=True).start()
         observations: queue.Queue[Any] = queue.Queue()
         poll = LauncherPoll(port, observations)
-        poll.look_at(Target("u1", "127.0.0.1"), ())
+        poll.look_at(Target("u1", "127.0.0.1"), (Target("u2", "127.0.0.1"),) if others else ())
         poll.start()
         return observations
 
@@ -99,12 +101,55 @@ def test_the_poll_goes_on_after_a_hostile_answer(serve: Callable[..., queue.Queu
 
 def test_what_a_report_holds_is_bounded(serve: Callable[..., queue.Queue[Any]]) -> None:
     metrics = {f"m{number}": number for number in range(2_000)}
-    texts = {"lastCause": "c" * 50_000, "lastError": ["not", "a", "text"]}
-    report = (
-        serve(body(json.dumps({"attempt": 1, "step": 10**300, "metrics": metrics, **texts}))).get(timeout=30).report
-    )
+    peers = [{"address": "a" * 1_000, "reason": "r" * 1_000, "seconds": 61}] * 50
+    document = {"attempt": 1, "step": 10**300, "metrics": metrics, "peersWaiting": peers}
+    report = serve(body(json.dumps(document))).get(timeout=30).report
     assert list(report.metrics) == [f"m{number}" for number in range(METRICS_KEPT)]
-    assert (len(report.cause), report.error, report.step) == (500, "", None)
+    assert report.step is None
+    assert report.missing_peers == (("a" * 200, "r" * 200),) * 20
+
+
+def test_only_the_leaders_metrics_are_kept(serve: Callable[..., queue.Queue[Any]]) -> None:
+    told = serve(body(json.dumps({"attempt": 1, "metrics": {"loss": 1}})), others=True)
+    reports = {answer.uid: answer.report for answer in (told.get(timeout=30), told.get(timeout=30))}
+    assert {uid: dict(report.metrics) for uid, report in reports.items()} == {"u1": {"loss": 1}, "u2": {}}
+
+
+MANY_HOSTILE_PODS = """
+import json, resource
+from trainchart_runtime.cluster import PARAMETER_SERVER, Cluster, Role
+from trainchart_runtime.run.observation import parse_pod, parse_report
+
+CLUSTER = Cluster(PARAMETER_SERVER, "e", 1, 2, {"worker": Role("w", 1000)})
+WIDE = "\U0001f600"  # four bytes for every character of its text
+
+def dump(document):
+    return json.dumps(document, ensure_ascii=False)
+
+def report(pod):
+    failures = [{"number": n, "at": n + pod, "cause": "x", "error": WIDE + "e" * 299} for n in range(1, 11)]
+    peers = [{"address": f"{n}{WIDE}" + "a" * 190, "reason": WIDE + "r" * 199, "seconds": 61} for n in range(20)]
+    texts = {"lastCause": WIDE + "c" * 499, "lastError": WIDE + "d" * 499}
+    return parse_report(json.loads(dump({"attempt": 1, "failures": failures, "peersWaiting": peers, **texts})))
+
+def view(pod):
+    ends = [dump({"cause": "a", "exitCode": end, "lines": [WIDE + str(n % 10) for n in range(420)]}) for end in (1, 2)]
+    now, last = ({"terminated": {"exitCode": 1, "message": end}} for end in ends)
+    status = {"containerStatuses": [{"name": "training", "state": now, "lastState": last}]}
+    return parse_pod(CLUSTER, {"metadata": {"name": f"w-{pod}"}, "status": status})
+
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+kept = [(report(pod), view(pod)) for pod in range(1000)]
+assert kept[0][1].ends[0].termination.lines
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_thousand_hostile_pods_need_little_memory() -> None:
+    """A controller has 128 MiB, and needs 25 for itself."""
+    done = subprocess.run([sys.executable, "-c", MANY_HOSTILE_PODS], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 60
 
 
 def test_the_log_holds_nothing_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:

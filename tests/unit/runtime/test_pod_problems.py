@@ -316,6 +316,11 @@ def test_an_event_is_read_with_the_time_of_its_last_occurrence() -> None:
     assert found == Event("Pod", "a", "FailedMount", "m", parse_time("2026-01-01T00:01:00Z"))
 
 
+@pytest.mark.parametrize("time", ["0000-01-01T00:00:00Z", "2026-13-01T00:00:00Z", "now", None])
+def test_a_time_that_makes_no_sense_ends_no_controller(time: object) -> None:
+    assert parse_time(time) == 0.0
+
+
 REASONS = st.sampled_from(["", "FailedMount", "FailedCreate", "Evicted", "Unschedulable", "ErrImagePull", "x"])
 TEXTS = st.none() | st.text(max_size=20)
 

@@ -112,7 +112,10 @@ def find_job_problem(name: str, events: Sequence[Event]) -> Optional[Problem]:
 def parse_time(text: Any) -> float:
     """Return the Unix seconds of a time of the Kubernetes API; 0 for anything else."""
     match = _TIME.fullmatch(text) if isinstance(text, str) else None
-    return float(calendar.timegm(tuple(int(part) for part in match.groups()))) if match else 0.0
+    try:
+        return float(calendar.timegm(tuple(int(part) for part in match.groups()))) if match else 0.0
+    except ValueError:  # The year 0, which the API takes.
+        return 0.0
 
 
 _TAINTED = "DeletionByTaintManager"

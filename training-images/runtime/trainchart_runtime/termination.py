@@ -19,6 +19,8 @@ LINES_KEPT = 20
 LINE_LIMIT = 300
 """Characters kept of each of the last lines; one endless line must not push out all others."""
 _SHORT = 60
+_TEXT_LIMIT = 1000
+"""Characters kept of another text of a message that is read: a controller keeps those of a thousand pods."""
 FAILURES_KEPT = 10
 """Earlier ends of the program in one pod that its launcher remembers."""
 _FAILURES_LEFT = 5
@@ -110,9 +112,8 @@ def parse_termination(text: str) -> Optional[Termination]:
     cause, exit_code = document.get("cause"), parse_whole(document.get("exitCode"))
     if not isinstance(cause, str) or exit_code is None:
         return None
-    lines = document.get("lines")
     return Termination(
-        cause=cause,
+        cause=cause[:_TEXT_LIMIT],
         exit_code=exit_code,
         task_type=_text(document, "taskType"),
         task_index=parse_whole(document.get("taskIndex")) or 0,
@@ -126,7 +127,7 @@ def parse_termination(text: str) -> Optional[Termination]:
         metrics=parse_metrics(document.get("metrics")),
         started_at=float(parse_number(document.get("startedAt")) or 0.0),
         finished_at=float(parse_number(document.get("finishedAt")) or 0.0),
-        lines=tuple(line for line in lines if isinstance(line, str)) if isinstance(lines, list) else (),
+        lines=_parse_lines(document.get("lines")),
         ended=parse_whole(document.get("ended")) or 0,
         failures=parse_failures(document.get("failures")),
     )
@@ -211,4 +212,9 @@ def _encode(message: Termination) -> bytes:
 
 def _text(document: Mapping[str, Any], key: str) -> str:
     value = document.get(key)
-    return value if isinstance(value, str) else ""
+    return value[:_TEXT_LIMIT] if isinstance(value, str) else ""
+
+
+def _parse_lines(value: Any) -> Tuple[str, ...]:
+    kept = value[-LINES_KEPT:] if isinstance(value, list) else ()
+    return tuple(line[:LINE_LIMIT] for line in kept if isinstance(line, str))

@@ -136,7 +136,7 @@ def test_uid_of_a_set_is_kept():
 
 def test_what_the_leader_reports():
     document = {"attempt": 2, "ownFailures": 1, "step": 40, "metrics": {"loss": 0.5}, "lastCause": "killed"}
-    assert parse_report(document) == LauncherReport(2, 1, 0, "killed", "", 40, None, {"loss": 0.5})
+    assert parse_report(document) == LauncherReport(2, 0, 40, None, {"loss": 0.5})
     for junk in (None, [], "x", {}, {"attempt": "one"}, {"attempt": float("nan")}):
         assert parse_report(junk) is None
 

@@ -469,6 +469,16 @@ def test_a_pod_that_tells_of_ends_without_number_drowns_nothing(at):
     assert "exp1-mnist-ps-0" in [each.pod for each in decide(PLAN, killed, state).state.incidents]
 
 
+def test_pods_that_lie_together_make_no_flood_of_events():
+    state, notices = running(), []
+    for look in range(30):
+        lies = tuple(Failure(number, NOW, "killed", 137) for number in range(look * 10 + 1, look * 10 + 11))
+        reports = {each.uid: LauncherReport(1, ended=lies[-1].number, failures=lies) for each in group()}
+        decision = decide(PLAN, see(group(), now=NOW + 10 * look)._replace(reports=reports), state)
+        state, notices = decision.state, [*notices, *decision.notices]
+    assert len(notices) <= FAILURES_KEPT * len(group())
+
+
 def test_program_that_ends_every_ten_minutes_is_always_reported():
     state = running()
     for number in range(1, 31):

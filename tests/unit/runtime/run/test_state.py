@@ -26,6 +26,7 @@ from trainchart_runtime.run.state import (
     RunProgress,
     RunState,
     StateError,
+    Told,
     Verdict,
     dump_state,
     enter_phase,
@@ -45,6 +46,7 @@ STATE = RunState(
     failure_seen_at=7.0,
     deaths={"worker-1": Deaths("u2", 1, 2)},
     restarts={"ps-0": Deaths("u4", 0, 1)},
+    told={"ps-0": Told(5.0, 1)},
     pods={"worker-1": "u2"},
     problems=(PodProblem("exp1-worker-0", "", "unschedulable", "0/2 nodes", 3.0),),
     incidents=(Incident(2.0, "exp1-worker-1", "node-2", "killed", "restarted", 137, uid="u2"),),
@@ -87,6 +89,7 @@ def test_the_schema():
         "missingSince": None,
         "deaths": {"worker-1": {"uid": "u2", "earlier": 1, "current": 2}},
         "restarts": {"ps-0": {"uid": "u4", "earlier": 0, "current": 1}},
+        "told": {"ps-0": {"since": 5.0, "number": 1}},
         "pods": {"worker-1": "u2"},
         "problems": [
             {

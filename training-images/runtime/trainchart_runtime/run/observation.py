@@ -109,11 +109,7 @@ class LauncherReport(NamedTuple):
     """What the launcher of one pod says over HTTP."""
 
     attempt: int
-    own_failures: int = 0
     peer_failures: int = 0
-    cause: str = ""
-    """Of the last failure."""
-    error: str = ""
     step: Optional[int] = None
     examples_per_second: Optional[float] = None
     metrics: Mapping[str, float] = {}
@@ -207,14 +203,9 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
     attempt = parse_whole(document.get("attempt"))
     if attempt is None:
         return None
-    texts = {key: document.get(key) for key in ("lastCause", "lastError")}
-    cause, error = (text[:MESSAGE_LIMIT] if isinstance(text, str) else "" for text in texts.values())
     return LauncherReport(
         attempt=attempt,
-        own_failures=parse_whole(document.get("ownFailures")) or 0,
         peer_failures=parse_whole(document.get("peerFailures")) or 0,
-        cause=cause,
-        error=error,
         step=parse_whole(document.get("step")),
         examples_per_second=parse_number(document.get("examplesPerSecond")),
         metrics=parse_metrics(document.get("metrics")),
@@ -232,7 +223,10 @@ def _parse_missing_peers(entries: Any) -> Sequence[MissingPeer]:
         if not isinstance(each, dict) or (parse_number(each.get("seconds")) or 0.0) < PEER_SECONDS:
             continue
         address, reason = each.get("address"), each.get("reason")
-        if isinstance(address, str) and isinstance(reason, str) and reason != PEER_UNASKED:
+        if not isinstance(address, str) or not isinstance(reason, str) or reason == PEER_UNASKED:
+            continue
+        # Host names and system errors; other text takes four times the memory.
+        if address.isascii() and reason.isascii():
             found.append(MissingPeer(address[:_PEER_LIMIT], reason[:_PEER_LIMIT]))
     return tuple(found[:_PEERS_KEPT])
 

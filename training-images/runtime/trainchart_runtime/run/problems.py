@@ -23,6 +23,7 @@ from trainchart_runtime.run.state import (
     PodProblem,
     RunProgress,
     RunState,
+    Told,
 )
 from trainchart_runtime.termination import FAILURES_KEPT, Failure, Termination
 
@@ -33,7 +34,8 @@ _UID_LENGTH = 8
 _CLOCK_LAG_SECONDS = 600.0
 _CLOCK_LEAD_SECONDS = 60.0
 _BUDGET_SECONDS = 3600.0
-"""In which one pod's launcher may tell of FAILURES_KEPT ends that become incidents; the others are only counted."""
+"""In which the launcher of one task may tell of FAILURES_KEPT ends that become incidents; the others are only counted:
+what it tells may be made up, without end."""
 _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
@@ -114,6 +116,7 @@ def note_failures(
     Where a peer's end is the reason, it is an incident only of the leading task: one death may end a thousand programs.
     """
     restarts: Dict[str, Deaths] = dict(state.restarts)
+    told: Dict[str, Told] = dict(state.told)
     incidents: List[Incident] = []
     leader = deciding_tasks(group)[0]
     for pod in own:
@@ -129,6 +132,9 @@ def note_failures(
         failures = {each.number: each for source in sources for each in source.failures}
         news = [failures[number] for number in sorted(failures) if number > known.current]
         told_of = [each for each in news if pod.task == leader or not is_echo(each)]
+        before = _resolve_told(told.get(str(pod.task)), now)
+        told_of = told_of[: FAILURES_KEPT - before.number]
+        told[str(pod.task)] = before._replace(number=before.number + len(told_of))
         incidents += [
             Incident(
                 at=_find_time(each, state, now),
@@ -140,22 +146,20 @@ def note_failures(
                 error=each.error,
                 uid=pod.uid,
             )
-            for each in told_of[: _count_room(pod, state, now)]
+            for each in told_of
         ]
-    return _add_incidents(state._replace(restarts=restarts), incidents)
+    return _add_incidents(state._replace(restarts=restarts, told=told), incidents)
+
+
+def _resolve_told(before: Optional[Told], now: float) -> Told:
+    """Return what a task has told of in the hour that counts now."""
+    return before if before and before.since <= now < before.since + _BUDGET_SECONDS else Told(now, 0)
 
 
 def _find_time(failure: Failure, state: RunState, now: float) -> float:
     """Return when a failure was, as its pod says; now where that cannot be: another time would hide other incidents."""
     begin = min(state.updated, now) - _CLOCK_LAG_SECONDS
     return failure.at if begin <= failure.at <= now + _CLOCK_LEAD_SECONDS else now
-
-
-def _count_room(pod: PodView, state: RunState, now: float) -> int:
-    """Return how many more failures of a pod are incidents now: what it tells may be made up, without end."""
-    since = now - _BUDGET_SECONDS
-    recent = sum(each.pod == pod.name and each.action == _BY_LAUNCHER and each.at > since for each in state.incidents)
-    return max(FAILURES_KEPT - recent, 0)
 
 
 def note_progress(
