@@ -108,8 +108,42 @@ def parse_objects(text: str) -> tuple[PlacedObject, ...]:
     found: list[PlacedObject] = []
     for document, node in _load(text):
         if document is not None:
-            found += _flatten(document, node)
+            found += [PlacedObject(value, _line(below)) for value, below in _flatten(document, node)]
     return tuple(found)
+
+
+def parse_objects_with_lines(
+    text: str, *, node_limit: int = NODE_LIMIT
+) -> tuple[tuple[PlacedObject, dict[tuple[str | int, ...], int]], ...]:
+    """Return what parse_objects does, each with the line of every key and list entry in it. Raises YamlError."""
+    found = []
+    for document, node in _load(text, node_limit):
+        if document is not None:
+            found += [
+                (PlacedObject(value, _line(below)), _list_lines(below)) for value, below in _flatten(document, node)
+            ]
+    return tuple(found)
+
+
+def _list_lines(root: yaml.Node) -> dict[tuple[str | int, ...], int]:
+    lines: dict[tuple[str | int, ...], int] = {(): _line(root)}
+    pending: list[tuple[tuple[str | int, ...], yaml.Node]] = [((), root)]
+    while pending:
+        path, node = pending.pop()
+        if isinstance(node, yaml.MappingNode):
+            below = [((*path, str(key.value)), _line(key), value) for key, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            below = [((*path, number), _line(value), value) for number, value in enumerate(node.value)]
+        else:
+            continue
+        for place, line, value in below:
+            lines[place] = line
+            pending.append((place, value))
+    return lines
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
 
 
 def _load(text: str, node_limit: int = NODE_LIMIT) -> Iterator[tuple[Any, yaml.Node]]:
@@ -154,13 +188,13 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
             yield from (key, value)
 
 
-def _flatten(document: Any, node: yaml.Node) -> Iterator[PlacedObject]:
-    """Yield the object, or the items of a List as kubectl takes them: a typed List also gives them its type."""
+def _flatten(document: Any, node: yaml.Node) -> Iterator[tuple[Any, yaml.Node]]:
+    """Yield the object and its node, or the items of a List as kubectl takes them; a typed List gives them its type."""
     kind = document.get("kind") if isinstance(document, dict) else None
     items = document.get("items") if isinstance(kind, str) and kind.endswith("List") else None
     items = [] if kind == "List" and items is None else items
     if not isinstance(kind, str) or not isinstance(items, list):
-        yield PlacedObject(document, node.start_mark.line + 1)
+        yield document, node
         return
     implied = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
     nodes: list[yaml.Node] = next((value.value for key, value in node.value if key.value == "items"), [])

@@ -23,6 +23,7 @@ import yaml
 from typer import _click as click
 
 from trainchart.cli.app import app
+from trainchart.importing.detect import read_trainings
 from trainchart.packs.project_file import parse_project_file
 from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.resolve import resolve
@@ -239,6 +240,9 @@ def test_a_block_is_what_its_language_says(block: object) -> None:
         told = yaml.safe_load(text) or {}
         if told.get("kind") == "Project":
             parse_project_file(text, "block.yaml")
+            return
+        if told.get("kind") == "TFJob":
+            assert read_trainings(text, "block.yaml")
             return
         if text.startswith("# packs/"):
             return  # the guide writes it, and checks the pack

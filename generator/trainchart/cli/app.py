@@ -23,7 +23,7 @@ from trainchart.cli.output import print_error, print_line, print_note
 from trainchart.errors import ToolError, TrainchartError
 
 COMMANDS = {
-    "Write": ("init", "generate", "check", "rules", "plan", "explain", "schema"),
+    "Write": ("init", "import_", "generate", "check", "rules", "plan", "explain", "schema"),
     "Train on this machine": ("run",),
     "Look after runs, here and on a cluster": ("list", "status", "why", "logs", "wait", "control"),
     "Set rules for all models": ("pack", "upgrade"),

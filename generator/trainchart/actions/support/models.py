@@ -126,7 +126,8 @@ def read_defaults() -> Document:
 
 def render_model(model: LocatedModel) -> RenderedChart:
     """Return all files of the model's chart, the lock included."""
-    require_code(model)
+    if not (model.plan.spec.image.inject_launcher and not os.path.lexists(model.code)):  # the image is built elsewhere
+        require_code(model)
     family = read_family(FAMILY)
     chart = render_chart(model.plan, family, model.schema)
     files = narrow_files(chart.files, tuple(lock for pack in model.packs for lock in pack.locks))
