@@ -84,6 +84,17 @@ def test_a_released_chart_remembers_what_its_tags_stood_for(host: str) -> None:
     assert caught.value.problems[0].where == pinned[0]
 
 
+def test_tag_moved_to_an_index_that_lists_the_image_is_noticed(host: str) -> None:
+    old = push_image(host, "ml/listed", "1.0", "old")
+    image = f"{host}/ml/listed:1.0"
+    pinned = require_images({}, rendering(image), access(host))
+    files = {"Chart.yaml": f"annotations: {{trainchart/images: '{pinned[0]}'}}\n".encode()}
+    other = push_image(host, "ml/listed", "other", "other")
+    push_index(host, "ml/listed", "1.0", other, old)
+    with pytest.raises(ImageConflict):
+        require_images(files, rendering(image), access(host))
+
+
 def test_an_index_of_platforms_carries_what_it_lists(host: str) -> None:
     amd, arm, foreign = (push_image(host, "ml/many", tag, tag) for tag in ("amd64", "arm64", "foreign"))
     index = push_index(host, "ml/many", "1.0", amd, arm)

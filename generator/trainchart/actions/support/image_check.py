@@ -52,7 +52,7 @@ class ImageAnswer:
 
 def ask_for_images(files: Mapping[str, bytes], rendering: Rendering, access: ImageAccess) -> tuple[ImageAnswer, ...]:
     """Ask for all images that a chart's manifests name, rendered with its own values."""
-    return tuple(_ask(image, access) for image in _references(files, rendering))
+    return tuple(_ask(image, access, is_digest_used) for image, is_digest_used in _references(files, rendering))
 
 
 def require_images(files: Mapping[str, bytes], rendering: Rendering, access: ImageAccess) -> tuple[str, ...]:
@@ -83,8 +83,11 @@ def require_known(answers: tuple[ImageAnswer, ...], hint: str) -> None:
         )
 
 
-def _references(files: Mapping[str, bytes], rendering: Rendering) -> Iterator[ImageReference]:
-    """Yield the images, those that manifests name by tag or digest alone with what values or the release say beside."""
+def _references(files: Mapping[str, bytes], rendering: Rendering) -> Iterator[tuple[ImageReference, bool]]:
+    """Yield the images, those that manifests name by tag or digest alone with what values or the release say beside.
+
+    With each comes whether pods name its digest: else they get whatever the tag stands for.
+    """
     released = _released_images(files)
     values = mapping_at(_read_mapping(files, VALUES_FILE), "image")
     pinned, tag = f"{values.get('repository')}@{values.get('digest')}", str(values.get("tag") or "")
@@ -92,7 +95,7 @@ def _references(files: Mapping[str, bytes], rendering: Rendering) -> Iterator[Im
         image = parse_image_reference(text)
         if text == pinned and tag:
             image = with_tag(image, tag)
-        yield image if image.digest else released.get(image.text, image)
+        yield (image, True) if image.digest else (released.get(image.text, image), False)
 
 
 def _released_images(files: Mapping[str, bytes]) -> dict[str, ImageReference]:
@@ -109,10 +112,10 @@ def _read_mapping(files: Mapping[str, bytes], name: str) -> Mapping[str, Any]:
         return {}
 
 
-def _ask(image: ImageReference, access: ImageAccess) -> ImageAnswer:
+def _ask(image: ImageReference, access: ImageAccess, is_digest_used: bool) -> ImageAnswer:
     try:
         with open_image_registry(image, access) as registry:
-            state, digest = find_image(registry, image)
+            state, digest = find_image(registry, image, may_be_listed=is_digest_used)
     except PublishError as error:
         return ImageAnswer(image.text, None, error=error)
     return ImageAnswer(image.text, state, digest)

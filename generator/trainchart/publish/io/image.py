@@ -45,10 +45,11 @@ class PublishedImage:
     """Of the first platform."""
 
 
-def find_image(registry: Registry, image: ImageReference) -> tuple[ImageState, str]:
+def find_image(registry: Registry, image: ImageReference, *, may_be_listed: bool = True) -> tuple[ImageState, str]:
     """Return what the registry says of an image, and the digest that it has under the tag, else under the digest.
 
-    Where an image has both, the tag counts: it must stand for the digest, or for an index of platforms with it.
+    Where an image has both, the tag counts: it must stand for the digest, or, with `may_be_listed`, for an index of
+    platforms with it: of such an index, a pod that names the tag may get another image.
     Raises PublishError of the kind that fits where nothing can be known.
     """
     found = registry.read_manifest(image.path, image.tag or image.digest, image.text)
@@ -57,7 +58,7 @@ def find_image(registry: Registry, image: ImageReference) -> tuple[ImageState, s
     digest, manifest = found
     if image.digest in ("", digest):
         return ImageState.there, digest
-    if image.digest in _list_digests(manifest):
+    if may_be_listed and image.digest in _list_digests(manifest):
         # An index may outlive what it lists.
         is_there = registry.read_manifest(image.path, image.digest, image.text) is not None
         return (ImageState.there if is_there else ImageState.absent), image.digest
