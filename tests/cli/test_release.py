@@ -304,6 +304,25 @@ def test_a_key_that_is_not_there(project: Path, gnupg: dict[str, str]) -> None:
     assert not (project / "repository").exists()
 
 
+def test_only_what_was_signed_is_signed_again(project: Path, gnupg: dict[str, str]) -> None:
+    """Who may write to a repository must not get a signature for a chart of theirs."""
+    release(project)
+    signing = ("deprecate", "digits", "--to", "repository", "--reason", "old", "--sign", "ada@example.com")
+    refused = run(project, *signing, **gnupg)
+    assert refused.returncode == 8
+    assert "digits-0.1.0.tgz of the repository is not known to be yours" in refused.stderr
+    edit(project, "description: ", "description: Now ")
+    release(project, "--sign", "ada@example.com", **gnupg)
+    archive = project / "repository" / "digits-0.1.1.tgz"
+    content = archive.read_bytes()
+    archive.write_bytes((project / "repository" / "digits-0.1.0.tgz").read_bytes())
+    assert run(project, *signing, **gnupg).returncode == 8
+    archive.write_bytes(content)
+    done = run(project, *signing, **gnupg)
+    assert done.returncode == 0, done.stderr
+    assert (project / "repository" / "digits-0.1.2.tgz.prov").is_file()
+
+
 def test_waivers_of_the_authors_are_no_drift_and_go_along(project: Path) -> None:
     edit(project, "kind: Model\n", "kind: Model\nenv: {HF_TOKEN: hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh}\n")
     assert run(project, "generate", "digits").returncode == 0

@@ -29,7 +29,14 @@ from trainchart.publish.io.http import HttpClient
 from trainchart.publish.io.oci import OciRepository
 from trainchart.publish.io.referrers import attach
 from trainchart.publish.io.registry import Registry
-from trainchart.publish.oci_manifest import INDEX_TYPE, build_artifact, build_referrer, describe_upload, referrers_tag
+from trainchart.publish.oci_manifest import (
+    INDEX_TYPE,
+    MANIFEST_TYPE,
+    build_artifact,
+    build_referrer,
+    describe_upload,
+    referrers_tag,
+)
 from trainchart.publish.repository import publish_upload
 
 ROOT = Path(__file__).parent.parent.parent
@@ -184,6 +191,29 @@ def test_hints_about_a_missing_version_repeat_plain_http(host: str, monkeypatch:
     with pytest.raises(RepositoryNotFound) as caught:
         diff_model("digits", Against("99.0.0", address), engine="auto", environment={})
     assert caught.value.hint == f"see: {wanted}"
+
+
+def test_verified_chart_is_named_by_digest_once_its_tag_moved(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    released = release_model("digits", Address(f"oci://{host}/moved", plain_http=True), ReleaseOptions(None))
+    options = VerifyOptions(plain_http=True)
+    tag = f"oci://{host}/moved/digits:{released.version}"
+    pinned = verify_chart(tag, options).pinned
+    assert pinned.startswith(f"oci://{host}/moved/digits@sha256:")
+    other = build_artifact(upload(released.version, note="another chart", name="digits"))
+    with HttpClient(f"http://{host}") as client:
+        registry = Registry(client)
+        for blob in other.blobs.values():
+            registry.push_blob("moved/digits", blob, "push")
+        registry.push_manifest("moved/digits", other.tag, other.manifest, MANIFEST_TYPE, "push")
+    with pytest.raises(ChecksFailed):
+        verify_chart(tag, options)
+    digest = pinned.partition("@")[2]
+    for reference in (pinned, f"{tag}@{digest}"):
+        assert verify_chart(reference, options).pinned == pinned
+    with pytest.raises(ChecksFailed, match="does not verify") as caught:
+        verify_chart(f"oci://{host}/moved/digits:9.9.9@{digest}", options)
+    assert "it holds digits" in str(caught.value.problems[0])
 
 
 def test_verify_holds_a_chart_against_its_statement(host: str, monkeypatch: pytest.MonkeyPatch) -> None:

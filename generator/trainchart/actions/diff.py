@@ -24,7 +24,7 @@ from trainchart.compare.version import last_version, next_version
 from trainchart.errors import NotFound, PublishError, RepositoryNotFound, ToolError, UsageError
 from trainchart.helm.io.choose import find_engine
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
-from trainchart.publish.repository import Repository
+from trainchart.publish.repository import FetchedArchive, Repository
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,14 @@ def _require_values(files: Mapping[str, bytes]) -> None:
 
 def fetch_last(repository: Repository, name: str) -> tuple[str, Mapping[str, bytes]] | None:
     """Return the last published version of a chart and its files; None where there is none."""
+    found = fetch_last_archive(repository, name)
+    return None if found is None else (found[0], found[2])
+
+
+def fetch_last_archive(repository: Repository, name: str) -> tuple[str, FetchedArchive, Mapping[str, bytes]] | None:
+    """Return the last published version of a chart, its archive and the files in it; None where there is none."""
     version = last_version(repository.find_versions(name))
-    return (version, fetch_files(repository, name, version)) if version else None
+    return (version, *_fetch(repository, name, version)) if version else None
 
 
 def fetch_files(repository: Repository, name: str, version: str, hint: str = "") -> Mapping[str, bytes]:
@@ -102,6 +108,12 @@ def fetch_files(repository: Repository, name: str, version: str, hint: str = "")
 
     Raises another PublishError where what is there calls itself otherwise.
     """
+    return _fetch(repository, name, version, hint)[1]
+
+
+def _fetch(
+    repository: Repository, name: str, version: str, hint: str = ""
+) -> tuple[FetchedArchive, Mapping[str, bytes]]:
     fetched = repository.fetch(name, version)
     if fetched is None:
         raise RepositoryNotFound(f"{repository.url} has no {name} {version}", hint=hint)
@@ -112,7 +124,7 @@ def fetch_files(repository: Repository, name: str, version: str, hint: str = "")
             f"{repository.reference(name, version)} holds {chart.name} {chart.version}",
             hint=f"correct what the repository lists as {name} {version}",
         )
-    return files
+    return fetched, files
 
 
 def nothing_published(repository: Repository, name: str) -> RepositoryNotFound:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainchart.actions.diff import compare_files, fetch_last, nothing_published
+from trainchart.actions.diff import compare_files, fetch_last, fetch_last_archive, nothing_published
 from trainchart.actions.package import read_build_info, read_source_date, require_no_secrets, sign_archive
 from trainchart.actions.publish import utc_now
 from trainchart.actions.support.image_check import require_images
@@ -21,6 +21,7 @@ from trainchart.actions.support.owners import put_owners, read_owners
 from trainchart.actions.support.project import locate_specs, project_of
 from trainchart.actions.support.rendered_version import require_rendering, values_sets
 from trainchart.actions.support.repository_access import Address, ImageAccess, open_repository
+from trainchart.actions.support.signature import find_signature_problem
 from trainchart.archive.chart_file import (
     BUILD_ANNOTATIONS,
     CHART_FILE,
@@ -36,11 +37,11 @@ from trainchart.check.rules.training import list_token_images
 from trainchart.compare.changelog import add_to_changelog, build_entry, dump_changes, list_changes
 from trainchart.compare.chart import ChartChanges
 from trainchart.compare.version import Bump, next_version, with_pre_release
-from trainchart.errors import PlanError
+from trainchart.errors import PlanError, PublishError
 from trainchart.helm.rendering import Rendering
 from trainchart.host.files import read_bytes
 from trainchart.kubernetes_yaml import dump_mapping
-from trainchart.publish.repository import Publication, Repository, prepare_upload, publish_upload
+from trainchart.publish.repository import FetchedArchive, Publication, Repository, prepare_upload, publish_upload
 from trainchart.render.chart import RenderedChart
 
 
@@ -139,22 +140,38 @@ def deprecate_chart(name: str, reason: str, to: Address, options: ReleaseOptions
     """Publish a version of a chart that says it is deprecated: the last one, with nothing else changed.
 
     Its images are not asked for: they may be gone, which can be the very reason.
-    Raises RepositoryNotFound where nothing is published; does nothing where the last version says so already.
+    Raises RepositoryNotFound where nothing is published, and PublishError where it is to be signed, but has no valid
+    signature; does nothing where the last version says so already.
     """
     reason = " ".join(reason.split())  # an item of a list in the changelog
     with open_repository(to, options.environment) as repository:
-        last = fetch_last(repository, name)
+        last = fetch_last_archive(repository, name)
         if last is None:
             raise nothing_published(repository, name)
-        chart = parse_chart_file(last[1])
+        before, archive, there = last
+        chart = parse_chart_file(there)
         if chart.data.get("deprecated") is True:
-            return Released(name, last[0], last[0], "")
-        version = next_version(last[0], Bump.patch)
-        released = Released(name, last[0], version, f"## {version}\n\n### Deprecated\n\n- {reason}\n")
-        files = {**last[1], CHART_FILE: dump_mapping({**chart.plain_data, "deprecated": True}).encode()}
+            return Released(name, before, before, "")
+        if options.sign:
+            _require_signed(f"{name}-{before}.tgz", archive)
+        version = next_version(before, Bump.patch)
+        released = Released(name, before, version, f"## {version}\n\n### Deprecated\n\n- {reason}\n")
+        files = {**there, CHART_FILE: dump_mapping({**chart.plain_data, "deprecated": True}).encode()}
         listed = dump_changes([("deprecated", reason)])
-        decided = _Decided(released, files, _changelog(last[1]), listed, _build_of(chart, options.environment))
+        decided = _Decided(released, files, _changelog(there), listed, _build_of(chart, options.environment))
         return _publish(repository, decided, options)
+
+
+def _require_signed(filename: str, archive: FetchedArchive) -> None:
+    """Refuse to sign what a repository holds, which is no work of ours, unless one of our keys has signed it before."""
+    problem = "it has no signature"
+    if archive.provenance is not None:
+        problem = find_signature_problem(archive.data, filename, archive.provenance)
+    if problem:
+        raise PublishError(
+            f"{filename} of the repository is not known to be yours, so it is not signed again: {problem}",
+            hint="leave out --sign, or publish a signed version first: trainchart release --sign KEY",
+        )
 
 
 def _build_of(chart: ChartFile, environment: Mapping[str, str]) -> BuildInfo:

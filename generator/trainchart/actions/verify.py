@@ -16,6 +16,7 @@ from trainchart.actions.support.project import find_project, name_model
 from trainchart.actions.support.published_chart import RegistryChart, fetch_published, is_reference
 from trainchart.actions.support.rendered_version import require_rendering
 from trainchart.actions.support.repository_access import ImageAccess
+from trainchart.actions.support.signature import find_signature_problem
 from trainchart.archive.attestation import origin_annotations
 from trainchart.archive.chart_file import (
     CHART_FILE,
@@ -28,11 +29,9 @@ from trainchart.archive.chart_file import (
 from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION, compute_identity
 from trainchart.archive.ignore import drop_ignored
 from trainchart.archive.lock import LOCK_FILE, WAIVER_FILE, DriftKind, Lock, find_drift, parse_lock
-from trainchart.archive.provenance import stated_digest
 from trainchart.archive.read import parse_packed_chart
 from trainchart.errors import ChecksFailed, Problem, ToolError
 from trainchart.host.files import read_bytes
-from trainchart.host.gpg import check_signed_text
 from trainchart.kubernetes_yaml import dump_mapping
 
 
@@ -49,6 +48,8 @@ class Verified:
     """A statement of ours is attached to it in its registry."""
     images: tuple[ImageAnswer, ...] = ()
     """Those that the chart names, all as it says; nothing where they were not asked for."""
+    pinned: str = ""
+    """What installs this very chart of a registry, whatever its tag stands for by then; empty for a file."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ class _Given:
 def verify_chart(chart: str, options: VerifyOptions) -> Verified:
     """Compare a chart with what its model spec gives, byte by byte, and check its signature.
 
-    The chart is a folder, an archive with the .prov file beside it, or oci://HOST/PATH/NAME:VERSION, whose provenance
-    is compared with the chart too.
+    The chart is a folder, an archive with the .prov file beside it, or one of a registry as fetch_published names it,
+    whose provenance is compared with the chart too.
 
     Raises ChecksFailed with everything that does not hold, ToolError where the spec or gpg is missing, and a
     PublishError of the kind that fits where all else holds, but nothing could be known of an image.
@@ -116,6 +117,7 @@ def verify_chart(chart: str, options: VerifyOptions) -> Verified:
         given.signature is not None,
         _has_provenance(given),
         images,
+        given.published.pinned if given.published is not None else "",
     )
 
 
@@ -198,20 +200,14 @@ def _signature_problems(given: _Given, found: ChartFile, keyring: Path | None) -
         if keyring is not None:  # who names keys wants a signature: leaving it out must not help
             yield Problem("it is missing, so no key of the keyring has signed the archive", where=f"{name}.prov")
         return
-    signed = check_signed_text(given.signature, keyring)
-    if signed.problem:
-        yield Problem(f"the signature is not valid: {signed.problem}", where=f"{name}.prov")
-        return
-    # Of the text that gpg has verified: what else the file holds is not signed.
-    stated, digest = stated_digest(signed.text, name), f"sha256:{hashlib.sha256(given.archive).hexdigest()}"
-    if stated != digest:
-        said = stated or "no archive of this name"
-        yield Problem(f"it signs {said}, but the archive is {digest}", where=f"{name}.prov")
+    problem = find_signature_problem(given.archive, name, given.signature, keyring)
+    if problem:
+        yield Problem(problem, where=f"{name}.prov")
 
 
 def _provenance_problems(published: RegistryChart, found: ChartFile) -> Iterator[Problem]:
     """Yield where what is attached to a chart in its registry contradicts the chart."""
-    if (found.name, found.version) != (published.name, published.version):
+    if (found.name, found.version) != (published.name, published.version or found.version):
         yield Problem(f"it holds {found.name} {found.version}", where=published.reference)
     annotations = origin_annotations(found.annotations)
     for origin in published.origins:

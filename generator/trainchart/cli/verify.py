@@ -20,7 +20,9 @@ def register(app: typer.Typer) -> None:
 def verify(
     chart: Annotated[
         str,
-        typer.Argument(help="Chart folder or archive, or oci://HOST/PATH/NAME:VERSION.", show_default=False),
+        typer.Argument(
+            help="Chart folder or archive, or oci://HOST/PATH/NAME:VERSION or …@sha256:DIGEST.", show_default=False
+        ),
     ],
     spec: Annotated[
         Path | None, typer.Option("--spec", help="Its model spec. Default: what the lock names, or models/NAME.yaml.")
@@ -41,7 +43,8 @@ def verify(
 ) -> None:
     """Generate a chart again from its spec, compare every byte, and check the signature in the .prov file beside it.
 
-    For a chart in a registry, the provenance that is attached there is compared with the chart too.
+    For a chart in a registry, the provenance that is attached there is compared with the chart too. Install what it
+    prints then: a tag may stand for another chart a moment later.
     Exits with 6 if anything is wrong, and with 8 if nothing is wrong but a registry does not answer.
 
     Example: trainchart verify charts/mnist
@@ -60,6 +63,7 @@ def verify(
                 "spec": str(found.spec),
                 "isSigned": found.is_signed,
                 "hasProvenance": found.has_provenance,
+                "reference": found.pinned,
                 "images": [{"image": image.image, "digest": image.digest} for image in found.images],
             }
         )
@@ -69,5 +73,6 @@ def verify(
     print_line(f"  signature {'valid' if found.is_signed else 'none'}")
     if chart.startswith("oci://"):
         print_line(f"  origin    {'valid' if found.has_provenance else 'none'}")
+        print_line(f"  install   {found.pinned}")
     for image in found.images:
         print_line(f"  image     {image.image} is there: {image.digest}")

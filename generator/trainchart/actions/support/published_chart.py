@@ -12,7 +12,10 @@ from trainchart.errors import PublishError, RepositoryNotFound
 from trainchart.publish.io.oci import OciRepository
 from trainchart.publish.oci_manifest import tag_version
 
-_REFERENCE = re.compile(r"(?P<repository>oci://.+)/(?P<name>[^/:@]+):(?P<tag>[^/:@]+)")
+_REFERENCE = re.compile(
+    r"(?P<repository>oci://.+)/(?P<name>[^/:@]+)(?=[:@])(?::(?P<tag>[^/:@]+))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
+)
+_HINT = "expected oci://HOST/PATH/NAME:VERSION, or @sha256:DIGEST in place of :VERSION or behind it"
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,11 @@ class RegistryChart:
     reference: str
     name: str
     version: str
+    """As the reference names it; empty where it is named by digest alone."""
     digest: str
     """Of the manifest."""
+    pinned: str
+    """What names it for helm whatever becomes of its tag."""
     archive: bytes
     signature: bytes | None
     origins: tuple[Origin, ...]
@@ -36,23 +42,26 @@ def is_reference(text: str) -> bool:
 
 
 def fetch_published(reference: str, *, plain_http: bool, environment: Mapping[str, str]) -> RegistryChart:
-    """Return the chart at oci://HOST/PATH/NAME:VERSION.
+    """Return the chart at oci://HOST/PATH/NAME:VERSION, with @sha256:DIGEST in place of the version or behind it.
+
+    Where there is a digest, the tag is not asked for: it may stand for another chart by now.
 
     Raises RepositoryNotFound where there is none, and another PublishError where the registry does not tell.
     """
     match = _REFERENCE.fullmatch(reference)
     if match is None:
-        raise PublishError(f"{reference} names no version of a chart", hint="expected oci://HOST/PATH/NAME:VERSION")
-    name, version = match["name"], tag_version(match["tag"])
+        raise PublishError(f"{reference} names no version of a chart", hint=_HINT)
+    name, version = match["name"], tag_version(match["tag"] or "")
     address = Address(match["repository"], plain_http)
     with open_repository(address, environment) as repository:
-        found = repository.fetch(name, version)
+        assert isinstance(repository, OciRepository)
+        found = repository.fetch_reference(name, match["digest"] or match["tag"], reference)
         if found is None:
             raise RepositoryNotFound(f"{reference} is not there", hint=versions_command(name, address))
-        assert isinstance(repository, OciRepository)
         attached = repository.read_attached(name, found.digest, STATEMENT_TYPE)
     try:
         origins = tuple(origin for origin in map(parse_statement, attached) if origin is not None)
     except ValueError as error:
         raise PublishError(f"{reference}: its provenance cannot be read: {error}") from error
-    return RegistryChart(reference, name, version, found.digest, found.data, found.provenance, origins)
+    pinned = f"{match['repository']}/{name}@{found.digest}"
+    return RegistryChart(reference, name, version, found.digest, pinned, found.data, found.provenance, origins)

@@ -48,7 +48,11 @@ class OciRepository:
         return tuple(version for version in found if version is not None)
 
     def fetch(self, name: str, version: str) -> FetchedArchive | None:
-        manifest = self._read_manifest(name, version)
+        return self.fetch_reference(name, version_tag(version), self.reference(name, version))
+
+    def fetch_reference(self, name: str, reference: str, said: str) -> FetchedArchive | None:
+        """Return the chart under a tag or digest, called `said`; None where it is not there."""
+        manifest = self._read_manifest(name, reference, said)
         if manifest is None:
             return None
         digest, info = manifest
@@ -106,7 +110,7 @@ class OciRepository:
         raise refusal(answer, what, self._registry.base)
 
     def _describe(self, name: str, version: str) -> PublishedVersion | None:
-        manifest = self._read_manifest(name, version)
+        manifest = self._read_manifest(name, version_tag(version), self.reference(name, version))
         if manifest is None:  # deleted since it was listed
             return None
         digest, info = manifest
@@ -119,10 +123,9 @@ class OciRepository:
             ) from error
         return PublishedVersion(version, digest, info.created, info.identity, is_deprecated)
 
-    def _read_manifest(self, name: str, version: str) -> tuple[str, ManifestInfo] | None:
-        reference = self.reference(name, version)
-        found = self._registry.read_manifest(self._repository(name), version_tag(version), reference)
-        return None if found is None else (found[0], parse_manifest(found[1], reference))
+    def _read_manifest(self, name: str, reference: str, said: str) -> tuple[str, ManifestInfo] | None:
+        found = self._registry.read_manifest(self._repository(name), reference, said)
+        return None if found is None else (found[0], parse_manifest(found[1], said))
 
     def _list_tags(self, name: str) -> list[str]:
         what = f"list the versions of {name}"
