@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from trainchart.scaffold.flag import (
+    NAMES_COMMAND,
     POSITIONAL,
     TYPES,
     Declaration,
@@ -31,7 +32,7 @@ from trainchart.scaffold.python_literal import (
 )
 
 _COMPUTED = "its name is computed when the script runs"
-_COMMAND = "it belongs to a subcommand, which the command in the spec would have to name"
+_COMMAND = f"it belongs to a subcommand, and {NAMES_COMMAND} one"
 _EXCLUSIVE = "it excludes others of its group"
 _SWITCHES = ("store_true", "store_false", "store_const")
 _NO_SETTING = ("help", "version")

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from trainchart.scaffold.flag import (
+    NAMES_COMMAND,
     POSITIONAL,
     TYPES,
     Declaration,
@@ -35,7 +36,7 @@ _CLICK_TYPES: Mapping[str, FlagType] = {
     "File": "string",
 }
 _SEVERAL = ("list", "List", "tuple", "Tuple", "Sequence", "set", "Set")
-_COMMAND = "it belongs to one of several commands, which the command in the spec would have to name"
+_COMMAND = f"it belongs to one of several commands, and {NAMES_COMMAND} one"
 
 
 def find_click(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:

@@ -116,6 +116,8 @@ def refuse(reason: str) -> Flag:
     raise NotReadableError(reason)
 
 
+NAMES_COMMAND = "code.command has to name"
+"""What is told where a script has several commands and runs the one that its command line names."""
 POSITIONAL = "it is an argument without a flag"
 """What is told by its place only cannot be set by name."""
 

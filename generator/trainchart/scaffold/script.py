@@ -6,8 +6,9 @@ What cannot be told by reading becomes a note for the user, never a guess.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from trainchart.scaffold.absl_flags import find_absl
@@ -16,7 +17,7 @@ from trainchart.scaffold.cautions import find_cautions, refuse_other_frameworks
 from trainchart.scaffold.click_flags import find_click
 from trainchart.scaffold.environment_reads import find_environment_reads
 from trainchart.scaffold.fire_flags import find_fire
-from trainchart.scaffold.flag import Declaration, Flag, NotReadableError, to_camel_case
+from trainchart.scaffold.flag import NAMES_COMMAND, Declaration, Flag, NotReadableError, to_camel_case
 from trainchart.scaffold.folder_flags import (
     DATA,
     DATA_DIR,
@@ -47,8 +48,11 @@ _SECRET = (
     "a secret does not belong in values; put it into a Secret, name it in env as {valueFrom: {secretKeyRef: …}}, "
     "and add %s=$(NAME) to code.command"
 )
-
 _PATH = "a pod finds there only what the image holds, and may write only below its volumes and /tmp"
+_SAME_NAME = "is left to the script: another flag has the same name in camelCase"
+_READS_DATA = "reads the volume data; for a local run: --claim data=FOLDER"
+_LACKING = re.compile(rf"{re.escape(_REQUIRED)}$|{NAMES_COMMAND}")
+"""What is told of arguments without which the script does not start."""
 
 
 @dataclass(frozen=True)
@@ -98,51 +102,88 @@ def read_script(
     refuse_other_frameworks(modules)
     found = [(module, declaration) for module in modules for declaration in _find_declarations(module)]
     kinds = folder_kinds([declaration for _, declaration in found])
-    flags: dict[str, Flag] = {}
-    references: dict[str, str] = {}
-    notes: list[str] = []
-    required: list[str] = []
+    sorting = _Sorting(folder)
     for (module, declaration), kind in zip(found, kinds, strict=True):
-        option, name = declaration.option, to_camel_case(declaration.option)
-        where = f"{module.file}:{declaration.line}: {option}"
-        is_flag = option.startswith("-")
-        place = fill_place(declaration) if is_flag else None
-        # Where two flags name a folder of logs, a program may refuse both together.
-        is_second_log = kind == LOGS and declaration.default is None and LOG_FOLDER in references.values()
-        is_shipped = isinstance(declaration.default, str) and folder.has_path(declaration.default)
-        if name in flags or option in references:
-            if option not in references:
-                notes.append(f"{where} is left to the script: another flag has the same name in camelCase")
-        elif place:
-            references[option] = place
-        elif place is not None:
-            notes.append(_note(where, declaration, explain_unfilled(declaration)))
-        elif declaration.kind == "string" and is_secret(option):
-            notes.append(_note(where, declaration, _SECRET % option))
-        elif kind and not (kind == DATA and is_shipped) and not is_second_log and _is_readable(declaration):
-            references[option] = fill_folder(declaration, kind, references.values())
-            if kind == DATA:
-                notes.append(f"{where} reads the volume data; for a local run: --claim data=FOLDER")
-        else:
-            try:
-                flag = declaration.read()
-            except NotReadableError as error:
-                notes.append(_note(where, declaration, str(error)))
-                continue
-            flags[name] = flag
-            if flag.hyperparameter.default is None and declaration.is_required:
-                required.append(name)
-                notes.append(f"{where} is required: give hyperparameters.{name} a default in the spec, or set it")
-            elif is_path(flag.hyperparameter.default) and not is_shipped and declaration.kind == "string":
-                notes.append(f"{where} is {flag.hyperparameter.default!r} by default: {_PATH}")
-    shown, mentioned = _find_strategy(modules, references)
+        sorting.add(module.file, declaration, kind)
+    notes = list(sorting.notes())
+    shown, mentioned = _find_strategy(modules, sorting.references)
     if len(mentioned) > 1 and not strategy:
         notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {shown}; --strategy overrides it")
     notes += _find_misplaced(modules, folder)
     notes += find_cautions(modules, strategy or shown, bool(found))
-    lacks_arguments = any(note.endswith(_REQUIRED) for note in notes)
-    shown = strategy or shown
-    return ScriptFacts(tuple(flags.values()), references, shown, tuple(notes), tuple(required), lacks_arguments)
+    return ScriptFacts(
+        tuple(sorting.flags.values()),
+        sorting.references,
+        strategy or shown,
+        tuple(notes),
+        tuple(sorting.required),
+        any(_LACKING.search(says) for _, _, says in sorting.told),
+    )
+
+
+@dataclass
+class _Sorting:
+    """The flags of a program: hyperparameters, what the command fills in, and what the user should know of them."""
+
+    folder: CodeFolder
+    flags: dict[str, Flag] = field(default_factory=dict)
+    references: dict[str, str] = field(default_factory=dict)
+    required: list[str] = field(default_factory=list)
+    told: list[tuple[str, str, str]] = field(default_factory=list)
+    """The place of a flag, its option, and what is told of it."""
+
+    def notes(self) -> Iterator[str]:
+        """Yield one note for all flags of which the same is told."""
+        for says in dict.fromkeys(says for _, _, says in self.told):
+            (where, option), *others = [(place, flag) for place, flag, other in self.told if other == says]
+            also = f" (also {', '.join(dict.fromkeys(flag for _, flag in others))})" if others else ""
+            yield f"{where}: {option} {says}{also}"
+
+    def add(self, file: str, declaration: Declaration, kind: str) -> None:
+        """Sort one flag; `kind` is what its folder holds."""
+        option = declaration.option
+        place = fill_place(declaration) if option.startswith("-") else None
+        if to_camel_case(option) in self.flags or option in self.references:
+            says = "" if option in self.references else _SAME_NAME
+        elif place:
+            self.references[option], says = place, ""
+        elif place is not None:
+            says = _leave(declaration, explain_unfilled(declaration))
+        elif declaration.kind == "string" and is_secret(option):
+            says = _leave(declaration, _SECRET % option)
+        elif self._is_filled(declaration, kind):
+            self.references[option] = fill_folder(declaration, kind, self.references.values())
+            says = _READS_DATA if kind == DATA else ""
+        else:
+            says = self._add_hyperparameter(declaration)
+        if says:
+            self.told.append((f"{file}:{declaration.line}", option, says))
+
+    def _is_filled(self, declaration: Declaration, kind: str) -> bool:
+        """Tell whether the command fills in the folder of a flag."""
+        # Where two flags name a folder of logs, a program may refuse both together.
+        is_second_log = kind == LOGS and declaration.default is None and LOG_FOLDER in self.references.values()
+        is_shipped = kind == DATA and self._is_shipped(declaration.default)
+        return kind != "" and not is_shipped and not is_second_log and _is_readable(declaration)
+
+    def _add_hyperparameter(self, declaration: Declaration) -> str:
+        """Add a flag to the hyperparameters, and return what is told of it."""
+        name = to_camel_case(declaration.option)
+        try:
+            flag = declaration.read()
+        except NotReadableError as error:
+            return _leave(declaration, str(error))
+        self.flags[name] = flag
+        default = flag.hyperparameter.default
+        if default is None and declaration.is_required:
+            self.required.append(name)
+            return f"is required: give hyperparameters.{name} a default in the spec, or set it"
+        if is_path(default) and not self._is_shipped(declaration.default) and declaration.kind == "string":
+            return f"is {default!r} by default: {_PATH}"
+        return ""
+
+    def _is_shipped(self, default: object) -> bool:
+        return isinstance(default, str) and self.folder.has_path(default)
 
 
 def _find_misplaced(modules: tuple[Module, ...], folder: CodeFolder) -> Iterator[str]:
@@ -178,9 +219,9 @@ def _is_readable(declaration: Declaration) -> bool:
     return True
 
 
-def _note(where: str, declaration: Declaration, reason: str) -> str:
-    note = f"{where} is left to the script: {reason}"
-    return f"{note}; {_REQUIRED}" if declaration.is_required else note
+def _leave(declaration: Declaration, reason: str) -> str:
+    says = f"is left to the script: {reason}"
+    return f"{says}; {_REQUIRED}" if declaration.is_required else says
 
 
 def _find_strategy(modules: tuple[Module, ...], references: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:

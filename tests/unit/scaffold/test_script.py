@@ -373,8 +373,7 @@ def test_flags_of_subcommands_and_of_computed_names_are_notes() -> None:
     )
     assert [flag.name for flag in facts.flags] == ["lr", "size"]
     assert facts.notes == (
-        "train.py:4: --steps is left to the script: it belongs to a subcommand, which the command in the spec would "
-        "have to name",
+        "train.py:4: --steps is left to the script: it belongs to a subcommand, and code.command has to name one",
         "train.py:6: f'--{name}' is left to the script: its name is computed when the script runs",
     )
 
@@ -417,6 +416,20 @@ VARIED = [
 def test_switches_lists_and_optional_values_can_be_varied(text: str, expected: list[str]) -> None:
     facts = read(text)
     assert (words(facts), facts.notes) == (expected, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'sub = p.add_subparsers()\ntrain = sub.add_parser("train")\ntrain.add_argument("--steps", type=int, default=5)',
+        "@app.command()\ndef f(lr: float = 0.1): ...\n@app.command()\ndef g(lr: float = 0.1): ...",
+    ],
+)
+def test_a_script_with_several_commands_lacks_the_name_of_one(text: str) -> None:
+    facts = read(text)
+    assert facts.lacks_arguments
+    assert "code.command has to name one" in facts.notes[0]
+    assert not read('p.add_argument("--lr", type=float, default=0.1)').lacks_arguments
 
 
 PLACES = [
@@ -573,7 +586,19 @@ def test_tokens_of_texts_are_no_secrets() -> None:
 def test_flags_that_exclude_each_other_are_left_to_the_script(text: str) -> None:
     facts = read(text)
     assert facts.flags == ()
-    assert len([note for note in facts.notes if "exclu" in note]) == 2
+    [note] = facts.notes
+    assert "exclu" in note
+    assert note.endswith("(also --b)")
+
+
+def test_flags_with_the_same_reason_share_a_note() -> None:
+    text = "\n".join(f'p.add_argument("--{name}", default={value})' for name, value in [("lr", 0.1), ("size", 8)])
+    facts = read(f'{text}\np.add_argument("--sizes", action="count")\np.add_argument("--steps", default=5)')
+    assert facts.notes == (
+        "train.py:1: --lr is left to the script: it has no type=, so its value would arrive as text (also --size, "
+        "--steps)",
+        "train.py:3: --sizes is left to the script: its action count is not read",
+    )
 
 
 def test_modules_of_the_code_are_read_as_far_as_they_are_used() -> None:
