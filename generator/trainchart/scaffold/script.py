@@ -16,7 +16,7 @@ from trainchart.scaffold.argparse_flags import find_argparse
 from trainchart.scaffold.cautions import find_cautions, refuse_other_frameworks
 from trainchart.scaffold.click_flags import find_click
 from trainchart.scaffold.environment_reads import find_environment_reads
-from trainchart.scaffold.fire_flags import find_fire
+from trainchart.scaffold.fire_flags import find_fire, find_fire_command
 from trainchart.scaffold.flag import NAMES_COMMAND, Declaration, Flag, NotReadableError, to_camel_case
 from trainchart.scaffold.folder_flags import (
     DATA,
@@ -67,6 +67,8 @@ class ScriptFacts:
     """What the user should know: flags left at their defaults and why, and what was assumed."""
     required: tuple[str, ...] = ()
     """Hyperparameters without which the script does not start, and that have no value yet."""
+    command: str = ""
+    """The word after the script that names which of its functions runs."""
     lacks_arguments: bool = False
     """Whether the script needs arguments beside those, which only the author can give."""
 
@@ -117,6 +119,7 @@ def read_script(
         strategy or shown,
         tuple(notes),
         tuple(sorting.required),
+        "".join(find_fire_command(module.tree) for module in modules),
         any(_LACKING.search(says) for _, _, says in sorting.told),
     )
 

@@ -60,7 +60,7 @@ def _code(model: NewModel) -> Iterator[str]:
     yield "code:"
     yield f"  path: {_scalar(model.code_path)}"
     yield "  command:"
-    for word in (*model.program, *_flags(model.facts)):
+    for word in (*model.program, *filter(None, [model.facts.command]), *_flags(model.facts)):
         yield f"    - {_scalar(word)}"
 
 

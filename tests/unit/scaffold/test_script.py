@@ -432,6 +432,34 @@ def test_a_script_with_several_commands_lacks_the_name_of_one(text: str) -> None
     assert not read('p.add_argument("--lr", type=float, default=0.1)').lacks_arguments
 
 
+FIRE_CLASS = "class Trainer:\n    def __init__(self, size=8): ...\n    def fit(self, lr=0.1): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "options"),
+    [
+        ("def f(lr=0.1): ...\nfire.Fire(f)", "", ["--lr"]),
+        (FIRE_CLASS + "fire.Fire(Trainer)", "fit", ["--size", "--lr"]),
+        (FIRE_CLASS + "fire.Fire(Trainer())", "fit", ["--lr"]),
+        ('def f(lr=0.1): ...\nfire.Fire({"train": f})', "train", ["--lr"]),
+        ("def f(lr=0.1): ...\ndef _g(x): ...\nfire.Fire()", "f", ["--lr"]),
+    ],
+)
+def test_command_names_the_function_that_fire_runs(text: str, command: str, options: list[str]) -> None:
+    facts = read(text)
+    assert (facts.command, [flag.option for flag in facts.flags], facts.notes) == (command, options, ())
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [("Fire()", ": one of load, fit"), ('Fire({"a": load, "b": fit})', ": one of a, b"), ("Fire(make())", "")],
+)
+def test_functions_that_fire_could_run_are_listed(call: str, names: str) -> None:
+    facts = read(f"import fire\ndef load(path): ...\ndef fit(lr=0.1): ...\nfire.{call}")
+    assert (facts.command, facts.flags) == ("", ())
+    assert facts.notes == (f"train.py:4: fire.Fire is left to the script: code.command has to name what runs{names}",)
+
+
 PLACES = [
     ('"--worker_index", type=int', "$(TASK_INDEX)"),
     ('"--worker_id", type=int, default=0', "$(TASK_INDEX)"),
