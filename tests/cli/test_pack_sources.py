@@ -10,10 +10,23 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.repositories.chart_servers import serve_registry
+from tests.repositories.fault_proxy import Reply, proxied
+from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.archive.pack import BuildInfo, pack_chart
 from trainchart.cli.app import app
-from trainchart.errors import ChecksFailed, RepositoryNotFound, SpecError, ToolError, TrainchartError, VersionConflict
+from trainchart.errors import (
+    ChecksFailed,
+    RepositoryNotFound,
+    RepositoryUnauthorized,
+    SpecError,
+    ToolError,
+    TrainchartError,
+    VersionConflict,
+)
 from trainchart.kubernetes_yaml import parse_mapping
+from trainchart.packs.archive import pack_archive
+from trainchart.packs.pack import parse_pack
+from trainchart.publish.repository import prepare_upload, publish_upload
 
 SPEC = """\
 apiVersion: trainchart/v1
@@ -71,6 +84,14 @@ def fail(*arguments: str) -> TrainchartError:
 
 def publish(pack: Path, repository: str) -> Result:
     return call("pack", "publish", str(pack), "--to", repository)
+
+
+def put(pack: Path, to: Address) -> None:
+    """Publish a pack whatever it builds on, as those do who mean no good."""
+    files = {path.name: path.read_bytes() for path in pack.iterdir()}
+    archive = pack_archive(parse_pack(files, pack.name), files)
+    with open_repository(to, {"HOME": "/nonexistent"}) as repository:
+        publish_upload(repository, prepare_upload(archive.data, created="2026-01-01T00:00:00Z"))
 
 
 def read_env() -> object:
@@ -197,6 +218,32 @@ def test_an_archive_cannot_build_on_a_path(project: Path, tmp_path: Path) -> Non
     (project / "acme.tgz").write_bytes(pack_chart(files, BuildInfo()).data)
     (project / "trainchart.yaml").write_text(PROJECT.format("acme.tgz"))
     assert "an archive can build only on packs of repositories" in fail("plan", "tiny").message
+
+
+def test_a_downloaded_pack_gets_no_password_for_its_servers(
+    project: Path, tmp_path: Path, repository: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINCHART_USERNAME", "ada")
+    monkeypatch.setenv("TRAINCHART_PASSWORD", "open sesame")
+    with serve_registry(tmp_path / "registry") as upstream, proxied(upstream) as foreign:
+        foreign.restart(lambda seen: Reply(401, {"WWW-Authenticate": "Basic realm=x"}))
+        there = f"oci://{foreign.host}/packs"
+        put(write_pack(tmp_path / "acme", "acme", "", source("base", there)), Address(repository))
+        assert isinstance(fail("pack", "update", "--plain-http"), RepositoryUnauthorized)
+        assert not [seen for seen in foreign.seen if "authorization" in {name.lower() for name in seen.headers}]
+        Path("trainchart.yaml").write_text(PROJECT.format(source("base", there)))
+        fail("pack", "update", "--plain-http")
+        assert [seen for seen in foreign.seen if "authorization" in {name.lower() for name in seen.headers}]
+
+
+def test_a_published_pack_names_no_folder_of_this_machine(project: Path, tmp_path: Path, repository: str) -> None:
+    secret = f"FILE://{tmp_path}/repository"
+    with serve_registry(tmp_path / "registry") as host:
+        there = f"oci://{host}/packs"
+        put(write_pack(tmp_path / "base", "base", ""), Address(repository))
+        put(write_pack(tmp_path / "acme", "acme", "", source("base", secret)), Address(there, plain_http=True))
+        Path("trainchart.yaml").write_text(PROJECT.format(source("acme", there)))
+        assert "is on the machine of its author" in fail("pack", "update", "--plain-http").message
 
 
 def test_an_archive_that_holds_another_pack_is_refused(project: Path, tmp_path: Path, repository: str) -> None:

@@ -19,7 +19,7 @@ from trainchart.actions.support.packs import (
     vendored_pack,
 )
 from trainchart.actions.support.project import PROJECT_FILE, find_project
-from trainchart.actions.support.repository_access import Address, open_repository, versions_command
+from trainchart.actions.support.repository_access import Address, open_repository, versions_command, without_login
 from trainchart.archive.lock import hash_tree
 from trainchart.errors import PlanError, Problem, RepositoryNotFound, SpecError, ToolError, UsageError, VersionConflict
 from trainchart.host.files import read_bytes, write_file
@@ -119,7 +119,8 @@ class FetchedPack:
 def update_packs(*, is_locked: bool, plain_http: bool, environment: Mapping[str, str]) -> tuple[FetchedPack, ...]:
     """Download the packs of repositories that the project names, and lock their content.
 
-    With `is_locked`, only what the lock names is accepted, and the lock stays as it is.
+    With `is_locked`, only what the lock names is accepted, and the lock stays as it is. Name and password in the
+    environment are for the servers that the project names, and for none that only a downloaded pack names.
 
     Raises:
         ToolError: a repository has other content than the lock names, with `is_locked`.
@@ -130,8 +131,14 @@ def update_packs(*, is_locked: bool, plain_http: bool, environment: Mapping[str,
     before = read_lock(project)
     found: dict[str, FetchedPack] = {}
 
-    def fetch(source: PackSource) -> PackContent:
-        files = _download(source, plain_http, environment)
+    extends = project.file.extends if project.file else ()
+    own = {_address(each, plain_http).server for each in extends if each.is_remote}
+
+    def fetch(source: PackSource, is_own: bool) -> PackContent:
+        address = _address(source, plain_http)
+        # A downloaded pack may name any server, which must not get a password.
+        is_known = is_own or address.server in own
+        files = _download(source, address, environment if is_known else without_login(environment))
         locked = LockedPack(source=str(source), name=source.name, version=source.version, sha256=hash_tree(files))
         is_changed = before.get(locked.source) != locked
         if is_changed and is_locked:
@@ -194,8 +201,11 @@ def publish_pack(path: Path, to: Address, environment: Mapping[str, str]) -> Pub
         raise VersionConflict(error.message, hint=hint) from error
 
 
-def _download(source: PackSource, plain_http: bool, environment: Mapping[str, str]) -> dict[str, bytes]:
-    address = Address(source.repository, plain_http)
+def _address(source: PackSource, plain_http: bool) -> Address:
+    return Address(source.repository, plain_http)
+
+
+def _download(source: PackSource, address: Address, environment: Mapping[str, str]) -> dict[str, bytes]:
     with open_repository(address, environment) as repository:
         there = repository.fetch(source.name, source.version)
     if there is None:

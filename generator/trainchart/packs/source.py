@@ -10,6 +10,7 @@ from trainchart.spec.section import Section
 
 _PATH = ("path",)
 _REPOSITORY = ("repository", "name", "version")
+_REMOTE = ("oci://", "http://", "https://", "chartmuseum+http://", "chartmuseum+https://")
 
 
 class PackSource(Section):
@@ -42,6 +43,11 @@ class PackSource(Section):
     def is_remote(self) -> bool:
         """Whether the pack has to be fetched."""
         return not self.path
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether its repository is a folder here, however its scheme is written."""
+        return not self.repository.casefold().startswith(_REMOTE)
 
     def __str__(self) -> str:
         if self.path:

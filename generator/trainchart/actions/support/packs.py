@@ -30,8 +30,8 @@ class PackContent:
     path: Path
 
 
-Fetch = Callable[[PackSource], PackContent]
-"""Gives the content of a pack that is in a repository."""
+Fetch = Callable[[PackSource, bool], PackContent]
+"""Gives the content of a pack that is in a repository; told whether a file of the project names it."""
 
 
 def read_packs(project: Project, fetch: Fetch | None = None) -> tuple[Pack, ...]:
@@ -86,7 +86,7 @@ class _LockedPacks:
 
     project: Project
 
-    def find(self, source: PackSource) -> PackContent:
+    def find(self, source: PackSource, _is_own: bool) -> PackContent:
         """Return the content that the lock names. Raises ToolError where it is not on this machine, or another."""
         locked = read_lock(self.project).get(str(source))
         if locked is None:
@@ -118,12 +118,15 @@ class _Reader:
     _read: set[tuple[str, Path]] = field(default_factory=set)
     """What was named, and from which folder, and is read."""
 
-    def add(self, source: PackSource, folder: Path, named_in: Path) -> None:
-        """Read the pack that the file `named_in`, whose paths start at `folder`, names."""
+    def add(self, source: PackSource, folder: Path, named_in: Path, *, is_own: bool = True) -> None:
+        """Read the pack that the file `named_in`, whose paths start at `folder`, names.
+
+        The file is the project's `is_own`, and else that of a downloaded pack.
+        """
         if (str(source), folder) in self._read:
             return
-        pack = self._read_remote(source) if source.is_remote else _read_local(source, folder, named_in)
-        is_published = source.is_remote and not source.repository.startswith("file:")
+        pack = self._read_remote(source, is_own) if source.is_remote else _read_local(source, folder, named_in)
+        is_published = source.is_remote and not source.is_on_this_machine
         if pack.name in self._open or len(self._open) > _DEPTH_LIMIT:
             chain = " → ".join((*self._open, pack.name))
             raise SpecError(f"the pack {pack.name} builds on itself: {chain}", hint=f"remove it from {named_in}")
@@ -138,13 +141,13 @@ class _Reader:
         self._open.append(pack.name)
         for below in pack.extends:
             _require_beside(below, Path(pack.path), is_published=is_published)
-            self.add(below, Path(pack.path), Path(pack.path) / PACK_FILE)
+            self.add(below, Path(pack.path), Path(pack.path) / PACK_FILE, is_own=is_own and not source.is_remote)
         self._open.pop()
         self._read.add((str(source), folder))
         self.found[pack.name] = pack
 
-    def _read_remote(self, source: PackSource) -> Pack:
-        content = self.fetch(source)
+    def _read_remote(self, source: PackSource, is_own: bool) -> Pack:
+        content = self.fetch(source, is_own)
         pack = parse_pack(content.files, str(source), str(content.path))
         if (pack.name, pack.version) != (source.name, source.version):
             raise SpecError(f"{source} holds the pack {pack.title}", hint="publish it under its own name and version")
@@ -162,7 +165,7 @@ def _read_local(source: PackSource, folder: Path, named_in: Path) -> Pack:
 def _require_beside(source: PackSource, path: Path, *, is_published: bool) -> None:
     """Refuse a pack that is neither in nor beside the folder of the one that names it: a pack reads nothing else."""
     if source.is_remote:
-        if source.repository.startswith("file:") and is_published:
+        if source.is_on_this_machine and is_published:
             raise SpecError(
                 f"a published pack builds on {source}, which is on the machine of its author",
                 hint="publish that pack, too, and name the repository that users have",

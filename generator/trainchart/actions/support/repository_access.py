@@ -40,6 +40,16 @@ class Address:
     text: str
     plain_http: bool = False
 
+    @property
+    def server(self) -> str:
+        """Return scheme, host and port; empty for a folder. Raises PublishError for an unfit address."""
+        return parse_location(self.text, plain_http=self.plain_http).base
+
+
+def without_login(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment without the name and password in it; those that helm and docker keep are for one host."""
+    return {name: value for name, value in environment.items() if name not in (USERNAME, PASSWORD)}
+
 
 def versions_command(name: str, address: Address) -> str:
     """Return the command that lists the versions of a chart or pack at an address."""
