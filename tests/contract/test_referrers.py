@@ -174,6 +174,16 @@ def test_a_registry_that_lists_referrers_itself_is_asked(proxy: Proxy) -> None:
     assert not [seen for seen in proxy.seen if "/manifests/sha256-" in seen.path]
 
 
+def test_documents_without_number_are_not_all_read(proxy: Proxy) -> None:
+    digests = [f"sha256:{number:064x}" for number in range(5_000)]
+    listed = [{"digest": digest, "artifactType": STATEMENT_TYPE} for digest in digests]
+    index = json.dumps({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": listed}).encode()
+    proxy.restart(lambda seen: Reply(200, body=index) if "/referrers/" in seen.path else None)
+    with opened(proxy.host) as repository, pytest.raises(PublishError, match="more than 100 documents"):
+        repository.read_attached("demo", f"sha256:{'0' * 64}", STATEMENT_TYPE)
+    assert len(proxy.seen) < 500
+
+
 def test_a_list_that_is_none(proxy: Proxy) -> None:
     proxy.restart(lambda seen: Reply(200, body=b"<html>") if "/referrers/" in seen.path else None)
     with opened(proxy.host) as repository, pytest.raises(PublishError, match="is not an index of manifests"):

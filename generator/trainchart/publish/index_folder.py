@@ -65,6 +65,11 @@ class IndexRepository:
         if not isinstance(urls, list) or not urls:
             raise PublishError(f"{INDEX_FILE} of {self.url} does not say where {name} {version} is")
         reference = str(urls[0])
+        if "#" in reference:
+            raise PublishError(
+                f"{INDEX_FILE} of {self.url} names {reference}, of which helm reads only what is before the #",
+                hint="correct the address in the index",
+            )
         data = self._store.read(reference)
         if data is None:
             raise PublishError(

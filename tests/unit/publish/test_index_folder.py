@@ -47,6 +47,8 @@ def test_an_archive_that_no_index_names_is_not_replaced(repository: IndexReposit
         ([], "does not say where demo 1.0.0 is"),
         (["gone.tgz"], "names gone.tgz, which is not there"),
         (["../demo-1.0.0.tgz"], "is outside the folder"),
+        (["%2E%2e/demo-1.0.0.tgz"], "is outside the folder"),
+        (["demo-1.0.0.tgz#other"], "helm reads only what is before the #"),
         (["https://elsewhere.example/demo-1.0.0.tgz"], "is outside the folder"),
     ],
 )
@@ -59,6 +61,19 @@ def test_an_index_that_leads_nowhere(
     (tmp_path / "index.yaml").write_text(yaml.safe_dump(index))
     with pytest.raises(PublishError, match=message):
         repository.fetch("demo", "1.0.0")
+
+
+@pytest.mark.parametrize("url", ["demo%2D1.0.0.tgz", "demo-1.0.0.tgz?x=1"])
+def test_folder_is_read_as_its_server_reads_it(repository: IndexRepository, tmp_path: Path, url: str) -> None:
+    mine = upload("1.0.0")
+    publish_upload(repository, mine)
+    index = yaml.safe_load((tmp_path / "index.yaml").read_text())
+    index["entries"]["demo"][0]["urls"] = [url]
+    (tmp_path / "index.yaml").write_text(yaml.safe_dump(index))
+    (tmp_path / url).write_bytes(upload("1.0.0", "other").archive.data)
+    found = repository.fetch("demo", "1.0.0")
+    assert found is not None
+    assert found.data == mine.archive.data
 
 
 def test_an_archive_that_was_changed_is_noticed(repository: IndexRepository, tmp_path: Path) -> None:

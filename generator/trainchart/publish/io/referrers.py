@@ -7,7 +7,7 @@ chart version can have.
 from __future__ import annotations
 
 from trainchart.archive.attestation import Attestation
-from trainchart.errors import RepositoryUnauthorized, RepositoryUnreachable
+from trainchart.errors import PublishError, RepositoryUnauthorized, RepositoryUnreachable
 from trainchart.publish.io.http import Answer, refusal
 from trainchart.publish.io.registry import Registry
 from trainchart.publish.oci_manifest import (
@@ -23,6 +23,8 @@ from trainchart.publish.oci_manifest import (
 )
 from trainchart.publish.repository import sha256_digest
 
+_DOCUMENTS = 100
+_DOCUMENT_BYTES = 16 * 1024 * 1024
 _WITHOUT_LIST = (400, 404, 405, 406, 501)
 """What registries answer whose distribution API is older than 1.1."""
 
@@ -51,14 +53,21 @@ def attach(registry: Registry, path: str, subject: bytes, attestations: tuple[At
 def read_attached(registry: Registry, path: str, digest: str, media_type: str) -> tuple[bytes, ...]:
     """Return the documents of a type that are attached to the manifest `digest`. Raises PublishError."""
     what = f"list what is attached to {path.rpartition('/')[2]}"
-    found = [
+    listed = [
         str(each["digest"])
         for index in _read_lists(registry, path, digest, what)
         for each in list_referrers(index, what)
         if each.get("artifactType") == media_type
     ]
-    documents = []
-    for referrer in dict.fromkeys(found):
+    found = tuple(dict.fromkeys(listed))
+    documents: list[bytes] = []
+    for referrer in found:
+        # All who may push to the repository may attach to the chart, as much as they like.
+        if len(found) > _DOCUMENTS or sum(map(len, documents)) > _DOCUMENT_BYTES:
+            raise PublishError(
+                f"cannot {what}: more than {_DOCUMENTS} documents or {_DOCUMENT_BYTES} bytes of one type",
+                hint="remove what others have attached, or publish a new version",
+            )
         manifest = registry.read_manifest(path, referrer, f"what is attached to {path}")
         blob = attached_blob(manifest[1], media_type) if manifest is not None else ""
         if blob:
