@@ -265,6 +265,7 @@ def test_a_pod_that_makes_room_for_a_more_urgent_one_comes_back(traces: Traces, 
     assert [(incident["pod"], incident["cause"]) for incident in state["incidents"]] == [
         ("outbid-digits-worker-0", "preempted")
     ]
+    assert state["incidents"][0]["error"].endswith(f"it made room for pod urgent of namespace {namespace}")
     traces.end(release)
     wait_for_phase(release, "Succeeded")
 

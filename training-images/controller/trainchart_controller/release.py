@@ -151,9 +151,12 @@ class Release:
             pass
 
     def read_events(self) -> Sequence[Event]:
-        """Return the warnings about the release's sets, pods and claims."""
+        """Return the warnings about the release's sets, pods and claims, and which pods took the place of others."""
+        return (*self._list_events("type=Warning"), *self._list_events("reason=Preempted"))
+
+    def _list_events(self, selector: str) -> Sequence[Event]:
         names = tuple(role.name for role in self._settings.plan.cluster.roles.values())
-        query: Dict[str, Any] = {"fieldSelector": "type=Warning", "limit": 500}
+        query: Dict[str, Any] = {"fieldSelector": selector, "limit": 500}
         found: Tuple[Event, ...] = ()
         for _ in range(_EVENT_PAGES):
             page = self._api.request("GET", f"{self._events_path}?{urlencode(query)}")

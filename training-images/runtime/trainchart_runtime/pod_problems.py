@@ -34,6 +34,8 @@ class Event(NamedTuple):
     """Unix seconds of its last occurrence."""
     uid: str = ""
     """Of the object; empty where the event does not say."""
+    related: str = ""
+    """Another object that it is about, such as "pod api-0 of namespace serving", which took the place of a pod."""
 
 
 class Problem(NamedTuple):
@@ -57,7 +59,13 @@ def parse_event(event: Mapping[str, Any]) -> Event:
         message=(event.get("message") or "").replace(_COMBINED, "", 1),
         at=max(parse_time(time) for time in times),
         uid=about.get("uid") or "",
+        related=_name_related(event.get("related") or {}),
     )
+
+
+def _name_related(related: Mapping[str, Any]) -> str:
+    kind, name, namespace = (str(related.get(key) or "") for key in ("kind", "name", "namespace"))
+    return f"{kind.lower()} {name}{f' of namespace {namespace}' if namespace else ''}" if name else ""
 
 
 def find_pod_problem(pod: Mapping[str, Any], events: Sequence[Event] = ()) -> Optional[Problem]:

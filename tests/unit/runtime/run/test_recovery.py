@@ -7,7 +7,7 @@ import pytest
 from tests.unit.runtime.run_scenes import NOW, PLAN, end, group, make_plan, pod, running, see, settle, wanted, zero
 from trainchart_runtime import causes
 from trainchart_runtime.cluster import MULTI_WORKER_MIRRORED
-from trainchart_runtime.pod_problems import Event, Problem
+from trainchart_runtime.pod_problems import Event, Problem, parse_event
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.judge import FRUITLESS_RESTARTS, SETTLE_SECONDS
 from trainchart_runtime.run.observation import LOST_SECONDS, ContainerEnd, LauncherReport, SetView
@@ -100,6 +100,31 @@ def test_a_run_that_has_succeeded_is_not_stopped_but_done():
     assert finishing.phase == FINISHING
     decision = decide(plan._replace(desired_state="stopped"), see(group(plan), plan=plan), finishing)
     assert decision.state.verdict.result == SUCCEEDED
+
+
+# --- preemption ----------------------------------------------------------------------------------------------------
+
+
+def test_pod_that_took_the_place_of_another_is_named():
+    problem = Problem("preempted", "preempting to accommodate a higher priority pod")
+    seen = see(group(worker_1=pod("worker-1", gone_by=NOW + 30, problem=problem)))
+    first = decide(PLAN, seen, running())
+    assert first.wants_events
+    taker = {"kind": "Pod", "name": "api-0", "namespace": "serving"}
+    about = {"kind": "Pod", "name": "exp1-mnist-worker-1", "uid": "uid-worker-1"}
+    event = parse_event({"reason": "Preempted", "involvedObject": about, "related": taker})
+    decision = decide(PLAN, seen._replace(events=(event,)), first.state)
+    [incident] = decision.state.incidents
+    assert incident.error == f"{problem.message}; it made room for pod api-0 of namespace serving"
+    assert not decision.wants_events
+    assert not decision.is_recorded
+    assert decide(PLAN, seen._replace(events=(event,)), decision.state).state.incidents == (incident,)
+
+
+def test_the_event_of_a_preemption_is_not_waited_for_long():
+    seen = see(group(worker_1=pod("worker-1", gone_by=NOW + 30, problem=Problem("preempted", ""))))
+    state = decide(PLAN, seen, running()).state
+    assert not decide(PLAN, see(group(), now=NOW + 121), state).wants_events
 
 
 # --- upgrades ----------------------------------------------------------------------------------------------------

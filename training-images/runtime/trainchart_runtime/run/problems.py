@@ -10,7 +10,7 @@ from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple, Un
 from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.cluster import Cluster, Task, deciding_tasks
-from trainchart_runtime.pod_problems import Problem, find_claim_problem, find_pod_event, find_set_problem
+from trainchart_runtime.pod_problems import Event, Problem, find_claim_problem, find_pod_event, find_set_problem
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import ContainerEnd, LauncherReport, Observation, PodView
 from trainchart_runtime.run.peer_problems import find_peer_problems, is_echo
@@ -39,6 +39,7 @@ what it tells may be made up, without end."""
 _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
+_TAKER = "it made room for "
 _BY_SET = "the StatefulSet recreates the pod"
 
 
@@ -88,6 +89,23 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
     if len(known) > len(state.taken_away):
         state = state._replace(taken_away=tuple(sorted(known.intersection(pod.uid for pod in ended))))
     return _add_incidents(state._replace(pods=pods), incidents)
+
+
+def note_preemptors(state: RunState, events: Sequence[Event]) -> RunState:
+    """Return `state` with the pods that took the place of preempted ones, as far as Events tell."""
+    takers = {event.uid: event.related for event in events if event.reason == "Preempted" and event.related}
+    incidents = tuple(
+        each._replace(error=f"{each.error}; {_TAKER}{takers[each.uid]}".lstrip("; "))
+        if each.uid in takers and lacks_preemptor(each)
+        else each
+        for each in state.incidents
+    )
+    return state._replace(incidents=incidents) if incidents != tuple(state.incidents) else state
+
+
+def lacks_preemptor(incident: Incident) -> bool:
+    """Say whether a pod was preempted and nothing has told by which."""
+    return incident.cause == pod_causes.PREEMPTED.name and _TAKER not in incident.error
 
 
 def note_replacements(own: Sequence[PodView], state: RunState, now: float) -> RunState:

@@ -26,9 +26,11 @@ from trainchart_runtime.run.plan import (
 )
 from trainchart_runtime.run.problems import (
     find_missing,
+    lacks_preemptor,
     note_deaths,
     note_disruptions,
     note_failures,
+    note_preemptors,
     note_problems,
     note_progress,
     note_replacements,
@@ -57,6 +59,8 @@ from trainchart_runtime.run.verdict import (
 _EXIT_CODES = {FAILED: EXIT_TRAINING_FAILED, STOPPED: EXIT_TRAINING_FAILED}
 REPORT_SECONDS = 10.0
 """Counts of pods alone are recorded so often at most: a start of a thousand pods is not a thousand writes."""
+_PREEMPTOR_SECONDS = 120.0
+"""By then an Event says which pod took the place of another, or none will."""
 PROGRESS_SECONDS = 30.0
 """So is the step of a training."""
 
@@ -91,7 +95,7 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
         scales=scales,
         deletions=deletions,
         notices=_find_notices(state, recorded),
-        wants_events=_wants_events(group, own, state),
+        wants_events=_wants_events(group, own, state, seen.now),
         keeps_logs=state.phase == STOPPING and (recorded is None or recorded.phase != STOPPING),
         wake_at=wake_at,
         exit_code=_EXIT_CODES.get(state.phase, 0) if is_over else None,
@@ -129,6 +133,7 @@ def _note(
         state = note_deaths(plan, own, state, seen.now)
         state = note_failures(group, own, seen.reports, state, seen.now)
         state = note_disruptions(own, gone, state, seen.now)
+        state = note_preemptors(state, seen.events)
         state = note_replacements(own, state, seen.now)
         leader = deciding_tasks(group)[0]
         state = note_progress(next((pod for pod in own if pod.task == leader), None), seen.reports, state, seen.now)
@@ -207,10 +212,12 @@ def _count_roles(group: Cluster, own: Sequence[PodView], state: RunState) -> Dic
     return counts
 
 
-def _wants_events(group: Cluster, own: Sequence[PodView], state: RunState) -> bool:
-    """Say whether a pod is missing whose own status does not say why."""
+def _wants_events(group: Cluster, own: Sequence[PodView], state: RunState, now: float) -> bool:
+    """Say whether a pod is missing whose own status does not say why, or made room for one that is not known yet."""
     if state.phase not in (STARTING, RUNNING, FINISHING):
         return False
+    if any(lacks_preemptor(each) and now < each.at + _PREEMPTOR_SECONDS for each in state.incidents):
+        return True
     explained = {pod.task for pod in own if pod.problem and pod.problem.cause != pod_causes.VOLUME_ERROR.name}
     return any(task not in explained and str(task) not in state.succeeded for task in find_missing(group, own))
 
