@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainchart.reports.report import (
     FROM_PODS,
@@ -132,12 +133,19 @@ def _early_finish(report: Report) -> Iterator[str]:
 def _odd_one_out(report: Report) -> Iterator[str]:
     """Yield which pod is not where all others of its role are."""
     roles = {pod.label: pod.role for pod in report.pods or ()}
-    texts = Counter((roles.get(line.label), line.text) for line in report.last_lines)
-    for role in sorted({role for role, _ in texts if role}):
-        own = [line for line in report.last_lines if roles.get(line.label) == role]
-        alone = [line.label for line in own if texts[role, line.text] == 1]
-        if len(alone) == 1 and len(own) > 2:
-            yield f"The last line of {alone[0]} alone differs from those of the other {role} pods: look there first."
+    for role in sorted(filter(None, {roles.get(line.label) for line in report.last_lines})):
+        own = {line.label: line.text for line in report.last_lines if roles.get(line.label) == role}
+        # Where each names a step, a shard or a time of its own, what it does counts.
+        alone = _find_single(own) or _find_single({label: re.sub(r"\d+", "0", text) for label, text in own.items()})
+        if alone and len(own) > 2:
+            yield f"The last line of {alone} alone differs from those of the other {role} pods: look there first."
+
+
+def _find_single(texts: Mapping[str, str]) -> str:
+    """Return the only label whose text no other has; "" where there is none, or several."""
+    counts = Counter(texts.values())
+    alone = [label for label, text in texts.items() if counts[text] == 1]
+    return alone[0] if len(alone) == 1 else ""
 
 
 def _finished(report: Report) -> Iterator[str]:

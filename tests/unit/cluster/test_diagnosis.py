@@ -573,6 +573,9 @@ def test_task_that_stands_elsewhere_is_named() -> None:
     assert named("step 39", "reading shard 7", "step 39")
     assert not named("step 39", "step 39", "step 39")
     assert not named("a", "b", "c")
+    assert named("part-177 is decoded", "opened part-166", "part-179 is decoded")
+    assert named("step 39, 12:00:01", "step 39, reading", "step 39, 12:00:02")
+    assert not named("step 39", "step 38", "step 37")
     assert not named("step 39", "reading shard 7")
 
 
