@@ -25,6 +25,7 @@ from trainchart.spec.model import ModelSpec
 from trainchart.spec.settings import EveryPodSettings, PodSettings
 from trainchart.spec.values import SharedValues
 from trainchart_runtime.cause import (
+    RESTART_GOES_ON,
     RESTART_IN_PLACE,
     RESTART_IN_PLACE_PEER,
     RESTART_NEVER,
@@ -307,6 +308,7 @@ _RESTARTS = {
     RESTART_IN_PLACE_PEER: "started again in its pod; not its fault",
     RESTART_NEVER: "not started again",
     RESTART_RECREATED: "the pod is recreated; not a failure of the program",
+    RESTART_GOES_ON: "the run goes on",
     RESTART_WAITED_FOR: "waited for until `run.startDeadline`",
 }
 

@@ -49,6 +49,7 @@ def test_status_of_a_running_program(running):
         "step": 20,
         "examplesPerSecond": 512.5,
         "metrics": {"loss": 0.5},
+        "nanMetrics": [],
         "lastCause": "",
         "lastError": "",
         "ended": 0,

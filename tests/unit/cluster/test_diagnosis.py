@@ -527,6 +527,14 @@ def test_refused_change_is_named_while_the_run_stops() -> None:
     assert f"  {words}" in lines
 
 
+@pytest.mark.parametrize("cause", ["not-a-number", "slow-task"])
+def test_what_reports_show_of_running_pods_is_a_problem(cause: str) -> None:
+    problem = {"subject": "exp1-mnist-worker-1", "node": "node1", "cause": cause, "message": "NaN: loss", "since": NOW}
+    record = make_record(make_state("Running", problems=[problem]))
+    report = look(records=[record], jobs=[make_job()], pods=[*make_pods(), make_controller_pod()])
+    assert [(each.subject, each.cause) for each in report.problems] == [("exp1-mnist-worker-1", cause)]
+
+
 def test_deleted_object_is_still_named_when_the_run_is_over() -> None:
     gone = {"subject": "Service exp1-mnist", "node": "", "cause": "object-missing", "message": "it was deleted"}
     pulled = {"subject": "exp1-mnist-worker-0", "node": "", "cause": "image-pull", "message": "not found"}

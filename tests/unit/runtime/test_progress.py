@@ -23,7 +23,8 @@ def test_a_full_report():
         ("[]", Progress()),
         ('{"step": true, "examples_per_second": "fast", "metrics": [1]}', Progress()),
         ('{"step": 7.0}', Progress(step=7)),
-        ('{"step": NaN, "metrics": {"loss": NaN, "best": 2}}', Progress(metrics={"best": 2})),
+        ('{"step": NaN, "metrics": {"loss": NaN, "best": 2}}', Progress(metrics={"best": 2}, nan_metrics=("loss",))),
+        ('{"metrics": {"loss": Infinity, "a": "NaN", "b": null}}', Progress()),
         ('{"step": 1e999}', Progress()),
     ],
 )

@@ -60,6 +60,7 @@ def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]
         "step": progress.step,
         "examplesPerSecond": progress.examples_per_second,
         "metrics": dict(progress.metrics),
+        "nanMetrics": list(progress.nan_metrics),
         "lastCause": status.last_cause,
         "lastError": status.last_error,
         "ended": status.ended,

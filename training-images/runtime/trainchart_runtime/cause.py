@@ -18,6 +18,9 @@ RESTART_RECREATED = "recreated"
 RESTART_WAITED_FOR = "waited-for"
 """The pod could not be started: Kubernetes goes on trying, and the run waits until its start deadline."""
 
+RESTART_GOES_ON = "goes-on"
+"""Nothing has failed: the run goes on, and its users should know."""
+
 
 class Cause(NamedTuple):
     """Why a program ended or a pod cannot run: stable name, one plain sentence, next action, and restart rule."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Mapping
 
 from trainchart_runtime import pod_causes
-from trainchart_runtime.cause import RESTART_IN_PLACE, RESTART_IN_PLACE_PEER, RESTART_NEVER, Cause
+from trainchart_runtime.cause import RESTART_GOES_ON, RESTART_IN_PLACE, RESTART_IN_PLACE_PEER, RESTART_NEVER, Cause
 
 SUCCEEDED = Cause("succeeded", "The program finished.", "", RESTART_NEVER)
 TERMINATED = Cause(
@@ -180,6 +180,22 @@ NO_PROGRESS = Cause(
     "The training made no progress for too long: no step, or one start after the other at the same step.",
     "Look for a task that hangs or keeps dying; raise run.noProgressTimeout if steps are that slow.",
     RESTART_IN_PLACE,
+)
+NOT_A_NUMBER = Cause(
+    "not-a-number",
+    "A number that the program reports, such as its loss, is NaN.",
+    "The training has most likely diverged, and further steps are useless. Stop it, and start again from an earlier "
+    "checkpoint with a smaller learning rate or clipped gradients; tf.debugging.enable_check_numerics names the "
+    "operation that makes the first NaN, such as a logarithm of 0, or an example that holds one.",
+    RESTART_GOES_ON,
+)
+SLOW_TASK = Cause(
+    "slow-task",
+    "The program of one task is far slower than those of the others.",
+    "If the tasks train in step, all wait for it. Compare its node with the others' (kubectl top pod, kubectl describe "
+    "node: CPU limits, other pods, a slower machine), its resources (kubectl get pod POD -o yaml) and its part of the "
+    "data.",
+    RESTART_GOES_ON,
 )
 BAD_ARGUMENTS = Cause(
     "bad-arguments",

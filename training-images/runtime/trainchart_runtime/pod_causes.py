@@ -5,7 +5,7 @@ Data only; pod_problems.py picks one. causes.py has those of programs, and the l
 
 from __future__ import annotations
 
-from trainchart_runtime.cause import RESTART_RECREATED, RESTART_WAITED_FOR, Cause
+from trainchart_runtime.cause import RESTART_GOES_ON, RESTART_RECREATED, RESTART_WAITED_FOR, Cause
 
 UNSCHEDULABLE = Cause(
     "unschedulable",
@@ -108,7 +108,7 @@ CHANGE_REFUSED = Cause(
     "The refusal names what refuses: an admission policy or a webhook, which must let the run controller's "
     "ServiceAccount change the release's StatefulSets and pods; or a Role that was changed: helm rollback RELEASE "
     "REVISION brings it back. The run controller tries again until then. helm uninstall frees the pods.",
-    RESTART_WAITED_FOR,
+    RESTART_GOES_ON,
 )
 POD_STUCK = Cause(
     "pod-stuck",

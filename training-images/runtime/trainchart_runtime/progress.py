@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 
 METRICS_KEPT = 50
 METRIC_NAME_LIMIT = 100
@@ -23,6 +23,8 @@ class Progress(NamedTuple):
     step: Optional[int] = None
     examples_per_second: Optional[float] = None
     metrics: Mapping[str, float] = {}
+    nan_metrics: Sequence[str] = ()
+    """Names of numbers that are NaN, as of a training that has diverged."""
 
 
 def parse_progress(text: str) -> Progress:
@@ -37,6 +39,7 @@ def parse_progress(text: str) -> Progress:
         step=parse_whole(document.get("step")),
         examples_per_second=parse_number(document.get("examples_per_second")),
         metrics=parse_metrics(document.get("metrics")),
+        nan_metrics=find_nan(document.get("metrics")),
     )
 
 
@@ -62,3 +65,10 @@ def parse_metrics(value: Any) -> Dict[str, float]:
         return {}
     names = (name for name in value if len(name) <= METRIC_NAME_LIMIT and parse_number(value[name]) is not None)
     return {name: value[name] for name in itertools.islice(names, METRICS_KEPT)}
+
+
+def find_nan(value: Any) -> Sequence[str]:
+    """Return the first METRICS_KEPT names of a JSON object whose number is NaN."""
+    found = value.items() if isinstance(value, dict) else ()
+    names = (name for name, number in found if isinstance(number, float) and math.isnan(number))
+    return tuple(itertools.islice((name for name in names if len(name) <= METRIC_NAME_LIMIT), METRICS_KEPT))

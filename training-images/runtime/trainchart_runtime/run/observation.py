@@ -5,12 +5,13 @@ Parsing only. A pod object has some ten kilobytes, a PodView a few hundred bytes
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_claims, find_pod_problem, parse_time
-from trainchart_runtime.progress import parse_metrics, parse_number, parse_whole
+from trainchart_runtime.progress import METRIC_NAME_LIMIT, METRICS_KEPT, parse_metrics, parse_number, parse_whole
 from trainchart_runtime.termination import Failure, Termination, parse_failures, parse_termination
 
 _REVISION_LABEL = "controller-revision-hash"
@@ -120,6 +121,8 @@ class LauncherReport(NamedTuple):
     is_parked: bool = False
     """The task has ended well, maybe in a pod before this one, and has nothing left to do."""
     missing_peers: Sequence[MissingPeer] = ()
+    nan_metrics: Sequence[str] = ()
+    """Names of the program's numbers that are NaN."""
 
 
 class Observation(NamedTuple):
@@ -213,6 +216,7 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
         failures=parse_failures(document.get("failures")),
         is_parked=document.get("state") == "parked",
         missing_peers=_parse_missing_peers(document.get("peersWaiting")),
+        nan_metrics=_parse_names(document.get("nanMetrics")),
     )
 
 
@@ -229,6 +233,11 @@ def _parse_missing_peers(entries: Any) -> Sequence[MissingPeer]:
         if address.isascii() and reason.isascii():
             found.append(MissingPeer(address[:_PEER_LIMIT], reason[:_PEER_LIMIT]))
     return tuple(found[:_PEERS_KEPT])
+
+
+def _parse_names(entries: Any) -> Sequence[str]:
+    names = (each for each in entries if isinstance(each, str)) if isinstance(entries, list) else ()
+    return tuple(each[:METRIC_NAME_LIMIT] for each in itertools.islice(names, METRICS_KEPT))
 
 
 def _find_owner(metadata: Mapping[str, Any]) -> str:

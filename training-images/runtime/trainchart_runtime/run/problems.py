@@ -15,6 +15,7 @@ from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import ContainerEnd, LauncherReport, Observation, PodView
 from trainchart_runtime.run.peer_problems import find_peer_problems, is_echo
 from trainchart_runtime.run.plan import RunPlan
+from trainchart_runtime.run.report_problems import find_report_problems
 from trainchart_runtime.run.state import (
     INCIDENTS_KEPT,
     PROBLEMS_KEPT,
@@ -229,6 +230,10 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
         if name not in explained:
             begin = since.get((name, problem.cause), at or seen.now)
             found.append(PodProblem(name, node, problem.cause, problem.message, begin))
+    for task, problem in find_report_problems(own, seen.reports, state, seen.now):
+        name, node = group.pod_name(task), next(pod.node for pod in own if pod.task == task)
+        begin = since.get((name, problem.cause), seen.now)
+        found.append(PodProblem(name, node, problem.cause, problem.message, begin))
     for cause, subjects in ((pod_causes.CHANGE_REFUSED, seen.refused), (pod_causes.OBJECT_MISSING, seen.missing)):
         for name, words in subjects.items():
             found.insert(0, PodProblem(name, "", cause.name, words, since.get((name, cause.name), seen.now)))

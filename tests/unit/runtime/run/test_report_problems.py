@@ -1,0 +1,51 @@
+"""Metrics that are NaN and tasks that are far slower than the others are problems of the record, and end no run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.runtime.run_scenes import NOW, group, make_plan, see
+from trainchart_runtime.cluster import BETWEEN_GRAPH_ASYNC
+from trainchart_runtime.restart import STEADY_SECONDS
+from trainchart_runtime.run.observation import parse_report
+from trainchart_runtime.run.rules import decide
+from trainchart_runtime.run.state import RUNNING
+
+PLAN = make_plan(BETWEEN_GRAPH_ASYNC, worker=4, ps=1)
+
+
+def say(speed=None, **more):
+    return parse_report({"attempt": 1, "state": "running", "step": 9, "examplesPerSecond": speed, **more})
+
+
+def find(*reports, ran=STEADY_SECONDS):
+    """The problems that are recorded `ran` seconds after the start, with what the launchers of the workers say."""
+    started = decide(PLAN, see(group(PLAN), plan=PLAN), None).state
+    by_uid = {f"uid-worker-{index}": report for index, report in enumerate(reports)}
+    seen = see(group(PLAN), now=NOW + ran, plan=PLAN)._replace(reports=by_uid)
+    decision = decide(PLAN, seen, started)
+    assert decision.state.phase == RUNNING
+    return [(problem.subject, problem.cause, problem.message) for problem in decision.state.problems]
+
+
+def test_metrics_that_are_nan_are_named():
+    [found] = find(say(), say(nanMetrics=["loss", "accuracy", 7]))
+    assert found == ("exp1-mnist-worker-1", "not-a-number", "NaN: loss, accuracy")
+
+
+def test_a_task_far_slower_than_the_others_is_named():
+    [(subject, cause, message)] = find(say(560.0), say(29.4), say(566.0), say(571.0))
+    assert (subject, cause) == ("exp1-mnist-worker-1", "slow-task")
+    assert "third of the usual 563 examples" in message
+
+
+@pytest.mark.parametrize(
+    "speeds",
+    [(560.0, 29.4), (500.0, 400.0, 200.0), (2200.0, 560.0, 540.0, 550.0), (29.0, None, None, 560.0), (0.0, 0.0, 0.0)],
+)
+def test_speeds_of_few_or_similar_tasks_are_no_problem(speeds):
+    assert not find(*map(say, speeds))
+
+
+def test_a_task_may_be_slow_at_its_start():
+    assert not find(say(560.0), say(29.4), say(566.0), say(571.0), ran=STEADY_SECONDS - 1)

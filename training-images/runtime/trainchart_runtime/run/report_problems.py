@@ -1,0 +1,54 @@
+"""What the numbers show that running programs report: metrics that are NaN, and tasks far slower than the others.
+
+Pure; problems.py takes it in. Nothing has failed yet, so the run goes on, and users are told.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Dict, List, Mapping, Sequence, Tuple
+
+from trainchart_runtime import causes
+from trainchart_runtime.cluster import Task
+from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Problem
+from trainchart_runtime.restart import STEADY_SECONDS
+from trainchart_runtime.run.observation import LauncherReport, PodView
+from trainchart_runtime.run.state import RUNNING, RunState
+
+_SLOW = 3.0
+"""So many times slower than the others: less is the difference of two machines."""
+_FEWEST = 3
+"""Of two tasks, neither is the odd one out."""
+
+
+def find_report_problems(
+    own: Sequence[PodView], reports: Mapping[str, LauncherReport], state: RunState, now: float
+) -> List[Tuple[Task, Problem]]:
+    """Return what is wrong with the numbers that running programs report."""
+    running = [pod for pod in own if pod.is_running and not pod.is_deleting and pod.uid in reports]
+    known = {pod.task: reports[pod.uid] for pod in running if not reports[pod.uid].is_parked}
+    found = [(task, _word_nan(report)) for task, report in known.items() if report.nan_metrics]
+    # A program that starts reads its data first, and is slow.
+    if state.phase == RUNNING and now >= state.since + STEADY_SECONDS:
+        found += _find_slow(known)
+    return found
+
+
+def _word_nan(report: LauncherReport) -> Problem:
+    return Problem(causes.NOT_A_NUMBER.name, f"NaN: {', '.join(report.nan_metrics)}"[:MESSAGE_LIMIT])
+
+
+def _find_slow(known: Mapping[Task, LauncherReport]) -> List[Tuple[Task, Problem]]:
+    """Return the tasks that are far slower than most others of their role."""
+    roles: Dict[str, Dict[Task, float]] = {}
+    for task, report in known.items():
+        if report.examples_per_second is not None:
+            roles.setdefault(task.task_type, {})[task] = report.examples_per_second
+    found = []
+    for speeds in roles.values():
+        usual = statistics.median(speeds.values())
+        slow = [task for task, speed in speeds.items() if speed * _SLOW < usual]
+        if len(speeds) >= _FEWEST:
+            words = f"less than a third of the usual {usual:.3g} examples per second of its role"
+            found += [(task, Problem(causes.SLOW_TASK.name, words)) for task in slow]
+    return found
