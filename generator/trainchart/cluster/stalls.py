@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from trainchart.cluster.snapshot import Object, Snapshot, listed, name_of, section
+from trainchart.cluster.snapshot import Object, Snapshot, label, listed, name_of, section
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds
 from trainchart_runtime.cluster import PS
+from trainchart_runtime.pod_changes import describe_changes, read_settings
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import RUNNING
 
 _TASK_NAME = re.compile(r"\b([a-z0-9][-a-z0-9]*-(?:chief|worker|ps|evaluator))-\d+(?=\.[a-z0-9])")
 """The pod in the address of a task, such as exp1-mnist-ps-0.exp1-mnist:2222, and its StatefulSet."""
+_REVISION = "controller-revision-hash"
 _LONG_SECONDS = 120.0
 """A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""
 
@@ -26,6 +28,7 @@ def find_stalls(report: Report, seen: Snapshot, homeless: Collection[str]) -> li
     """
     return [
         *_find_added_selectors(seen, homeless),
+        *_find_changed_pods(report, seen),
         *_find_long_starts(report, seen),
         *_find_absent_servers(report),
         *_find_foreign_peers(report, seen),
@@ -50,6 +53,27 @@ def _find_added_selectors(seen: Snapshot, homeless: Collection[str]) -> Iterator
             f"{list_names(names)} must run on nodes with {labels}, which the chart does not ask for: a policy, a "
             "webhook or a default of the namespace added it"
         )
+
+
+def _find_changed_pods(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield how pods that have died or have a problem differ from what their StatefulSets say."""
+    templates = {name_of(each): section(each, "spec", "template", "spec") for each in listed(seen.sets)}
+    revisions = {name_of(each): section(each, "status").get("updateRevision") for each in listed(seen.sets)}
+    troubled = {each.subject for each in report.problems} | {each.pod for each in report.incidents}
+    found: dict[str, list[str]] = {}
+    for pod in listed(seen.pods):
+        name = name_of(pod)
+        set_name = name.rpartition("-")[0]
+        revision = label(pod, _REVISION)
+        if name in troubled and revision and revision == revisions.get(set_name):
+            words = describe_changes(read_settings(section(pod, "spec")), read_settings(templates[set_name]))
+            found.setdefault(words, []).append(name)
+    for words, names in found.items():
+        if words:
+            yield (
+                f"the training container of {list_names(names)} has {words}, which the chart does not ask for: a "
+                "policy, a webhook, a default of the namespace, an autoscaler or a person changed it"
+            )
 
 
 def _find_long_starts(report: Report, seen: Snapshot) -> Iterator[str]:

@@ -38,6 +38,11 @@ _UNDO = (
     "The pod was not as the release has it, see above. If that was not meant: helm rollback RELEASE REVISION, with the "
     "newest revision of helm history RELEASE, puts it back (Helm 4: with --force-conflicts)."
 )
+_ADMITTED = (
+    "The pod was not as its StatefulSet has it, see above: a policy, a webhook or a default of the namespace changed "
+    "it when it was created, or a person or an autoscaler did later. kubectl get mutatingadmissionpolicies,"
+    "mutatingwebhookconfigurations and kubectl get limitranges -n NAMESPACE list what may do so."
+)
 _LAG_SECONDS = 30.0
 """A step is reported this much later than it was made, at most."""
 _SAME_SECONDS = 10.0
@@ -75,6 +80,8 @@ def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
         yield f"  exit code  {outcome.exit_code}"
     if outcome.error:
         yield f"  error      {outcome.error}"
+    if outcome.changes:
+        yield f"  changed    its container got {outcome.changes}"
     step = f", at step {outcome.step}" if outcome.step is not None else ""
     yield f"  when       {describe_time(outcome.at)}, {describe_seconds(report.now - outcome.at)} ago{step}"
     if _has_earlier_deaths(report, outcome):
@@ -231,6 +238,8 @@ def _advise(report: Report) -> str:
         again += "".join(f" --set {setting}" for setting in settings)
     elif settings:
         hint += f" Set another value: helm upgrade with --set {' --set '.join(settings)}."
+    if outcome.changes:
+        hint = f"{_ADMITTED.replace('NAMESPACE', report.key.namespace)} Else: {hint}"
     if outcome.pod.rpartition("-")[0] in {change.set_name for change in report.outside_changes}:
         hint = f"{fill_in(_UNDO, report.address)} Else: {hint}"
     if report.problems:

@@ -535,6 +535,35 @@ def test_what_reports_show_of_running_pods_is_a_problem(cause: str) -> None:
     assert [(each.subject, each.cause) for each in report.problems] == [("exp1-mnist-worker-1", cause)]
 
 
+def test_how_a_pod_in_trouble_was_changed_is_remarked() -> None:
+    sets = make_sets()
+    for each in sets:
+        each["status"] = {"updateRevision": "r-2"}
+        each["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "2", "memory": "8Gi"}}
+
+    def remarks(revision: str, limit: str, **ended: Any) -> list[str]:
+        pod = make_pod("ps-0", **ended)
+        pod["metadata"]["labels"]["controller-revision-hash"] = revision
+        pod["spec"]["containers"][0]["resources"]["limits"]["memory"] = limit
+        return [each for each in look(sets=sets, pods=make_pods(ps_0=pod)).remarks if "does not ask for" in each]
+
+    killed = {"last": make_end(None, 137, reason="OOMKilled"), "restarts": 1}
+    [remark] = remarks("r-2", "1Gi", **killed)
+    assert remark.startswith("the training container of exp1-mnist-ps-0 has limits.memory 1Gi instead of 8Gi, requests")
+    assert not remarks("r-1", "1Gi", **killed), "an upgrade has changed the set since"
+    assert not remarks("r-2", "8Gi", **killed)
+    assert not remarks("r-2", "1Gi"), "a pod that runs well"
+
+
+def test_changes_of_the_failed_pod_come_before_the_hint() -> None:
+    verdict = make_verdict(cause=causes.OUT_OF_MEMORY, changes="limits.memory 96Mi instead of 256Mi")
+    record = make_record(make_state("Failed", verdict=verdict))
+    lines = why_lines(look(records=[record], jobs=[make_job("Failed")], sets=make_sets(0), pods=[]))
+    assert "  changed    its container got limits.memory 96Mi instead of 256Mi" in lines
+    [advice] = [line for line in lines if line.startswith("What to do next")]
+    assert advice.startswith("What to do next: The pod was not as its StatefulSet has it")
+
+
 def test_deleted_object_is_still_named_when_the_run_is_over() -> None:
     gone = {"subject": "Service exp1-mnist", "node": "", "cause": "object-missing", "message": "it was deleted"}
     pulled = {"subject": "exp1-mnist-worker-0", "node": "", "cause": "image-pull", "message": "not found"}

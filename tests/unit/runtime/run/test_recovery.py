@@ -102,6 +102,20 @@ def test_a_run_that_has_succeeded_is_not_stopped_but_done():
     assert decision.state.verdict.result == SUCCEEDED
 
 
+# --- pods that something changed ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("limit", "changes"), [("96Mi", "limits.memory 96Mi instead of 256Mi"), ("256Mi", "")])
+def test_how_the_failed_pod_was_changed_is_recorded(limit, changes):
+    planned, made, revision = {"limits.memory": "256Mi"}, {"limits.memory": limit}, "exp1-mnist-worker-1"
+    failed = pod("worker-1", end(causes.MODULE_MISSING, 1), is_running=False, revision=revision, settings=made)
+    seen = see(group(worker_1=failed))
+    seen = seen._replace(sets={name: view._replace(settings=planned) for name, view in seen.sets.items()})
+    first = decide(PLAN, seen, running())
+    verdict = decide(PLAN, seen._replace(now=first.wake_at), first.state).state.verdict
+    assert (verdict.pod, verdict.changes) == ("exp1-mnist-worker-1", changes)
+
+
 # --- preemption ----------------------------------------------------------------------------------------------------
 
 

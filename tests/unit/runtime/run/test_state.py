@@ -78,6 +78,7 @@ def test_the_schema():
             "step": 800,
             "metrics": {"accuracy": 0.96},
             "lines": ["step 799", "OSError: \udcff"],
+            "changes": "",
         },
         "pendingVerdict": None,
         "succeeded": {"worker-1": 6.5},

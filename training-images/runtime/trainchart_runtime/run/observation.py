@@ -10,6 +10,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
+from trainchart_runtime.pod_changes import read_settings
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_claims, find_pod_problem, parse_time
 from trainchart_runtime.progress import METRIC_NAME_LIMIT, METRICS_KEPT, parse_metrics, parse_number, parse_whole
 from trainchart_runtime.termination import Failure, Termination, parse_failures, parse_termination
@@ -71,6 +72,8 @@ class PodView(NamedTuple):
     restarts: int = 0
     ends: Sequence[ContainerEnd] = ()
     """The ends that Kubernetes still remembers, newest first; never more than two."""
+    settings: Mapping[str, str] = {}
+    """Image, command, requests and limits of its training container."""
 
     @property
     def is_deleting(self) -> bool:
@@ -95,6 +98,8 @@ class SetView(NamedTuple):
     revision: str = ""
     """Of the pods that it would create now; empty until Kubernetes has looked at its last change."""
     uid: str = ""
+    settings: Mapping[str, str] = {}
+    """Those of the pods that it would create now; see PodView."""
 
 
 class MissingPeer(NamedTuple):
@@ -184,6 +189,7 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         claims=find_claims(pod),
         restarts=container.get("restartCount") or 0,
         ends=tuple(ends),
+        settings=read_settings(spec),
     )
 
 
@@ -196,6 +202,7 @@ def parse_set(item: Mapping[str, Any]) -> SetView:
         replicas=int(spec.get("replicas") or 0),
         revision=(status.get("updateRevision") or "") if is_seen else "",
         uid=metadata.get("uid") or "",
+        settings=read_settings((spec.get("template") or {}).get("spec") or {}),
     )
 
 

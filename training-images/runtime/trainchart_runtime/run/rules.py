@@ -52,9 +52,7 @@ from trainchart_runtime.run.state import (
     RunState,
     enter_phase,
 )
-from trainchart_runtime.run.verdict import (
-    explain_stop,
-)
+from trainchart_runtime.run.verdict import add_changes, explain_stop
 
 _EXIT_CODES = {FAILED: EXIT_TRAINING_FAILED, STOPPED: EXIT_TRAINING_FAILED}
 REPORT_SECONDS = 10.0
@@ -79,6 +77,7 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
     if state.phase in (STARTING, RUNNING, FINISHING):
         parked = [pod for pod in own if pod.uid in seen.reports and seen.reports[pod.uid].is_parked]
         state = judge(plan, group, own, gone, parked, state, seen.now)
+    state = add_changes(state, (*own, *gone), seen.sets)
     state = _follow_wishes(plan, seen, own, state)
     state = _leave_pods_behind(plan, seen, state)
     group = resolve_group(plan.cluster, state.roles)

@@ -70,6 +70,8 @@ class Verdict(NamedTuple):
     step: Optional[int] = None
     metrics: Mapping[str, float] = {}
     lines: Sequence[str] = ()
+    changes: str = ""
+    """How the pod differs from what its StatefulSet says: an admission policy, a webhook or a person changed it."""
 
 
 class RoleState(NamedTuple):

@@ -11,7 +11,8 @@ from typing import Dict, Mapping, Optional, Sequence
 from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import RESTART_IN_PLACE, Cause
 from trainchart_runtime.cluster import EVALUATOR, Cluster, Task
-from trainchart_runtime.run.observation import ContainerEnd, PodView
+from trainchart_runtime.pod_changes import describe_changes
+from trainchart_runtime.run.observation import ContainerEnd, PodView, SetView
 from trainchart_runtime.run.problems import count_deaths, is_given_up, is_taken_away, name_death, word_death
 from trainchart_runtime.run.state import FAILED, STOPPED, SUCCEEDED, Deaths, PodProblem, RunProgress, RunState, Verdict
 from trainchart_runtime.termination import LINE_LIMIT, LINES_KEPT, Termination, find_first_failure, follows_a_peer
@@ -75,6 +76,19 @@ def explain_failure(
         metrics=failure.metrics,
         lines=tuple(failure.lines[-LINES_KEPT:]),
     )
+
+
+def add_changes(state: RunState, pods: Sequence[PodView], sets: Mapping[str, SetView]) -> RunState:
+    """Return `state` with how the pod that ended the run differs from what its StatefulSet says."""
+    verdict = state.verdict
+    pod = next((each for each in pods if verdict is not None and each.name == verdict.pod), None)
+    if verdict is None or pod is None or verdict.result != FAILED or verdict.changes:
+        return state
+    planned = sets.get(pod.name.rpartition("-")[0])
+    # After an upgrade, a pod of before differs rightly.
+    if planned is None or not pod.revision or pod.revision != planned.revision:
+        return state
+    return state._replace(verdict=verdict._replace(changes=describe_changes(pod.settings, planned.settings)))
 
 
 def explain_success(leaders: Sequence[PodView], now: float) -> Verdict:
