@@ -158,6 +158,22 @@ def test_why_shows_where_every_pod_of_a_run_that_hangs_is(api: SmallApi, tmp_pat
     assert "The last line" not in run_to(api, tmp_path, "why", "exp1").stdout
 
 
+def test_why_names_the_policy_that_keeps_pods_apart(api: SmallApi, tmp_path: Path) -> None:
+    progress = {"attempt": 1, "step": 39, "bestStep": 39, "at": time.time() - 840}
+    api.objects |= {"configmaps": [make_record(make_state("Running", progress=progress))], "jobs": [make_job()]}
+    metadata = {"name": "egress-baseline", "namespace": NAMESPACE, "labels": {}}
+    spec = {"podSelector": {}, "policyTypes": ["Egress"], "egress": [{"ports": [{"port": 443}]}]}
+    api.objects["networkpolicies"] = [{"metadata": metadata, "spec": spec}]
+    assert "note: the NetworkPolicy egress-baseline, " in run_to(api, tmp_path, "why", "exp1").stdout
+    api.refused = {"networkpolicies": 403}
+    assert "could not find out networkpolicies (forbidden)" in run_to(api, tmp_path, "why", "exp1").stdout
+    progress["at"] = time.time()
+    api.objects["configmaps"] = [make_record(make_state("Running", progress=progress))]
+    api.requests.clear()
+    run_to(api, tmp_path, "why", "exp1")
+    assert not any("networkpolicies" in request for request in api.requests)
+
+
 @pytest.mark.parametrize(("result", "code"), [("Succeeded", 0), ("Failed", 10), ("Stopped", 10)])
 def test_wait_returns_how_the_run_ended(api: SmallApi, tmp_path: Path, result: str, code: int) -> None:
     end_run(api, result)

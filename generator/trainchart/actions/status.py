@@ -9,10 +9,11 @@ from dataclasses import replace
 from trainchart.actions.support.cluster_access import open_cluster
 from trainchart.actions.support.cluster_logs import read_last_lines
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
-from trainchart.cluster.diagnosis import diagnose
-from trainchart.cluster.io.releases import read_training
+from trainchart.cluster.diagnosis import diagnose, list_unknown
+from trainchart.cluster.io.releases import read_policies, read_training
+from trainchart.cluster.policies import find_foreign_policies
 from trainchart.local.io import run_report
-from trainchart.reports.report import LOCAL, Report
+from trainchart.reports.report import Report
 
 WATCH_SECONDS = 2.0
 Look = Callable[[], Report]
@@ -33,13 +34,25 @@ def open_run(address: RunAddress) -> Look:
 
 
 def explain_run(address: RunAddress) -> Report:
-    """Return the report of one run, with the last line of each pod where it seems to hang and no problem says why.
+    """Return the report of one run, and where its pods may not reach each other, the policies that keep them from it.
+
+    Where it seems to hang and no problem says why, the report has the last line of each pod.
 
     Raises:
         TrainchartError: there is no such run, or it cannot be read.
     """
-    report = open_run(address)()
-    if report.origin == LOCAL or report.problems or not report.seems_to_hang:
+    folder = find_local_run(address)
+    if folder is not None:
+        return run_report.read_report(folder)
+    api, namespace = open_cluster(address.place)
+    key, seen = read_training(api, namespace, address.name)
+    report = diagnose(key, seen)
+    if report.seems_to_hang or report.lacks_peers:
+        policies = read_policies(api, namespace)
+        remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))
+        unknown = (*report.unknown, *list_unknown(policies))
+        report = replace(report, remarks=remarks, unknown=unknown)
+    if report.problems or not report.seems_to_hang:
         return report
     return replace(report, last_lines=tuple(read_last_lines(address.place, report)))
 

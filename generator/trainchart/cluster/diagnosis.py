@@ -23,6 +23,7 @@ from trainchart.cluster.record import Record, read_record
 from trainchart.cluster.remarks import find_remarks, is_earlier
 from trainchart.cluster.snapshot import (
     Object,
+    Objects,
     Snapshot,
     Unreadable,
     is_training_pod,
@@ -209,7 +210,7 @@ def _complete(
         report,
         chart=next((each.chart for each in sets), ""),
         controller=controller.state,
-        unknown=tuple(_list_unknown(seen)),
+        unknown=tuple(list_unknown(seen.sets, seen.pods, seen.records, seen.jobs, seen.events)),
         outside_changes=tuple(change for each in listed(seen.sets) for change in find_outside_changes(each)),
     )
     if not isinstance(seen.pods, Unreadable):
@@ -328,6 +329,6 @@ def _as_report(pod: TrainingPod, state: RunState | None) -> PodReport:
     )
 
 
-def _list_unknown(seen: Snapshot) -> list[str]:
-    every = (seen.sets, seen.pods, seen.records, seen.jobs, seen.events)
+def list_unknown(*every: Objects) -> list[str]:
+    """Return which of the objects could not be listed, and why."""
     return [f"could not find out {each.what} ({each.reason})" for each in every if isinstance(each, Unreadable)]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from trainchart.reports.log_line import LogLine
 from trainchart_runtime.cause import RESTART_NEVER, Cause
-from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING
 from trainchart_runtime.contract import CHECKPOINTS_DIR, PROGRESS_FILE
 from trainchart_runtime.records import dump_record
 from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, HistoryEntry, Incident, Verdict
@@ -213,6 +213,11 @@ class Report:
         is_known = all(pod.last_end != "succeeded" or pod.label in self.finished for pod in self.pods or ())
         is_acting = self.controller not in _IDLE_CONTROLLERS
         return is_running and is_known and is_acting and 0 < self.progress.at <= self.now - SILENT_SECONDS
+
+    @property
+    def lacks_peers(self) -> bool:
+        """Whether tasks that run do not reach each other, or lose each other again and again."""
+        return any(each.cause in (PEER_LOST.name, PEER_MISSING.name) for each in self.problems)
 
     @property
     def early_finishers(self) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ class Kind(NamedTuple):
 CONFIG_MAPS = Kind("api/v1", "configmaps")
 EVENTS = Kind("api/v1", "events")
 JOBS = Kind("apis/batch/v1", "jobs")
+NETWORK_POLICIES = Kind("apis/networking.k8s.io/v1", "networkpolicies")
 PODS = Kind("api/v1", "pods")
 SECRETS = Kind("api/v1", "secrets")
 STATEFUL_SETS = Kind("apis/apps/v1", "statefulsets")

@@ -1,0 +1,99 @@
+"""Finds the NetworkPolicies of others that keep the pods of a training from each other. Pure.
+
+Policies only ever add what is allowed: one of another owner limits a direction that no policy of the release covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from trainchart.cluster.snapshot import Object, Objects, Snapshot, is_training_pod, label, listed, name_of, section
+from trainchart.reports.report import Report
+from trainchart.reports.text import describe_time
+from trainchart_runtime.contract import INSTANCE_LABEL, TF_PORT
+from trainchart_runtime.pod_problems import parse_time
+from trainchart_runtime.run.judge import list_names
+
+_PEERS = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
+"""Direction → where a policy lists its rules, and where a rule lists its peers."""
+
+
+def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
+    """Yield which policies of others keep the training's pods from each other."""
+    pods = [pod for pod in listed(seen.pods) if is_training_pod(pod)]
+    own = [each for each in listed(policies) if label(each, INSTANCE_LABEL) == report.key.release]
+    limits: dict[tuple[str, str], list[str]] = {}
+    for direction in _PEERS:
+        covering = [each for each in listed(policies) if direction in _list_directions(each)]
+        for pod in pods:
+            selecting = [each for each in covering if _selects(each, pod)]
+            if not any(each in own or _admits(each, direction, pods) for each in selecting):
+                for policy in selecting:
+                    limits.setdefault((name_of(policy), direction), []).append(name_of(pod))
+    made = {name_of(each): section(each, "metadata").get("creationTimestamp") for each in listed(policies)}
+    for (name, direction), names in limits.items():
+        since = describe_time(parse_time(made[name]))
+        yield (
+            f"the NetworkPolicy {name}, which is not this release's, selects {list_names(names)} ({direction}) and "
+            f"does not admit their traffic to each other; it was made {since}. kubectl describe networkpolicy "
+            f"{name} -n {report.key.namespace} shows what it admits: its owner must admit the pods of this release"
+        )
+
+
+def _list_directions(policy: Object) -> Sequence[str]:
+    spec = section(policy, "spec")
+    types = spec.get("policyTypes")
+    if isinstance(types, list) and types:
+        return [each for each in types if each in _PEERS]
+    return ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
+def _admits(policy: Object, direction: str, pods: Sequence[Object]) -> bool:
+    """Say whether a policy admits the training's port between all pods; what only the network knows counts as yes."""
+    rules = section(policy, "spec").get(_PEERS[direction][0])
+    found = [each for each in rules if isinstance(each, dict)] if isinstance(rules, list) else []
+    return any(_has_port(each) and _has_peers(each.get(_PEERS[direction][1]), pods) for each in found)
+
+
+def _has_port(rule: Object) -> bool:
+    ports = [each for each in rule.get("ports") or () if isinstance(each, dict)]
+    numbers = [(each.get("port"), each.get("endPort")) for each in ports if each.get("protocol", "TCP") == "TCP"]
+    return not ports or any(
+        first <= TF_PORT <= (last or first) if isinstance(first, int) else True for first, last in numbers
+    )
+
+
+def _has_peers(peers: Any, pods: Sequence[Object]) -> bool:
+    if not isinstance(peers, list) or not peers:
+        return True
+    return any(
+        "namespaceSelector" in each
+        or "ipBlock" in each
+        or all(_fits(section(each, "podSelector"), pod) for pod in pods)
+        for each in peers
+        if isinstance(each, dict)
+    )
+
+
+def _selects(policy: Object, pod: Object) -> bool:
+    return _fits(section(policy, "spec", "podSelector"), pod)
+
+
+def _fits(selector: Mapping[str, Any], pod: Object) -> bool:
+    labels = section(pod, "metadata", "labels")
+    wanted = section(selector, "matchLabels")
+    expressions = selector.get("matchExpressions") or ()
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _fits_expression(each, labels) for each in expressions if isinstance(each, dict)
+    )
+
+
+def _fits_expression(each: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+    value, values = labels.get(str(each.get("key"))), each.get("values") or ()
+    return {
+        "In": value in values,
+        "NotIn": value not in values,
+        "Exists": value is not None,
+        "DoesNotExist": value is None,
+    }.get(str(each.get("operator")), False)

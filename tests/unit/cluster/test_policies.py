@@ -1,0 +1,67 @@
+"""NetworkPolicies of others that keep the pods of a training from each other, and those that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_pods, make_sets, stamp
+from trainchart.cluster.policies import find_foreign_policies
+from trainchart.cluster.snapshot import Snapshot
+from trainchart.reports.report import Report, TrainingKey
+
+REPORT = Report(key=TrainingKey(NAMESPACE, "exp1", "mnist"), now=NOW, phase="Running", source="record")
+DNS = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 443}]}
+OWN_PODS = {"podSelector": {"matchLabels": {"app.kubernetes.io/instance": "exp1"}}}
+
+
+def make_policy(name: str = "baseline", release: str = "", selector: Any = None, **spec: Any) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/instance": release} if release else {}
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": labels, "creationTimestamp": stamp(NOW - 60)}
+    return {"metadata": metadata, "spec": {"podSelector": selector or {}, **spec}}
+
+
+def egress(*rules: Any, **more: Any) -> dict[str, Any]:
+    return make_policy(policyTypes=["Egress"], egress=list(rules), **more)
+
+
+def find(*policies: dict[str, Any]) -> list[str]:
+    seen = Snapshot(NOW, sets=tuple(make_sets()), pods=tuple(make_pods()))
+    return list(find_foreign_policies(REPORT, seen, policies))
+
+
+def test_a_policy_that_denies_the_way_out_is_named() -> None:
+    [remark] = find(egress(DNS), make_policy("exp1-mnist", "exp1", ingress=[{"from": [OWN_PODS]}]))
+    assert remark.startswith("the NetworkPolicy baseline, which is not this release's, selects exp1-mnist-chief-0, ")
+    assert "(Egress)" in remark
+    assert f"kubectl describe networkpolicy baseline -n {NAMESPACE}" in remark
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {"app.kubernetes.io/component": "ps"}},
+        {"matchExpressions": [{"key": "app.kubernetes.io/component", "operator": "In", "values": ["ps"]}]},
+    ],
+)
+def test_only_the_selected_pods_are_named(selector: dict[str, Any]) -> None:
+    [remark] = find(make_policy(selector=selector, ingress=[{"from": [{"podSelector": {"matchLabels": {"a": "b"}}}]}]))
+    assert "selects exp1-mnist-ps-0 (Ingress)" in remark
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        (egress({}),),
+        (egress(DNS, {"to": [OWN_PODS]}),),
+        (egress(DNS, {"ports": [{"port": 1024, "endPort": 65535}]}),),
+        (egress(DNS, {"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}),),
+        (egress(DNS), egress({"to": [{"namespaceSelector": {}}]}, name="same-namespace")),
+        (egress(DNS, selector={"matchLabels": {"app.kubernetes.io/instance": "exp2"}}),),
+        (egress(DNS, selector={"matchExpressions": [{"key": "web", "operator": "Exists"}]}),),
+        (make_policy(), make_policy("exp1-mnist", "exp1", ingress=[{"from": [OWN_PODS]}])),
+    ],
+)
+def test_policies_that_leave_the_peers_alone_are_not_named(policies: tuple[dict[str, Any], ...]) -> None:
+    assert not find(*policies)
