@@ -11,10 +11,12 @@ from trainchart.cluster.stalls import find_stalls
 from trainchart.reports.report import FROM_RECORD, NO_CONTROLLER, Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.cluster import deciding_tasks
-from trainchart_runtime.pod_causes import QUOTA_EXCEEDED, UNSCHEDULABLE
+from trainchart_runtime.pod_causes import CHANGE_REFUSED, QUOTA_EXCEEDED, UNSCHEDULABLE
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, STARTING, STOPPING, VERDICTS, RunState
 
+_STOP_SECONDS = 120.0
+"""A run controller scales the roles to zero one after the other, as soon as the run is over."""
 _UNHEARD_SECONDS = 60.0
 """A run controller that has not recorded a success for so long cannot."""
 
@@ -56,6 +58,7 @@ def find_remarks(
         remarks.append("no run controller watches over it: its pods keep what they hold until helm uninstall")
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
+    remarks += _find_late_stop(report, pods)
     remarks += find_stalls(report, seen, {pod.view.name for pod in pods if not pod.view.node})
     homeless = {each.subject for each in report.problems if each.cause in (UNSCHEDULABLE.name, QUOTA_EXCEEDED.name)}
     waiting = homeless - {controller.subject}
@@ -72,6 +75,17 @@ def find_remarks(
     if stuck:
         remarks.append(f"stuck terminating: {list_names(stuck)}: check its finalizers, volumes and node")
     return remarks
+
+
+def _find_late_stop(report: Report, pods: Sequence[TrainingPod]) -> Iterator[str]:
+    """Yield which pods stay though the run is over for long, and nothing has told them to go."""
+    staying = [pod.view.name for pod in pods if not pod.view.is_deleting]
+    refused = any(each.cause == CHANGE_REFUSED.name for each in report.problems)
+    if report.phase == STOPPING and staying and not refused and report.now >= report.since + _STOP_SECONDS:
+        yield (
+            f"the run is over, but {list_names(staying)} is still there and keeps what it holds: its StatefulSet was "
+            "not scaled to zero. The log of the run controller (kubectl logs, its Job's pod) says why"
+        )
 
 
 def _find_idle_controller(

@@ -34,6 +34,7 @@ from trainchart_runtime.run.state import (
 
 _LINES_SHOWN = 15
 _INCIDENTS_SHOWN = 8
+_METRICS_SHOWN = 8
 _UNDO = (
     "The pod was not as the release has it, see above. If that was not meant: helm rollback RELEASE REVISION, with the "
     "newest revision of helm history RELEASE, puts it back (Helm 4: with --force-conflicts)."
@@ -103,7 +104,8 @@ def _standing(report: Report) -> Iterator[str]:
     progress = report.progress
     is_running = report.outcome is None and report.phase == RUNNING
     if is_running and progress.step is not None and progress.at:
-        yield f"It was at step {progress.step} {describe_seconds(report.now - progress.at)} ago."
+        ago, numbers = describe_seconds(report.now - progress.at), _number(progress.metrics)
+        yield f"It was at step {progress.step} {ago} ago{numbers}."
     elif is_running and report.seems_to_hang:
         yield f"No step was reported in the {describe_seconds(report.now - report.since)} that it runs."
     yield from _early_finish(report)
@@ -120,6 +122,10 @@ def _standing(report: Report) -> Iterator[str]:
         width = max(len(line.label) for line in report.last_lines)
         yield from (f"  {line.at[:19]}Z  {line.label:{width}}  {line.text}" for line in report.last_lines)
         yield from _odd_one_out(report)
+
+
+def _number(metrics: Mapping[str, float]) -> str:
+    return "".join(f", {name} {number:g}" for name, number in list(metrics.items())[:_METRICS_SHOWN])
 
 
 def _early_finish(report: Report) -> Iterator[str]:
@@ -277,17 +283,16 @@ def _explain_phase(report: Report) -> str:
     outcome = report.outcome
     if outcome is not None:
         step = f" at step {outcome.step}" if outcome.step is not None and outcome.cause != NOTHING_DONE else ""
-        numbers = "".join(f", {name} {number:g}" for name, number in outcome.metrics.items())
         subject = " ".join(filter(None, (outcome.sentence or outcome.result, outcome.pod)))
-        return f"{subject}{step}{numbers}"
+        return f"{subject}{step}{_number(outcome.metrics)}"
     if report.phase == RESTARTING:
         return "Its pods save and go; the next attempt starts when the last one is gone."
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):
         return "Not every pod runs yet."
     if report.remarks:
-        return "No task has failed, but there are problems: see the notes below."
+        return "No failure is recorded, but there are problems: see the notes below."
     if report.seems_to_hang:
-        return "No task has failed, but there has been no step for a long time."
+        return "No failure is recorded, but there has been no step for a long time."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:
         return "No step was reported so far, and tasks were started again: see the deaths below."
     if report.incidents:

@@ -564,6 +564,23 @@ def test_changes_of_the_failed_pod_come_before_the_hint() -> None:
     assert advice.startswith("What to do next: The pod was not as its StatefulSet has it")
 
 
+def test_pods_that_stay_long_after_the_end_are_remarked() -> None:
+    def remarks(since: float, **pods: Any) -> list[str]:
+        state = make_state("Stopping", verdict=make_verdict("Succeeded"), since=since)
+        found = look(records=[make_record(state)], jobs=[make_job()], pods=make_pods(**pods)).remarks
+        return [each for each in found if "was not scaled to zero" in each]
+
+    [remark] = remarks(NOW - 300)
+    assert remark.startswith("the run is over, but exp1-mnist-chief-0, ")
+    assert not remarks(NOW - 60)
+
+
+def test_metrics_of_a_run_that_goes_on_are_shown() -> None:
+    progress = {"attempt": 1, "step": 700, "at": NOW - 5, "metrics": {"loss": 2.3026, "accuracy": 0.098}}
+    lines = why_lines(look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()]))
+    assert "It was at step 700 5 s ago, loss 2.3026, accuracy 0.098." in lines
+
+
 def test_deleted_object_is_still_named_when_the_run_is_over() -> None:
     gone = {"subject": "Service exp1-mnist", "node": "", "cause": "object-missing", "message": "it was deleted"}
     pulled = {"subject": "exp1-mnist-worker-0", "node": "", "cause": "image-pull", "message": "not found"}
