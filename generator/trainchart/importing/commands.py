@@ -13,7 +13,7 @@ from trainchart.importing.ledger import Ledger, Place
 from trainchart.importing.shell import SHELLS, ShellProgram, fill_variables, find_script, find_variables, read_script
 from trainchart.scaffold.flag import Declaration, refuse, to_camel_case
 from trainchart.scaffold.folder_flags import is_secret
-from trainchart.scaffold.place_flags import fill_place
+from trainchart.scaffold.place_flags import explain_unfilled, fill_place
 from trainchart_runtime import contract
 from trainchart_runtime.cluster import ROLES
 
@@ -110,12 +110,15 @@ def _option_of(words: list[str], number: int) -> str:
     return before if re.fullmatch(r"--[A-Za-z][\w.-]*", before) and not word.startswith("--") else ""
 
 
+def _declare(option: str, value: str) -> Declaration:
+    """Return a flag of the command as a program that has such a flag would declare it."""
+    kind: Any = "integer" if re.fullmatch(r"-?[0-9]+", value) else "string"
+    return Declaration(option, 0, lambda: refuse(""), kind=kind, default=value if value in ROLES else None)
+
+
 def _place_of(option: str, value: str) -> str:
     """Return what the launcher fills in for a flag that tells a pod its place; empty for other flags."""
-    kind: Any = "integer" if re.fullmatch(r"-?[0-9]+", value) else "string"
-    default = value if value in ROLES else None
-    declaration = Declaration(option, 0, lambda: refuse(""), kind=kind, default=default)
-    filled = fill_place(declaration) or ""
+    filled = fill_place(_declare(option, value)) or ""
     return filled if _PLACE_VALUE.fullmatch(value) else ""
 
 
@@ -130,6 +133,8 @@ def _fill_places(found: RoleCommand, ledger: Ledger) -> None:
             found.words[number] = f"{option}={filled}" if is_joined else filled
             found.has_place_flags = True
             ledger.note(f"{option} is {filled}, which the launcher fills in")
+        elif option and not filled and fill_place(_declare(option, value)) == "":
+            ledger.note(f"{option} keeps its value: {explain_unfilled(_declare(option, value))}")
 
 
 def _hide_secrets(found: RoleCommand, place: Place, model: str, ledger: Ledger) -> None:

@@ -77,5 +77,5 @@ def escape_references(text: str, known: Collection[str]) -> str:
     """Return `text` with `$$(NAME)` for each `$(NAME)` that is not known."""
     for reference in {str(found) for found in find_references(text)}:
         if reference not in known and not reference.startswith("KUBERNETES_"):
-            text = re.sub(rf"(?<!\$)\$\({re.escape(reference)}\)", f"$$$$({reference})".replace("\\", ""), text)
+            text = re.sub(rf"(?<!\$)\$\({re.escape(reference)}\)", f"$$({reference})", text)
     return text

@@ -27,7 +27,9 @@ def drop_refused(tree: dict[str, Any], document: Document, problems: Iterable[Pr
         _delete(tree, path)
         dotted = ".".join(map(str, path))
         ledger.carried = [entry for entry in ledger.carried if entry.target not in (dotted, str(path[-1]))]
-        ledger.left.append(LeftOut(dotted, problem.message, problem.hint, ledger.origin.file))
+        ledger.left.append(
+            LeftOut(dotted, problem.message.removeprefix(f"{dotted}: "), problem.hint, ledger.origin.file)
+        )
     return bool(refused)
 
 

@@ -65,7 +65,7 @@ def read_volumes(
             ledger.leave(place, f"the pod has no volume {str(mount.get('name'))!r}")
             continue
         _read_mount(mount, volume, place, shared, found, kept, ledger)
-    for name in shared - kept.keys():
+    for name in sorted(shared - kept.keys()):
         volume, place = known.get(name, ({}, ()))
         if volume and not _is_of_node(volume, place, str(volume.get("name")), ledger):
             kept[name] = volume
