@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainchart.errors import Problem, ToolError
+from trainchart.importing.amounts import GPU
 from trainchart.importing.ledger import Ledger, Origin, Place
-from trainchart.importing.resources import GPU
 from trainchart.importing.training import RolePods, Training
 from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trainchart.importing.amounts import GPU
 from trainchart.importing.ledger import Ledger, Place
-from trainchart.importing.resources import GPU
 from trainchart.importing.training import RolePods, Training
 from trainchart_runtime.cluster import PS, WORKER
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trainchart.importing.amounts import GPU, find_gpu_resource
 from trainchart.importing.commands import is_python_file, lift_hyperparameters
 from trainchart.importing.images import UNKNOWN_TAG, ImportedImage, read_image
 from trainchart.importing.ledger import Ledger
 from trainchart.importing.pods import RoleSpec, read_role
-from trainchart.importing.resources import GPU, find_gpu_resource
 from trainchart.importing.strategy_choice import Evidence, choose_strategy
 from trainchart.importing.training import Training
 from trainchart.importing.volumes import merge_mounts

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainchart.importing.amounts import read_resources
 from trainchart.importing.commands import RoleCommand, read_command
 from trainchart.importing.environment import read_env
 from trainchart.importing.ledger import Ledger, Place
-from trainchart.importing.resources import read_resources
 from trainchart.importing.training import RolePods
 from trainchart.importing.volumes import Mount, read_volumes
 from trainchart.spec.section import PassThrough
