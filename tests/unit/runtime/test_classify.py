@@ -219,6 +219,18 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("program-error", 1, HEAD + "my.module.CustomError", "my.module.CustomError"),
         ("program-exit", 3, "working\nnothing to see", "nothing to see"),
         ("program-exit", 2, "no usage text", "no usage text"),
+        (
+            "bad-arguments",
+            2,
+            "Usage: train.py [OPTIONS] COMMAND [ARGS]...\n\nCommands:\n  fit\n  train",
+            "Usage: train.py [OPTIONS] COMMAND [ARGS]...",
+        ),
+        (
+            "bad-arguments",
+            2,
+            " Usage: train.py [OPTIONS]\n╭─ Error ──────────────╮\n│ No such option: --l │\n╰─────────────────────╯",
+            "No such option: --l",
+        ),
         ("program-exit", 1, "", ""),
     ],
 )

@@ -211,7 +211,8 @@ _NOT_STARTED = (
     re.compile(r"^\S*python[\d.]*: (No module named|Error while finding module specification for) "),
 )
 _WRONG_ARCHITECTURE = re.compile(r"[Ee]xec format error|cannot execute binary file")
-_USAGE = re.compile(r"^usage: ", re.IGNORECASE)
+_USAGE = re.compile(r"^\s*usage: ", re.IGNORECASE)
+_BOX = re.compile(r"^\s*╭─ Error ─")
 _REFUSED = re.compile(r"\berror: |^FATAL Flags parsing error", re.IGNORECASE)
 _COMPLAINT = re.compile(r"error|fatal|exception|failed|cannot", re.IGNORECASE)
 
@@ -251,6 +252,8 @@ def _by_exit(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
         return causes.BAD_ARGUMENTS, refusal[-1]
     if ending.exit_code == _USAGE_ERROR and _own_words(ending.lines):
         return causes.BAD_ARGUMENTS, _own_words(ending.lines)
+    if ending.exit_code == _USAGE_ERROR and _has_usage(ending.lines):
+        return causes.BAD_ARGUMENTS, _refusal_in_a_box(ending.lines) or next(filter(_USAGE.match, ending.lines))
     last = [line for line in ending.lines if line.strip()][-_LAST_WORDS:]
     return _by_words(last) or (causes.PROGRAM_EXIT, _last_complaint(ending.lines))
 
@@ -306,6 +309,13 @@ def _by_words(lines: Sequence[str]) -> Optional[Tuple[Cause, str]]:
 
 def _has_usage(lines: Sequence[str]) -> bool:
     return any(_USAGE.match(line) for line in lines)
+
+
+def _refusal_in_a_box(lines: Sequence[str]) -> str:
+    """Return what typer says in a box titled Error; "" where there is none, such as when a command is missing."""
+    titles = [index for index, line in enumerate(lines) if _BOX.match(line)]
+    inside = lines[titles[-1] + 1 : titles[-1] + 2] if titles else []
+    return inside[0].strip("│ ") if inside else ""
 
 
 def _last_complaint(lines: Sequence[str]) -> str:
