@@ -17,7 +17,7 @@ _LIBRARY = "trainchart_training"
 _ONE_POD = r"tf\.distribute\.(Mirrored|OneDevice)Strategy|\b(Mirrored|OneDevice)Strategy"
 _IN_A_POD = re.compile(rf"{_ONE_POD}|/?gpu:|device:GPU|list_(physical|logical)_devices|multi_gpu", re.IGNORECASE)
 _ANY = re.compile(r"[Dd]istribut|[Dd][Tt]ensor|trainchart_training|Strategy")
-_PLACE = re.compile(
+PLACE = re.compile(
     r"TF_CONFIG|TASK_(TYPE|INDEX)|\w+_HOSTS|ClusterSpec|cluster_resolver|ClusterResolver|tf\.train\.Server"
     r"|train_and_evaluate|replica_device_setter|SyncReplicasOptimizer|TRAINCHART_(PS|WORKER|TASK|REPLICA)\w*"
 )
@@ -39,7 +39,7 @@ def describe_copies(name: str, file: str, content: bytes, load: Load, started: s
     Raises:
         ToolError: the script is not Python.
     """
-    if strategy == "single" or _PLACE.search(started):
+    if strategy == "single" or PLACE.search(started):
         return ""
     modules = read_modules(name, file, content, load)
     own = {module.name.partition(".")[0] for module in modules}
@@ -47,7 +47,7 @@ def describe_copies(name: str, file: str, content: bytes, load: Load, started: s
     if not imported & {"tensorflow", "keras", "tf_keras"} or imported - own - _KNOWN:
         return ""
     text = "\n".join(_without_docstrings(module.tree) for module in modules)
-    if _PLACE.search(text):
+    if PLACE.search(text):
         return ""
     if strategy == "mirrored":
         is_spread, what = _ANY.search(text) or _IN_A_POD.search(text), "it trains on one device"

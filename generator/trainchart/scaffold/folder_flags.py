@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
@@ -61,6 +62,9 @@ _SOURCES = {
 _SAGEMAKER = {"SM_CHANNEL": DATA, "SM_MODEL_DIR": CHECKPOINTS, "SM_OUTPUT": OUTPUT}
 """Variables of SageMaker's containers that name folders. A channel is one of several folders of data."""
 _CHANNEL = "SM_CHANNEL_"
+_MADE = re.compile(
+    r"\b(synthetic|fake|dummy|random(ly)?([ -]generated)?) (data|images|inputs|examples|samples)", re.IGNORECASE
+)
 
 
 def is_secret(option: str) -> bool:
@@ -110,6 +114,11 @@ def folder_kinds(declarations: Sequence[Declaration]) -> list[str]:
     has_parts = bool({"valDir", "validationDir", "testDir"} & set(names)) or ("evalDir" in names and not has_data)
     parts = {"trainDir": DATA} if has_parts else {"evalDir": OUTPUT}
     return [parts.get(name, kind) if kind else "" for kind, name in zip(kinds, names, strict=True)]
+
+
+def makes_data(declaration: Declaration, description: str) -> bool:
+    """Tell whether a program without this folder of data makes data itself, by the help of the flag."""
+    return not declaration.default and bool(_MADE.search(description))
 
 
 def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> str:

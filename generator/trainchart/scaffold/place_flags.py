@@ -44,6 +44,10 @@ _COUNT = re.compile(
     r"|n(nodes|proc|workers|procs|hosts)(_per_node)?|world_?size|cluster_?size|workers?"
     r"|(worker|ps|node|task|replica|host|server|machine|process)s?_(count|num|number|size)"
 )
+_SIZE = re.compile(
+    r"(num|n|number_of|total)_?(nodes|workers?|tasks|processes|procs)|workers?|nodes?_(count|num|number|size)"
+)
+"""Counts that are of a layer's nodes or a loader's workers in a program that is not distributed."""
 _OTHER = re.compile(
     r"local_?rank|(worker|ps|node|task|replica|host|server|machine|process)s?_(port|name|ip|host|addr|address)"
     r"|(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|port|url|uri))?"
@@ -73,6 +77,11 @@ def fill_place(declaration: Declaration) -> str | None:
         return TASK_INDEX if kind in ("integer", "string") and default in (None, "", 0, -1, "0") else ""
     others = (_COUNT, _OTHER, *(pattern for _, pattern in _HOSTS))
     return "" if any(pattern.fullmatch(name) for pattern in others) else None
+
+
+def may_be_size(declaration: Declaration) -> bool:
+    """Tell whether a flag that reads as a number of pods is one of the model or its input just as well."""
+    return declaration.kind == "integer" and bool(_SIZE.fullmatch(_shorten_name(declaration)))
 
 
 def explain_unfilled(declaration: Declaration) -> str:

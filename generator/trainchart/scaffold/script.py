@@ -15,6 +15,7 @@ from trainchart.scaffold.absl_flags import find_absl
 from trainchart.scaffold.argparse_flags import find_argparse
 from trainchart.scaffold.cautions import find_cautions, refuse_other_frameworks
 from trainchart.scaffold.click_flags import find_click
+from trainchart.scaffold.copies import PLACE
 from trainchart.scaffold.environment_reads import find_environment_reads
 from trainchart.scaffold.fire_flags import find_fire, find_fire_command
 from trainchart.scaffold.flag import NAMES_COMMAND, Declaration, Flag, NotReadableError, to_camel_case
@@ -27,10 +28,11 @@ from trainchart.scaffold.folder_flags import (
     folder_kinds,
     is_path,
     is_secret,
+    makes_data,
 )
 from trainchart.scaffold.library_settings import find_settings
 from trainchart.scaffold.modules import Load, Module, imported_names, read_modules
-from trainchart.scaffold.place_flags import PS_HOSTS, WORKER_HOSTS, explain_unfilled, fill_place
+from trainchart.scaffold.place_flags import PS_HOSTS, WORKER_HOSTS, explain_unfilled, fill_place, may_be_size
 
 _STRATEGIES: Mapping[str, str] = {
     "ParameterServerStrategy": "parameter-server",
@@ -51,6 +53,10 @@ _SECRET = (
 _PATH = "a pod finds there only what the image holds, and may write only below its volumes and /tmp"
 _SAME_NAME = "is left to the script: another flag has the same name in camelCase"
 _READS_DATA = "reads the volume data; for a local run: --claim data=FOLDER"
+_MAKES_DATA = (
+    "may stay empty by its help, and then no data is read: to read some, add the volume data to the spec and set "
+    "hyperparameters.%s to its mountPath"
+)
 _LACKING = re.compile(rf"{re.escape(_REQUIRED)}$|{NAMES_COMMAND}")
 """What is told of arguments without which the script does not start."""
 
@@ -104,7 +110,8 @@ def read_script(
     refuse_other_frameworks(modules)
     found = [(module, declaration) for module in modules for declaration in _find_declarations(module)]
     kinds = folder_kinds([declaration for _, declaration in found])
-    sorting = _Sorting(folder)
+    is_alone = strategy in ("", "single") and _is_alone(modules, [declaration for _, declaration in found])
+    sorting = _Sorting(folder, is_alone)
     for (module, declaration), kind in zip(found, kinds, strict=True):
         sorting.add(module.file, declaration, kind)
     notes = list(sorting.notes())
@@ -129,6 +136,8 @@ class _Sorting:
     """The flags of a program: hyperparameters, what the command fills in, and what the user should know of them."""
 
     folder: CodeFolder
+    is_alone: bool
+    """Whether the program knows of no other tasks."""
     flags: dict[str, Flag] = field(default_factory=dict)
     references: dict[str, str] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
@@ -150,7 +159,7 @@ class _Sorting:
             says = "" if option in self.references else _SAME_NAME
         elif place:
             self.references[option], says = place, ""
-        elif place is not None:
+        elif place is not None and not (self.is_alone and may_be_size(declaration)):
             says = _leave(declaration, explain_unfilled(declaration))
         elif declaration.kind == "string" and is_secret(option):
             says = _leave(declaration, _SECRET % option)
@@ -158,7 +167,7 @@ class _Sorting:
             self.references[option] = fill_folder(declaration, kind, self.references.values())
             says = _READS_DATA if kind == DATA else ""
         else:
-            says = self._add_hyperparameter(declaration)
+            says = self._add_hyperparameter(declaration, kind)
         if says:
             self.told.append((f"{file}:{declaration.line}", option, says))
 
@@ -167,9 +176,15 @@ class _Sorting:
         # Where two flags name a folder of logs, a program may refuse both together.
         is_second_log = kind == LOGS and declaration.default is None and LOG_FOLDER in self.references.values()
         is_shipped = kind == DATA and self._is_shipped(declaration.default)
-        return kind != "" and not is_shipped and not is_second_log and _is_readable(declaration)
+        if not kind or is_shipped or is_second_log:
+            return False
+        try:
+            description = declaration.read().hyperparameter.description
+        except NotReadableError:
+            return False
+        return kind != DATA or not makes_data(declaration, description)
 
-    def _add_hyperparameter(self, declaration: Declaration) -> str:
+    def _add_hyperparameter(self, declaration: Declaration, kind: str) -> str:
         """Add a flag to the hyperparameters, and return what is told of it."""
         name = to_camel_case(declaration.option)
         try:
@@ -181,6 +196,8 @@ class _Sorting:
         if default is None and declaration.is_required:
             self.required.append(name)
             return f"is required: give hyperparameters.{name} a default in the spec, or set it"
+        if kind == DATA and makes_data(declaration, flag.hyperparameter.description):
+            return _MAKES_DATA % name
         if is_path(default) and not self._is_shipped(declaration.default) and declaration.kind == "string":
             return f"is {default!r} by default: {_PATH}"
         return ""
@@ -213,13 +230,12 @@ def _find_declarations(module: Module) -> Iterator[Declaration]:
     yield from sorted(found, key=lambda declaration: declaration.line)
 
 
-def _is_readable(declaration: Declaration) -> bool:
-    """Tell whether nothing else keeps a flag from being given: it excludes no others, and belongs to no subcommand."""
-    try:
-        declaration.read()
-    except NotReadableError:
-        return False
-    return True
+def _is_alone(modules: tuple[Module, ...], declarations: list[Declaration]) -> bool:
+    """Tell whether nothing in the program shows that it is one of several tasks."""
+    places = [flag for flag in declarations if flag.option.startswith("-") and not may_be_size(flag)]
+    is_placed = any(fill_place(flag) is not None for flag in places)
+    is_single = _find_strategy(modules, {})[0] in ("single", "mirrored")
+    return is_single and not is_placed and not any(PLACE.search(ast.unparse(module.tree)) for module in modules)
 
 
 def _leave(declaration: Declaration, reason: str) -> str:

@@ -500,11 +500,24 @@ def test_what_looks_like_a_place_is_no_hyperparameter(arguments: str) -> None:
 
 @pytest.mark.parametrize("option", ["num_workers", "workers", "world_size", "num_parameter_servers", "ps_count"])
 def test_count_of_pods_is_no_place_that_differs(option: str) -> None:
-    facts = read(f"parser.add_argument('--{option}', type=int, default=4)")
+    facts = read(f"tf.distribute.MultiWorkerMirroredStrategy()\nparser.add_argument('--{option}', type=int, default=4)")
     assert (facts.flags, facts.references) == ((), {})
     assert "a number of pods, which roles.ROLE.replicas sets" in facts.notes[0]
     assert "TF_CONFIG" in facts.notes[0]
     assert "pod to pod" not in facts.notes[0]
+
+
+@pytest.mark.parametrize("option", ["num_nodes", "num_workers", "workers", "num_tasks"])
+def test_count_in_a_program_that_is_alone_is_a_size(option: str) -> None:
+    text = f"parser.add_argument('--{option}', type=int, default=4)\n"
+    assert list(hyperparameters(text).values()) == [{"type": "integer", "default": 4}]
+    for more in ("os.environ['TF_CONFIG']", "parser.add_argument('--rank', type=int)", "ClusterSpec(hosts)"):
+        assert "a number of pods" in str(read(text + more).notes)
+
+
+@pytest.mark.parametrize("option", ["world_size", "num_ps", "cluster_size"])
+def test_count_that_can_only_be_of_pods_is_never_a_size(option: str) -> None:
+    assert "a number of pods" in str(read(f"parser.add_argument('--{option}', type=int, default=4)").notes)
 
 
 def test_hosts_of_workers_alone_are_a_cluster_of_workers() -> None:
@@ -576,6 +589,17 @@ def test_data_comes_from_its_volume_unless_the_image_holds_it() -> None:
     assert (facts.references, facts.reads_data) == ({"--data_dir": "$(TRAINCHART_DATA_DIR)"}, True)
     shipped = read_script(text, "train.py", folder=CodeFolder(has_path=lambda path: path == "data"))
     assert words(shipped) == ["--data_dir=$(TRAINCHART_HP_DATA_DIR)"]
+
+
+def test_data_that_the_program_can_make_is_left_away() -> None:
+    text = 'p.add_argument("--data_dir", help="Folder of records. Without it, synthetic data is used.")'
+    facts = read(text)
+    assert (facts.reads_data, words(facts)) == (False, ["--data_dir=$(TRAINCHART_HP_DATA_DIR?)"])
+    assert facts.notes == (
+        "train.py:1: --data_dir may stay empty by its help, and then no data is read: to read some, add the volume "
+        "data to the spec and set hyperparameters.dataDir to its mountPath",
+    )
+    assert read(text.replace(", help", ', default="records", help')).reads_data
 
 
 def test_folders_that_sagemaker_names_are_those_of_the_volumes() -> None:
