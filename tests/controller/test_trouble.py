@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.controller.fake_api import FakeApi, make_pod
+from trainchart_controller.api import Refused
+from trainchart_controller.backoff import LONGEST_ASKED_SECONDS, Backoff
 from trainchart_launcher.bundle import build_controller
 from trainchart_runtime import causes
 
@@ -59,6 +61,20 @@ def test_a_throttling_server_is_given_the_time_it_asks_for(api, start):
     start()
     api.wait_for(lambda: api.seen("GET", "/pods") >= 2 and api.seen("GET", "/configmaps/"), "watching")
     assert api.seen("GET", "/configmaps/") == 1
+
+
+def test_a_server_that_asks_for_years_is_asked_again():
+    backoff = Backoff()
+    assert backoff.fail(Refused("busy", 503, retry_after=1e9)) == LONGEST_ASKED_SECONDS
+    assert backoff.fail(Refused("busy", 503, retry_after=7)) == 7
+
+
+@pytest.mark.parametrize("asked", ["\u00b2", "soon", "-1", "1.5"])
+def test_a_wait_that_is_no_number_is_none(api, start, run_to_phase, asked):
+    api.fail("GET", "/configmaps/", 429, times=1, Retry_After=asked)
+    controller = start()
+    run_to_phase("Running")
+    finish(api, controller)
 
 
 def test_events_that_may_not_be_created_delay_nothing(api, start, run_to_phase):

@@ -205,5 +205,5 @@ def _refusal(response: http.client.HTTPResponse, asked: str) -> Refused:
     return kind(
         f"{asked}: {response.status} {words[:_BODY_LIMIT]}".strip(),
         response.status,
-        float(retry_after) if retry_after.isdigit() else 0.0,
+        float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0,
     )

@@ -6,6 +6,8 @@ from trainchart_controller.api import Refused
 
 FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 15.0
+LONGEST_ASKED_SECONDS = 300.0
+"""A server that asks for more, such as a proxy that is being repaired, may work again earlier."""
 
 
 class Backoff:
@@ -16,9 +18,9 @@ class Backoff:
         self._next = first_seconds
 
     def fail(self, error: Exception) -> float:
-        """Return the seconds to wait after `error`; never less than the server asks for."""
+        """Return the seconds to wait after `error`; never less than the server asks for, within reason."""
         wait, self._next = self._next, min(2 * self._next, LONGEST_SECONDS)
-        return max(wait, error.retry_after) if isinstance(error, Refused) else wait
+        return max(wait, min(error.retry_after, LONGEST_ASKED_SECONDS)) if isinstance(error, Refused) else wait
 
     def succeed(self) -> None:
         self._next = self._first

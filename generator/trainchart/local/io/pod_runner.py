@@ -18,6 +18,8 @@ from trainchart.local.verdict import BACK_OFF_RESET_SECONDS, Next, back_off_seco
 from trainchart_runtime.termination import Termination, parse_termination
 
 _PARKED_SECONDS = 2.0
+_TOLD_LIMIT = 1024 * 1024
+"""Characters."""
 _DRAIN_READS = 64
 """Reads in a row (64 KiB each) before other pods get their turn."""
 
@@ -158,7 +160,15 @@ class PodRunner:
         self._show_lines(self.plan.label, lines)
 
     def _read_termination(self) -> Termination | None:
-        try:
-            return parse_termination(Path(self.plan.termination_file).read_text(errors="replace"))
-        except OSError:
-            return None
+        return parse_termination(read_told(Path(self.plan.termination_file)))
+
+
+def read_told(path: Path) -> str:
+    """Return what a program or its launcher has written; empty where there is no file: a pipe is read without end."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_TOLD_LIMIT)
+    except OSError:
+        return ""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainchart.json_documents import parse_json
-from trainchart.local.io.pod_runner import LIVING, PodRunner
+from trainchart.local.io.pod_runner import LIVING, PodRunner, read_told
 from trainchart.local.io.process_table import Usage, sample_usage
 from trainchart.local.observer import PodSnapshot
 from trainchart_runtime import contract
@@ -82,7 +82,4 @@ def read_attempt(runner: PodRunner) -> int:
 
 
 def _read(runner: PodRunner, name: str) -> str:
-    try:
-        return Path(runner.plan.state_folder, name).read_text(errors="replace")
-    except OSError:
-        return ""
+    return read_told(Path(runner.plan.state_folder, name))
