@@ -518,6 +518,20 @@ def test_pods_that_lie_together_make_no_flood_of_events():
     assert len(notices) <= FAILURES_KEPT * len(group())
 
 
+def test_ends_that_are_only_counted_are_recorded_now_and_then():
+    state, _ = tell_lies(2, NOW, running())
+    writes = 0
+    for look in range(100):
+        now = NOW + 20 + look / 10
+        lies = (Failure(100 + look, now, "killed", 137),)
+        reports = {"uid-worker-0": LauncherReport(1, ended=100 + look, failures=lies)}
+        decision = decide(PLAN, see(group(), now=now)._replace(reports=reports), state)
+        if not decision.is_recorded:
+            state, writes = decision.state, writes + 1
+    assert writes <= 2
+    assert state.roles["worker"].failures > 20
+
+
 def test_program_that_ends_every_ten_minutes_is_always_reported():
     state = running()
     for number in range(1, 31):

@@ -56,7 +56,8 @@ from trainchart_runtime.run.verdict import add_changes, explain_stop
 
 _EXIT_CODES = {FAILED: EXIT_TRAINING_FAILED, STOPPED: EXIT_TRAINING_FAILED}
 REPORT_SECONDS = 10.0
-"""Counts of pods alone are recorded so often at most: a start of a thousand pods is not a thousand writes."""
+"""Counts alone, of pods or of ends of their programs, are recorded so often at most: what a thousand pods do or tell is
+not a thousand writes."""
 _PREEMPTOR_SECONDS = 120.0
 """By then an Event says which pod took the place of another, or none will."""
 PROGRESS_SECONDS = 30.0
@@ -229,10 +230,9 @@ def _resolve_recording(
     deadlines += _find_deadlines(plan, state)
     is_recorded = state == recorded
     if recorded is not None and not is_recorded:
-        small = recorded._replace(roles=state.roles, problems=state.problems, progress=state.progress, pods=state.pods)
-        if state == small:
-            others = (state.roles, state.problems, state.pods)
-            is_progress_only = others == (recorded.roles, recorded.problems, recorded.pods)
+        small = ("roles", "problems", "pods", "restarts", "told")
+        if state == recorded._replace(progress=state.progress, **{name: getattr(state, name) for name in small}):
+            is_progress_only = all(getattr(state, name) == getattr(recorded, name) for name in small)
             until = recorded.updated + (PROGRESS_SECONDS if is_progress_only else REPORT_SECONDS)
             is_recorded = recorded.updated <= seen.now < until
             if is_recorded:
