@@ -128,7 +128,7 @@ def parse_objects_with_lines(
 def _list_lines(root: yaml.Node) -> dict[tuple[str | int, ...], int]:
     lines: dict[tuple[str | int, ...], int] = {(): _line(root)}
     pending: list[tuple[tuple[str | int, ...], yaml.Node]] = [((), root)]
-    while pending:
+    while pending and len(lines) < NODE_LIMIT:  # aliases repeat nodes
         path, node = pending.pop()
         if isinstance(node, yaml.MappingNode):
             below = [((*path, str(key.value)), _line(key), value) for key, value in node.value]

@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from tests.support.public_inputs import INPUTS
+from trainchart.actions.generate import generate_charts
 from trainchart.actions.import_ import ImportedModel, ImportRequest, import_models
-from trainchart.errors import TrainchartError
+from trainchart.errors import SpecError, TrainchartError
 
 JOB = INPUTS["one-worker"].text
 
@@ -103,6 +104,27 @@ def test_several_jobs_become_one_spec_each(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[1:] == ["models/mnist.yaml", "models/multi-worker.yaml"]
 
 
+def test_the_code_shows_the_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("code").mkdir()
+    Path("code/mnist_with_summaries.py").write_text("import tensorflow as tf\ntf.distribute.MirroredStrategy()\n")
+    Path("job.yaml").write_text(JOB)
+    (model,) = import_models(ImportRequest(Path("job.yaml"), code=Path("code"))).models
+    spec = yaml.safe_load(model.spec.read_text())
+    assert (model.strategy, spec["code"]["path"]) == ("mirrored", "code")
+    assert spec["code"]["command"][:2] == ["python", "mnist_with_summaries.py"]
+    assert "the strategy is mirrored, which the code in code uses" in model.notes
+
+
+def test_a_chart_needs_the_code_only_where_it_is_built_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = import_text(INPUTS["chart-values"].text, "digits").spec
+    assert [chart.name for chart in generate_charts((spec,), Path("charts"), overwrite=False)] == ["digits"]
+    spec.write_text(spec.read_text().replace("injectLauncher: true", "injectLauncher: false"))
+    with pytest.raises(SpecError, match="the training code is not there"):
+        generate_charts((spec,), Path("charts"), overwrite=False)
+
+
 @pytest.mark.parametrize(
     ("text", "code", "says"),
     [
@@ -115,6 +137,7 @@ def test_several_jobs_become_one_spec_each(tmp_path: Path) -> None:
         ("arena submit mpijob --name x 'run'", 7, "arena submit mpijob is not a TensorFlow job"),
         ("arena submit tf --name 'x", 7, "no closing quotation"),
         (INPUTS["chart-values"].text, 2, "has no name"),
+        ("---\n".join(JOB.replace("mnist,", f"m{n},") for n in range(101)), 2, "at most 100 are imported at once"),
         (JOB.replace("{name: mnist,", "{name: '***',"), 2, "'***' cannot be a model's name"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ _INPUT_LIMIT = 4 * 1024 * 1024
 """Bytes; no manifest that a user writes is as large."""
 _MOST_ROUNDS = 50
 _MOST_SCRIPTS = 1000
+_MOST_TRAININGS = 100
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,21 @@ def import_models(request: ImportRequest) -> Imported:
         find_strategy(request.strategy)
     text = _read_input(request.file)
     shown = "standard input" if request.file == STANDARD_INPUT else str(request.file)
-    names = _choose_names(read_trainings(text, shown), request.name)
-    drafts = [_draft(text, shown, number, name, request, project) for number, name in enumerate(names)]
+    trainings = read_trainings(text, shown)
+    names = _choose_names(trainings, request.name)
+    packs = read_packs(project)
+    choices = Choices(
+        "",
+        request.strategy,
+        request.image,
+        request.runtime_image,
+        has_runtime_image=any(_names_runtime_image(layer.tree) for pack in packs for layer in pack.layers),
+        **_find_code(request, project),
+    )
+    drafts = [
+        _draft(training, replace(choices, name=name), project, packs)
+        for training, name in zip(trainings, names, strict=True)
+    ]
     files: dict[Path, bytes] = {}
     schema = project.models / SCHEMA_FILE
     if not schema.is_file():
@@ -120,6 +135,11 @@ def _read_input(file: Path) -> str:
 
 def _choose_names(trainings: Sequence[Training], wanted: str) -> list[str]:
     """Return the name of each model. Raises UsageError."""
+    if len(trainings) > _MOST_TRAININGS:
+        raise UsageError(
+            f"the input holds {len(trainings)} trainings, and at most {_MOST_TRAININGS} are imported at once",
+            hint="split the file",
+        )
     if wanted and len(trainings) > 1:
         shown = ", ".join(training.name or "without a name" for training in trainings[:5])
         raise UsageError(
@@ -149,23 +169,15 @@ def _require_new(names: Sequence[str], project: Project) -> None:
             raise ToolError(f"{other} already exists", hint="choose another name, or move it away")
 
 
-def _draft(text: str, shown: str, number: int, name: str, request: ImportRequest, project: Project) -> _Draft:
+def _draft(training: Training, choices: Choices, project: Project, packs: tuple[Pack, ...]) -> _Draft:
     """Return the spec of one training of the input."""
-    packs = read_packs(project)
-    choices = Choices(
-        name,
-        request.strategy,
-        request.image,
-        request.runtime_image,
-        has_runtime_image=any(_names_runtime_image(layer.tree) for pack in packs for layer in pack.layers),
-        **_find_code(request, project),
-    )
-    # What a ledger holds is about one try, so the input is read again for another one.
-    training = read_trainings(text, shown)[number]
+    name, shown = choices.name, training.ledger.origin.file
+    # What a ledger holds is about one try; the code may lead to another one.
+    untouched = copy.deepcopy(training) if choices.code else training
     tree = build_tree(training, choices)
-    found = "" if request.strategy else _read_strategy(tree, choices, project)
+    found = "" if choices.strategy else _read_strategy(tree, choices, project)
     if found and found != tree["strategy"]:
-        training = read_trainings(text, shown)[number]
+        training = untouched
         tree = build_tree(training, replace(choices, strategy=found))
         training.ledger.note(f"the strategy is {found}, which the code in {choices.code} uses")
     spec = project.models / f"{name}.yaml"
