@@ -104,6 +104,18 @@ def test_several_jobs_become_one_spec_each(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[1:] == ["models/mnist.yaml", "models/multi-worker.yaml"]
 
 
+def test_packs_say_which_runtime_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pack").mkdir()
+    head = "apiVersion: trainchart/v1\nkind: "
+    Path("trainchart.yaml").write_text(f"{head}Project\nextends: [pack]\n")
+    Path("pack/pack.yaml").write_text(f"{head}Pack\nname: ours\nversion: 0.1.0\ndescription: Ours.\n")
+    Path("pack/defaults.yaml").write_text('run: {controller: {image: "registry.corp/runtime:1.2.0"}}\n')
+    model = import_text(JOB)
+    assert "controller" not in yaml.safe_load(model.spec.read_text())["run"]
+    assert not any("runtime image" in note for note in model.notes)
+
+
 def test_the_code_shows_the_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("code").mkdir()

@@ -274,6 +274,6 @@ def _add_own_image(tree: Tree, roles: list[RoleSpec], choices: Choices, ledger: 
         )
     if not any(role.settings.get("memory") for role in roles):
         ledger.note(
-            "the input asks for no memory: each pod gets 1 CPU and 2Gi, and no more; set roles.ROLE.cpu and memory"
+            "the input asks for no memory: pods get that of the defaults (2Gi) and no more; set roles.ROLE.memory"
         )
     ledger.note("the code is in the image: for `trainchart run`, import again with --code FOLDER")
