@@ -423,6 +423,14 @@ def test_a_training_that_waits_for_a_pod_too_long_is_ended():
     assert (verdict.result, verdict.cause, verdict.pod) == (FAILED, "start-deadline", "exp1-mnist-ps-0")
 
 
+def test_a_container_that_could_not_be_started_has_not_run():
+    ended = ContainerEnd(128, "StartError", "exec: no such file or directory", finished_at=NOW)
+    pods = group(worker_1=pod("worker-1", ended, is_running=False, is_backing_off=True))
+    assert decide(PLAN, see(pods), None).state.phase == STARTING
+    crashed = group(worker_1=pod("worker-1", died(), is_running=False, is_backing_off=True))
+    assert decide(PLAN, see(crashed), None).state.phase == RUNNING
+
+
 def test_container_that_cannot_restart_has_the_start_deadline():
     # Its node has come back without the image, which the registry does not give any more.
     held = pod("ps-0", died(), is_running=False, is_held=True, problem=Problem("image-pull", "not found"))

@@ -272,8 +272,15 @@ def find_problems(
 
 def find_missing(group: Cluster, own: Sequence[PodView]) -> List[Task]:
     """Return the tasks that have no pod which runs, or has run and is about to run again."""
-    started = {pod.task for pod in own if not pod.is_deleting and (pod.is_running or (pod.ends and not pod.is_held))}
+    started = {
+        pod.task for pod in own if not pod.is_deleting and (pod.is_running or (_has_run(pod) and not pod.is_held))
+    }
     return [task for task_type in group.roles for task in group.tasks(task_type) if task not in started]
+
+
+def _has_run(pod: PodView) -> bool:
+    """Say whether a container of the pod was ever started: one whose program does not exist only ends."""
+    return any(end.reason not in _NOT_STARTABLE for end in pod.ends)
 
 
 def name_death(end: ContainerEnd) -> Cause:
