@@ -9,6 +9,7 @@ from trainchart.cluster.snapshot import Object, Snapshot, label, listed, name_of
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds
 from trainchart_runtime.cluster import PS
+from trainchart_runtime.pod_causes import NO_NODE_MATCHES
 from trainchart_runtime.pod_changes import describe_changes, read_settings
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
@@ -27,12 +28,25 @@ def find_stalls(report: Report, seen: Snapshot, homeless: Collection[str]) -> li
     `homeless` are the names of the training's pods that have no node.
     """
     return [
+        *_find_selectors(report, seen),
         *_find_added_selectors(seen, homeless),
         *_find_changed_pods(report, seen),
         *_find_long_starts(report, seen),
         *_find_absent_servers(report),
         *_find_foreign_peers(report, seen),
     ]
+
+
+def _find_selectors(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield which labels of nodes pods ask for where no node matches."""
+    unmatched = {each.subject for each in report.problems if each.cause == NO_NODE_MATCHES.name}
+    found: dict[str, list[str]] = {}
+    for pod in listed(seen.pods):
+        asked = ", ".join(f"{key}={value}" for key, value in sorted(section(pod, "spec", "nodeSelector").items()))
+        if asked and name_of(pod) in unmatched:
+            found.setdefault(asked, []).append(name_of(pod))
+    for asked, names in found.items():
+        yield f"{list_names(names)} may run only on nodes with {asked} (nodeSelector)"
 
 
 def _find_added_selectors(seen: Snapshot, homeless: Collection[str]) -> Iterator[str]:

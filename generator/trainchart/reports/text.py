@@ -211,7 +211,9 @@ def problem_lines(problems: Sequence[ReportedProblem], address: str) -> list[str
         lines.append(f"problem: {names}{more}{node}: {group[0].sentence or cause} [{cause}]{since}")
         lines.append(f"  {message}")
         if group[0].hint:
-            lines.append(f"  next: {fill_in(group[0].hint, address)}")
+            hint = re.sub(r"\bPOD\b", group[0].subject, group[0].hint)
+            hint = re.sub(r"\bNODE\b", group[0].node, hint) if group[0].node else hint
+            lines.append(f"  next: {fill_in(hint, address)}")
     return lines
 
 

@@ -57,6 +57,7 @@ def why_lines(report: Report) -> list[str]:
     if outcome is not None and outcome.result == FAILED and outcome.cause != RUN_KILLED:
         lines += _first_failure(report, outcome)
     elif report.problems:
+        lines += [_explain_phase(report)] if outcome is not None else []
         lines += problem_lines(report.problems, report.address)
         lines += _standing(report)
     else:

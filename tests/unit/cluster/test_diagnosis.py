@@ -564,6 +564,25 @@ def test_changes_of_the_failed_pod_come_before_the_hint() -> None:
     assert advice.startswith("What to do next: The pod was not as its StatefulSet has it")
 
 
+def test_what_no_node_offers_is_named_with_the_pod() -> None:
+    words = (
+        "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint."
+    )
+    waits = make_pod("worker-1", node="", conditions=[unschedulable(words)])
+    waits["spec"]["nodeSelector"] = {"pool": "a100"}
+    sets = make_sets()
+    sets[1]["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "a100"}
+    lines = why_lines(look(pods=make_pods(worker_1=waits), sets=sets))
+    assert "note: exp1-mnist-worker-1 may run only on nodes with pool=a100 (nodeSelector)" in lines
+    assert any("next: kubectl get pod exp1-mnist-worker-1 -o yaml" in line for line in lines)
+
+
+def test_how_it_ended_is_said_beside_a_refused_change() -> None:
+    refused = {"subject": "StatefulSet exp1-mnist-ps", "node": "", "cause": "change-refused", "message": "422"}
+    state = make_state("Stopping", verdict=make_verdict("Succeeded", step=200), problems=[refused | {"since": NOW}])
+    assert any("at step 200" in line for line in why_lines(look(records=[make_record(state)], jobs=[make_job()])))
+
+
 def test_pods_that_stay_long_after_the_end_are_remarked() -> None:
     def remarks(since: float, **pods: Any) -> list[str]:
         state = make_state("Stopping", verdict=make_verdict("Succeeded"), since=since)
