@@ -33,6 +33,7 @@ from trainchart.scaffold.folder_flags import (
 from trainchart.scaffold.library_settings import find_settings
 from trainchart.scaffold.modules import Load, Module, imported_names, read_modules
 from trainchart.scaffold.place_flags import PS_HOSTS, WORKER_HOSTS, explain_unfilled, fill_place, may_be_size
+from trainchart.scaffold.python_literal import called_name
 
 _STRATEGIES: Mapping[str, str] = {
     "ParameterServerStrategy": "parameter-server",
@@ -119,6 +120,7 @@ def read_script(
     if len(mentioned) > 1 and not strategy:
         notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {shown}; --strategy overrides it")
     notes += _find_misplaced(modules, folder)
+    notes += _find_beside(modules, PurePosixPath(*name.split(".")[:-1]), folder)
     notes += find_cautions(modules, strategy or shown, bool(found))
     return ScriptFacts(
         tuple(sorting.flags.values()),
@@ -216,6 +218,23 @@ def _find_misplaced(modules: tuple[Module, ...], folder: CodeFolder) -> Iterator
             if below:
                 yield f"{module.file} imports {name}, which is in {below}/: set env PYTHONPATH: {below} in the spec"
                 return
+
+
+def _find_beside(modules: tuple[Module, ...], place: PurePosixPath, folder: CodeFolder) -> Iterator[str]:
+    """Yield notes on files beside a script in `place` that the program names as if it were started there."""
+    if place == PurePosixPath() or any("__file__" in ast.unparse(module.tree) for module in modules):
+        return
+    for module in modules:
+        calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+        # What joins paths may put a folder in front of the file.
+        named = [text for call in calls if "join" not in called_name(call) for text in call.args]
+        for node in named:
+            path = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(path, str) and PurePosixPath(path).suffix and not folder.has_path(path):
+                found = str(place / path)
+                if folder.has_path(found):
+                    where = f"{module.file}:{node.lineno}"
+                    yield f"{where}: {path!r} is not found: the program starts above, so write {found!r}"
 
 
 def _find_declarations(module: Module) -> Iterator[Declaration]:

@@ -818,6 +818,18 @@ def test_import_from_outside_pythons_search_path_is_reported() -> None:
     assert read_script("import sys, net\nsys.path += ['src']", "train.py", folder=folder).notes == ()
 
 
+BESIDE = 'import net\nopen("./rows.csv")\n'
+
+
+def test_file_beside_a_script_that_starts_above_is_reported() -> None:
+    folder = CodeFolder(has_path=lambda path: path in ("steps/rows.csv", "steps/more.csv", "more.csv"))
+    [note] = read_script(BESIDE, "steps/fit.py", "steps.fit", folder).notes
+    assert note == "steps/fit.py:2: './rows.csv' is not found: the program starts above, so write 'steps/rows.csv'"
+    for text in ('open("more.csv")', 'open(os.path.join(here, "rows.csv"))', BESIDE + "os.chdir(dirname(__file__))"):
+        assert read_script(text, "steps/fit.py", "steps.fit", folder).notes == ()
+    assert read_script(BESIDE, "fit.py", "fit", folder).notes == ()
+
+
 @pytest.mark.parametrize(
     "text",
     [
