@@ -37,3 +37,4 @@ def test_a_long_command_is_cut() -> None:
     long = spec()
     long["containers"][1]["args"] = ["python3", "-c", "pass;" * 1000]
     assert len(compare(long, spec())) < 200
+    assert len(compare(spec(limits={f"example.com/{number}": "1" for number in range(1000)}), spec())) == 1000

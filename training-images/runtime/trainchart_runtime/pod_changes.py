@@ -11,6 +11,8 @@ from trainchart_runtime.contract import TRAINING_CONTAINER
 
 _TEXT_LIMIT = 120
 """Characters of one value: a command may be a whole program."""
+_WORDS_LIMIT = 1000
+"""Characters of all changes: a pod may ask for any number of resources."""
 
 
 def read_settings(spec: Mapping[str, Any]) -> Mapping[str, str]:
@@ -33,4 +35,5 @@ def read_settings(spec: Mapping[str, Any]) -> Mapping[str, str]:
 def describe_changes(made: Mapping[str, str], planned: Mapping[str, str]) -> str:
     """Return what the settings that a pod has do not share with those of its StatefulSet; "" where all are equal."""
     changed = [key for key in sorted({*made, *planned}) if made.get(key) != planned.get(key)]
-    return ", ".join(f"{key} {made.get(key, 'unset')} instead of {planned.get(key, 'unset')}" for key in changed)
+    words = (f"{key} {made.get(key, 'unset')} instead of {planned.get(key, 'unset')}" for key in changed)
+    return ", ".join(words)[:_WORDS_LIMIT]
