@@ -257,7 +257,13 @@ def test_a_pod_that_makes_room_for_a_more_urgent_one_comes_back(traces: Traces, 
         state = read_state(release, client)
         return bool(state and state["problems"])
 
+    def is_named(client: Client) -> bool:
+        state = read_state(release, client)
+        words = f"it made room for pod urgent of namespace {namespace}"
+        return bool(state and any(each["error"].endswith(words) for each in state["incidents"]))
+
     access.wait_for(is_told, "a problem in the record", namespace=namespace)
+    access.wait_for(is_named, "who took its place", namespace=namespace)
     access.kubectl("delete", "pod/urgent", "-n", namespace)
     wait_until_trained_by(traces, release, "outbid-digits-worker-0", before)
     state = read_state(release, access.client())
@@ -265,7 +271,6 @@ def test_a_pod_that_makes_room_for_a_more_urgent_one_comes_back(traces: Traces, 
     assert [(incident["pod"], incident["cause"]) for incident in state["incidents"]] == [
         ("outbid-digits-worker-0", "preempted")
     ]
-    assert state["incidents"][0]["error"].endswith(f"it made room for pod urgent of namespace {namespace}")
     traces.end(release)
     wait_for_phase(release, "Succeeded")
 
