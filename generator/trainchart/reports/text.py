@@ -211,14 +211,14 @@ def problem_lines(problems: Sequence[ReportedProblem], address: str) -> list[str
         lines.append(f"problem: {names}{more}{node}: {group[0].sentence or cause} [{cause}]{since}")
         lines.append(f"  {message}")
         if group[0].hint:
-            hint = re.sub(r"\bPOD\b", group[0].subject, group[0].hint)
-            hint = re.sub(r"\bNODE\b", group[0].node, hint) if group[0].node else hint
-            lines.append(f"  next: {fill_in(hint, address)}")
+            lines.append(f"  next: {fill_in(group[0].hint, address, group[0].subject, group[0].node)}")
     return lines
 
 
-def fill_in(hint: str, address: str) -> str:
-    """Return a hint with the release in the commands of helm that it names."""
+def fill_in(hint: str, address: str, pod: str = "", node: str = "") -> str:
+    """Return a hint with the release in the commands of helm that it names, and with the pod and its node."""
+    for word, name in (("POD", pod), ("NODE", node)):
+        hint = re.sub(rf"\b{word}\b", name or word, hint)
     release, _, place = address.partition(" ")
     return re.sub(r"(helm [a-z ]+) RELEASE( REVISION)?", rf"\1 {release}\2 {place}", hint)
 

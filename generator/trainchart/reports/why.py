@@ -179,6 +179,10 @@ def _deaths(report: Report) -> Iterator[str]:
     past = [each for each in report.incidents if has_steps and each.at < progress.at - _LAG_SECONDS]
     last = [each for each in report.incidents if each not in past]
     yield from _list_deaths("Deaths in this run, the oldest first:", last)
+    # What took the pod away is why it now waits.
+    newest = last[-1] if last else None
+    if newest and newest.cause in CAUSES and newest.pod in {each.subject for each in report.problems}:
+        yield f"  next: {fill_in(CAUSES[newest.cause].hint, report.address, newest.pod, newest.node)}"
     yield from _list_deaths("Earlier deaths, after which the training made steps:", past)
 
 

@@ -583,6 +583,17 @@ def test_how_it_ended_is_said_beside_a_refused_change() -> None:
     assert any("at step 200" in line for line in why_lines(look(records=[make_record(state)], jobs=[make_job()])))
 
 
+def test_advice_about_the_death_before_the_wait_is_given() -> None:
+    taken = INCIDENT | {"pod": "exp1-mnist-worker-1", "node": "node2", "cause": "evicted", "exitCode": None}
+    record = make_record(make_state("Running", incidents=[taken]))
+    waits = make_pod("worker-1", node="", conditions=[unschedulable()])
+    lines = why_lines(look(records=[record], jobs=[make_job()], pods=make_pods(worker_1=waits)))
+    [advice] = [line for line in lines if line.startswith("  next: Look at the node's memory")]
+    assert "kubectl describe node node2" in advice
+    lines = why_lines(look(records=[record], jobs=[make_job()]))
+    assert not any(line.startswith("  next: ") for line in lines), "the pod runs again"
+
+
 def test_pods_that_stay_long_after_the_end_are_remarked() -> None:
     def remarks(since: float, **pods: Any) -> list[str]:
         state = make_state("Stopping", verdict=make_verdict("Succeeded"), since=since)
