@@ -43,7 +43,7 @@ OWNERS = {
     "helm_python": {"helm/io/sdk.py"},
     "http": {"trainchart_controller/api.py", "trainchart_controller/launchers.py"},
     "httpx2": {"cluster/io/kubernetes_api.py", "publish/io/http.py"},
-    "jinja2": {"render/chart.py"},
+    "jinja2": {"render/chart.py", "render/layers.py", "render/sandbox.py", "render/templates.py"},
     "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py", "plan/misfits.py"},
     "lightkube": {"cluster/io/kubernetes_api.py"},
     "psutil": {"local/io/process_table.py"},

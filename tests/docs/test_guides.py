@@ -217,7 +217,7 @@ def test_a_guide_can_be_followed(
             assert (done.returncode != 0) == is_refused, f"{guide}:{item.line}: {item.text}\n{printed}"
             for line in item.output:
                 assert line in printed, f"{guide}:{item.line}: {item.text} does not print {line!r} but\n{printed}"
-        elif named := re.match(r"# (\S+\.(?:py|yaml))\n", item.text):
+        elif named := re.match(r"(?:<%)?# (\S+\.(?:py|yaml|tpl))(?: %>)?\n", item.text):
             path = Path((tmp_path / "place").read_text().strip(), named[1])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(item.text)

@@ -10,6 +10,7 @@ from trainchart.actions.package import require_no_secrets
 from trainchart.actions.publish import utc_now
 from trainchart.actions.support.models import resolve_spec
 from trainchart.actions.support.pack_files import PACK_LOCK_FILE, read_pack_files
+from trainchart.actions.support.pack_templates import find_template_problems
 from trainchart.actions.support.packs import (
     PackContent,
     cached_pack,
@@ -29,7 +30,12 @@ from trainchart.packs.lock import LockedPack, dump_pack_lock
 from trainchart.packs.pack import PACK_FILE, Pack, parse_pack
 from trainchart.packs.probe import make_probes
 from trainchart.packs.source import PackSource
+from trainchart.packs.templates import base_path
 from trainchart.publish.repository import Publication, prepare_upload, publish_upload
+from trainchart.render.chart import FAMILY
+from trainchart.render.layers import find_bases
+from trainchart.render.templates import dump_blocks, read_texts
+from trainchart.resources import read_family
 from trainchart.scaffold.model_name import is_model_name
 from trainchart.scaffold.pack_text import render_pack, render_project_file
 
@@ -72,29 +78,34 @@ def init_pack(name: str) -> NewPack:
     return NewPack(name, tuple(files), todo)
 
 
-def check_packs(folders: tuple[Path, ...]) -> tuple[Pack, ...]:
+def check_packs(folders: tuple[Path, ...], *, engine: str = "auto") -> tuple[Pack, ...]:
     """Return the packs in `folders`, or without any those of the project, checked for every strategy.
+
+    Where a pack has templates, Helm `engine` renders a chart of each strategy.
 
     Raises:
         SpecError: a pack, or what it builds on, is not valid; every problem with its line.
-        ToolError: a pack is not there, or the project names none.
+        ToolError: a pack is not there, or the project names none; or there is no Helm.
     """
-    if folders:
-        chains = [read_pack(path, find_project()) for path in folders]
-        checked = tuple(chain[-1] for chain in chains)
-    else:
-        checked = read_packs(find_project())
-        chains = [checked[: number + 1] for number in range(len(checked))]
-    if not checked:
-        hint = "start one with trainchart pack init NAME, or name the folder of a pack"
-        raise ToolError(f"no {PROJECT_FILE} here or above names a pack", hint=hint)
-    problems = dict.fromkeys(problem for chain in chains for problem in _find_problems(chain))
+    chains = _read_chains(folders)
+    problems = dict.fromkeys(problem for chain in chains for problem in _find_problems(chain, engine))
     if problems:
         raise SpecError("packs are not valid", problems=tuple(problems))
-    return checked
+    return tuple(chain[-1] for chain in chains)
 
 
-def _find_problems(chain: tuple[Pack, ...]) -> list[Problem]:
+def _read_chains(folders: tuple[Path, ...]) -> list[tuple[Pack, ...]]:
+    """Return the packs in `folders`, or those of the project, each last behind those that are weaker."""
+    if folders:
+        return [read_pack(path, find_project()) for path in folders]
+    packs = read_packs(find_project())
+    if not packs:
+        hint = "start one with trainchart pack init NAME, or name the folder of a pack"
+        raise ToolError(f"no {PROJECT_FILE} here or above names a pack", hint=hint)
+    return [packs[: number + 1] for number in range(len(packs))]
+
+
+def _find_problems(chain: tuple[Pack, ...], engine: str) -> list[Problem]:
     """Return what is wrong with the last pack of `chain`, over the others, for a model of any strategy."""
     found: list[Problem] = []
     for probe in make_probes(chain[-1].layers):
@@ -102,7 +113,42 @@ def _find_problems(chain: tuple[Pack, ...]) -> list[Problem]:
             resolve_spec(probe, chain)
         except (SpecError, PlanError) as error:
             found += [problem for problem in error.problems if problem.where.startswith(f"{chain[-1].place}/")]
-    return found
+    return found or find_template_problems(make_probes(chain[-1].layers), chain, engine)
+
+
+@dataclass(frozen=True)
+class AcceptedBlock:
+    """A block that a pack overrides, and whether its text below was written into the pack now."""
+
+    template: Path
+    block: str
+    is_changed: bool
+
+
+def accept_blocks(path: Path) -> tuple[AcceptedBlock, ...]:
+    """Write into the pack in a folder what the blocks that its templates override say now, in the layers below it.
+
+    Raises:
+        SpecError: a template cannot be rendered.
+        ToolError: the pack is not a folder, or cannot be written.
+    """
+    if not path.is_dir():
+        raise ToolError(f"{path} is not a folder", hint="only the folder of a pack can be changed; publish it again")
+    chain = read_pack(path, find_project())
+    layers = tuple(pack.templates for pack in chain if pack.templates is not None)
+    has_templates = chain[-1].templates is not None
+    before = dict(layers[-1].bases) if has_templates else {}
+    bases = find_bases(read_family(FAMILY), layers) if has_templates else {}
+    accepted = []
+    for template, blocks in bases.items():
+        known = read_texts(before.get(template, ""))
+        accepted += [AcceptedBlock(path / template, name, known.get(name) != text) for name, text in blocks.items()]
+    files = {base_path(template): dump_blocks(template, blocks) for template, blocks in bases.items() if blocks}
+    for base, text in files.items():
+        write_file(path / base, text.encode())
+    for base in {base_path(template) for template in before} - {*files}:
+        (path / base).unlink()
+    return tuple(accepted)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The commands `trainchart pack init`, `check`, `publish`, `update` and `vendor`."""
+"""The commands `trainchart pack init`, `check`, `accept`, `publish`, `update` and `vendor`."""
 
 from __future__ import annotations
 
@@ -52,20 +52,48 @@ def check(
         list[Path] | None,
         typer.Argument(help="Folders of packs. Default: those of the project.", show_default=False),
     ] = None,
+    engine: Annotated[
+        str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
+    ] = "auto",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Check packs for every strategy, without a model that uses them.
+    """Check packs for every strategy, without a model that uses them. Helm renders charts where a pack has templates.
 
     Example: trainchart pack check packs/platform
     """
     from trainchart.actions.pack import check_packs
 
-    checked = check_packs(tuple(packs or ()))
+    checked = check_packs(tuple(packs or ()), engine=engine)
     if format_ is Format.json:
         print_json([{"name": pack.name, "version": pack.version, "path": pack.path} for pack in checked])
         return
     for pack in checked:
         print_line(f"{pack.path}  {pack.title}  valid")
+
+
+@group.command("accept")
+def accept(
+    pack: Annotated[Path, typer.Argument(help="Folder of the pack.", show_default=False)],
+    format_: FormatOption = Format.text,
+) -> None:
+    """Say that a pack's templates fit the blocks that they override, as these are now.
+
+    Writes the blocks into bases/ of the pack. When one of them changes, generate and pack check fail and show how.
+
+    Example: trainchart pack accept packs/platform
+    """
+    from trainchart.actions.pack import accept_blocks
+
+    accepted = accept_blocks(pack)
+    if format_ is Format.json:
+        print_json(
+            [{"template": str(one.template), "block": one.block, "isChanged": one.is_changed} for one in accepted]
+        )
+        return
+    for one in accepted:
+        print_line(f"{one.template}  {one.block}  {'accepted' if one.is_changed else 'unchanged'}")
+    if not accepted:
+        print_note("the pack overrides no block")
 
 
 @group.command("publish")

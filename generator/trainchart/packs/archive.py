@@ -9,8 +9,12 @@ from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.archive.read import parse_packed_chart
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.packs.pack import Pack
+from trainchart.packs.templates import TEMPLATES
 
 _KIND_ANNOTATION = "trainchart/kind"
+_OF_HELM = f"{TEMPLATES}/"
+_OF_PACK = f"pack/{TEMPLATES}/"
+"""Where an archive has templates: Helm would read those in templates/ as its own, and they are not."""
 
 
 def pack_archive(pack: Pack, files: Mapping[str, bytes]) -> ChartArchive:
@@ -23,9 +27,15 @@ def pack_archive(pack: Pack, files: Mapping[str, bytes]) -> ChartArchive:
         "description": pack.description or f"The pack {pack.name}.",
         "annotations": {_KIND_ANNOTATION: "pack"},
     }
+    files = {_rename(path, _OF_HELM, _OF_PACK): content for path, content in files.items()}
     return pack_chart({**files, CHART_FILE: dump_mapping(chart).encode()}, BuildInfo())
 
 
 def parse_pack_archive(data: bytes) -> dict[str, bytes]:
     """Return the files of the pack in the .tgz `data`. Raises ToolError for what is damaged or hostile."""
-    return {path: content for path, content in parse_packed_chart(data).files.items() if path != CHART_FILE}
+    found = parse_packed_chart(data).files
+    return {_rename(path, _OF_PACK, _OF_HELM): content for path, content in found.items() if path != CHART_FILE}
+
+
+def _rename(path: str, before: str, after: str) -> str:
+    return after + path.removeprefix(before) if path.startswith(before) else path

@@ -15,6 +15,7 @@ from trainchart.errors import Problem, SpecError
 from trainchart.packs.locks import POLICY_FILE, LockedPath, make_locked_defaults, parse_policy
 from trainchart.packs.section_file import parse_section
 from trainchart.packs.source import PackSource
+from trainchart.packs.templates import BASES, TEMPLATES, PackTemplates, parse_templates
 from trainchart.plan.layers import ANY_ENTRY, STRATEGY_SECTION
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.spec.document import Document, parse_document
@@ -23,7 +24,7 @@ from trainchart_runtime.cluster import ROLES
 
 PACK_FILE = "pack.yaml"
 DEFAULTS_FILE = "defaults.yaml"
-_KNOWN = (PACK_FILE, DEFAULTS_FILE, POLICY_FILE)
+_KNOWN = (PACK_FILE, DEFAULTS_FILE, POLICY_FILE, TEMPLATES, BASES)
 _PROSE = ("README", "LICENSE", "CHANGELOG", "NOTICE")
 _OF_GIT = (".gitignore", ".gitattributes")
 _IDENTITY = ("apiVersion", "kind", "name")
@@ -69,6 +70,8 @@ class Pack:
     """What the pack says of every model; None where it has no such file."""
     locks: tuple[LockedPath, ...]
     """What no stronger layer can change."""
+    templates: PackTemplates | None
+    """Templates that it adds or changes; None where it has none."""
     sha256: str
     """Of all files of the pack, names and contents."""
 
@@ -111,6 +114,7 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
         path or place,
         defaults,
         locks,
+        parse_templates(files, f"{about.name} {about.version}", place, path or place),
         hash_tree(files),
     )
 

@@ -14,11 +14,13 @@ from typing import Any
 import jinja2
 
 from trainchart.errors import RenderError
+from trainchart.packs.templates import PackTemplates
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.strategies import STRATEGIES
 from trainchart.render.metadata import KUBE_VERSION, render_chart_yaml
 from trainchart.render.readme import describe_hyperparameters, list_value_rows
 from trainchart.render.schema import NUMBER_PATTERN, Schema, dump_schema
+from trainchart.render.templates import SYNTAX
 from trainchart.render.value_tree import ValueNode, build_value_tree
 from trainchart.render.values_yaml import render_values_yaml
 from trainchart.spec.section import LABEL_VALUE_PATTERN, QUEUE_KEY_PATTERN, RESERVED_ENV_PATTERN, PassThrough
@@ -51,16 +53,27 @@ class PodField:
     """Whether its texts may name the release."""
 
 
-def render_chart(plan: ChartPlan, family: Mapping[str, str], schema: Schema) -> RenderedChart:
+def render_chart(
+    plan: ChartPlan, family: Mapping[str, str], schema: Schema, packs: tuple[PackTemplates, ...] = ()
+) -> RenderedChart:
     """Render the templates of `family` (path -> text) and add values.yaml, its `schema` and Chart.yaml.
+
+    `packs` are templates that packs add or change, the weakest first.
 
     Raises:
         RenderError: a template of the family is broken; names file and line.
+        SpecError: a template of a pack is wrong; names file and line.
     """
     values = build_value_tree(plan)
     environment = _environment(tuple(family.items()))
     variables = _variables(plan, values)
-    files = {path: _render(environment, path, variables) for path in family}
+    files: dict[str, str] = {}
+    if packs:
+        # Only now: most charts have no templates of packs.
+        from trainchart.render.layers import layer_templates
+
+        files = layer_templates(family, packs).render(variables)
+    files |= {path: _render(environment, path, variables) for path in family if path not in files}
     files["values.yaml"] = render_values_yaml(plan.name, values)
     files["values.schema.json"] = dump_schema(schema)
     files["Chart.yaml"] = render_chart_yaml(plan)
@@ -71,21 +84,7 @@ def render_chart(plan: ChartPlan, family: Mapping[str, str], schema: Schema) -> 
 @functools.cache
 def _environment(family: tuple[tuple[str, str], ...]) -> jinja2.Environment:
     """Return the templates of a family, which are compiled once however many charts they make."""
-    return jinja2.Environment(
-        loader=jinja2.DictLoader(dict(family)),
-        undefined=jinja2.StrictUndefined,
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="<%=",
-        variable_end_string="%>",
-        comment_start_string="<%#",
-        comment_end_string="%>",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-        auto_reload=False,
-    )
+    return jinja2.Environment(loader=jinja2.DictLoader(dict(family)), **SYNTAX)
 
 
 def list_pod_fields(place: str) -> tuple[PodField, ...]:

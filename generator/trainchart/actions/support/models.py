@@ -87,7 +87,7 @@ def _load_model(spec: Path, strategy: str, project: Project, packs: tuple[Pack, 
     document = parse_document(text, file=str(spec), layer="model spec")
     if strategy:
         document = document.with_value("strategy", strategy)
-    plan, schema = _resolve(document, packs)
+    plan, schema = resolve_with_schema(document, packs)
     code = project.folder / plan.spec.code.path
     _require_inside(project.folder, code, plan)
     return LocatedModel(spec, text, plan, schema, code, packs)
@@ -99,10 +99,11 @@ def resolve_spec(document: Document, packs: tuple[Pack, ...] = ()) -> ChartPlan:
     Raises:
         SpecError, PlanError: what it says is wrong; every problem with its line.
     """
-    return _resolve(document, packs)[0]
+    return resolve_with_schema(document, packs)[0]
 
 
-def _resolve(document: Document, packs: tuple[Pack, ...]) -> tuple[ChartPlan, Schema]:
+def resolve_with_schema(document: Document, packs: tuple[Pack, ...]) -> tuple[ChartPlan, Schema]:
+    """Return the plan of a spec as `resolve_spec` does, and the schema of its chart's values."""
     layers = [read_defaults(), *(layer for pack in packs for layer in pack.layers)]
     locks = tuple(lock for pack in packs for lock in pack.locks)
     plan = resolve(document, layers)
@@ -129,8 +130,8 @@ def render_model(model: LocatedModel) -> RenderedChart:
     if not (model.plan.spec.image.inject_launcher and not os.path.lexists(model.code)):  # the image is built elsewhere
         require_code(model)
     family = read_family(FAMILY)
-    chart = render_chart(model.plan, family, model.schema)
-    files = narrow_files(chart.files, tuple(lock for pack in model.packs for lock in pack.locks))
+    chart = render_plan(model.plan, model.schema, model.packs)
+    files = chart.files
     image = model.plan.spec.image
     lock = build_lock(
         generator=__version__,
@@ -141,6 +142,18 @@ def render_model(model: LocatedModel) -> RenderedChart:
         image=f"{image.repository}:{image.tag}@{image.digest}" if image.digest else "",
     )
     return RenderedChart(chart.name, chart.version, {**files, LOCK_FILE: dump_lock(lock).encode()})
+
+
+def render_plan(plan: ChartPlan, schema: Schema, packs: tuple[Pack, ...]) -> RenderedChart:
+    """Return the files of the plan's chart, without a lock, as its packs have them.
+
+    Raises:
+        SpecError: a template of a pack is wrong.
+    """
+    templates = tuple(pack.templates for pack in packs if pack.templates is not None)
+    chart = render_chart(plan, read_family(FAMILY), schema, templates)
+    locks = tuple(lock for pack in packs for lock in pack.locks)
+    return RenderedChart(chart.name, chart.version, narrow_files(chart.files, locks))
 
 
 def list_own_specs(spec: Path) -> frozenset[Path]:
