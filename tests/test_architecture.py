@@ -48,6 +48,7 @@ OWNERS = {
     "lightkube": {"cluster/io/kubernetes_api.py"},
     "psutil": {"local/io/process_table.py"},
     "yaml": {"kubernetes_yaml.py", "spec/document.py", "spec/edit.py", "yaml_limits.py", "yaml_loader.py"},
+    "cel_expr_python": {"packs/expressions.py"},
     "yamllint": {"check/yaml_style.py"},
     "semver": {"chart_version.py"},
 }
@@ -205,7 +206,7 @@ def test_every_library_is_declared() -> None:
     declared |= {
         re.split(r"[<>=~\[]", entry)[0] for part in PROJECT["optional-dependencies"].values() for entry in part
     }
-    names = {"yaml": "pyyaml", "kubernetes_validate": "kubernetes-validate"}
+    names = {"cel_expr_python": "cel-expr-python", "yaml": "pyyaml", "kubernetes_validate": "kubernetes-validate"}
     names |= {
         "helm_python": "helm-python-sdk",
         "pydantic_core": "pydantic",

@@ -9,12 +9,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.check_input import STANDARD_INPUT, read_manifests
 from trainchart.actions.support.check_probes import render_probes
+from trainchart.actions.support.project import find_project
 from trainchart.check.finding import Case, CaseLint, CheckInput, Finding, Severity
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.check.registry import RULES, find_rules
@@ -28,11 +30,15 @@ from trainchart.helm.io.choose import engine_program, find_engine
 from trainchart.helm.io.inputs import RELEASE_NAME_LIMIT
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import LintMessage, ValueOverrides
+from trainchart.host.clock import utc_today
 from trainchart.host.files import read_bytes, read_text, read_tree, refuse_pipe
 from trainchart.host.kubernetes_schemas import find_versions, read_definitions
 from trainchart.host.result_cache import ResultCache, hash_inputs, hash_listing
 from trainchart.host.time_limit import TookTooLong, time_limit
 from trainchart.kubernetes_yaml import find_unprintable
+
+if TYPE_CHECKING:
+    from trainchart.packs.pack import Pack
 
 OLDEST_KUBERNETES = "1.33"
 _RELEASE = "check"
@@ -109,7 +115,8 @@ def check_known_chart(
     rules: tuple[Rule, ...] = RULES,
 ) -> CheckedChart:
     """Do what `check_chart` does, or return what it found in the same bytes before, on the same day."""
-    asked = (engine, *kube_versions, *(rule.id for rule in rules))
+    packs = _read_packs()
+    asked = (engine, *kube_versions, *(rule.id for rule in rules), *(pack.sha256 for pack in packs))
     inputs = _hash_inputs(chart, values, asked)
     cache = ResultCache("checks", CheckedChart)
     subject = "\0".join((str(chart.absolute()), *map(str, values), *asked))
@@ -117,7 +124,7 @@ def check_known_chart(
     if inputs and known is not None and known[0] == inputs:
         return known[1]
     listing = hash_listing(chart) if chart.is_dir() else ""
-    checked = check_chart(chart, values=values, engine=engine, kube_versions=kube_versions, rules=rules)
+    checked = _check(chart, packs, values=values, engine=engine, kube_versions=kube_versions, rules=rules)
     # What changed meanwhile may have been checked in part; a rule that gave up or failed may do better next time.
     is_still = inputs == _hash_inputs(chart, values, asked) and (
         not chart.is_dir() or listing == hash_listing(chart) != ""
@@ -142,7 +149,7 @@ def _hash_inputs(chart: Path, values: tuple[Path, ...], asked: tuple[str, ...]) 
     except ToolError:
         return ""
     helm = Path(shutil.which(engine_program(asked[0])) or "/")
-    day = datetime.now(UTC).date().isoformat()
+    day = utc_today().isoformat()
     return hash_inputs(day, str(chart), str(helm), str(helm.stat().st_mtime_ns), *asked, *files)
 
 
@@ -157,19 +164,49 @@ def check_chart(
 ) -> CheckedChart:
     """Check the chart at `chart`, with its own values, every ci/*-values.yaml and every file in `values`.
 
-    What is no chart (a YAML file, a folder without Chart.yaml, `-` for standard input) is checked as manifests.
-    Raises ToolError where chart, engine or values file is missing; what is wrong in the chart is a finding.
+    What is no chart (a YAML file, a folder without Chart.yaml, `-` for standard input) is checked as manifests. Packs
+    of the project that this folder is in may demand more.
+
+    Raises:
+        ToolError: chart, engine, values file or pack is missing; what is wrong in the chart is a finding.
+        SpecError: a pack is not valid.
     """
+    return _check(
+        chart, _read_packs(), values=values, engine=engine, kube_versions=kube_versions, rules=rules, today=today
+    )
+
+
+def _read_packs() -> tuple[Pack, ...]:
+    project = find_project()
+    if project.file is None:
+        return ()
+    # Imported where it is needed: most projects have no packs.
+    from trainchart.actions.support.packs import read_packs
+
+    return read_packs(project)
+
+
+def _check(
+    chart: Path,
+    packs: tuple[Pack, ...],
+    *,
+    values: tuple[Path, ...],
+    engine: str,
+    kube_versions: tuple[str, ...],
+    rules: tuple[Rule, ...],
+    today: date | None = None,
+) -> CheckedChart:
     wanted = tuple(dict.fromkeys(map(_minor_version, kube_versions)))
     kubernetes = tuple(_schemas(version) for version in wanted or (OLDEST_KUBERNETES, find_versions()[-1]))
     kinds = kubernetes if kube_versions else tuple(map(_schemas, _supported_versions()))
-    day = today or datetime.now(UTC).date()
+    day = today or utc_today()
     manifests = read_manifests(chart)
     if manifests is not None:
         given = manifests
     else:
         given = _render_chart(chart, values, find_engine(engine), max(kinds, key=_age).version)
-    given = replace(given, kubernetes=kubernetes, kinds=kinds, today=day)
+    demands = tuple(rule for pack in packs for rule in pack.policy.rules)
+    given = replace(given, kubernetes=kubernetes, kinds=kinds, today=day, pack_rules=demands)
     budget = _Budget()
     result = run_checks(given, tuple(replace(rule, check=functools.partial(budget.ask, rule)) for rule in rules))
     return CheckedChart(chart, result.findings, result.waived, find_unknown_kinds(given))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from trainchart.actions.package import require_no_secrets
 from trainchart.actions.publish import utc_now
@@ -23,14 +25,17 @@ from trainchart.actions.support.project import PROJECT_FILE, find_project
 from trainchart.actions.support.repository_access import Address, open_repository, versions_command, without_login
 from trainchart.archive.lock import hash_tree
 from trainchart.errors import PlanError, Problem, RepositoryNotFound, SpecError, ToolError, UsageError, VersionConflict
+from trainchart.host.clock import utc_today
 from trainchart.host.files import read_bytes, write_file
 from trainchart.host.new_files import write_new_files
+from trainchart.packs.admission import make_admission_policies
 from trainchart.packs.archive import pack_archive, parse_pack_archive
 from trainchart.packs.lock import LockedPack, dump_pack_lock
 from trainchart.packs.pack import PACK_FILE, Pack, parse_pack
 from trainchart.packs.probe import make_probes
 from trainchart.packs.source import PackSource
 from trainchart.packs.templates import base_path
+from trainchart.packs.waivers import find_ended_waivers
 from trainchart.publish.repository import Publication, prepare_upload, publish_upload
 from trainchart.render.chart import FAMILY
 from trainchart.render.layers import find_bases
@@ -38,6 +43,7 @@ from trainchart.render.templates import dump_blocks, read_texts
 from trainchart.resources import read_family
 from trainchart.scaffold.model_name import is_model_name
 from trainchart.scaffold.pack_text import render_pack, render_project_file
+from trainchart.spec.section import LABEL_KEY_PATTERN, LABEL_VALUE_PATTERN
 
 PACKS = Path("packs")
 """Folder of new packs."""
@@ -78,6 +84,23 @@ def init_pack(name: str) -> NewPack:
     return NewPack(name, tuple(files), todo)
 
 
+def make_admission(folders: tuple[Path, ...], label: str) -> list[dict[str, Any]]:
+    """Return what an administrator applies so that API servers hold the rules of packs, in namespaces with `label`.
+
+    Without `folders`, the packs are those of the project; with them, those that they build on as well.
+
+    Raises:
+        UsageError: the label is not KEY=VALUE.
+        SpecError, ToolError: as `check_packs` does.
+    """
+    key, _, value = label.partition("=")
+    if not (re.fullmatch(LABEL_KEY_PATTERN, key) and value and re.fullmatch(LABEL_VALUE_PATTERN, value)):
+        raise UsageError(f"{label!r} is not a label of namespaces", hint="for example trainchart=bounded")
+    check_packs(folders)
+    packs = {pack.name: pack for chain in _read_chains(folders) for pack in chain}
+    return make_admission_policies(packs.values(), (key, value), utc_today().isoformat())
+
+
 def check_packs(folders: tuple[Path, ...], *, engine: str = "auto") -> tuple[Pack, ...]:
     """Return the packs in `folders`, or without any those of the project, checked for every strategy.
 
@@ -89,6 +112,9 @@ def check_packs(folders: tuple[Path, ...], *, engine: str = "auto") -> tuple[Pac
     """
     chains = _read_chains(folders)
     problems = dict.fromkeys(problem for chain in chains for problem in _find_problems(chain, engine))
+    today = utc_today().isoformat()
+    waivers = (waiver for chain in chains for waiver in chain[-1].policy.waivers)
+    problems |= dict.fromkeys(find_ended_waivers(waivers, today))
     if problems:
         raise SpecError("packs are not valid", problems=tuple(problems))
     return tuple(chain[-1] for chain in chains)

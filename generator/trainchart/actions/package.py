@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from trainchart.actions.support.chart_input import read_chart_files
@@ -17,6 +16,7 @@ from trainchart.check.finding import CheckInput
 from trainchart.check.rules.archive import check_no_secrets
 from trainchart.errors import ChecksFailed, Problem, ToolError
 from trainchart.helm.io.choose import find_engine
+from trainchart.host.clock import utc_today
 from trainchart.host.files import read_bytes, write_file
 from trainchart.host.git import read_commit
 from trainchart.host.gpg import clear_sign
@@ -124,7 +124,7 @@ def require_no_secrets(files: Mapping[str, bytes]) -> None:
     from trainchart.check.waivers import apply_waivers, parse_waivers
 
     named = tuple(replace(finding, rule=_SECRETS_RULE) for finding in found)
-    left, _, _ = apply_waivers(named, parse_waivers(files)[0], datetime.now(UTC).date())
+    left, _, _ = apply_waivers(named, parse_waivers(files)[0], utc_today())
     if left:
         raise ChecksFailed(
             "the chart holds passwords or keys, which everyone who pulls it can read",

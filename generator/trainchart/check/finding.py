@@ -6,10 +6,14 @@ import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from typing import TYPE_CHECKING
 
 from trainchart.check.kubernetes_schemas import KubernetesSchemas
 from trainchart.errors import Problem
 from trainchart.helm.rendering import LintMessage, Manifest, Rendering
+
+if TYPE_CHECKING:
+    from trainchart.packs.rules import PackRule
 
 LONG_RELEASE = "a release name of 53 characters"
 _CHART_FILE = "Chart.yaml"
@@ -99,6 +103,8 @@ class CheckInput:
     """The texts of the values files that cases were installed with."""
     values_fit: bool = False
     """Helm has compared values.yaml with its schema already, and was content."""
+    pack_rules: tuple[PackRule, ...] = ()
+    """What the packs of the project demand of objects."""
     today: date = date.min
     """The day that waivers run out by."""
 

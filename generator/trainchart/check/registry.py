@@ -22,6 +22,7 @@ from trainchart.check.rules import (
     network,
     pod_security,
     pods,
+    policy,
     quantities,
     repeatable,
     style,
@@ -64,6 +65,7 @@ _MODULES = (
     hooks,
     hosts,
     training,
+    policy,
     waivers,
 )
 RULES: tuple[Rule, ...] = tuple(rule for module in _MODULES for rule in module.RULES)

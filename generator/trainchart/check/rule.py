@@ -36,3 +36,5 @@ class Rule:
     scope: Scope = Scope.manifests
     needs: tuple[str, ...] = ()
     """Files of the chart without which it would find what is not there: it is not asked where one cannot be parsed."""
+    is_waivable: bool = True
+    """Whether a chart may accept its findings itself."""

@@ -36,13 +36,18 @@ def run_checks(given: CheckInput, rules: Iterable[Rule] = RULES) -> CheckResult:
             if key not in unique or (unique[key].values and not found.values):
                 unique[key] = found
     asked = {rule.id: rule for rule in chosen}
-    known = {rule.id for rule in RULES}
+    known = {rule.id: rule for rule in RULES}
     # A waiver of a rule that was not asked is not useless.
     written = parse_waivers(given.files, given.objects())[0]
-    waivers = tuple(waiver for waiver in written if waiver.rule in asked)
+    waivers = tuple(waiver for waiver in written if waiver.rule in asked and asked[waiver.rule].is_waivable)
     left, waived, problems = apply_waivers(tuple(unique.values()), waivers, given.today)
     problems += tuple(
         waiver_problem(waiver, describe_unknown_rule(waiver.rule)) for waiver in written if waiver.rule not in known
+    )
+    problems += tuple(
+        waiver_problem(waiver, f"a chart cannot waive {waiver.rule}", "the owner of the pack can, in its policy.yaml")
+        for waiver in written
+        if waiver.rule in known and not known[waiver.rule].is_waivable
     )
     if WAIVERS_RULE in asked:
         left += tuple(_about_waivers(problems, asked[WAIVERS_RULE], given))

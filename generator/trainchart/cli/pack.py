@@ -1,4 +1,4 @@
-"""The commands `trainchart pack init`, `check`, `accept`, `publish`, `update` and `vendor`."""
+"""The commands `trainchart pack init`, `check`, `accept`, `admission`, `publish`, `update` and `vendor`."""
 
 from __future__ import annotations
 
@@ -94,6 +94,36 @@ def accept(
         print_line(f"{one.template}  {one.block}  {'accepted' if one.is_changed else 'unchanged'}")
     if not accepted:
         print_note("the pack overrides no block")
+
+
+@group.command("admission")
+def admission(
+    packs: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Folders of packs. Default: those of the project.", show_default=False),
+    ] = None,
+    namespaces: Annotated[
+        str,
+        typer.Option("--namespaces", metavar="LABEL=VALUE", help="Label of the namespaces in which the rules hold."),
+    ] = "trainchart=bounded",
+    format_: FormatOption = Format.text,
+) -> None:
+    """Print the rules of packs as ValidatingAdmissionPolicies, by which the API server refuses what breaks them.
+
+    Waivers end at the next call only: apply them again every day.
+
+    Example: trainchart pack admission | kubectl apply -f -
+    """
+    from trainchart.actions.pack import make_admission
+    from trainchart.kubernetes_yaml import dump_mapping
+
+    documents = make_admission(tuple(packs or ()), namespaces)
+    if format_ is Format.json:
+        print_json({"apiVersion": "v1", "kind": "List", "items": documents})
+    elif documents:
+        print_line("---\n".join(map(dump_mapping, documents)), end="")
+    else:
+        print_note("the packs have no rules over objects")
 
 
 @group.command("publish")

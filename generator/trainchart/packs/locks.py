@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from trainchart.errors import PlanError, Problem, SpecError
-from trainchart.packs.section_file import parse_section_document
+from trainchart.packs.waivers import PackWaiver, find_waiver
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.layers import ANY_ENTRY
 from trainchart.plan.typed import find_origin, suggest_word
@@ -24,7 +24,6 @@ from trainchart.spec.section import TEXT_MAPS, JsonSchema, Line, PassThrough, Se
 from trainchart.spec.settings import EVERY_POD_SETTINGS, POD_SETTINGS, PodSettings
 from trainchart_runtime.cluster import ROLES
 
-POLICY_FILE = "policy.yaml"
 _OF_ONE_MODEL = ("apiVersion", "kind", "name", "code", "hyperparameters")
 OF_ROLES = POD_SETTINGS | {"args"}
 """What a role may set for itself, in place of the top level."""
@@ -67,17 +66,6 @@ class Lock(Section):
         return " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
 
 
-class PolicyFile(Section):
-    """What a pack demands of every model."""
-
-    api_version: Literal["trainchart/v1"]
-    """Version of the format."""
-    kind: Literal["Policy"]
-    """Kind of file."""
-    locked: dict[str, Lock] = Field(default_factory=dict)
-    """Locked paths of the spec: dotted keys, with * for every role or volume."""
-
-
 @dataclass(frozen=True)
 class LockedPath:
     """A lock, the path that it holds for, and where it is written."""
@@ -85,6 +73,7 @@ class LockedPath:
     path: tuple[str, ...]
     lock: Lock
     origin: Origin
+    waivers: tuple[PackWaiver, ...] = ()
 
     @property
     def key(self) -> str:
@@ -109,21 +98,22 @@ class LockedPath:
         return place != self.path and len(self.path) == 1 and value == UNSET.get(self.path[0])
 
 
-def parse_policy(text: str, file: str, layer: str) -> tuple[LockedPath, ...]:
-    """Return the locks of a pack.
+def make_locks(
+    locked: Mapping[str, Lock], origins: Mapping[Path, Origin], waivers: Mapping[str, tuple[PackWaiver, ...]]
+) -> tuple[LockedPath, ...]:
+    """Return the locks of a policy. `origins` are those of the file's keys.
 
     Raises:
-        SpecError: unknown keys and paths, and locks that no value can satisfy, each with its line.
+        SpecError: unknown paths, and locks that no value can satisfy, each with its line.
     """
-    policy, document = parse_section_document(text, file, PolicyFile, "policy", layer)
     locks = []
     problems = []
-    for key, lock in policy.locked.items():
-        origin = document.origins["locked", key]
+    for key, lock in locked.items():
+        origin = origins["locked", key]
         try:
             path, kind = _find_path(key)
             _require_sense(key, lock, kind)
-            locks.append(LockedPath(path, lock, origin))
+            locks.append(LockedPath(path, lock, origin, waivers.get(key, ())))
         except ValueError as error:
             what, _, hint = str(error).partition("\n")
             problems.append(Problem(what, str(origin), hint))
@@ -136,6 +126,12 @@ def parse_policy(text: str, file: str, layer: str) -> tuple[LockedPath, ...]:
     if problems:
         raise SpecError("the policy is not valid", problems=tuple(problems))
     return tuple(locks)
+
+
+def drop_waived(locks: Iterable[LockedPath], model: str, today: str) -> tuple[LockedPath, ...]:
+    """Return the locks without those that are waived for a model on `today`, an ISO date."""
+    waivers = ((locked, find_waiver(locked.waivers, model)) for locked in locks)
+    return tuple(locked for locked, waiver in waivers if waiver is None or not waiver.holds_on(today))
 
 
 def make_locked_defaults(locks: tuple[LockedPath, ...], layer: str) -> Document | None:
@@ -165,8 +161,7 @@ def require_allowed(plan: ChartPlan, locks: tuple[LockedPath, ...]) -> None:
         Problem(
             f"{'.'.join(map(str, path))}: {value!r} is not allowed, only {locked.lock}",
             str(find_origin(plan.origins, path)),
-            f"{locked.origin.layer} locks {locked.key} ({locked.origin})"
-            + (f": {locked.lock.message}" if locked.lock.message else ""),
+            _explain(locked, plan.name),
         )
         for locked in locks
         for place in locked.places()
@@ -175,6 +170,14 @@ def require_allowed(plan: ChartPlan, locks: tuple[LockedPath, ...]) -> None:
     ]
     if problems:
         raise PlanError(f"packs do not allow what {plan.name} specifies", problems=tuple(problems))
+
+
+def _explain(locked: LockedPath, model: str) -> str:
+    """Say who locks it, why, and that a waiver has ended."""
+    waiver = find_waiver(locked.waivers, model)
+    about = f"{locked.origin.layer} locks {locked.key} ({locked.origin})"
+    about += f": {locked.lock.message}" if locked.lock.message else ""
+    return about + (f"; {waiver.ended}" if waiver is not None else "")
 
 
 def find_values(tree: Any, pattern: tuple[str, ...], path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -12,7 +12,8 @@ from pydantic import AfterValidator, Field
 from trainchart.archive.lock import hash_tree
 from trainchart.chart_version import is_chart_version
 from trainchart.errors import Problem, SpecError
-from trainchart.packs.locks import POLICY_FILE, LockedPath, make_locked_defaults, parse_policy
+from trainchart.packs.locks import make_locked_defaults
+from trainchart.packs.policy import POLICY_FILE, Policy, parse_policy
 from trainchart.packs.section_file import parse_section
 from trainchart.packs.source import PackSource
 from trainchart.packs.templates import BASES, TEMPLATES, PackTemplates, parse_templates
@@ -68,7 +69,7 @@ class Pack:
     """The folder or archive on this machine that it was read from."""
     defaults: Document | None
     """What the pack says of every model; None where it has no such file."""
-    locks: tuple[LockedPath, ...]
+    policy: Policy
     """What no stronger layer can change."""
     templates: PackTemplates | None
     """Templates that it adds or changes; None where it has none."""
@@ -82,7 +83,7 @@ class Pack:
     @property
     def layers(self) -> tuple[Document, ...]:
         """The pack's defaults, and above them the values that it locks."""
-        locked = make_locked_defaults(self.locks, f"pack {self.title}")
+        locked = make_locked_defaults(self.policy.locks, f"pack {self.title}")
         return tuple(layer for layer in (self.defaults, locked) if layer is not None)
 
 
@@ -103,8 +104,8 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
     about = parse_section(_text(files, PACK_FILE, place), f"{place}/{PACK_FILE}", PackFile, "pack")
     layer = f"pack {about.name} {about.version}"
     defaults = _parse_defaults(_text(files, DEFAULTS_FILE, place), f"{place}/{DEFAULTS_FILE}", layer)
-    policy = _text(files, POLICY_FILE, place)
-    locks = () if _says_nothing(policy) else parse_policy(policy, f"{place}/{POLICY_FILE}", layer)
+    text = _text(files, POLICY_FILE, place)
+    policy = Policy() if _says_nothing(text) else parse_policy(text, f"{place}/{POLICY_FILE}", layer)
     return Pack(
         about.name,
         about.version,
@@ -113,7 +114,7 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
         place,
         path or place,
         defaults,
-        locks,
+        policy,
         parse_templates(files, f"{about.name} {about.version}", place, path or place),
         hash_tree(files),
     )

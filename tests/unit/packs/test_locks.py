@@ -45,7 +45,7 @@ def plan_of(*packs: Pack, **own: Any) -> ChartPlan:
 
 def schema_of(pack: Pack) -> dict[str, Any]:
     plan = plan_of(pack)
-    return narrow_schema(build_values_schema(plan), plan, pack.locks)
+    return narrow_schema(build_values_schema(plan), plan, pack.policy.locks)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def broken_paths(values: dict[str, Any], *packs: Pack) -> list[str]:
     """Return what the schema of a chart with the locks of `packs` refuses, beside the chart's own values."""
     plan = plan_of(*packs)
     own = json.loads(json.dumps(plan.values.model_dump(by_alias=True, exclude_unset=True)))
-    locks = tuple(lock for pack in packs for lock in pack.locks)
+    locks = tuple(lock for pack in packs for lock in pack.policy.locks)
     schema = narrow_schema(build_values_schema(plan), plan, locks)
     assert not list(jsonschema.Draft202012Validator(schema).iter_errors(own))
     return [error.json_path for error in jsonschema.Draft202012Validator(schema).iter_errors(_merged(own, values))]
@@ -246,7 +246,7 @@ def test_a_locked_value_survives_every_attempt(
         return
     assert _is_allowed({**by_pack, **by_spec})
     values = json.loads(json.dumps(plan.values.model_dump(by_alias=True, exclude_unset=True)))
-    validator = jsonschema.Draft202012Validator(narrow_schema(build_values_schema(plan), plan, lock.locks))
+    validator = jsonschema.Draft202012Validator(narrow_schema(build_values_schema(plan), plan, lock.policy.locks))
     broken = [error.json_path for error in validator.iter_errors(_merged(values, _tree(by_values, "worker")))]
     assert bool(broken) == (not _is_allowed(by_values)), broken
 

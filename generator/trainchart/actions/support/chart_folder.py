@@ -19,6 +19,7 @@ from trainchart.archive.lock import (
     parse_lock,
 )
 from trainchart.errors import ChecksFailed, Problem, SpecError, ToolError
+from trainchart.host.clock import utc_today
 from trainchart.host.files import read_bytes, read_tree, write_tree
 from trainchart.local.io.code_index import remember_code
 from trainchart.render.chart import RenderedChart
@@ -96,6 +97,7 @@ def _write_chart(model: LocatedModel, rendered: RenderedChart, inputs: str, char
         authored=frozenset({WAIVER_FILE}),
         repository=model.plan.spec.image.repository,
         packs=tuple(pack.path for pack in model.packs),
+        day=utc_today() if any(pack.policy.waivers for pack in model.packs) else None,
     )
     return chart
 

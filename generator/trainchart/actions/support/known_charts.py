@@ -10,11 +10,13 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
 from trainchart.actions.support.pack_files import PACK_LOCK_FILE, VENDOR, read_pack_files
 from trainchart.actions.support.project import project_of
 from trainchart.errors import Problem, ToolError
+from trainchart.host.clock import utc_today
 from trainchart.host.files import read_text, read_tree
 from trainchart.host.result_cache import ResultCache, hash_inputs, hash_listing
 from trainchart.local.io.code_index import remember_code
@@ -52,6 +54,8 @@ class _Known:
     """Of the image, to which the code folder is remembered."""
     packs: tuple[str, ...]
     """The folders and archives of the packs."""
+    day: date | None
+    """Today, where a pack has waivers, which end; None where the chart does not depend on it."""
 
 
 def recall_chart(spec: Path, charts: Path) -> GeneratedChart | None:
@@ -60,6 +64,8 @@ def recall_chart(spec: Path, charts: Path) -> GeneratedChart | None:
     if found is None:
         return None
     inputs, known = found
+    if known.day not in (None, utc_today()):
+        return None
     chart = known.chart
     try:
         now = hash_chart_inputs(spec, read_text(spec), charts, chart.code, tuple(map(_hash_pack, known.packs)))
@@ -84,11 +90,12 @@ def remember_chart(
     authored: frozenset[str],
     repository: str,
     packs: tuple[str, ...],
+    day: date | None,
 ) -> None:
     """Remember that `inputs`, hashed before anything was made of them, give `chart` of these `files`."""
     if inputs:
         hashes = {path: _hash_file(content) for path, content in files.items()}
-        known = _Known(replace(chart, changed=(), is_new=False), hashes, authored, repository, packs)
+        known = _Known(replace(chart, changed=(), is_new=False), hashes, authored, repository, packs, day)
         ResultCache(_KIND, _Known).remember(_subject(spec, charts), inputs, known)
 
 

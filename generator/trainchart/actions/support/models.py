@@ -20,10 +20,12 @@ from trainchart.archive.lock import (
     hash_tree,
 )
 from trainchart.errors import Problem, SpecError
+from trainchart.host.clock import utc_today
 from trainchart.host.files import read_text
 from trainchart.host.kubernetes_schemas import read_definitions
-from trainchart.packs.locks import require_allowed
+from trainchart.packs.locks import LockedPath, drop_waived, require_allowed
 from trainchart.packs.pack import Pack
+from trainchart.packs.rules import require_rules
 from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.misfits import require_fit
@@ -50,6 +52,8 @@ class LocatedModel:
     code: Path
     packs: tuple[Pack, ...]
     """The layers between the built-in defaults and the spec, the weakest first."""
+    locks: tuple[LockedPath, ...]
+    """What packs lock, without what they waive for the model today."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,10 @@ def _load_model(spec: Path, strategy: str, project: Project, packs: tuple[Pack, 
     document = parse_document(text, file=str(spec), layer="model spec")
     if strategy:
         document = document.with_value("strategy", strategy)
-    plan, schema = resolve_with_schema(document, packs)
+    plan, schema, locks = resolve_with_schema(document, packs)
     code = project.folder / plan.spec.code.path
     _require_inside(project.folder, code, plan)
-    return LocatedModel(spec, text, plan, schema, code, packs)
+    return LocatedModel(spec, text, plan, schema, code, packs, locks)
 
 
 def resolve_spec(document: Document, packs: tuple[Pack, ...] = ()) -> ChartPlan:
@@ -102,15 +106,19 @@ def resolve_spec(document: Document, packs: tuple[Pack, ...] = ()) -> ChartPlan:
     return resolve_with_schema(document, packs)[0]
 
 
-def resolve_with_schema(document: Document, packs: tuple[Pack, ...]) -> tuple[ChartPlan, Schema]:
-    """Return the plan of a spec as `resolve_spec` does, and the schema of its chart's values."""
+def resolve_with_schema(
+    document: Document, packs: tuple[Pack, ...]
+) -> tuple[ChartPlan, Schema, tuple[LockedPath, ...]]:
+    """Return the plan of a spec as `resolve_spec` does, the schema of its chart's values, and the locks that hold."""
     layers = [read_defaults(), *(layer for pack in packs for layer in pack.layers)]
-    locks = tuple(lock for pack in packs for lock in pack.locks)
     plan = resolve(document, layers)
+    today = utc_today().isoformat()
+    locks = drop_waived((lock for pack in packs for lock in pack.policy.locks), plan.name, today)
     require_allowed(plan, locks)
+    require_rules(plan, (rule for pack in packs for rule in pack.policy.rules), today)
     schema = narrow_schema(build_values_schema(plan), plan, locks)
     require_fit(plan, schema)
-    return plan, schema
+    return plan, schema, locks
 
 
 def build_values_schema(plan: ChartPlan) -> Schema:
@@ -130,7 +138,7 @@ def render_model(model: LocatedModel) -> RenderedChart:
     if not (model.plan.spec.image.inject_launcher and not os.path.lexists(model.code)):  # the image is built elsewhere
         require_code(model)
     family = read_family(FAMILY)
-    chart = render_plan(model.plan, model.schema, model.packs)
+    chart = render_plan(model.plan, model.schema, model.packs, model.locks)
     files = chart.files
     image = model.plan.spec.image
     lock = build_lock(
@@ -144,15 +152,16 @@ def render_model(model: LocatedModel) -> RenderedChart:
     return RenderedChart(chart.name, chart.version, {**files, LOCK_FILE: dump_lock(lock).encode()})
 
 
-def render_plan(plan: ChartPlan, schema: Schema, packs: tuple[Pack, ...]) -> RenderedChart:
-    """Return the files of the plan's chart, without a lock, as its packs have them.
+def render_plan(
+    plan: ChartPlan, schema: Schema, packs: tuple[Pack, ...], locks: tuple[LockedPath, ...]
+) -> RenderedChart:
+    """Return the files of the plan's chart, without a lock file, as its packs and the locks that hold have them.
 
     Raises:
         SpecError: a template of a pack is wrong.
     """
     templates = tuple(pack.templates for pack in packs if pack.templates is not None)
     chart = render_chart(plan, read_family(FAMILY), schema, templates)
-    locks = tuple(lock for pack in packs for lock in pack.locks)
     return RenderedChart(chart.name, chart.version, narrow_files(chart.files, locks))
 
 

@@ -24,15 +24,15 @@ def find_template_problems(probes: Iterable[Document], chain: tuple[Pack, ...], 
     below = (*chain[:-1], replace(chain[-1], templates=None))
     for probe in probes:
         try:
-            plan, schema = resolve_with_schema(probe, chain)
+            plan, schema, locks = resolve_with_schema(probe, chain)
         except (SpecError, PlanError):
             continue  # not of templates
         try:
-            files = render_plan(plan, schema, chain).files
+            files = render_plan(plan, schema, chain, locks).files
         except SpecError as error:
             return list(error.problems)
         with_pack = _render(helm, files, values_sets(files))
-        files = render_plan(plan, schema, below).files if with_pack else {}
+        files = render_plan(plan, schema, below, locks).files if with_pack else {}
         sets = {values: text for values, text in values_sets(files).items() if values in with_pack}
         without = _render(helm, files, sets) if with_pack else {}
         found = [

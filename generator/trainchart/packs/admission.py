@@ -1,0 +1,104 @@
+"""The rules of packs as ValidatingAdmissionPolicies: the API server refuses what breaks them, from any client. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from trainchart.packs.kinds import POD_KINDS, RESOURCES, ApiResource
+from trainchart.packs.pack import Pack
+from trainchart.packs.rules import VARIABLES, PackRule
+
+_ACTIONS = {"error": ["Deny"], "warning": ["Warn", "Audit"]}
+_CONDITIONS = {
+    # What was there before stays as it is, and can be deleted.
+    "is-new-or-changed": (
+        "request.operation == 'CREATE' || (!has(object.metadata.deletionTimestamp) && (!has(object.spec)"
+        " || object.spec != oldObject.spec || object.metadata.?labels != oldObject.metadata.?labels))"
+    ),
+    # Such as the ConfigMap with the cluster's certificates, and the budgets of controllers. Their pods are looked at.
+    "is-not-of-the-cluster": (
+        "object.kind == 'Pod' || !(request.userInfo.username.startsWith('system:kube-')"
+        " || request.userInfo.username.startsWith('system:node:')"
+        " || 'system:serviceaccounts:kube-system' in request.userInfo.?groups.orValue([]))"
+    ),
+}
+
+
+def make_admission_policies(packs: Iterable[Pack], label: tuple[str, str], today: str) -> list[dict[str, Any]]:
+    """Return the policies, and their bindings, of all rules of packs over objects.
+
+    They hold in namespaces with the `label`, but for those in which a waiver that holds on `today`, an ISO date, waives
+    a rule: API servers know no dates.
+    """
+    return [
+        document
+        for pack in packs
+        for severity, actions in _ACTIONS.items()
+        if (
+            rules := [
+                rule for rule in pack.policy.rules if rule.rule.over == "objects" and rule.rule.severity == severity
+            ]
+        )
+        for document in _make_policy(f"trainchart-{pack.name}-{severity}", pack, rules, actions, label, today)
+    ]
+
+
+def _make_policy(
+    name: str, pack: Pack, rules: Sequence[PackRule], actions: list[str], label: tuple[str, str], today: str
+) -> Iterator[dict[str, Any]]:
+    about = {"name": name, "annotations": {"trainchart/pack": f"{pack.name}@{pack.version}"}}
+    kinds = sorted({kind for rule in rules for kind in rule.kinds})
+    yield {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": about,
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": list(_match(RESOURCES[kind] for kind in kinds))},
+            "matchConditions": [{"name": key, "expression": text} for key, text in _CONDITIONS.items()],
+            "variables": [{"name": key, "expression": text} for key, text in VARIABLES.items()]
+            if set(kinds) & set(POD_KINDS)
+            else [],
+            "validations": [_validate(rule, today) for rule in rules],
+        },
+    }
+    yield {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": about,
+        "spec": {
+            "policyName": name,
+            "validationActions": actions,
+            "matchResources": {"namespaceSelector": {"matchLabels": {label[0]: label[1]}}},
+        },
+    }
+
+
+def _match(resources: Iterable[ApiResource]) -> Iterator[dict[str, Any]]:
+    """Yield one rule for each group of the API."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for resource in resources:
+        # A container can be added to a pod that runs.
+        names = ["pods", "pods/ephemeralcontainers"] if resource.name == "pods" else [resource.name]
+        groups.setdefault((resource.group, resource.version), []).extend(names)
+    for (group, version), names in sorted(groups.items()):
+        yield {
+            "apiGroups": [group],
+            "apiVersions": [version],
+            "operations": ["CREATE", "UPDATE"],
+            "resources": names,
+        }
+
+
+def _validate(rule: PackRule, today: str) -> dict[str, Any]:
+    spared = sorted({name for waiver in rule.waivers if waiver.holds_on(today) for name in waiver.text.namespaces})
+    parts = [f"!(object.kind in {json.dumps(sorted(rule.kinds))})"]
+    parts += [f"request.namespace in {json.dumps(spared)}"] if spared else []
+    link = f"; see {rule.rule.link}" if rule.rule.link else ""
+    return {
+        "expression": " || ".join((*parts, f"({rule.rule.expression})")),
+        "message": f"{rule.rule.message} (the rule {rule.name} of {rule.origin.layer}{link})",
+        "reason": "Forbidden",
+    }
