@@ -22,9 +22,9 @@ from trainchart_runtime.run.state import (
     Deaths,
     Incident,
     PodProblem,
+    ReportedFailures,
     RunProgress,
     RunState,
-    Told,
 )
 from trainchart_runtime.termination import FAILURES_KEPT, Failure, Termination
 
@@ -35,8 +35,8 @@ _UID_LENGTH = 8
 _CLOCK_LAG_SECONDS = 600.0
 _CLOCK_LEAD_SECONDS = 60.0
 _BUDGET_SECONDS = 3600.0
-"""In which the launcher of one task may tell of FAILURES_KEPT ends that become incidents; the others are only counted:
-what it tells may be made up, without end."""
+"""Within this time, at most FAILURES_KEPT failures that a launcher reports become incidents. Others are only counted,
+because a hostile program can make up any number of them."""
 _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
@@ -105,7 +105,7 @@ def note_preemptors(state: RunState, events: Sequence[Event]) -> RunState:
 
 
 def lacks_preemptor(incident: Incident) -> bool:
-    """Say whether a pod was preempted and nothing has told by which."""
+    """Return whether a pod was preempted by a pod that is not known yet."""
     return incident.cause == pod_causes.PREEMPTED.name and _TAKER not in incident.error
 
 
@@ -130,12 +130,12 @@ def note_replacements(own: Sequence[PodView], state: RunState, now: float) -> Ru
 def note_failures(
     group: Cluster, own: Sequence[PodView], reports: Mapping[str, LauncherReport], state: RunState, now: float
 ) -> RunState:
-    """Return `state` with the ends of programs that their launchers tell of, alive or with their last words.
+    """Return `state` with the failures that launchers report, while they run or in termination messages.
 
     Where a peer's end is the reason, it is an incident only of the leading task: one death may end a thousand programs.
     """
     restarts: Dict[str, Deaths] = dict(state.restarts)
-    told: Dict[str, Told] = dict(state.told)
+    counts: Dict[str, ReportedFailures] = dict(state.reported_failures)
     incidents: List[Incident] = []
     leader = deciding_tasks(group)[0]
     for pod in own:
@@ -150,10 +150,10 @@ def note_failures(
         restarts[str(pod.task)] = known._replace(current=total)
         failures = {each.number: each for source in sources for each in source.failures}
         news = [failures[number] for number in sorted(failures) if number > known.current]
-        told_of = [each for each in news if pod.task == leader or not is_echo(each)]
-        before = _resolve_told(told.get(str(pod.task)), now)
-        told_of = told_of[: FAILURES_KEPT - before.number]
-        told[str(pod.task)] = before._replace(number=before.number + len(told_of))
+        reported = [each for each in news if pod.task == leader or not is_echo(each)]
+        before = _resolve_count(counts.get(str(pod.task)), now)
+        reported = reported[: FAILURES_KEPT - before.number]
+        counts[str(pod.task)] = before._replace(number=before.number + len(reported))
         incidents += [
             Incident(
                 at=_find_time(each, state, now),
@@ -165,14 +165,14 @@ def note_failures(
                 error=each.error,
                 uid=pod.uid,
             )
-            for each in told_of
+            for each in reported
         ]
-    return _add_incidents(state._replace(restarts=restarts, told=told), incidents)
+    return _add_incidents(state._replace(restarts=restarts, reported_failures=counts), incidents)
 
 
-def _resolve_told(before: Optional[Told], now: float) -> Told:
-    """Return what a task has told of in the hour that counts now."""
-    return before if before and before.since <= now < before.since + _BUDGET_SECONDS else Told(now, 0)
+def _resolve_count(before: Optional[ReportedFailures], now: float) -> ReportedFailures:
+    """Return the count of a task for the current hour."""
+    return before if before and before.since <= now < before.since + _BUDGET_SECONDS else ReportedFailures(now, 0)
 
 
 def _find_time(failure: Failure, state: RunState, now: float) -> float:

@@ -2,7 +2,7 @@
 
 Pure and level-triggered: `decide` gets the whole picture every time and may be asked twice, late, or by another
 controller, and the answer is right for what is there. What pods go through is in problems.py, when a verdict is
-due in judge.py, what it says in verdict.py, and what the sets are told in scaling.py.
+due in judge.py, what it says in verdict.py, and how the sets are scaled in scaling.py.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def _resolve_recording(
     deadlines += _find_deadlines(plan, state)
     is_recorded = state == recorded
     if recorded is not None and not is_recorded:
-        small = ("roles", "problems", "pods", "restarts", "told")
+        small = ("roles", "problems", "pods", "restarts", "reported_failures")
         if state == recorded._replace(progress=state.progress, **{name: getattr(state, name) for name in small}):
             is_progress_only = all(getattr(state, name) == getattr(recorded, name) for name in small)
             until = recorded.updated + (PROGRESS_SECONDS if is_progress_only else REPORT_SECONDS)

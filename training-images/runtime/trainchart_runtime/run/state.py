@@ -126,11 +126,11 @@ class Deaths(NamedTuple):
         return self.earlier + self.current
 
 
-class Told(NamedTuple):
-    """How many ends of its program a launcher has told of that became incidents: what it tells may be made up."""
+class ReportedFailures(NamedTuple):
+    """How many failures that a launcher reported have become incidents: limited, since a pod can make them up."""
 
     since: float
-    """Unix time from which they count."""
+    """Unix time when the count starts."""
     number: int
 
 
@@ -187,8 +187,8 @@ class RunState(NamedTuple):
     """By task, such as "ps-0": of its container, without its launcher's last words; only of tasks that have died."""
     restarts: Mapping[str, Deaths] = {}
     """By task: of the program, as its launcher tells; only of tasks whose program has died."""
-    told: Mapping[str, Told] = {}
-    """By task, lately."""
+    reported_failures: Mapping[str, ReportedFailures] = {}
+    """By task, in the current hour."""
     pods: Mapping[str, str] = {}
     """Task → begin of the uid of its pod, by which one is known that came while no controller looked."""
     problems: Sequence[PodProblem] = ()
@@ -228,7 +228,7 @@ def _ever_shorter(state: RunState) -> Iterator[RunState]:
     bare = _cut_texts(state, _SHORTEST)._replace(history=(), problems=(), incidents=(), final_lines={})
     yield bare
     kept = {name: dict(list(getattr(bare, name).items())[-_UIDS_KEPT:]) for name in ("deaths", "restarts", "succeeded")}
-    yield bare._replace(taken_away=bare.taken_away[-_UIDS_KEPT:], told={}, pods={}, **kept)
+    yield bare._replace(taken_away=bare.taken_away[-_UIDS_KEPT:], reported_failures={}, pods={}, **kept)
 
 
 def _cut_texts(value: Any, limit: int) -> Any:
