@@ -141,22 +141,26 @@ def test_known_charts_notice_that_a_waiver_has_ended(project: Path, monkeypatch:
 
 def test_admission_prints_what_kubectl_applies(project: Path) -> None:
     text = call("pack", "admission", "--namespaces", "team=ml").stdout
-    policy, binding, warning, warning_binding = yaml.safe_load_all(text)
-    assert json.loads(call("pack", "admission", "--namespaces", "team=ml", "--format", "json").stdout)["items"] == [
-        policy,
-        binding,
-        warning,
-        warning_binding,
-    ]
-    assert binding["spec"]["validationActions"] == ["Deny"]
-    assert binding["spec"]["matchResources"] == {"namespaceSelector": {"matchLabels": {"team": "ml"}}}
-    assert warning_binding["spec"]["validationActions"] == ["Warn", "Audit"]
-    labels, registries = policy["spec"]["validations"]
-    assert "request.namespace in ['old'] || " in labels["expression"].replace('"', "'")
-    assert "request.namespace" not in registries["expression"]
+    documents = list(yaml.safe_load_all(text))
+    arguments = ("pack", "admission", "--namespaces", "team=ml", "--format", "json")
+    assert json.loads(call(*arguments).stdout)["items"] == documents
+    policies = {document["metadata"]["name"]: document["spec"] for document in documents[::2]}
+    bindings = {document["spec"]["policyName"]: document["spec"] for document in documents[1::2]}
+    assert list(policies) == list(bindings)
+    assert list(policies) == [f"trainchart-acme-{name}" for name in ("labels", "registries", "small-claims")]
+    assert bindings["trainchart-acme-labels"]["validationActions"] == ["Deny"]
+    assert bindings["trainchart-acme-small-claims"]["validationActions"] == ["Warn", "Audit"]
+    for binding in bindings.values():
+        assert binding["matchResources"] == {"namespaceSelector": {"matchLabels": {"team": "ml"}}}
+    waived = policies["trainchart-acme-labels"]["matchConditions"][-1]
+    assert waived == {"name": "is-not-waived", "expression": '!(request.namespace in ["old"])'}
+    assert "is-not-waived" not in str(policies["trainchart-acme-registries"])
+    (validation,) = policies["trainchart-acme-registries"]["validations"]
     assert (
-        registries["message"] == "images come from registry.example.com/ only (the rule registries of pack acme 0.1.0)"
+        validation["message"] == "images come from registry.example.com/ only (the rule registries of pack acme 0.1.0)"
     )
+    (matched,) = policies["trainchart-acme-small-claims"]["matchConstraints"]["resourceRules"]
+    assert matched["resources"] == ["persistentvolumeclaims"]
 
 
 def test_admission_leaves_out_waivers_that_ended(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trainchart.packs.kinds import POD_KINDS, RESOURCES, ApiResource
@@ -27,41 +27,48 @@ _CONDITIONS = {
 
 
 def make_admission_policies(packs: Iterable[Pack], label: tuple[str, str], today: str) -> list[dict[str, Any]]:
-    """Return the policies, and their bindings, of all rules of packs over objects.
+    """Return a policy for each rule of packs over objects, and its binding.
 
     They hold in namespaces with the `label`, but for those in which a waiver that holds on `today`, an ISO date, waives
-    a rule: API servers know no dates.
+    the rule: API servers know no dates.
     """
     return [
         document
         for pack in packs
-        for severity, actions in _ACTIONS.items()
-        if (
-            rules := [
-                rule for rule in pack.policy.rules if rule.rule.over == "objects" and rule.rule.severity == severity
-            ]
-        )
-        for document in _make_policy(f"trainchart-{pack.name}-{severity}", pack, rules, actions, label, today)
+        for rule in pack.policy.rules
+        if rule.rule.over == "objects"
+        for document in _make_policy(pack, rule, label, today)
     ]
 
 
-def _make_policy(
-    name: str, pack: Pack, rules: Sequence[PackRule], actions: list[str], label: tuple[str, str], today: str
-) -> Iterator[dict[str, Any]]:
+def _make_policy(pack: Pack, rule: PackRule, label: tuple[str, str], today: str) -> Iterator[dict[str, Any]]:
+    name = f"trainchart-{pack.name}-{rule.name}"
     about = {"name": name, "annotations": {"trainchart/pack": f"{pack.name}@{pack.version}"}}
-    kinds = sorted({kind for rule in rules for kind in rule.kinds})
+    spared = sorted({name for waiver in rule.waivers if waiver.holds_on(today) for name in waiver.text.namespaces})
+    conditions = {**_CONDITIONS, "is-not-waived": f"!(request.namespace in {json.dumps(spared)})"}
+    link = f"; see {rule.rule.link}" if rule.rule.link else ""
     yield {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
         "metadata": about,
         "spec": {
             "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": list(_match(RESOURCES[kind] for kind in kinds))},
-            "matchConditions": [{"name": key, "expression": text} for key, text in _CONDITIONS.items()],
+            "matchConstraints": {"resourceRules": list(_match(RESOURCES[kind] for kind in rule.kinds))},
+            "matchConditions": [
+                {"name": key, "expression": text}
+                for key, text in conditions.items()
+                if spared or key != "is-not-waived"
+            ],
             "variables": [{"name": key, "expression": text} for key, text in VARIABLES.items()]
-            if set(kinds) & set(POD_KINDS)
+            if set(rule.kinds) <= set(POD_KINDS)
             else [],
-            "validations": [_validate(rule, today) for rule in rules],
+            "validations": [
+                {
+                    "expression": rule.rule.expression,
+                    "message": f"{rule.rule.message} (the rule {rule.name} of {rule.origin.layer}{link})",
+                    "reason": "Forbidden",
+                }
+            ],
         },
     }
     yield {
@@ -70,7 +77,7 @@ def _make_policy(
         "metadata": about,
         "spec": {
             "policyName": name,
-            "validationActions": actions,
+            "validationActions": _ACTIONS[rule.rule.severity],
             "matchResources": {"namespaceSelector": {"matchLabels": {label[0]: label[1]}}},
         },
     }
@@ -90,15 +97,3 @@ def _match(resources: Iterable[ApiResource]) -> Iterator[dict[str, Any]]:
             "operations": ["CREATE", "UPDATE"],
             "resources": names,
         }
-
-
-def _validate(rule: PackRule, today: str) -> dict[str, Any]:
-    spared = sorted({name for waiver in rule.waivers if waiver.holds_on(today) for name in waiver.text.namespaces})
-    parts = [f"!(object.kind in {json.dumps(sorted(rule.kinds))})"]
-    parts += [f"request.namespace in {json.dumps(spared)}"] if spared else []
-    link = f"; see {rule.rule.link}" if rule.rule.link else ""
-    return {
-        "expression": " || ".join((*parts, f"({rule.rule.expression})")),
-        "message": f"{rule.rule.message} (the rule {rule.name} of {rule.origin.layer}{link})",
-        "reason": "Forbidden",
-    }

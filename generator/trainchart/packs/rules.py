@@ -27,15 +27,15 @@ from trainchart.spec.section import Line, Section
 
 VARIABLES: Mapping[str, str] = {
     "pod": (
-        "has(object.spec.jobTemplate) ? object.spec.jobTemplate.spec.template.spec"
-        " : has(object.spec.template) ? object.spec.template.spec : object.spec"
+        "has(dyn(object.spec).jobTemplate) ? dyn(object.spec).jobTemplate.spec.template.spec"
+        " : has(dyn(object.spec).template) ? dyn(object.spec).template.spec : dyn(object.spec)"
     ),
     "containers": (
         "variables.pod.containers + variables.pod.?initContainers.orValue([])"
         " + variables.pod.?ephemeralContainers.orValue([])"
     ),
 }
-"""What `variables.NAME` is, in CEL, for objects that are pods or make some."""
+"""What `variables.NAME` is, in CEL, for objects that are pods or make some. Not all kinds have all fields: `dyn`."""
 OF_OBJECTS = ("object", "variables")
 OF_SPECS = ("release", "spec")
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
