@@ -103,5 +103,5 @@ def test_check_reads_what_a_pack_builds_on() -> None:
 
 
 def test_check_without_a_pack_says_what_to_do() -> None:
-    assert fail("pack", "check").message == "no trainchart.yaml here or above names a pack"
+    assert fail("pack", "check").message == "no trainchart.yaml in this folder or above lists a pack"
     assert fail("pack", "check", "nowhere").message == "nowhere is not a folder or archive"

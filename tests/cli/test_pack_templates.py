@@ -120,7 +120,7 @@ def test_helm_renders_what_a_pack_adds_and_changes(engine: str, helm3: Path, hel
 
 def test_changed_block_is_found_accepted_and_found_again() -> None:
     write(pod=PROXY)
-    assert "nothing says which text of the block training_env" in str(fail("generate").problems[0])
+    assert "the overridden text of the block training_env" in str(fail("generate").problems[0])
     succeed("pack", "accept", "packs/acme")
     succeed("generate")
     line = '        {{- include "<%= name %>.env" . | nindent 8 }}\n'
@@ -129,7 +129,7 @@ def test_changed_block_is_found_accepted_and_found_again() -> None:
             change_family(patch, line, new)
             for command in (("generate",), ("generate", "--check"), ("upgrade",), ("pack", "check")):
                 (problem,) = fail(*command).problems
-                assert problem.message.startswith("the block training_env has changed below\n")
+                assert problem.message.startswith("the overridden block training_env has changed\n")
                 assert problem.where == f"packs/acme/{POD}:3"
                 assert problem.hint == "adapt the override, then run: trainchart pack accept packs/acme"
             assert succeed("pack", "accept", "packs/acme") == f"packs/acme/{POD}  training_env  accepted\n"
@@ -143,7 +143,7 @@ def test_accept_drops_what_is_not_overridden_any_more() -> None:
     base = Path("packs/acme/bases/_pod_template.tpl")
     assert '{{- include "<%= name %>.env" . | nindent 8 }}' in base.read_text()
     Path("packs/acme", POD).unlink()
-    assert call("pack", "accept", "packs/acme").stderr == "the pack overrides no block\n"
+    assert call("pack", "accept", "packs/acme").stderr == "the pack overrides no blocks\n"
     assert not base.exists()
     write(pod=PROXY)
     assert json.loads(succeed("pack", "accept", "packs/acme", "--format", "json")) == [
@@ -183,10 +183,10 @@ def test_chart_that_helm_cannot_read_is_found_by_check() -> None:
     [
         ("template/x.yaml", "unknown file or folder template"),
         ("ci/x.yaml", "unknown file or folder ci"),
-        ("templates/NOTES.md", "not the name of a template"),
-        ("templates/.x.yaml", "not the name of a template"),
-        ("templates/x y.yaml", "not the name of a template"),
-        ("bases/x.txt", "not the name of a template"),
+        ("templates/NOTES.md", "not a valid template name"),
+        ("templates/.x.yaml", "not a valid template name"),
+        ("templates/x y.yaml", "not a valid template name"),
+        ("bases/x.txt", "not a valid template name"),
     ],
 )
 def test_path_that_no_template_can_have_is_refused(path: str, message: str) -> None:

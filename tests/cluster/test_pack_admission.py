@@ -81,28 +81,31 @@ def claim(storage_class: str) -> dict[str, Any]:
 
 EVIL = pod(containers=[container(image="evil.example/a:1")])
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "a pod with another image": (make("Pod", EVIL), "images come from"),
+    "a pod with another image": (make("Pod", EVIL), "images must come from"),
     "an init container": (
         make("Pod", pod(initContainers=[container(name="b", image="evil.example/a")])),
         "images come",
     ),
     "a registry that starts alike": (
         make("Pod", pod(containers=[container(image="registry.k8s.io.evil.example/a")])),
-        "images come from",
+        "images must come from",
     ),
-    "a job": (make("Job", job(EVIL)), "images come from"),
-    "a cron job": (make("CronJob", {"schedule": "0 0 * * *", "jobTemplate": {"spec": job(EVIL)}}), "images come from"),
-    "a deployment": (make("Deployment", deployment(EVIL)), "images come from"),
-    "a stateful set": (make("StatefulSet", {**deployment(EVIL), "serviceName": "p"}), "images come from"),
-    "a daemon set": (make("DaemonSet", deployment(EVIL)), "images come from"),
+    "a job": (make("Job", job(EVIL)), "images must come from"),
+    "a cron job": (
+        make("CronJob", {"schedule": "0 0 * * *", "jobTemplate": {"spec": job(EVIL)}}),
+        "images must come from",
+    ),
+    "a deployment": (make("Deployment", deployment(EVIL)), "images must come from"),
+    "a stateful set": (make("StatefulSet", {**deployment(EVIL), "serviceName": "p"}), "images must come from"),
+    "a daemon set": (make("DaemonSet", deployment(EVIL)), "images must come from"),
     "no labels": (make("Job", job(pod()), labels={}), "need the labels team"),
-    "no limit": (make("Pod", pod(containers=[{"name": "a", "image": IMAGE}])), "limit memory"),
+    "no limit": (make("Pod", pod(containers=[{"name": "a", "image": IMAGE}])), "limits for memory"),
     "another device": (
         make("Pod", pod(containers=[container(resources={"limits": {"memory": "1Mi", "amd.com/gpu": 1}})])),
         "only nvidia.com/gpu",
     ),
     "another storage class": (make("PersistentVolumeClaim", claim("local")), "the storage class shared"),
-    "the node's network": (make("Pod", pod(hostNetwork=True)), "do not set hostNetwork"),
+    "the node's network": (make("Pod", pod(hostNetwork=True)), "must not set hostNetwork"),
     "a privileged container": (
         make("Pod", pod(containers=[container(securityContext={"privileged": True})])),
         "not privileged",
@@ -135,7 +138,7 @@ def bounded(
 
     # Policies hold a moment after they are applied.
     admin.wait_for(
-        lambda _: "images come from" in attempt(make("Pod", EVIL)), "the policies hold", namespace=module_namespace
+        lambda _: "images must come from" in attempt(make("Pod", EVIL)), "the policies hold", namespace=module_namespace
     )
     yield attempt
     delete_policies(admin, name)

@@ -95,7 +95,9 @@ def make_admission(folders: tuple[Path, ...], label: str) -> list[dict[str, Any]
     """
     key, _, value = label.partition("=")
     if not (re.fullmatch(LABEL_KEY_PATTERN, key) and value and re.fullmatch(LABEL_VALUE_PATTERN, value)):
-        raise UsageError(f"{label!r} is not a label of namespaces", hint="for example trainchart=bounded")
+        raise UsageError(
+            f"{label!r} is not a valid namespace label", hint="use LABEL=VALUE, for example trainchart=bounded"
+        )
     check_packs(folders)
     packs = {pack.name: pack for chain in _read_chains(folders) for pack in chain}
     return make_admission_policies(packs.values(), (key, value), utc_today().isoformat())
@@ -126,8 +128,8 @@ def _read_chains(folders: tuple[Path, ...]) -> list[tuple[Pack, ...]]:
         return [read_pack(path, find_project()) for path in folders]
     packs = read_packs(find_project())
     if not packs:
-        hint = "start one with trainchart pack init NAME, or name the folder of a pack"
-        raise ToolError(f"no {PROJECT_FILE} here or above names a pack", hint=hint)
+        hint = "run: trainchart pack init NAME, or give the folder of a pack"
+        raise ToolError(f"no {PROJECT_FILE} in this folder or above lists a pack", hint=hint)
     return [packs[: number + 1] for number in range(len(packs))]
 
 
@@ -159,7 +161,7 @@ def accept_blocks(path: Path) -> tuple[AcceptedBlock, ...]:
         ToolError: the pack is not a folder, or cannot be written.
     """
     if not path.is_dir():
-        raise ToolError(f"{path} is not a folder", hint="only the folder of a pack can be changed; publish it again")
+        raise ToolError(f"{path} is not a folder", hint="change the pack in its folder, and publish it again")
     chain = read_pack(path, find_project())
     layers = tuple(pack.templates for pack in chain if pack.templates is not None)
     has_templates = chain[-1].templates is not None

@@ -32,33 +32,31 @@ def register(app: typer.Typer) -> None:
 
 def import_(
     file: Annotated[Path, typer.Argument(help="File to import; - reads standard input.", show_default=False)],
-    name: Annotated[str, typer.Option("--name", help="Name of the model. Default: that of the training.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the model. Default: the name of the training.")] = "",
     strategy: Annotated[
         str,
         typer.Option(
             "--strategy",
-            help="How the training is distributed. Default: what the roles, or the code, show.",
+            help="Strategy of the model. Default: detected from the roles or the code.",
             autocompletion=complete.strategies,
         ),
     ] = "",
     image: Annotated[
-        str, typer.Option("--image", help="Image with tag or digest, instead of the one in the input.")
+        str, typer.Option("--image", help="Image with tag or digest. Default: the one in the input.")
     ] = "",
     runtime_image: Annotated[
-        str, typer.Option("--runtime-image", help="Runtime image, from which the launcher is copied into the pods.")
+        str, typer.Option("--runtime-image", help="Runtime image. An init container copies the launcher from it.")
     ] = "",
     code: Annotated[
         Path | None,
-        typer.Option(
-            "--code", help="Folder with the training code. trainchart then trains it here, and builds the image."
-        ),
+        typer.Option("--code", help="Folder with the training code, for local runs and image builds."),
     ] = None,
     format_: FormatOption = Format.text,
 ) -> None:
-    """Write a model spec from what another tool was given, and list what could not be carried over.
+    """Convert the input of another tool to a model spec, and list what could not be carried over.
 
-    Reads TFJobs of Kubeflow, command lines of arena, values of the archived chart distributed-tensorflow, and plain
-    StatefulSets that run TensorFlow; the kind of input is detected. Existing files are never overwritten.
+    Reads Kubeflow TFJobs, arena command lines, values of the archived chart distributed-tensorflow, and plain
+    StatefulSets that run TensorFlow. The kind of input is detected. Existing files are never overwritten.
     """
     from trainchart.actions.import_ import ImportRequest, import_models
 

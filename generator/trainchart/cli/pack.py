@@ -57,7 +57,7 @@ def check(
     ] = "auto",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Check packs for every strategy, without a model that uses them. Helm renders charts where a pack has templates.
+    """Check packs with every strategy; no model is needed. If a pack has templates, Helm renders charts with them.
 
     Example: trainchart pack check packs/platform
     """
@@ -76,9 +76,9 @@ def accept(
     pack: Annotated[Path, typer.Argument(help="Folder of the pack.", show_default=False)],
     format_: FormatOption = Format.text,
 ) -> None:
-    """Say that a pack's templates fit the blocks that they override, as these are now.
+    """Accept the current text of the blocks that a pack's templates override.
 
-    Writes the blocks into bases/ of the pack. When one of them changes, generate and pack check fail and show how.
+    Writes the blocks into the pack's bases/ folder. When a block changes, generate and pack check fail and show how.
 
     Example: trainchart pack accept packs/platform
     """
@@ -93,7 +93,7 @@ def accept(
     for one in accepted:
         print_line(f"{one.template}  {one.block}  {'accepted' if one.is_changed else 'unchanged'}")
     if not accepted:
-        print_note("the pack overrides no block")
+        print_note("the pack overrides no blocks")
 
 
 @group.command("admission")
@@ -104,13 +104,13 @@ def admission(
     ] = None,
     namespaces: Annotated[
         str,
-        typer.Option("--namespaces", metavar="LABEL=VALUE", help="Label of the namespaces in which the rules hold."),
+        typer.Option("--namespaces", metavar="LABEL=VALUE", help="Label of the namespaces in which the rules apply."),
     ] = "trainchart=bounded",
     format_: FormatOption = Format.text,
 ) -> None:
-    """Print the rules of packs as ValidatingAdmissionPolicies, by which the API server refuses what breaks them.
+    """Print the rules of packs as ValidatingAdmissionPolicies, so that the API server enforces them.
 
-    Waivers end at the next call only: apply them again every day.
+    A waiver ends on the cluster when you apply the output again: do so every day.
 
     Example: trainchart pack admission | kubectl apply -f -
     """
@@ -123,7 +123,7 @@ def admission(
     elif documents:
         print_line("---\n".join(map(dump_mapping, documents)), end="")
     else:
-        print_note("the packs have no rules over objects")
+        print_note("the packs define no rules over objects")
 
 
 @group.command("publish")

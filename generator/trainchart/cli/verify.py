@@ -43,8 +43,8 @@ def verify(
 ) -> None:
     """Generate a chart again from its spec, compare every byte, and check the signature in the .prov file beside it.
 
-    For a chart in a registry, the provenance that is attached there is compared with the chart too. Install what it
-    prints then: a tag may stand for another chart a moment later.
+    For a chart in a registry, the attached provenance is compared with the chart too, and the reference by digest is
+    printed. Install by that reference: a tag can be moved at any time.
     Exits with 6 if anything is wrong, and with 8 if nothing is wrong but a registry does not answer.
 
     Example: trainchart verify charts/mnist

@@ -47,7 +47,7 @@ def evaluate(expression: str, variables: Mapping[str, Any]) -> bool:
     if isinstance(answer, bool):
         return answer
     kind = found.type().name().lower()
-    raise ValueError(_describe(str(answer)) if kind == "error" else f"it gives {kind}, not true or false")
+    raise ValueError(_describe(str(answer)) if kind == "error" else f"it returns {kind}, not true or false")
 
 
 @functools.lru_cache(maxsize=1000)
@@ -66,7 +66,7 @@ def _compile(expression: str, variables: tuple[str, ...]) -> cel.Expression:
     except (RuntimeError, ValueError) as error:
         raise ValueError(_describe(str(error))) from error
     if program.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
-        raise ValueError(f"the expression gives {program.return_type().name().lower()}, not true or false")
+        raise ValueError(f"the expression returns {program.return_type().name().lower()}, not true or false")
     return program
 
 

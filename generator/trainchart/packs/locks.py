@@ -118,7 +118,7 @@ def make_locks(
             what, _, hint = str(error).partition("\n")
             problems.append(Problem(what, str(origin), hint))
     problems += [
-        Problem(f"{locked.key} is part of {above.key}, which is locked, too", str(locked.origin), "keep one of them")
+        Problem(f"{locked.key} is part of {above.key}, which is also locked", str(locked.origin), "keep one of them")
         for above in locks
         for locked in locks
         if locked is not above and locked.path[: len(above.path)] == above.path
@@ -169,7 +169,7 @@ def require_allowed(plan: ChartPlan, locks: tuple[LockedPath, ...]) -> None:
         if not locked.lock.allows(value) and not locked.is_left_out(place, value)
     ]
     if problems:
-        raise PlanError(f"packs do not allow what {plan.name} specifies", problems=tuple(problems))
+        raise PlanError(f"the spec of {plan.name} breaks rules of packs", problems=tuple(problems))
 
 
 def _explain(locked: LockedPath, model: str) -> str:
@@ -201,7 +201,7 @@ def _find_path(key: str) -> tuple[tuple[str, ...], Any]:
             known = [field.alias or "" for field in section.model_fields.values()]
             raise ValueError(f"unknown key {'.'.join((*parts, part))}\n{suggest_word(part, known)}")
         if not parts and part in _OF_ONE_MODEL:
-            raise ValueError(f"{part} belongs to one model\ntake it out of the policy")
+            raise ValueError(f"{part} belongs to one model\nremove it from the policy")
         parts.append(part)
         below = section_of(field.annotation)
         if below is None:
@@ -222,14 +222,14 @@ def _end(parts: list[str], rest: list[str], field: FieldInfo) -> tuple[str, ...]
     if not rest:
         if is_merged:
             raise ValueError(
-                f"{name} is merged with what other layers say\nlock keys of it, such as {name}.runAsNonRoot"
+                f"{name} is merged with values of other layers\nlock single keys, such as {name}.runAsNonRoot"
             )
         return tuple(parts)
     is_text_map = any(mark.schema in TEXT_MAPS and not isinstance(mark, PassThrough) for mark in marks)
     if is_text_map or (is_merged and len(rest) == 1):
         return (*parts, ".".join(rest))  # the key of a label may hold dots
     hint = f"lock {name}.{rest[0]} itself" if is_merged else f"lock {name} itself"
-    raise ValueError(f"{_key(parts, rest)} cannot be locked apart from the rest\n{hint}")
+    raise ValueError(f"{_key(parts, rest)} cannot be locked by itself\n{hint}")
 
 
 def _key(parts: Iterable[str], rest: Iterable[str]) -> str:
@@ -242,7 +242,9 @@ def _require_top(above: tuple[str, ...], name: str) -> None:
         above in (("run", "controller"), ("tensorboard",)) and name in EVERY_POD_SETTINGS
     )
     if is_inherited:
-        raise ValueError(f"{'.'.join((*above, name))} may be set by {name}, too\nlock {name}: that holds for every pod")
+        raise ValueError(
+            f"{'.'.join((*above, name))} may be set by {name}, too\nlock {name}, which applies to every pod"
+        )
 
 
 def _require_entry(section: str, name: str) -> str:
@@ -257,11 +259,11 @@ def _require_sense(key: str, lock: Lock, kind: Any) -> None:
     if lock.minimum is not None or lock.maximum is not None:
         said.append("range")
     if "value" in said and lock.value is None:
-        raise ValueError(f'{key}: a value is missing\nto lock what is empty, write "", [] or {{}}')
+        raise ValueError(f'{key}: a value is missing\nto lock an empty value, write "", [] or {{}}')
     if len(said) != 1:
-        raise ValueError(f"{key}: expected value, or enum, or minimum and maximum\nsay exactly one of them")
+        raise ValueError(f"{key}: expected value, or enum, or minimum and maximum\nset exactly one of them")
     if said == ["range"] and kind is not int:
-        raise ValueError(f"{key} is not a whole number, so it has no range\nlist the allowed values under enum")
+        raise ValueError(f"{key} is not an integer, so it has no range\nlist the allowed values under enum")
     if lock.minimum is not None and lock.maximum is not None and lock.minimum > lock.maximum:
         raise ValueError(f"{key}: minimum {lock.minimum} is above maximum {lock.maximum}")
 

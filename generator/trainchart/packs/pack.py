@@ -100,7 +100,7 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
         raise SpecError(f"{place} is not a pack: it has no {PACK_FILE}", hint=hint)
     unknown = tuple(_find_unknown(files, place))
     if unknown:
-        raise SpecError(f"{place} holds what is no part of a pack", problems=unknown)
+        raise SpecError(f"{place} contains files that are not part of a pack", problems=unknown)
     about = parse_section(_text(files, PACK_FILE, place), f"{place}/{PACK_FILE}", PackFile, "pack")
     layer = f"pack {about.name} {about.version}"
     defaults = _parse_defaults(_text(files, DEFAULTS_FILE, place), f"{place}/{DEFAULTS_FILE}", layer)
@@ -177,7 +177,7 @@ def _misplaced_at(defaults: Document, place: tuple[str, ...], tree: Mapping[str,
     for key in _IDENTITY:
         if key in tree:
             where = str(defaults.origins[(*place, key)])
-            yield Problem(f"{'.'.join((*place, key))} belongs to one model", where, "take it out of the defaults")
+            yield Problem(f"{'.'.join((*place, key))} belongs to one model", where, "remove it from the defaults")
     for section in ("roles", "volumes"):
         entries = tree.get(section)
         if not isinstance(entries, Mapping | None):

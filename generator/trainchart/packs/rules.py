@@ -122,18 +122,22 @@ def find_rule_problems(rules: Iterable[PackRule]) -> Iterator[Problem]:
     for rule in rules:
         where = str(rule.origin)
         if not _NAME.fullmatch(rule.name):
-            yield Problem(f"rules: {rule.name!r} is no name", where, "lower-case letters, digits and dashes")
+            yield Problem(
+                f"rules: {rule.name!r} is not a valid rule name", where, "use lower-case letters, digits and dashes"
+            )
         if rule.name in names:
-            yield Problem(f"rules: {rule.name} is the name of a rule of requires", where, "give it another name")
+            yield Problem(f"rules: {rule.name} is also the name of a rule of requires", where, "choose another name")
         names.add(rule.name)
         if rule.rule.link and not _LINK.fullmatch(rule.rule.link):
-            yield Problem(f"rules.{rule.name}.link: {rule.rule.link!r} is no address", where, "start it with https://")
+            yield Problem(
+                f"rules.{rule.name}.link: {rule.rule.link!r} is not a URL", where, "use a URL that starts with https://"
+            )
         yield from _find_misplaced(rule, where)
         variables = OF_SPECS if rule.rule.over == "spec" else OF_OBJECTS
         try:
             require_boolean(rule.rule.expression, variables)
         except ValueError as error:
-            hint = f"it is CEL over {' and '.join(variables)}; see docs/packs.md"
+            hint = f"use CEL with {' and '.join(variables)}; see docs/packs.md"
             yield Problem(f"rules.{rule.name}.expression: {error}", where, hint)
 
 
@@ -144,11 +148,11 @@ def _find_misplaced(rule: PackRule, where: str) -> Iterator[Problem]:
             hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(RESOURCES)}"
             yield Problem(f"rules.{rule.name}.kinds: unknown kind {kind}", where, hint)
     if rule.rule.over == "spec" and (rule.rule.kinds or rule.rule.severity != "error"):
-        what = f"rules.{rule.name}: a rule over the spec has no kinds, and refuses what breaks it"
+        what = f"rules.{rule.name}: kinds and severity apply only to rules over objects"
         yield Problem(what, where, "remove kinds and severity, or over")
     makes_pods = set(rule.kinds) <= set(POD_KINDS)
     if rule.rule.over == "objects" and "variables." in rule.rule.expression and not makes_pods:
-        what = f"rules.{rule.name}: only objects that are pods or make some have variables"
+        what = f"rules.{rule.name}: only pods and workloads have variables"
         yield Problem(what, where, f"read object, or leave kinds to: {', '.join(POD_KINDS)}")
 
 
@@ -158,7 +162,7 @@ def judge_object(rule: PackRule, document: Mapping[str, Any]) -> str:
         variables = _variables_of(document) if document.get("kind") in POD_KINDS else {}
         is_allowed = evaluate(rule.rule.expression, {"object": document, "variables": variables})
     except ValueError as error:
-        return f"{rule.rule.message} (its rule gives no answer: {error})"
+        return f"{rule.rule.message} (the rule cannot be evaluated: {error})"
     return "" if is_allowed else rule.rule.message
 
 
@@ -170,7 +174,7 @@ def require_rules(plan: ChartPlan, rules: Iterable[PackRule], today: str) -> Non
     """
     problems = [problem for rule in rules if rule.rule.over == "spec" for problem in _judge_spec(plan, rule, today)]
     if problems:
-        raise PlanError(f"packs do not allow what {plan.name} specifies", problems=tuple(problems))
+        raise PlanError(f"the spec of {plan.name} breaks rules of packs", problems=tuple(problems))
 
 
 def _judge_spec(plan: ChartPlan, rule: PackRule, today: str) -> Iterator[Problem]:
@@ -181,7 +185,7 @@ def _judge_spec(plan: ChartPlan, rule: PackRule, today: str) -> Iterator[Problem
     try:
         problem = "" if evaluate(rule.rule.expression, variables) else rule.rule.message
     except ValueError as error:
-        problem = f"{rule.rule.message} (its rule gives no answer: {error})"
+        problem = f"{rule.rule.message} (the rule cannot be evaluated: {error})"
     if problem:
         named = _PATH_OF_SPEC.search(rule.rule.expression)
         path = tuple(named[1].strip(".").split(".")) if named else ()
@@ -222,28 +226,28 @@ def _common_rules(wanted: Requirements) -> Iterator[tuple[str, str, RuleFile]]:
         ),
         "registries": (
             containers.format(f"{_list(registries)}.exists(r, c.image.startsWith(r))"),
-            f"images come from {_words(registries)} only",
+            f"images must come from {_words(registries, 'or')}",
         ),
-        "digests": (containers.format("c.image.matches('@sha256:[0-9a-f]{64}$')"), "images are named by digest"),
+        "digests": (containers.format("c.image.matches('@sha256:[0-9a-f]{64}$')"), "images must be named by digest"),
         "limits": (
             containers.format(f"{_list(wanted.limits)}.all(r, r in {resources})"),
-            f"containers limit {_words(wanted.limits)}",
+            f"containers must have limits for {_words(wanted.limits)}",
         ),
         "devices": (
             containers.format(f"{resources}.all(r, !r.contains('/') || r in {_list(wanted.devices)})"),
-            f"of extended resources, only {_words(wanted.devices)} may be used",
+            f"containers can use only {_words(wanted.devices)} as extended resources",
         ),
         "storage_classes": (
             f"object.spec.?storageClassName.orValue('') in {_list(wanted.storage_classes)}",
-            f"claims take the storage class {_words(wanted.storage_classes, 'or')}",
+            f"claims must use the storage class {_words(wanted.storage_classes, 'or')}",
         ),
         "forbidden": (
             " && ".join(f"!has(variables.pod.{field})" for field in wanted.forbidden),
-            f"pods do not set {_words(wanted.forbidden, 'or')}",
+            f"pods must not set {_words(wanted.forbidden, 'or')}",
         ),
         "gpus_per_release": (
             f"release.gpus <= {wanted.gpus_per_release}",
-            f"a release has at most {wanted.gpus_per_release} GPUs",
+            f"a release can have at most {wanted.gpus_per_release} GPUs",
         ),
     }
     kinds = {"labels": _LABELLED, "storage_classes": ("PersistentVolumeClaim",)}

@@ -18,7 +18,7 @@ BASES = "bases"
 SIZE_LIMIT = 128 * 1024
 """Bytes of a folder; what a chart's release may hold is not much more."""
 _PATH = re.compile(r"([A-Za-z0-9][\w.-]*/)*(\w[\w.-]*\.(yaml|tpl)|NOTES\.txt)", re.ASCII)
-_HINT = "templates are called NAME.yaml, or _NAME.tpl where they only define what others include"
+_HINT = "use NAME.yaml, or _NAME.tpl for a file that only defines named templates"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _find_problems(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:
             yield Problem(f"more than {SIZE_LIMIT // 1024} KiB", f"{place}/{folder}", "keep large files out of charts")
         for name, content in found.items():
             if not _PATH.fullmatch(name.removeprefix(f"{folder}/")):
-                yield Problem("not the name of a template", f"{place}/{name}", _HINT)
+                yield Problem("not a valid template name", f"{place}/{name}", _HINT)
             try:
                 is_text = "\0" not in content.decode()
                 line = 1

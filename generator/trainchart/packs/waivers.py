@@ -81,7 +81,7 @@ def find_ended_waivers(waivers: Iterable[PackWaiver], today: str) -> Iterator[Pr
     for waiver in waivers:
         if not waiver.holds_on(today):
             what = f"the waiver of {waiver.text.rule} for {', '.join(waiver.text.models)} ended on {waiver.text.until}"
-            yield Problem(what, str(waiver.origin), f"ask {waiver.text.owner}, then extend it or take it out")
+            yield Problem(what, str(waiver.origin), f"ask {waiver.text.owner}, then extend or remove it")
 
 
 def waivers_by_rule(waivers: Iterable[WaiverFile], origins: Mapping[Path, Origin]) -> dict[str, tuple[PackWaiver, ...]]:

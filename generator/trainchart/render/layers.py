@@ -161,23 +161,25 @@ def _find_misplaced(
     tops = {id(node) for node in tree.body}
     for node in walk(tree):
         if isinstance(node, nodes.Block) and id(node) not in tops:
-            yield Problem(f"the block {node.name} is inside another tag", f"{name}:{node.lineno}", "put it beside that")
+            yield Problem(
+                f"the block {node.name} is inside another tag", f"{name}:{node.lineno}", "move it out of that tag"
+            )
     if not below:
         for node in parts:
             if isinstance(node, nodes.Extends):
                 hint = suggest_word(path, [known for known in family if known.startswith("templates/")])
-                yield Problem(f"there is no {path} below this pack to extend", f"{name}:{node.lineno}", hint)
+                yield Problem(f"no earlier layer has {path} to extend", f"{name}:{node.lineno}", hint)
         return
     hint = f'start with <% extends "{path}" %>, and write only the blocks that you change'
     if extended is None:
-        yield Problem(f"{path} is a file of {below[-1].layer}", f"{name}:1", hint)
+        yield Problem(f"{path} already exists in {below[-1].layer}", f"{name}:1", hint)
         return
     if not isinstance(extended.template, nodes.Const) or extended.template.value != path:
-        yield Problem("a template can extend only the one of its own path", f"{name}:{extended.lineno}", hint)
+        yield Problem("a template can only extend the template with the same path", f"{name}:{extended.lineno}", hint)
     known = [block for source in below for block in source.blocks]
     for node in parts[1:]:
         if not isinstance(node, nodes.Block):
-            yield Problem("an override holds only blocks", f"{name}:{_line(node)}", hint)
+            yield Problem("an override contains only blocks", f"{name}:{_line(node)}", hint)
         elif node.name not in known:
             hint_of_name = suggest_word(node.name, known) if known else f"{path} has no blocks"
             yield Problem(f"unknown block {node.name}", f"{name}:{node.lineno}", hint_of_name)
@@ -190,7 +192,7 @@ def _find_stale(pack: PackTemplates, path: str, source: _Source, below: list[_So
         where = f"{source.name}:{override.line}"
         lower = _below(below, block)
         if block not in bases:
-            what = f"nothing says which text of the block {block} this was written against"
+            what = f"the overridden text of the block {block} is not recorded"
             yield Problem(what, where, _hint(pack, f"compare it with {lower[0].name}"))
             continue
         base = bases[block]
@@ -199,17 +201,17 @@ def _find_stale(pack: PackTemplates, path: str, source: _Source, below: list[_So
         if any(base == each.blocks[block].text for each in lower):
             if block not in source.writes_below:
                 hint = f"write <%= super() %> in it, or let pack {pack.title} extend pack {lower[0].layer}"
-                yield Problem(f"this drops what pack {lower[0].layer} says in the block {block}", where, hint)
+                yield Problem(f"this drops the text of pack {lower[0].layer} in the block {block}", where, hint)
             continue
         shown = "".join(
             f"\n  {title}:\n{_indent(text)}"
             for title, text in (
-                ("as this override was written", base),
-                (f"now, in {lower[0].name}", lower[0].blocks[block].text),
+                ("recorded text", base),
+                (f"new text, in {lower[0].name}", lower[0].blocks[block].text),
                 ("this override", override.text),
             )
         )
-        yield Problem(f"the block {block} has changed below{shown}", where, _hint(pack, "adapt the override"))
+        yield Problem(f"the overridden block {block} has changed{shown}", where, _hint(pack, "adapt the override"))
 
 
 def _hint(pack: PackTemplates, change: str) -> str:
@@ -245,14 +247,14 @@ def _line(node: nodes.Node) -> int:
 def _explain(error: BaseException, name: str, names: set[str]) -> Problem:
     """Return what a failure means, with the template and line where it came up."""
     if isinstance(error, SpentTooMuch):
-        what = f"the templates of packs repeat or write too much (more than {BUDGET:,} characters)"
-        return Problem(what, _place(error, name, names), "loop over less")
+        what = f"loops and output of packs' templates exceed the limit ({BUDGET:,} characters)"
+        return Problem(what, _place(error, name, names), "use fewer or shorter loops")
     if isinstance(error, jinja2.TemplateSyntaxError):
         return Problem(str(error.message), f"{error.name or name}:{error.lineno}", "see docs/packs.md, Templates")
     if isinstance(error, RecursionError | MemoryError | SyntaxError):
-        return Problem("the template nests too deep", name, "take it apart")
+        return Problem("the template is nested too deeply", name, "split it")
     message = getattr(error, "message", None) or str(error)
-    return Problem(str(message), _place(error, name, names), "templates may only use what docs/packs.md lists")
+    return Problem(str(message), _place(error, name, names), "see docs/packs.md, Templates, for what templates can use")
 
 
 def _place(error: BaseException, name: str, names: set[str]) -> str:

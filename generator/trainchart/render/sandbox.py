@@ -147,7 +147,7 @@ def _text(value: Any) -> str:
     """Return the text of what a template writes. Raises TypeError for what has none, Jinja's error for undefined."""
     text = str(value)
     if not isinstance(value, str | int | float):
-        raise TypeError(f"a {type(value).__name__} is not a text or number")
+        raise TypeError(f"{type(value).__name__} is not a string or number")
     return text
 
 
@@ -168,7 +168,7 @@ def find_foreign(tree: nodes.Template) -> Iterator[tuple[int, str, str]]:
     """Yield line, message and hint of all that a template of a pack may not have."""
     for node, depth in _walk_deep(tree):
         if depth > _DEPTH:
-            yield node.lineno, f"nested more than {_DEPTH} deep", "take it apart"
+            yield node.lineno, f"nested more than {_DEPTH} levels deep", "split it"
             return
         what = _name_foreign(node)
         if what:

@@ -34,7 +34,7 @@ def test_an_expression_answers_yes_or_no(expression: str, answer: bool) -> None:
     [
         ("object.spec ==", "syntax error"),
         ("objct.spec == 1", "undeclared reference to 'objct.spec', at character 6"),
-        ("'text'", "gives string, not true or false"),
+        ("'text'", "returns string, not true or false"),
         ("quantity('1Gi') == 1", "undeclared reference to 'quantity'"),
         ("true" + " " * LENGTH_LIMIT, "longer than 4,000 characters"),
         ("'a' + 'b' + 'c' + 'd' + 'e' + 'f' == ''", "more than 4 plus signs"),
@@ -53,7 +53,7 @@ def test_what_cannot_answer_is_refused_with_the_reason(expression: str, reason: 
         ("object.spec.missing == 1", 'key not found in map : "missing"'),
         ("object.spec.containers[7].name == ''", "index error: index=7 size=1"),
         ("1 / 0 == 1", "divide by zero"),
-        ("object.spec.containers", "it gives list.*, not true or false"),
+        ("object.spec.containers", "it returns list.*, not true or false"),
     ],
 )
 def test_no_answer_is_an_error_with_the_reason(expression: str, reason: str) -> None:

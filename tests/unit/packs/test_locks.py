@@ -55,32 +55,32 @@ def schema_of(pack: Pack) -> dict[str, Any]:
         ("  roles.wrker.gpus: {maximum: 1}\n", "unknown role wrker", "known here: *, chief, worker, ps, evaluator"),
         ("  roles.worker: {value: {}}\n", "roles.worker is a section", ""),
         ("  run: {value: {}}\n", "run is a section", ""),
-        ("  name: {value: x}\n", "name belongs to one model", "take it out of the policy"),
-        ("  code.command: {value: [python]}\n", "code belongs to one model", "take it out of the policy"),
+        ("  name: {value: x}\n", "name belongs to one model", "remove it from the policy"),
+        ("  code.command: {value: [python]}\n", "code belongs to one model", "remove it from the policy"),
         ("  roles.*.nodeSelector: {value: {}}\n", "roles.*.nodeSelector may be set by nodeSelector, too", "every pod"),
         ("  roles.ps.args: {value: []}\n", "roles.ps.args may be set by args, too", "lock args"),
         ("  run.controller.tolerations: {value: []}\n", "run.controller.tolerations may be set by", ""),
-        ("  podSecurityContext: {value: {}}\n", "podSecurityContext is merged with what other", ""),
+        ("  podSecurityContext: {value: {}}\n", "podSecurityContext is merged with values of other", ""),
         (
             "  podSecurityContext.seccompProfile.type: {value: RuntimeDefault}\n",
-            "podSecurityContext.seccompProfile.type cannot be locked apart from the rest",
+            "podSecurityContext.seccompProfile.type cannot be locked by itself",
             "lock podSecurityContext.seccompProfile itself",
         ),
-        ("  resources.limits: {value: {}}\n", "resources.limits cannot be locked apart", "lock resources itself"),
+        ("  resources.limits: {value: {}}\n", "resources.limits cannot be locked by itself", "lock resources itself"),
         ("  hyperparameters.rate.default: {maximum: 1}\n", "hyperparameters belongs to one model", ""),
-        ("  roles.*.gpus.x: {value: 1}\n", "roles.*.gpus.x cannot be locked apart from the rest", ""),
-        ("  roles.*.cpu: {maximum: 4}\n", "roles.*.cpu is not a whole number, so it has no range", ""),
+        ("  roles.*.gpus.x: {value: 1}\n", "roles.*.gpus.x cannot be locked by itself", ""),
+        ("  roles.*.cpu: {maximum: 4}\n", "roles.*.cpu is not an integer, so it has no range", ""),
         ("  roles.*.gpus: {}\n", "roles.*.gpus: expected value, or enum, or minimum and maximum", ""),
         ("  roles.*.gpus: {value: 1, maximum: 2}\n", "roles.*.gpus: expected value, or enum", ""),
         ("  roles.*.gpus: {minimum: 3, maximum: 2}\n", "roles.*.gpus: minimum 3 is above maximum 2", ""),
         (
             "  schedulerName: {value: }\n",
             "schedulerName: a value is missing",
-            'to lock what is empty, write "", [] or {}',
+            'to lock an empty value, write "", [] or {}',
         ),
         (
             "  nodeSelector.pool: {value: gpu}\n",
-            "nodeSelector.pool cannot be locked apart",
+            "nodeSelector.pool cannot be locked by itself",
             "lock nodeSelector itself",
         ),
     ],
@@ -98,7 +98,7 @@ def test_a_lock_within_another_is_refused() -> None:
     with pytest.raises(SpecError) as refusal:
         pack_of("  commonLabels: {value: {a: b}}\n  commonLabels.team: {value: ml}\n")
     (problem,) = refusal.value.problems
-    assert problem.message == "commonLabels.team is part of commonLabels, which is locked, too"
+    assert problem.message == "commonLabels.team is part of commonLabels, which is also locked"
     assert problem.where == "packs/acme/policy.yaml:5:3"
 
 
@@ -125,7 +125,7 @@ def test_a_locked_value_is_the_default_of_all_models() -> None:
 
 def test_a_spec_that_breaks_a_lock_is_refused_with_both_places() -> None:
     pack = pack_of("  roles.*.gpus: {maximum: 2, message: ask ml-platform for more}\n")
-    with pytest.raises(PlanError, match="packs do not allow what mnist specifies") as refusal:
+    with pytest.raises(PlanError, match="the spec of mnist breaks rules of packs") as refusal:
         plan_of(pack, roles={"worker": {"gpus": 4}})
     (problem,) = refusal.value.problems
     assert problem.message == "roles.worker.gpus: 4 is not allowed, only at most 2"

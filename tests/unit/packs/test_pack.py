@@ -85,7 +85,7 @@ def test_defaults_that_say_nothing_are_none(text: str) -> None:
 
 
 def test_files_that_nothing_would_read_are_refused() -> None:
-    with pytest.raises(SpecError, match="packs/acme holds what is no part of a pack") as refusal:
+    with pytest.raises(SpecError, match="packs/acme contains files that are not part of a pack") as refusal:
         parse(**{"default.yaml": "", "scripts/run.sh": "", ".gitignore": "", "LICENSE": "", ".env": "A=b"})
     found = {problem.message: problem.hint for problem in refusal.value.problems}
     assert found["unknown file or folder default.yaml"] == "did you mean defaults.yaml?"

@@ -82,7 +82,7 @@ def test_pack_that_drops_the_text_of_another_is_refused() -> None:
     first = pack(pod=f"{EXTENDS}<% block env %>\nfirst: 1\n<% endblock %>")
     second = pack("team", pod=f"{EXTENDS}<% block env %>\nsecond: 1\n<% endblock %>")
     (problem,) = refuse(first, second)
-    assert problem.message == "this drops what pack acme 1.0.0 says in the block env"
+    assert problem.message == "this drops the text of pack acme 1.0.0 in the block env"
     assert problem.where == f"packs/team/{POD}:2"
     assert problem.hint == "write <%= super() %> in it, or let pack team 1.0.0 extend pack acme 1.0.0"
     knowing = pack("team", {"env": "first: 1\n"}, pod=f"{EXTENDS}<% block env %>\nsecond: 1\n<% endblock %>")
@@ -93,9 +93,9 @@ def test_changed_block_is_shown_as_it_was_and_is() -> None:
     text = f"{EXTENDS}\n<% block env %>\n<%= super() %>\nd: 1\n<% endblock %>"
     (problem,) = refuse(pack("acme", {"env": "b: 0\n"}, pod=text))
     assert str(problem) == (
-        f"packs/acme/{POD}:3: the block env has changed below\n"
-        "  as this override was written:\n    | b: 0\n"
-        f"  now, in {POD}:\n    | b: 1\n"
+        f"packs/acme/{POD}:3: the overridden block env has changed\n"
+        "  recorded text:\n    | b: 0\n"
+        f"  new text, in {POD}:\n    | b: 1\n"
         "  this override:\n    | <%= super() %>\n    | d: 1\n"
         "  hint: adapt the override, then run: x"
     )
@@ -103,21 +103,21 @@ def test_changed_block_is_shown_as_it_was_and_is() -> None:
 
 def test_override_without_what_it_was_written_against_is_refused() -> None:
     (problem,) = refuse(pack("acme", {"more": ""}, pod=f"{EXTENDS}<% block env %>\n<% endblock %>"))
-    assert problem.message == "nothing says which text of the block env this was written against"
+    assert problem.message == "the overridden text of the block env is not recorded"
     assert problem.hint == f"compare it with {POD}, then run: x"
 
 
 @pytest.mark.parametrize(
     ("text", "message", "line", "hint"),
     [
-        ("a: 1\n", f"{POD} is a file of trainchart's own templates", 1, f'start with <% extends "{POD}" %>'),
-        ('<% extends "templates/service.yaml" %>', "can extend only the one of its own path", 1, ""),
-        ("<% extends name %>", "can extend only the one of its own path", 1, ""),
-        ('<% extends "/etc/passwd" %>', "can extend only the one of its own path", 1, ""),
-        (f"{EXTENDS}\n\nb: 2\n", "an override holds only blocks", 4, ""),
-        (f"{EXTENDS}\n<%= name %>\n", "an override holds only blocks", 3, ""),
-        (f"{EXTENDS}<% if name %>\n<% endif %>\n", "an override holds only blocks", 2, ""),
-        (f"{EXTENDS}{EXTENDS}", "an override holds only blocks", 2, ""),
+        ("a: 1\n", f"{POD} already exists in trainchart's own templates", 1, f'start with <% extends "{POD}" %>'),
+        ('<% extends "templates/service.yaml" %>', "can only extend the template with the same path", 1, ""),
+        ("<% extends name %>", "can only extend the template with the same path", 1, ""),
+        ('<% extends "/etc/passwd" %>', "can only extend the template with the same path", 1, ""),
+        (f"{EXTENDS}\n\nb: 2\n", "an override contains only blocks", 4, ""),
+        (f"{EXTENDS}\n<%= name %>\n", "an override contains only blocks", 3, ""),
+        (f"{EXTENDS}<% if name %>\n<% endif %>\n", "an override contains only blocks", 2, ""),
+        (f"{EXTENDS}{EXTENDS}", "an override contains only blocks", 2, ""),
         (f"{EXTENDS}\n<% block evn %><% endblock %>", "unknown block evn", 3, "did you mean env?"),
         (f"{EXTENDS}<% block env %><% block x %><% endblock %><% endblock %>", "block x is inside another tag", 2, ""),
         (f"{EXTENDS}<% block env %>\n<% if %>\n<% endblock %>", "Expected an expression, got 'end of statement", 3, ""),
@@ -163,14 +163,14 @@ def test_wrong_override_is_refused_with_its_line(text: str, message: str, line: 
         ("\n<%= name.__class__ %>", "access to attribute '__class__' of 'str' object is unsafe", 2),
         ("<%= name['__class__'] %>", "access to attribute '__class__' of 'str' object is unsafe", 1),
         ("<%= roles | join(attribute='__class__') %>", "access to attribute '__class__'", 1),
-        ("<%= name.upper %>", "a builtin_function_or_method is not a text or number", 1),
-        ("<%= roles %>", "a list is not a text or number", 1),
+        ("<%= name.upper %>", "builtin_function_or_method is not a string or number", 1),
+        ("<%= roles %>", "list is not a string or number", 1),
         ("<%= range %>", "'range' is undefined", 1),
         ("<%= name < 5 %>", "not supported between instances", 1),
         ("<%= super() %>", "'super' is undefined", 1),
-        ("<% extends 'templates/monitr.yaml' %>", "there is no templates/monitor.yaml below", 1),
-        (f"<%= {'not ' * 100}name %>", "nested more than 50 deep", 1),
-        (f"<%= {'(' * 5000}name{')' * 5000} %>", "the template nests too deep", 0),
+        ("<% extends 'templates/monitr.yaml' %>", "no earlier layer has templates/monitor.yaml", 1),
+        (f"<%= {'not ' * 100}name %>", "nested more than 50 levels deep", 1),
+        (f"<%= {'(' * 5000}name{')' * 5000} %>", "the template is nested too deeply", 0),
         (f"{'<% if name %>' * 49}{'<% endif %>' * 49}", "", 0),
         ("<%= 'x' | join('a') | join('a') %>", "", 0),
     ],
@@ -204,14 +204,14 @@ def test_template_that_grows_without_bound_is_ended(text: str) -> None:
     with pytest.raises(SpecError) as refusal:
         templates.render({"name": "tiny", "roles": [str(number) for number in range(100)], "long": "a" * 10_000})
     (problem,) = refusal.value.problems
-    assert problem.message == "the templates of packs repeat or write too much (more than 1,000,000 characters)"
+    assert problem.message == "loops and output of packs' templates exceed the limit (1,000,000 characters)"
     assert problem.where == "packs/acme/templates/monitor.yaml:1"
 
 
 def test_blocks_that_write_each_other_many_times_are_ended() -> None:
     text = f"{EXTENDS}<% block env %>{'<%= super() %>' * 100}<% endblock %>"
     many = tuple(pack(f"p{number}", pod=text) for number in range(20))
-    assert "repeat or write too much" in refuse(*many)[0].message
+    assert "exceed the limit" in refuse(*many)[0].message
 
 
 def test_what_one_chart_spends_is_not_missing_for_the_next() -> None:

@@ -55,4 +55,4 @@ def _explain(message: str, templates: PackTemplates, strategy: str, values: str)
     files = [path for path, _ in templates.files if path in message]
     case = f"strategy {strategy}" + (f" and {values}" if values else "")
     where = f"{templates.place}/{files[0] if files else TEMPLATES}"
-    return Problem(message, where, f"line numbers are those of the chart; seen with {case}")
+    return Problem(message, where, f"line numbers refer to the generated chart; found with {case}")
