@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.generator import ROOT, measure_hundred, measure_one_chart, measure_start
+from benchmarks.generator import ROOT, measure_fleet, measure_hundred, measure_one_chart, measure_start
 from benchmarks.launcher import measure_launcher
 from benchmarks.library import measure_library
 from benchmarks.lifecycle import measure_lifecycle
@@ -68,6 +68,11 @@ BENCHES = {
         lambda _: measure_hundred(),
         "Generating one chart takes some 15 ms of pure Python. A check renders a chart several times in Helm, and "
         "yamllint reads every output in pure Python.",
+    ),
+    "fleet": Bench(
+        "Two hundred charts and a changed pack",
+        lambda _: measure_fleet(find_program("helm-4")),
+        "Each chart is generated before and after, both are rendered in Helm, and compared.",
     ),
     "launcher": Bench(
         "Launcher",

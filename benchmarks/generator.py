@@ -10,6 +10,8 @@ from pathlib import Path
 from benchmarks.measure import Row, program, time_by_turns
 from trainchart.actions.check import check_chart
 from trainchart.actions.generate import generate_charts
+from trainchart.host.files import write_file
+from trainchart.scaffold.pack_text import render_pack, render_project_file
 
 ROOT = Path(__file__).parent.parent
 KUBERNETES = "1.36.0"
@@ -63,6 +65,32 @@ def measure_hundred() -> list[Row]:
     return [
         Row("100 charts of all strategies generated and written", generated - start, "s", mark=1),
         Row("100 full checks", checked - generated, "s", mark=10, note=f"{findings} findings"),
+    ]
+
+
+def measure_fleet(helm: Path) -> list[Row]:
+    """Measure upgrading two hundred charts after their pack has changed, against rendering each with helm once."""
+    with tempfile.TemporaryDirectory() as place:
+        project = Path(place)
+        (project / "models").mkdir()
+        for number in range(200):
+            _write_spec(project / "models", number)
+        for path, text in render_pack("platform").items():
+            write_file(project / "packs" / "platform" / path, text.encode())
+        write_file(project / "trainchart.yaml", render_project_file("packs/platform").encode())
+        program([_TRAINCHART, "generate"], cwd=project)()
+        write_file(project / "packs" / "platform" / "defaults.yaml", b"commonLabels: {team: research}\n")
+        start = time.perf_counter()
+        program([_TRAINCHART, "upgrade"], cwd=project)()
+        upgraded = time.perf_counter()
+        charts = sorted((project / "charts").iterdir())
+        for chart in charts:
+            program([helm, "template", "exp", chart, "--kube-version", KUBERNETES])()
+        rendered = time.perf_counter()
+    assert len(charts) == 200
+    return [
+        Row("200 charts rendered by `helm template`, one after the other", rendered - upgraded, "s"),
+        Row("200 charts upgraded by `trainchart upgrade` after their pack has changed", upgraded - start, "s", mark=20),
     ]
 
 

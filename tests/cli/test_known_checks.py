@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,6 @@ def test_what_was_found_is_remembered_whole(plain_chart: Path, monkeypatch: pyte
     assert any(finding.rule == "hosts-match" for finding in first.findings)
 
 
-class _Tomorrow(datetime):
-    @classmethod
-    def now(cls, tz: Any = None) -> datetime:
-        return datetime.fromisoformat("2099-12-31T00:00:00+00:00")
-
-
 def _write(path: str, text: str) -> Callable[[Path, pytest.MonkeyPatch], dict[str, Any]]:
     def change(chart: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         del monkeypatch
@@ -65,7 +59,7 @@ CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], dict[str, Any]]] = {
     "another version of Kubernetes": lambda *_: {"kube_versions": ("1.34",)},
     "other rules": lambda *_: {"rules": choose_rules(("hosts-match",))},
     "another engine": lambda *_: {"engine": "sdk"},
-    "another day": lambda _, monkeypatch: monkeypatch.setattr(action, "datetime", _Tomorrow) or {},
+    "another day": lambda _, monkeypatch: monkeypatch.setattr(action, "utc_today", lambda: date(2099, 12, 31)) or {},
     "another trainchart": lambda _, monkeypatch: (
         monkeypatch.setattr("trainchart.host.result_cache._hash_program", lambda: "another") or {}
     ),

@@ -94,6 +94,13 @@ def test_check_holds_edited_manifests_to_the_rules(project: Path) -> None:
     assert finding["line"] == 1
 
 
+def test_known_checks_notice_a_changed_rule(project: Path) -> None:
+    assert call("check", "charts/tiny").exit_code == 0
+    policy = Path("packs/acme/policy.yaml")
+    policy.write_text(policy.read_text().replace("[registry.example.com]", "[registry.acme.example]"))
+    assert call("check", "charts/tiny").exit_code == 6
+
+
 def test_a_waived_rule_is_told_but_is_no_error(project: Path) -> None:
     found = findings("charts/tiny")
     assert {finding["severity"] for finding in found} == {"info"}

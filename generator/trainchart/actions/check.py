@@ -124,7 +124,7 @@ def check_known_chart(
     if inputs and known is not None and known[0] == inputs:
         return known[1]
     listing = hash_listing(chart) if chart.is_dir() else ""
-    checked = _check(chart, packs, values=values, engine=engine, kube_versions=kube_versions, rules=rules)
+    checked = check_chart(chart, values=values, engine=engine, kube_versions=kube_versions, rules=rules, packs=packs)
     # What changed meanwhile may have been checked in part; a rule that gave up or failed may do better next time.
     is_still = inputs == _hash_inputs(chart, values, asked) and (
         not chart.is_dir() or listing == hash_listing(chart) != ""
@@ -160,20 +160,32 @@ def check_chart(
     engine: str = "auto",
     kube_versions: tuple[str, ...] = (),
     rules: tuple[Rule, ...] = RULES,
+    packs: tuple[Pack, ...] | None = None,
     today: date | None = None,
 ) -> CheckedChart:
     """Check the chart at `chart`, with its own values, every ci/*-values.yaml and every file in `values`.
 
-    What is no chart (a YAML file, a folder without Chart.yaml, `-` for standard input) is checked as manifests. Packs
-    of the project that this folder is in may demand more.
+    What is no chart (a YAML file, a folder without Chart.yaml, `-` for standard input) is checked as manifests. The
+    rules of `packs` are checked, too: those of the project that this folder is in, unless given.
 
     Raises:
         ToolError: chart, engine, values file or pack is missing; what is wrong in the chart is a finding.
         SpecError: a pack is not valid.
     """
-    return _check(
-        chart, _read_packs(), values=values, engine=engine, kube_versions=kube_versions, rules=rules, today=today
-    )
+    wanted = tuple(dict.fromkeys(map(_minor_version, kube_versions)))
+    kubernetes = tuple(_schemas(version) for version in wanted or (OLDEST_KUBERNETES, find_versions()[-1]))
+    kinds = kubernetes if kube_versions else tuple(map(_schemas, _supported_versions()))
+    day = today or utc_today()
+    manifests = read_manifests(chart)
+    if manifests is not None:
+        given = manifests
+    else:
+        given = _render_chart(chart, values, find_engine(engine), max(kinds, key=_age).version)
+    demands = tuple(rule for pack in (_read_packs() if packs is None else packs) for rule in pack.policy.rules)
+    given = replace(given, kubernetes=kubernetes, kinds=kinds, today=day, pack_rules=demands)
+    budget = _Budget()
+    result = run_checks(given, tuple(replace(rule, check=functools.partial(budget.ask, rule)) for rule in rules))
+    return CheckedChart(chart, result.findings, result.waived, find_unknown_kinds(given))
 
 
 def _read_packs() -> tuple[Pack, ...]:
@@ -184,32 +196,6 @@ def _read_packs() -> tuple[Pack, ...]:
     from trainchart.actions.support.packs import read_packs
 
     return read_packs(project)
-
-
-def _check(
-    chart: Path,
-    packs: tuple[Pack, ...],
-    *,
-    values: tuple[Path, ...],
-    engine: str,
-    kube_versions: tuple[str, ...],
-    rules: tuple[Rule, ...],
-    today: date | None = None,
-) -> CheckedChart:
-    wanted = tuple(dict.fromkeys(map(_minor_version, kube_versions)))
-    kubernetes = tuple(_schemas(version) for version in wanted or (OLDEST_KUBERNETES, find_versions()[-1]))
-    kinds = kubernetes if kube_versions else tuple(map(_schemas, _supported_versions()))
-    day = today or utc_today()
-    manifests = read_manifests(chart)
-    if manifests is not None:
-        given = manifests
-    else:
-        given = _render_chart(chart, values, find_engine(engine), max(kinds, key=_age).version)
-    demands = tuple(rule for pack in packs for rule in pack.policy.rules)
-    given = replace(given, kubernetes=kubernetes, kinds=kinds, today=day, pack_rules=demands)
-    budget = _Budget()
-    result = run_checks(given, tuple(replace(rule, check=functools.partial(budget.ask, rule)) for rule in rules))
-    return CheckedChart(chart, result.findings, result.waived, find_unknown_kinds(given))
 
 
 def _render_chart(chart: Path, values: tuple[Path, ...], helm: HelmEngine, newest: str) -> CheckInput:

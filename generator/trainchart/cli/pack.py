@@ -112,7 +112,7 @@ def admission(
 
     A waiver ends on the cluster when you apply the output again: do so every day.
 
-    Example: trainchart pack admission | kubectl apply -f -
+    Example: trainchart pack admission > admission.yaml
     """
     from trainchart.actions.pack import make_admission
     from trainchart.kubernetes_yaml import dump_mapping

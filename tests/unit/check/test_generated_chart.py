@@ -457,7 +457,7 @@ def test_randomness_has_its_line_and_only_warns_in_others_charts() -> None:
 
 
 def test_every_rule_is_put_to_the_test() -> None:
-    assert BASIC | {rule for rule, _, _ in FAULTS} | {"waivers"} == {rule.id for rule in RULES}
+    assert BASIC | {rule for rule, _, _ in FAULTS} | {"waivers", "pack-policy"} == {rule.id for rule in RULES}
     assert len({rule.id for rule in RULES}) == len(RULES)
 
 
