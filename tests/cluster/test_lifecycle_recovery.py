@@ -259,7 +259,8 @@ def test_a_pod_that_makes_room_for_a_more_urgent_one_comes_back(traces: Traces, 
 
     def is_named(client: Client) -> bool:
         state = read_state(release, client)
-        words = f"it made room for pod urgent of namespace {namespace}"
+        uid = access.kubectl("get", "pod/urgent", "-n", namespace, "-o", "jsonpath={.metadata.uid}")
+        words = f"it made room for the pod with the uid {uid}"
         return bool(state and any(each["error"].endswith(words) for each in state["incidents"]))
 
     access.wait_for(is_told, "a problem in the record", namespace=namespace)

@@ -233,7 +233,7 @@ class FakeApi:
         with self.lock:
             return sum(method == asked and path in where for asked, where in self.requests)
 
-    def wait_for(self, condition: Any, what: str, seconds: float = 15.0) -> None:
+    def wait_for(self, condition: Any, what: str, seconds: float = 60.0) -> None:
         """Wait until `condition()` is true."""
         with self.lock:
             assert self.lock.wait_for(condition, seconds), f"not reached: {what}; requests: {self.requests[-12:]}"

@@ -132,8 +132,8 @@ EVICTED = Cause(
 PREEMPTED = Cause(
     "preempted",
     "The pod had to make room for one of higher priority.",
-    "Nothing to do if there is room elsewhere; otherwise raise priorityClassName or wait. kubectl get events "
-    "--field-selector reason=Preempted tells for an hour which pod took its place.",
+    "Nothing to do if there is room elsewhere; otherwise raise priorityClassName or wait. kubectl get pods -A -o "
+    "custom-columns=:.metadata.uid,:.metadata.namespace,:.metadata.name | grep UID names the pod that took its place.",
     RESTART_RECREATED,
 )
 NODE_LOST = Cause(

@@ -17,6 +17,7 @@ from trainchart_runtime.contract import TRAINING_CONTAINER
 MESSAGE_LIMIT = 500
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
 
+_PREEMPTOR = re.compile(r"Preempted by (?:a )?pod ([-0-9a-f]{36})\b")
 _COMBINED = "(combined from similar events): "
 """Kubernetes puts this before the message of an event that came in several words."""
 
@@ -34,8 +35,8 @@ class Event(NamedTuple):
     """Unix seconds of its last occurrence."""
     uid: str = ""
     """Of the object; empty where the event does not say."""
-    related: str = ""
-    """Another object that it is about, such as "pod api-0 of namespace serving", which took the place of a pod."""
+    preemptor: str = ""
+    """uid of the pod that took the place of this one."""
 
 
 class Problem(NamedTuple):
@@ -51,6 +52,8 @@ def parse_event(event: Mapping[str, Any]) -> Event:
     """Reduce an Event object (core/v1) of the Kubernetes API."""
     about = event.get("involvedObject") or {}
     series = event.get("series") or {}
+    # The scheduler of Kubernetes 1.36 names no related object.
+    preemptor = _PREEMPTOR.match(str(event.get("message") or "")) if event.get("reason") == "Preempted" else None
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return Event(
         kind=about.get("kind") or "",
@@ -59,13 +62,8 @@ def parse_event(event: Mapping[str, Any]) -> Event:
         message=(event.get("message") or "").replace(_COMBINED, "", 1),
         at=max(parse_time(time) for time in times),
         uid=about.get("uid") or "",
-        related=_name_related(event.get("related") or {}),
+        preemptor=preemptor[1] if preemptor else "",
     )
-
-
-def _name_related(related: Mapping[str, Any]) -> str:
-    kind, name, namespace = (str(related.get(key) or "") for key in ("kind", "name", "namespace"))
-    return f"{kind.lower()} {name}{f' of namespace {namespace}' if namespace else ''}" if name else ""
 
 
 def find_pod_problem(pod: Mapping[str, Any], events: Sequence[Event] = ()) -> Optional[Problem]:

@@ -124,12 +124,13 @@ def test_pod_that_took_the_place_of_another_is_named():
     seen = see(group(worker_1=pod("worker-1", gone_by=NOW + 30, problem=problem)))
     first = decide(PLAN, seen, running())
     assert first.wants_events
-    taker = {"kind": "Pod", "name": "api-0", "namespace": "serving"}
+    uid = "8a81a628-871e-4b16-9a3c-633ebf8a98f1"
     about = {"kind": "Pod", "name": "exp1-mnist-worker-1", "uid": "uid-worker-1"}
-    event = parse_event({"reason": "Preempted", "involvedObject": about, "related": taker})
+    message = f"Preempted by pod {uid} on node node1"
+    event = parse_event({"reason": "Preempted", "involvedObject": about, "message": message})
     decision = decide(PLAN, seen._replace(events=(event,)), first.state)
     [incident] = decision.state.incidents
-    assert incident.error == f"{problem.message}; it made room for pod api-0 of namespace serving"
+    assert incident.error == f"{problem.message}; it made room for the pod with the uid {uid}"
     assert not decision.wants_events
     assert not decision.is_recorded
     assert decide(PLAN, seen._replace(events=(event,)), decision.state).state.incidents == (incident,)

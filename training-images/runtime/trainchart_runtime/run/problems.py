@@ -40,7 +40,7 @@ because a hostile program can make up any number of them."""
 _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
-_TAKER = "it made room for "
+_PREEMPTOR = "it made room for the pod with the uid "
 _BY_SET = "the StatefulSet recreates the pod"
 
 
@@ -94,10 +94,10 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
 
 def note_preemptors(state: RunState, events: Sequence[Event]) -> RunState:
     """Return `state` with the pods that took the place of preempted ones, as far as Events tell."""
-    takers = {event.uid: event.related for event in events if event.reason == "Preempted" and event.related}
+    preemptors = {event.uid: event.preemptor for event in events if event.preemptor}
     incidents = tuple(
-        each._replace(error=f"{each.error}; {_TAKER}{takers[each.uid]}".lstrip("; "))
-        if each.uid in takers and lacks_preemptor(each)
+        each._replace(error=f"{each.error}; {_PREEMPTOR}{preemptors[each.uid]}".lstrip("; "))
+        if each.uid in preemptors and lacks_preemptor(each)
         else each
         for each in state.incidents
     )
@@ -106,7 +106,7 @@ def note_preemptors(state: RunState, events: Sequence[Event]) -> RunState:
 
 def lacks_preemptor(incident: Incident) -> bool:
     """Return whether a pod was preempted by a pod that is not known yet."""
-    return incident.cause == pod_causes.PREEMPTED.name and _TAKER not in incident.error
+    return incident.cause == pod_causes.PREEMPTED.name and _PREEMPTOR not in incident.error
 
 
 def note_replacements(own: Sequence[PodView], state: RunState, now: float) -> RunState:
