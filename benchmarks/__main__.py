@@ -72,7 +72,7 @@ BENCHES = {
     "fleet": Bench(
         "Two hundred charts and a changed pack",
         lambda _: measure_fleet(find_program("helm-4")),
-        "Each chart is generated before and after, both are rendered in Helm, and compared.",
+        "Each chart is generated again, and the old and the new one are rendered in Helm and compared.",
     ),
     "launcher": Bench(
         "Launcher",

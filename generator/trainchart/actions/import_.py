@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainchart.actions.schema import read_spec_schema
-from trainchart.actions.support.models import build_values_schema, resolve_spec
+from trainchart.actions.support.new_models import NAME_RULE, render_schema_file, require_chart, require_new
 from trainchart.actions.support.own_script import locate_code
 from trainchart.actions.support.packs import read_packs
 from trainchart.actions.support.project import Project, find_project
@@ -26,10 +24,7 @@ from trainchart.importing.spec_text import render_imported
 from trainchart.importing.training import Training
 from trainchart.packs.pack import Pack
 from trainchart.plan.strategies import find_strategy
-from trainchart.render.chart import FAMILY, render_chart
-from trainchart.resources import read_family
 from trainchart.scaffold.model_name import is_model_name, suggest_model_name
-from trainchart.scaffold.spec_text import SCHEMA_FILE
 from trainchart.secret_files import find_secret_content
 from trainchart.spec.document import parse_document
 
@@ -111,11 +106,12 @@ def import_models(request: ImportRequest) -> Imported:
         for training, name in zip(trainings, names, strict=True)
     ]
     files: dict[Path, bytes] = {}
-    schema = project.models / SCHEMA_FILE
+    schema, schema_text = render_schema_file(project.models)
     if not schema.is_file():
-        files[schema] = (json.dumps(read_spec_schema(), indent=2, ensure_ascii=False) + "\n").encode()
+        files[schema] = schema_text.encode()
     files |= {draft.model.spec: draft.text.encode() for draft in drafts}
-    _require_new(names, project)
+    for name in names:
+        require_new(name, project.models)
     write_new_files(files)
     command = "run" if request.code else "generate"
     return Imported(tuple(draft.model for draft in drafts), tuple(files), f"trainchart {command} {names[0]}")
@@ -152,7 +148,7 @@ def _choose_names(trainings: Sequence[Training], wanted: str) -> list[str]:
             shown = wanted or training.name
             what = f"{shown[:60]!r} cannot be a model's name" if shown else f"the {training.kind} has no name"
             raise UsageError(
-                f"{what}: lower-case letters, digits and dashes, at most 40, a letter first",
+                f"{what}: {NAME_RULE}",
                 hint="choose one with --name",
             )
         if names.count(name) > 1:
@@ -160,13 +156,6 @@ def _choose_names(trainings: Sequence[Training], wanted: str) -> list[str]:
                 f"several trainings of the input would be called {name}", hint="import them one by one, with --name"
             )
     return names
-
-
-def _require_new(names: Sequence[str], project: Project) -> None:
-    for name in names:
-        other = project.models / f"{name}.yml"
-        if other.exists():
-            raise ToolError(f"{other} already exists", hint="choose another name, or move it away")
 
 
 def _draft(training: Training, choices: Choices, project: Project, packs: tuple[Pack, ...]) -> _Draft:
@@ -239,8 +228,7 @@ def _require_generates(tree: Tree, spec: Path, source: str, packs: tuple[Pack, .
         document = None
         try:
             document = parse_document(text, file=str(spec), layer="model spec")
-            plan = resolve_spec(document, packs)
-            render_chart(plan, read_family(FAMILY), build_values_schema(plan))
+            require_chart(document, packs)
             return text
         except (SpecError, PlanError) as error:
             if document is None or not drop_refused(tree, document, error.problems, training.ledger):

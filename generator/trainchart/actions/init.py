@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainchart.actions.schema import read_spec_schema
-from trainchart.actions.support.models import build_values_schema, resolve_spec
+from trainchart.actions.support.models import resolve_spec
+from trainchart.actions.support.new_models import NAME_RULE, render_schema_file, require_chart, require_new
 from trainchart.actions.support.own_script import locate_code
 from trainchart.actions.support.packs import read_packs
 from trainchart.actions.support.project import find_project
-from trainchart.errors import Problem, SpecError, ToolError, UsageError
+from trainchart.errors import Problem, SpecError, UsageError
 from trainchart.host.files import read_text
 from trainchart.host.new_files import write_new_files
 from trainchart.packs.pack import Pack
 from trainchart.placeholder import REGISTRY
 from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.strategies import find_strategy
-from trainchart.render.chart import FAMILY, render_chart
-from trainchart.resources import read_family, read_script_template
+from trainchart.resources import read_script_template
 from trainchart.scaffold.model_name import is_model_name, suggest_model_name
 from trainchart.scaffold.script import read_script
-from trainchart.scaffold.spec_text import SCHEMA_FILE, NewModel, render_spec
+from trainchart.scaffold.spec_text import NewModel, render_spec
 from trainchart.spec.document import parse_document
 
 CODE = Path("training")
@@ -64,8 +62,7 @@ def init_model(request: InitRequest) -> NewFiles:
     _require_name(request.name, project.models)
     if request.strategy:
         find_strategy(request.strategy)
-    schema = project.models / SCHEMA_FILE
-    schema_text = json.dumps(read_spec_schema(), indent=2, ensure_ascii=False) + "\n"
+    schema, schema_text = render_schema_file(project.models)
     files: dict[Path, bytes] = {}
     program: tuple[str, ...]
     if request.script is None:
@@ -104,13 +101,11 @@ def init_model(request: InitRequest) -> NewFiles:
 
 def _require_name(name: str, models: Path) -> None:
     if is_model_name(name):
-        other = models / f"{name}.yml"
-        if other.exists():
-            raise ToolError(f"{other} already exists", hint="choose another name, or move it away")
+        require_new(name, models)
         return
     suggestion = suggest_model_name(name)
     raise UsageError(
-        f"{name!r} cannot be a model's name: lower-case letters, digits and dashes, at most 40, a letter first",
+        f"{name!r} cannot be a model's name: {NAME_RULE}",
         hint=f"try {suggestion}" if suggestion else "for example mnist or my-model-2",
     )
 
@@ -130,8 +125,7 @@ def _find_decided(text: str, spec: Path, packs: tuple[Pack, ...]) -> frozenset[s
 def _require_generates(text: str, spec: Path) -> None:
     """Refuse here what generate would refuse later: an image or a flag that no spec, or no chart, can hold."""
     try:
-        plan = resolve_spec(parse_document(text, file=str(spec), layer="model spec"))
-        render_chart(plan, read_family(FAMILY), build_values_schema(plan))
+        require_chart(parse_document(text, file=str(spec), layer="model spec"))
     except SpecError as error:
         problems = tuple(Problem(problem.message, hint=problem.hint) for problem in error.problems)
         raise UsageError("a model spec cannot express these settings", problems=problems) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -91,16 +91,24 @@ def make_admission(folders: tuple[Path, ...], label: str) -> list[dict[str, Any]
 
     Raises:
         UsageError: the label is not KEY=VALUE.
-        SpecError, ToolError: as `check_packs` does.
+        SpecError: a pack is not valid, or has a waiver that has ended.
+        ToolError: a pack is not there, or the project names none.
     """
     key, _, value = label.partition("=")
     if not (re.fullmatch(LABEL_KEY_PATTERN, key) and value and re.fullmatch(LABEL_VALUE_PATTERN, value)):
         raise UsageError(
             f"{label!r} is not a valid namespace label", hint="use LABEL=VALUE, for example trainchart=bounded"
         )
-    check_packs(folders)
     packs = {pack.name: pack for chain in _read_chains(folders) for pack in chain}
-    return make_admission_policies(packs.values(), (key, value), utc_today().isoformat())
+    ended = _find_ended(packs.values())
+    if ended:
+        raise SpecError("packs are not valid", problems=ended)
+    return make_admission_policies(packs.values(), (key, value), utc_today())
+
+
+def _find_ended(packs: Iterable[Pack]) -> tuple[Problem, ...]:
+    """Return the waivers that have ended: an owner must take notice."""
+    return tuple(find_ended_waivers((waiver for pack in packs for waiver in pack.policy.waivers), utc_today()))
 
 
 def check_packs(folders: tuple[Path, ...], *, engine: str = "auto") -> tuple[Pack, ...]:
@@ -114,9 +122,7 @@ def check_packs(folders: tuple[Path, ...], *, engine: str = "auto") -> tuple[Pac
     """
     chains = _read_chains(folders)
     problems = dict.fromkeys(problem for chain in chains for problem in _find_problems(chain, engine))
-    today = utc_today().isoformat()
-    waivers = (waiver for chain in chains for waiver in chain[-1].policy.waivers)
-    problems |= dict.fromkeys(find_ended_waivers(waivers, today))
+    problems |= dict.fromkeys(_find_ended(chain[-1] for chain in chains))
     if problems:
         raise SpecError("packs are not valid", problems=tuple(problems))
     return tuple(chain[-1] for chain in chains)

@@ -5,9 +5,10 @@ Policies only ever add what is allowed: one of another owner limits a direction 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from trainchart.check.objects import selects
 from trainchart.cluster.snapshot import Object, Objects, Snapshot, is_training_pod, label, listed, name_of, section
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
@@ -70,30 +71,15 @@ def _has_peers(peers: Any, pods: Sequence[Object]) -> bool:
     return any(
         "namespaceSelector" in each
         or "ipBlock" in each
-        or all(_fits(section(each, "podSelector"), pod) for pod in pods)
+        or all(_is_selected(section(each, "podSelector"), pod) for pod in pods)
         for each in peers
         if isinstance(each, dict)
     )
 
 
 def _selects(policy: Object, pod: Object) -> bool:
-    return _fits(section(policy, "spec", "podSelector"), pod)
+    return _is_selected(section(policy, "spec", "podSelector"), pod)
 
 
-def _fits(selector: Mapping[str, Any], pod: Object) -> bool:
-    labels = section(pod, "metadata", "labels")
-    wanted = section(selector, "matchLabels")
-    expressions = selector.get("matchExpressions") or ()
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        _fits_expression(each, labels) for each in expressions if isinstance(each, dict)
-    )
-
-
-def _fits_expression(each: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    value, values = labels.get(str(each.get("key"))), each.get("values") or ()
-    return {
-        "In": value in values,
-        "NotIn": value not in values,
-        "Exists": value is not None,
-        "DoesNotExist": value is None,
-    }.get(str(each.get("operator")), False)
+def _is_selected(selector: Object, pod: Object) -> bool:
+    return selects(selector, section(pod, "metadata", "labels"))

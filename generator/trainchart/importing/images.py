@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from trainchart.errors import PublishError
+from trainchart.publish.image_reference import parse_image_reference
+
 UNKNOWN_TAG = "replace-this-tag"
 """Stands for the fixed tag that the input does not name."""
-_REFERENCE = re.compile(
-    r"(?P<repository>([A-Za-z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*)"
-    r"(:(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(@(?P<digest>sha256:[a-f0-9]{64}))?"
-)
 _VERSION = re.compile(r"([0-9]+\.[0-9]+(\.[0-9]+)?)(?![0-9])")
 
 
@@ -43,12 +42,11 @@ class ImportedImage:
 
 def read_image(reference: str) -> ImportedImage | None:
     """Return the image of a reference; None where it is not one."""
-    match = _REFERENCE.fullmatch(reference)
-    if match is None:
+    try:
+        found = parse_image_reference(reference)
+    except PublishError:
         return None
-    tag, digest = match["tag"] or "", match["digest"] or ""
-    if not digest and tag in ("", "latest"):
-        tag = UNKNOWN_TAG
-    elif tag in ("", "latest"):
-        tag = "pinned"
-    return ImportedImage(match["repository"], tag, digest)
+    repository = reference.removesuffix(f"@{found.digest}").removesuffix(f":{found.tag}")
+    if found.tag not in ("", "latest"):
+        return ImportedImage(repository, found.tag, found.digest)
+    return ImportedImage(repository, "pinned" if found.digest else UNKNOWN_TAG, found.digest)

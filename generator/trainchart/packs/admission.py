@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from datetime import date
 from typing import Any
 
 from trainchart.packs.kinds import POD_KINDS, RESOURCES, ApiResource
@@ -26,10 +27,10 @@ _CONDITIONS = {
 }
 
 
-def make_admission_policies(packs: Iterable[Pack], label: tuple[str, str], today: str) -> list[dict[str, Any]]:
+def make_admission_policies(packs: Iterable[Pack], label: tuple[str, str], today: date) -> list[dict[str, Any]]:
     """Return a policy for each rule of packs over objects, and its binding.
 
-    They hold in namespaces with the `label`, but for those in which a waiver that holds on `today`, an ISO date, waives
+    They hold in namespaces with the `label`, but for those in which a waiver that holds on `today` waives
     the rule: API servers know no dates.
     """
     return [
@@ -41,11 +42,14 @@ def make_admission_policies(packs: Iterable[Pack], label: tuple[str, str], today
     ]
 
 
-def _make_policy(pack: Pack, rule: PackRule, label: tuple[str, str], today: str) -> Iterator[dict[str, Any]]:
+def _make_policy(pack: Pack, rule: PackRule, label: tuple[str, str], today: date) -> Iterator[dict[str, Any]]:
     name = f"trainchart-{pack.name}-{rule.name}"
     about = {"name": name, "annotations": {"trainchart/pack": f"{pack.name}@{pack.version}"}}
     spared = sorted({name for waiver in rule.waivers if waiver.holds_on(today) for name in waiver.text.namespaces})
-    conditions = {**_CONDITIONS, "is-not-waived": f"!(request.namespace in {json.dumps(spared)})"}
+    conditions = dict(_CONDITIONS)
+    if spared:
+        conditions["is-not-waived"] = f"!(request.namespace in {json.dumps(spared)})"
+    variables = VARIABLES if set(rule.kinds) <= set(POD_KINDS) else {}
     link = f"; see {rule.rule.link}" if rule.rule.link else ""
     yield {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -54,14 +58,8 @@ def _make_policy(pack: Pack, rule: PackRule, label: tuple[str, str], today: str)
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": list(_match(RESOURCES[kind] for kind in rule.kinds))},
-            "matchConditions": [
-                {"name": key, "expression": text}
-                for key, text in conditions.items()
-                if spared or key != "is-not-waived"
-            ],
-            "variables": [{"name": key, "expression": text} for key, text in VARIABLES.items()]
-            if set(rule.kinds) <= set(POD_KINDS)
-            else [],
+            "matchConditions": [{"name": key, "expression": text} for key, text in conditions.items()],
+            "variables": [{"name": key, "expression": text} for key, text in variables.items()],
             "validations": [
                 {
                     "expression": rule.rule.expression,

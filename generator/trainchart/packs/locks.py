@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -128,8 +129,8 @@ def make_locks(
     return tuple(locks)
 
 
-def drop_waived(locks: Iterable[LockedPath], model: str, today: str) -> tuple[LockedPath, ...]:
-    """Return the locks without those that are waived for a model on `today`, an ISO date."""
+def drop_waived(locks: Iterable[LockedPath], model: str, today: date) -> tuple[LockedPath, ...]:
+    """Return the locks without those that are waived for a model on `today`."""
     waivers = ((locked, find_waiver(locked.waivers, model)) for locked in locks)
     return tuple(locked for locked, waiver in waivers if waiver is None or not waiver.holds_on(today))
 

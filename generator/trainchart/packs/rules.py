@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -166,8 +167,8 @@ def judge_object(rule: PackRule, document: Mapping[str, Any]) -> str:
     return "" if is_allowed else rule.rule.message
 
 
-def require_rules(plan: ChartPlan, rules: Iterable[PackRule], today: str) -> None:
-    """Hold a completed spec against the rules over specs that are not waived for it on `today`, an ISO date.
+def require_rules(plan: ChartPlan, rules: Iterable[PackRule], today: date) -> None:
+    """Hold a completed spec against the rules over specs that are not waived for it on `today`.
 
     Raises:
         PlanError: names every rule that it breaks, the line of the spec that the rule is about, and the rule's own.
@@ -177,7 +178,7 @@ def require_rules(plan: ChartPlan, rules: Iterable[PackRule], today: str) -> Non
         raise PlanError(f"the spec of {plan.name} breaks rules of packs", problems=tuple(problems))
 
 
-def _judge_spec(plan: ChartPlan, rule: PackRule, today: str) -> Iterator[Problem]:
+def _judge_spec(plan: ChartPlan, rule: PackRule, today: date) -> Iterator[Problem]:
     waiver = find_waiver(rule.waivers, plan.name)
     if waiver is not None and waiver.holds_on(today):
         return

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -15,13 +15,14 @@ from trainchart.plan.typed import suggest_word
 from trainchart.spec.document import Origin, Path
 from trainchart.spec.section import Line, Section
 
-_DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
-
 
 def _date(text: str) -> str:
-    if not _DATE.fullmatch(text):
-        raise ValueError(f"{text!r} is not a date like 2027-01-31")
-    return text
+    try:
+        if date.fromisoformat(text).isoformat() == text:
+            return text
+    except ValueError:
+        pass
+    raise ValueError(f"{text!r} is not a date like 2027-01-31")
 
 
 class WaiverFile(Section):
@@ -48,9 +49,9 @@ class PackWaiver:
     text: WaiverFile
     origin: Origin
 
-    def holds_on(self, today: str) -> bool:
-        """Tell whether it holds on an ISO date."""
-        return today <= self.text.until
+    def holds_on(self, today: date) -> bool:
+        """Tell whether it holds on a day."""
+        return today <= date.fromisoformat(self.text.until)
 
     @property
     def ended(self) -> str:
@@ -76,8 +77,8 @@ def find_waiver_problems(waivers: Iterable[PackWaiver], known: Iterable[str]) ->
             yield Problem(f"waivers: unknown rule {waiver.text.rule}", str(waiver.origin), hint)
 
 
-def find_ended_waivers(waivers: Iterable[PackWaiver], today: str) -> Iterator[Problem]:
-    """Yield the waivers that hold no more on an ISO date."""
+def find_ended_waivers(waivers: Iterable[PackWaiver], today: date) -> Iterator[Problem]:
+    """Yield the waivers that hold no more on a day."""
     for waiver in waivers:
         if not waiver.holds_on(today):
             what = f"the waiver of {waiver.text.rule} for {', '.join(waiver.text.models)} ended on {waiver.text.until}"

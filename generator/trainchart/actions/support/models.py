@@ -112,7 +112,7 @@ def resolve_with_schema(
     """Return the plan of a spec as `resolve_spec` does, the schema of its chart's values, and the locks that hold."""
     layers = [read_defaults(), *(layer for pack in packs for layer in pack.layers)]
     plan = resolve(document, layers)
-    today = utc_today().isoformat()
+    today = utc_today()
     locks = drop_waived((lock for pack in packs for lock in pack.policy.locks), plan.name, today)
     require_allowed(plan, locks)
     require_rules(plan, (rule for pack in packs for rule in pack.policy.rules), today)

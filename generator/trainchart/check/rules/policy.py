@@ -37,7 +37,7 @@ def _judge(given: CheckInput, manifest: Manifest, chart: str, label: str) -> Ite
             continue
         severity, about = Severity(rule.rule.severity), rule.demand
         waiver = find_waiver(rule.waivers, chart)
-        if waiver is not None and waiver.holds_on(given.today.isoformat()):
+        if waiver is not None and waiver.holds_on(given.today):
             severity, about = Severity.info, str(waiver)
         elif waiver is not None:
             about += f"; {waiver.ended}"
