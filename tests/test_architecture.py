@@ -44,7 +44,9 @@ OWNERS = {
     "http": {"trainchart_controller/api.py", "trainchart_controller/launchers.py"},
     "httpx2": {"cluster/io/kubernetes_api.py", "publish/io/http.py"},
     "jinja2": {"render/chart.py", "render/layers.py", "render/sandbox.py", "render/templates.py"},
-    "jsonschema": {"check/kubernetes_schemas.py", "check/rules/values.py", "plan/misfits.py"},
+    "jsonschema": {
+        *("check/kubernetes_schemas.py", "check/rules/values.py", "families/schemas.py", "plan/misfits.py"),
+    },
     "lightkube": {"cluster/io/kubernetes_api.py"},
     "psutil": {"local/io/process_table.py"},
     "yaml": {"kubernetes_yaml.py", "spec/document.py", "spec/edit.py", "yaml_limits.py", "yaml_loader.py"},

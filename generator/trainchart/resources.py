@@ -38,6 +38,11 @@ def read_family(family: str) -> Mapping[str, str]:
     }
 
 
+def list_families() -> tuple[str, ...]:
+    """Return the names of the families besides that of models."""
+    return tuple(sorted(path.parent.name for path in chart_templates_folder().glob("*/family.yaml")))
+
+
 def list_code_folders() -> tuple[Path, ...]:
     """Return the folders of everything that decides what trainchart makes: its packages, and the chart templates."""
     return (_PACKAGE, _package_folder("trainchart_runtime"), chart_templates_folder())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -288,3 +289,87 @@ def test_a_registry_has_packs_beside_charts(project: Path, tmp_path: Path) -> No
         assert call("verify", f"{charts}/tiny:0.1.0", "--plain-http").exit_code == 0
         (project / "trainchart.yaml").write_text(PROJECT.format(""))
         assert isinstance(call("verify", f"{charts}/tiny:0.1.0", "--plain-http").exception, ChecksFailed)
+
+
+@pytest.fixture
+def git_repository(tmp_path: Path) -> Path:
+    """A Git repository with the pack acme in a folder, tagged v1."""
+    folder = tmp_path / "git"
+    write_pack(folder / "packs" / "acme", "acme", "env: {A: one}\n")
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    commit(folder)
+    git(folder, "tag", "v1")
+    return folder
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, "-C", folder, *arguments], check=True, capture_output=True)
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message=change")
+
+
+def git_source(folder: Path, ref: str = "v1", below: str = "packs/acme") -> str:
+    return f'{{git: "file://{folder}", ref: {ref}, folder: {below}}}'
+
+
+def test_a_pack_of_a_git_repository_is_locked_and_then_used(project: Path, git_repository: Path) -> None:
+    (project / "trainchart.yaml").write_text(PROJECT.format(git_source(git_repository, "main")))
+    assert fail("generate").hint == "run: trainchart pack update"
+    assert call("pack", "update").exit_code == 0
+    write_pack(git_repository / "packs" / "acme", "acme", "env: {A: two}\n")
+    commit(git_repository)
+    assert call("generate").exit_code == 0
+    assert read_env() == {"A": "one"}
+    assert "is not what packs.lock.yaml names" in fail("pack", "update", "--locked").message
+    assert call("pack", "update").exit_code == 0
+    assert call("pack", "vendor").exit_code == 0
+    shutil.rmtree(git_repository)
+    assert call("generate").exit_code == 0
+    assert read_env() == {"A": "two"}
+
+
+@pytest.mark.parametrize(
+    ("ref", "below", "message"),
+    [("v2", "packs/acme", "git cannot fetch v2 of "), ("v1", "packs/other", "has no folder packs/other")],
+)
+def test_what_a_git_repository_lacks_is_named(
+    project: Path, git_repository: Path, ref: str, below: str, message: str
+) -> None:
+    (project / "trainchart.yaml").write_text(PROJECT.format(git_source(git_repository, ref, below)))
+    assert message in fail("pack", "update").message
+    assert not (project / "packs.lock.yaml").exists()
+
+
+def test_a_link_in_a_git_repository_is_refused(project: Path, git_repository: Path) -> None:
+    (git_repository / "packs" / "acme" / "README.md").symlink_to("/etc/passwd")
+    commit(git_repository)
+    (project / "trainchart.yaml").write_text(PROJECT.format(git_source(git_repository, "main")))
+    assert "packs/acme/README.md, which is not a file" in fail("pack", "update").message
+
+
+def test_a_downloaded_pack_cannot_name_a_git_repository(
+    project: Path, tmp_path: Path, git_repository: Path, repository: str
+) -> None:
+    put(write_pack(tmp_path / "evil", "acme", "", git_source(git_repository)), Address(repository))
+    assert "only the project and its own packs can name Git" in fail("pack", "update").message
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{git: 'ext::sh -c id', ref: v1}",
+        "{git: --upload-pack=id, ref: v1}",
+        "{git: 'ssh://-oProxyCommand=id/x', ref: v1}",
+        "{git: 'https://git.example/a', ref: --upload-pack=id}",
+        "{git: 'https://git.example/a', ref: v1, folder: ../..}",
+        "{git: 'https://git.example/a'}",
+        "{path: packs/a, folder: b}",
+    ],
+)
+def test_a_git_source_that_is_none_is_refused(project: Path, entry: str) -> None:
+    (project / "trainchart.yaml").write_text(PROJECT.format(entry))
+    assert isinstance(fail("pack", "update"), SpecError)

@@ -14,7 +14,7 @@ BLOCK = re.compile(r"(.*)\n\n```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROGRAMS = """
 pip() { :; }
 python() { if [ "$1" = -m ]; then ls "${2//.//}.py"; else ls "$1"; fi; }
-trainchart() { [ "$1" = run ] && ls "models/$2.yaml"; }
+trainchart() { [ "$1" != run ] || ls "models/$2.yaml"; }
 """
 """In place of the real ones: each only looks whether what it would start is there."""
 

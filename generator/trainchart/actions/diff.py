@@ -9,10 +9,10 @@ from pathlib import Path
 from trainchart.actions.control import read_installed
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.cluster_access import Place, open_cluster
-from trainchart.actions.support.models import load_model, render_model
 from trainchart.actions.support.project import locate_specs
 from trainchart.actions.support.rendered_version import render_version, values_sets
 from trainchart.actions.support.repository_access import Address, open_repository, versions_command
+from trainchart.actions.support.specs import load_spec, render_spec
 from trainchart.archive.chart_file import parse_chart_file
 from trainchart.archive.lock import WAIVER_FILE
 from trainchart.archive.read import parse_packed_chart
@@ -63,7 +63,7 @@ def diff_model(model: str, against: Against, *, engine: str, environment: Mappin
     cluster raises.
     """
     (spec,) = locate_specs((model,))
-    chart = render_model(load_model(spec))
+    chart = render_spec(load_spec(spec))
     old = _read_old(chart.name, against, environment)
     changes = compare_files(old.files, chart.files, old.values, engine=engine)
     is_deprecated = parse_chart_file(old.files).data.get("deprecated") is True

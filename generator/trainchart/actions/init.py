@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainchart.actions.support.family_charts import find_families
 from trainchart.actions.support.models import resolve_spec
 from trainchart.actions.support.new_models import NAME_RULE, render_schema_file, require_chart, require_new
 from trainchart.actions.support.own_script import locate_code
 from trainchart.actions.support.packs import read_packs
 from trainchart.actions.support.project import find_project
 from trainchart.errors import Problem, SpecError, UsageError
+from trainchart.families.values import VALUES_KEY
 from trainchart.host.files import read_text
 from trainchart.host.new_files import write_new_files
 from trainchart.packs.pack import Pack
 from trainchart.placeholder import REGISTRY
 from trainchart.plan.layers import BUILTIN_LAYER
 from trainchart.plan.strategies import find_strategy
+from trainchart.plan.typed import suggest_word
 from trainchart.resources import read_script_template
+from trainchart.scaffold.chart_text import render_chart_spec
 from trainchart.scaffold.model_name import is_model_name, suggest_model_name
 from trainchart.scaffold.script import read_script
 from trainchart.scaffold.spec_text import NewModel, render_spec
@@ -97,6 +101,34 @@ def init_model(request: InitRequest) -> NewFiles:
     if facts.lacks_arguments:
         run = f"complete code.command in {spec}, then: {run}"
     return NewFiles(request.name, strategy, tuple(files), tuple(notes), run)
+
+
+@dataclass(frozen=True)
+class NewChart:
+    """The spec of a chart that was started."""
+
+    name: str
+    family: str
+    file: Path
+
+
+def init_chart(name: str, family: str) -> NewChart:
+    """Write the spec of a chart of a family into the project's folder of models.
+
+    Raises:
+        UsageError: the name is not one a chart can have, or there is no such family.
+        ToolError: the file already exists.
+    """
+    project = find_project()
+    _require_name(name, project.models)
+    families = find_families(read_packs(project))
+    if family not in families:
+        raise UsageError(f"there is no family {family}", hint=suggest_word(family, list(families)))
+    found = families[family]
+    file = project.models / f"{name}.yaml"
+    text = render_chart_spec(name, family, found.description, found.values.tree[VALUES_KEY])
+    write_new_files({file: text.encode()})
+    return NewChart(name, family, file)
 
 
 def _require_name(name: str, models: Path) -> None:

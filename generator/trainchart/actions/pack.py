@@ -10,8 +10,9 @@ from typing import Any
 
 from trainchart.actions.package import require_no_secrets
 from trainchart.actions.publish import utc_now
+from trainchart.actions.support.family_tests import find_family_problems
 from trainchart.actions.support.models import resolve_spec
-from trainchart.actions.support.pack_files import PACK_LOCK_FILE, read_pack_files
+from trainchart.actions.support.pack_files import PACK_LIMIT, PACK_LOCK_FILE, read_pack_files
 from trainchart.actions.support.pack_templates import find_template_problems
 from trainchart.actions.support.packs import (
     PackContent,
@@ -27,6 +28,7 @@ from trainchart.archive.lock import hash_tree
 from trainchart.errors import PlanError, Problem, RepositoryNotFound, SpecError, ToolError, UsageError, VersionConflict
 from trainchart.host.clock import utc_today
 from trainchart.host.files import read_bytes, write_file
+from trainchart.host.git_fetch import fetch_git_files
 from trainchart.host.new_files import write_new_files
 from trainchart.packs.admission import make_admission_policies
 from trainchart.packs.archive import pack_archive, parse_pack_archive
@@ -114,7 +116,8 @@ def _find_ended(packs: Iterable[Pack]) -> tuple[Problem, ...]:
 def check_packs(folders: tuple[Path, ...], *, engine: str = "auto") -> tuple[Pack, ...]:
     """Return the packs in `folders`, or without any those of the project, checked for every strategy.
 
-    Where a pack has templates, Helm `engine` renders a chart of each strategy.
+    Where a pack has templates, Helm `engine` renders a chart of each strategy; where it has families, or defaults for
+    some, it renders their tests, which have to pass every check.
 
     Raises:
         SpecError: a pack, or what it builds on, is not valid; every problem with its line.
@@ -147,7 +150,9 @@ def _find_problems(chain: tuple[Pack, ...], engine: str) -> list[Problem]:
             resolve_spec(probe, chain)
         except (SpecError, PlanError) as error:
             found += [problem for problem in error.problems if problem.where.startswith(f"{chain[-1].place}/")]
-    return found or find_template_problems(make_probes(chain[-1].layers), chain, engine)
+    found = found or find_template_problems(make_probes(chain[-1].layers), chain, engine)
+    has_families = chain[-1].families or chain[-1].family_defaults
+    return found + find_family_problems(chain, engine) if has_families else found
 
 
 @dataclass(frozen=True)
@@ -212,14 +217,18 @@ def update_packs(*, is_locked: bool, plain_http: bool, environment: Mapping[str,
     found: dict[str, FetchedPack] = {}
 
     extends = project.file.extends if project.file else ()
-    own = {_address(each, plain_http).server for each in extends if each.is_remote}
+    own = {_address(each, plain_http).server for each in extends if each.repository}
 
     def fetch(source: PackSource, is_own: bool) -> PackContent:
-        address = _address(source, plain_http)
-        # A downloaded pack may name any server, which must not get a password.
-        is_known = is_own or address.server in own
-        files = _download(source, address, environment if is_known else without_login(environment))
-        locked = LockedPack(source=str(source), name=source.name, version=source.version, sha256=hash_tree(files))
+        if source.git:
+            files = _fetch_from_git(source, is_own)
+        else:
+            address = _address(source, plain_http)
+            # A downloaded pack may name any server, which must not get a password.
+            is_known = is_own or address.server in own
+            files = _download(source, address, environment if is_known else without_login(environment))
+        pack = parse_pack(files, str(source))
+        locked = LockedPack(source=str(source), name=pack.name, version=pack.version, sha256=hash_tree(files))
         is_changed = before.get(locked.source) != locked
         if is_changed and is_locked:
             raise ToolError(
@@ -227,7 +236,7 @@ def update_packs(*, is_locked: bool, plain_http: bool, environment: Mapping[str,
                 hint="it was published again, or the lock is older than the project file; run: trainchart pack update",
             )
         path = cached_pack(locked.sha256)
-        write_file(path, pack_archive(parse_pack(files, str(source)), files).data)
+        write_file(path, pack_archive(pack, files).data)
         found[locked.source] = FetchedPack(locked, path, is_changed)
         return PackContent(files, path)
 
@@ -283,6 +292,16 @@ def publish_pack(path: Path, to: Address, environment: Mapping[str, str]) -> Pub
 
 def _address(source: PackSource, plain_http: bool) -> Address:
     return Address(source.repository, plain_http)
+
+
+def _fetch_from_git(source: PackSource, is_own: bool) -> dict[str, bytes]:
+    """Return the files of a pack in Git. A downloaded pack must not decide where git uses its user's credentials."""
+    if not is_own:
+        raise SpecError(
+            f"a downloaded pack builds on {source}, and only the project and its own packs can name Git repositories",
+            hint="publish that pack in a chart repository, or name it in the project file",
+        )
+    return fetch_git_files(source.git, source.ref, source.folder, limit=PACK_LIMIT)
 
 
 def _download(source: PackSource, address: Address, environment: Mapping[str, str]) -> dict[str, bytes]:

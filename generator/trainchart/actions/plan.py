@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.actions.support.chart_input import read_chart_files
-from trainchart.actions.support.models import load_model, render_model
+from trainchart.actions.support.models import LocatedModel, load_model
 from trainchart.actions.support.project import locate_specs
+from trainchart.actions.support.specs import load_spec, render_spec
 from trainchart.check.objects import mapping_at
 from trainchart.check.sources import KUBERNETES_DEFINITIONS, VALUES_FILE
 from trainchart.errors import Problem, ToolError
@@ -43,20 +44,26 @@ def read_plan(model: str) -> tuple[dict[str, Any], tuple[Problem, ...]]:
 
 
 def explain_key(model: str, key: str) -> tuple[Explanation, ...]:
-    """Return every leaf at or below `key` (dotted, empty for all) of a model's completed spec.
+    """Return every leaf at or below `key` (dotted, empty for all) of a model's completed spec, or of a chart's values.
 
     Raises:
         ToolError: the spec has no such key.
     """
-    plan = load_model(locate_specs((model,))[0]).plan
-    leaves = dict(_leaves(plan.spec.model_dump(by_alias=True, exclude_none=True), ()))
+    located = load_spec(locate_specs((model,))[0])
+    settings: Mapping[str, Any]
+    if isinstance(located, LocatedModel):
+        settings = located.plan.spec.model_dump(by_alias=True, exclude_none=True)
+        origins, overridden = located.plan.origins, located.plan.overridden
+    else:
+        settings, origins, overridden = located.values.tree, located.values.origins, located.values.overridden
+    leaves = dict(_leaves(settings, ()))
     wanted = tuple(key.split(".")) if key else ()
     # The key of a label may hold dots.
     found = [path for path in leaves if not key or f"{'.'.join(map(str, path))}.".startswith(f"{key}.")]
     if not found:
-        raise ToolError(f"{plan.name} has no key {key}", hint=_suggest_key(wanted, leaves))
+        raise ToolError(f"{located.name} has no key {key}", hint=_suggest_key(wanted, leaves))
     return tuple(
-        Explanation(".".join(map(str, path)), leaves[path], plan.origins.get(path), plan.overridden.get(path, ()))
+        Explanation(".".join(map(str, path)), leaves[path], origins.get(path), overridden.get(path, ()))
         for path in found
     )
 
@@ -85,7 +92,7 @@ def list_values(target: str) -> dict[str, tuple[str, ...]]:
     """
     path = pathlib.Path(target)
     is_chart = path.suffix == ".tgz" or (path / "Chart.yaml").is_file()
-    files = read_chart_files(path) if is_chart else render_model(load_model(locate_specs((target,))[0])).files
+    files = read_chart_files(path) if is_chart else render_spec(load_spec(locate_specs((target,))[0])).files
     values = parse_mapping(files[VALUES_FILE].decode())
     schema = parse_json(files.get("values.schema.json", b"{}"))
     keys = [leaf for leaf, _ in _leaves(values, ())] + list(_optional_keys(values, schema, schema, ()))

@@ -16,12 +16,12 @@ from trainchart.actions.diff import compare_files, fetch_last, fetch_last_archiv
 from trainchart.actions.package import read_build_info, read_source_date, require_no_secrets, sign_archive
 from trainchart.actions.publish import utc_now
 from trainchart.actions.support.image_check import require_images
-from trainchart.actions.support.models import load_model, render_model
 from trainchart.actions.support.owners import put_owners, read_owners
 from trainchart.actions.support.project import locate_specs, project_of
 from trainchart.actions.support.rendered_version import require_rendering, values_sets
 from trainchart.actions.support.repository_access import Address, ImageAccess, open_repository
 from trainchart.actions.support.signature import find_signature_problem
+from trainchart.actions.support.specs import load_spec, render_spec
 from trainchart.archive.chart_file import (
     BUILD_ANNOTATIONS,
     CHART_FILE,
@@ -101,7 +101,7 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     """
     with_pre_release("0.0.0", options.pre_release)  # refused also where nothing is released
     (spec,) = locate_specs((model,))
-    chart = _with_waivers(render_model(load_model(spec)), project_of(spec).charts)
+    chart = _with_waivers(render_spec(load_spec(spec)), project_of(spec).charts)
     require_no_secrets(chart.files)
     rendering = require_rendering(chart.files, options.engine)
     build = read_build_info(spec.parent, chart.files, options.environment)

@@ -357,6 +357,7 @@ def _render_model(spec: Path, scratch: Path, strategy: str) -> _Target:
     from trainchart.actions.support.chart_folder import render_model_to
 
     model = render_model_to(spec, scratch, strategy)
+    assert model.code is not None, "a model has code"
     return _Target(model.chart, _read_chart_name(model.chart), FoundCode(model.code.absolute()), model.notes)
 
 

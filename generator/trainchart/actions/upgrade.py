@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainchart.actions.diff import compare_files
 from trainchart.actions.support.chart_folder import list_differing_files, require_unedited, write_charts
-from trainchart.actions.support.models import load_models, render_model
+from trainchart.actions.support.specs import load_specs, render_spec
 from trainchart.archive.lock import LOCK_FILE, name_locked_model, parse_lock
 from trainchart.compare.chart import ChartChanges
 from trainchart.compare.fleet import FleetChange, group_changes
@@ -55,7 +55,7 @@ def plan_upgrade(
         SpecError, PlanError: a spec or a pack is wrong.
         RenderError: a chart does not render.
     """
-    rendered = {chart.name: chart for chart in map(render_model, load_models(specs))}
+    rendered = {chart.name: chart for chart in map(render_spec, load_specs(specs))}
     if not overwrite:
         require_unedited(rendered.values(), charts)
     new = tuple(name for name in rendered if not (charts / name / LOCK_FILE).is_file())

@@ -11,12 +11,12 @@ from pathlib import Path, PurePosixPath
 from trainchart import __version__
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.image_check import ImageAnswer, ask_for_images, require_known
-from trainchart.actions.support.models import load_model, render_model
 from trainchart.actions.support.project import find_project, name_model
 from trainchart.actions.support.published_chart import RegistryChart, fetch_published, is_reference
 from trainchart.actions.support.rendered_version import require_rendering
 from trainchart.actions.support.repository_access import ImageAccess
 from trainchart.actions.support.signature import find_signature_problem
+from trainchart.actions.support.specs import load_spec, render_spec
 from trainchart.archive.attestation import origin_annotations
 from trainchart.archive.chart_file import (
     CHART_FILE,
@@ -126,7 +126,7 @@ def _advise(given: _Given, lock: Lock | None, spec: Path) -> str:
     if given.archive is not None:
         return "package or release it again from its spec, with the trainchart that made it"
     again, name = f"trainchart generate {name_model(spec)}", parse_chart_file(given.files).name
-    if (made := load_model(spec).plan.spec.name) != name:
+    if (made := load_spec(spec).name) != name:
         return f"{again} makes {made}; remove {given.called}, or give the spec the name {name} again"
     if lock is not None and all(drift.kind is DriftKind.missing for drift in find_drift(lock, given.files)):
         return f"bring the chart up to date: {again}"
@@ -153,11 +153,11 @@ def _identity_problems(chart: ChartFile, files: Mapping[str, bytes]) -> Iterator
 def _regeneration_problems(
     chart: ChartFile, files: Mapping[str, bytes], spec: Path, lock: Lock | None
 ) -> Iterator[Problem]:
-    model = load_model(spec)
-    if model.plan.spec.name != chart.name:
-        yield Problem(f"the spec now makes the chart {model.plan.spec.name}, not {chart.name}", where=str(spec))
+    located = load_spec(spec)
+    if located.name != chart.name:
+        yield Problem(f"the spec now makes the chart {located.name}, not {chart.name}", where=str(spec))
         return
-    expected = dict(render_model(model).files)
+    expected = dict(render_spec(located).files)
     if lock is None:
         expected = _as_released(expected, chart, files)
     before, after = drop_ignored(files), drop_ignored(expected)
@@ -169,7 +169,7 @@ def _regeneration_problems(
     made_from = lock.spec.sha256 if lock is not None else chart.annotations.get(SPEC_ANNOTATION, "")
     if changed and made_by and made_by != __version__:
         yield Problem(f"trainchart {made_by} made it, and this is {__version__}")
-    if changed and made_from and made_from != hashlib.sha256(model.text.encode()).hexdigest():
+    if changed and made_from and made_from != hashlib.sha256(located.text.encode()).hexdigest():
         yield Problem("the spec is not the one that it was made from", where=str(spec))
     yield from (Problem("is not what the model spec gives", where=path) for path in changed)
 

@@ -19,6 +19,7 @@ LONG_RELEASE = "a release name of 53 characters"
 _CHART_FILE = "Chart.yaml"
 _LOCK_FILE = "trainchart.lock.yaml"
 _STRATEGY_ANNOTATION = b"trainchart/strategy:"
+_FAMILY_ANNOTATION = b"trainchart/family:"
 
 
 class Severity(enum.StrEnum):
@@ -114,8 +115,14 @@ class CheckInput:
 
     @property
     def is_generated(self) -> bool:
-        """Tell a chart of trainchart; an archive has no lock, but the annotation of its strategy."""
-        return _LOCK_FILE in self.files or _STRATEGY_ANNOTATION in self.files.get(_CHART_FILE, b"")
+        """Tell a chart of trainchart; an archive has no lock, but the annotation of its strategy or family."""
+        chart = self.files.get(_CHART_FILE, b"")
+        return _LOCK_FILE in self.files or _STRATEGY_ANNOTATION in chart or _FAMILY_ANNOTATION in chart
+
+    @property
+    def is_training(self) -> bool:
+        """Tell a chart of trainchart that trains from one of another family."""
+        return self.is_generated and _FAMILY_ANNOTATION not in self.files.get(_CHART_FILE, b"")
 
     def renderings(self) -> Iterator[tuple[str, Rendering]]:
         """Yield (label, rendering) of every case whose release name is of ordinary length.

@@ -73,6 +73,11 @@ def namespace_of(manifest: Manifest, rendering: Rendering) -> str:
     return str(mapping_at(manifest.document, "metadata").get("namespace") or rendering.namespace)
 
 
+def made_namespaces(rendering: Rendering) -> frozenset[str]:
+    """Return the namespaces that a release makes itself, for the pods of others."""
+    return frozenset(manifest.name for manifest in rendering.manifests if kubernetes_kind(manifest) == "Namespace")
+
+
 def whereabouts(rendering: Rendering) -> str:
     """Say where objects were looked for: plain manifests belong to no release."""
     return "of the release" if rendering.release else "of these manifests"

@@ -69,7 +69,7 @@ def _ask(rule: Rule, given: CheckInput) -> Iterator[Finding]:
 
 
 def _applies(rule: Rule, given: CheckInput) -> bool:
-    in_scope = {Scope.manifests: True, Scope.charts: given.is_chart, Scope.trainings: given.is_generated}[rule.scope]
+    in_scope = {Scope.manifests: True, Scope.charts: given.is_chart, Scope.trainings: given.is_training}[rule.scope]
     return in_scope and all(is_readable(given, file) for file in rule.needs)
 
 

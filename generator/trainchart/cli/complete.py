@@ -53,6 +53,16 @@ def runs(ctx: typer.Context) -> Iterable[str]:
 
 
 @_offer
+def families(ctx: typer.Context) -> Iterable[str]:
+    from trainchart.actions.support.family_charts import find_families
+    from trainchart.actions.support.packs import read_packs
+    from trainchart.actions.support.project import find_project
+
+    del ctx
+    return find_families(read_packs(find_project()))
+
+
+@_offer
 def strategies(ctx: typer.Context) -> Iterable[str]:
     from trainchart.plan.strategies import STRATEGIES
 

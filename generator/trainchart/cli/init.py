@@ -9,6 +9,7 @@ import typer
 
 from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
+from trainchart.errors import UsageError
 
 _EXAMPLES = """
 Examples:
@@ -18,6 +19,8 @@ Examples:
   trainchart init second --strategy parameter-server
 
   trainchart init third --from-script code/train.py --image registry.example.com/ml/third
+
+  trainchart init team-a --family tenant
 """
 
 
@@ -27,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    name: Annotated[str, typer.Argument(help="Name of the new model.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Name of the new model or chart.", show_default=False)],
     strategy: Annotated[
         str,
         typer.Option(
@@ -43,11 +46,28 @@ def init(
     image: Annotated[
         str, typer.Option("--image", help="Repository of the image. Default: registry.example.com/NAME.")
     ] = "",
+    family: Annotated[
+        str,
+        typer.Option(
+            "--family",
+            help="Start a chart of this family instead of a model: tenant, or a family of a pack.",
+            autocompletion=complete.families,
+        ),
+    ] = "",
     format_: FormatOption = Format.text,
 ) -> None:
     """Start a model: write its spec, and a script that is ready to train. Existing files are never overwritten."""
-    from trainchart.actions.init import InitRequest, init_model
+    from trainchart.actions.init import InitRequest, init_chart, init_model
 
+    if family:
+        _require_no_model_options(strategy, from_script, image)
+        chart = init_chart(name, family)
+        if format_ is Format.json:
+            print_json({"name": chart.name, "family": chart.family, "files": [str(chart.file)]})
+            return
+        print_line(str(chart.file))
+        print_note(f"next: set values in {chart.file}, then: trainchart generate {chart.name}")
+        return
     made = init_model(InitRequest(name, strategy, image, from_script))
     for note in made.notes:
         print_note(f"note: {note}")
@@ -57,3 +77,10 @@ def init(
     for file in made.files:
         print_line(str(file))
     print_note(f"next: {made.next}")
+
+
+def _require_no_model_options(strategy: str, from_script: Path | None, image: str) -> None:
+    given = {"--strategy": strategy, "--from-script": from_script, "--image": image}
+    wrong = [option for option, value in given.items() if value]
+    if wrong:
+        raise UsageError(f"{wrong[0]} is for models, and --family starts another kind of chart", hint="use one of them")

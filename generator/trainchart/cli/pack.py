@@ -59,6 +59,8 @@ def check(
 ) -> None:
     """Check packs with every strategy; no model is needed. If a pack has templates, Helm renders charts with them.
 
+    The tests of a pack's families are rendered as well, and must pass all checks.
+
     Example: trainchart pack check packs/platform
     """
     from trainchart.actions.pack import check_packs

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from trainchart.archive.lock import hash_tree
-from trainchart.chart_version import is_chart_version
 from trainchart.errors import Problem, SpecError
+from trainchart.families.family import Family, parse_family
+from trainchart.families.values import VALUES_KEY
 from trainchart.packs.locks import make_locked_defaults
 from trainchart.packs.policy import POLICY_FILE, Policy, parse_policy
 from trainchart.packs.section_file import parse_section
@@ -19,23 +21,20 @@ from trainchart.packs.source import PackSource
 from trainchart.packs.templates import BASES, TEMPLATES, PackTemplates, parse_templates
 from trainchart.plan.layers import ANY_ENTRY, STRATEGY_SECTION
 from trainchart.plan.strategies import STRATEGIES
+from trainchart.spec.chart import Version
 from trainchart.spec.document import Document, parse_document
+from trainchart.spec.model import NAME_PATTERN
 from trainchart.spec.section import Line, Section
 from trainchart_runtime.cluster import ROLES
 
 PACK_FILE = "pack.yaml"
 DEFAULTS_FILE = "defaults.yaml"
-_KNOWN = (PACK_FILE, DEFAULTS_FILE, POLICY_FILE, TEMPLATES, BASES)
+FAMILIES = "families"
+_KNOWN = (PACK_FILE, DEFAULTS_FILE, POLICY_FILE, TEMPLATES, BASES, FAMILIES)
 _PROSE = ("README", "LICENSE", "CHANGELOG", "NOTICE")
 _OF_GIT = (".gitignore", ".gitattributes")
 _IDENTITY = ("apiVersion", "kind", "name")
 """Keys that say which model a spec is."""
-
-
-def _version(text: str) -> str:
-    if not is_chart_version(text):
-        raise ValueError(f'{text!r} is not a SemVer version, for example "0.1.0"')
-    return text
 
 
 class PackFile(Section):
@@ -45,9 +44,9 @@ class PackFile(Section):
     """Version of the format."""
     kind: Literal["Pack"]
     """Kind of file."""
-    name: Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")]
+    name: Annotated[str, Field(pattern=NAME_PATTERN)]
     """Name of the pack: lower-case letters, digits and dashes."""
-    version: Annotated[str, AfterValidator(_version)]
+    version: Version
     """SemVer version of the pack."""
     description: Line = ""
     """What the pack is for."""
@@ -73,6 +72,10 @@ class Pack:
     """What no stronger layer can change."""
     templates: PackTemplates | None
     """Templates that it adds or changes; None where it has none."""
+    families: tuple[Family, ...]
+    """Kinds of charts that it brings."""
+    family_defaults: Mapping[str, Document]
+    """What the pack says of the values of every chart of a family, below `values`, by the name of the family."""
     sha256: str
     """Of all files of the pack, names and contents."""
 
@@ -103,7 +106,9 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
         raise SpecError(f"{place} contains files that are not part of a pack", problems=unknown)
     about = parse_section(_text(files, PACK_FILE, place), f"{place}/{PACK_FILE}", PackFile, "pack")
     layer = f"pack {about.name} {about.version}"
-    defaults = _parse_defaults(_text(files, DEFAULTS_FILE, place), f"{place}/{DEFAULTS_FILE}", layer)
+    defaults, family_defaults = _split_families(
+        _parse_defaults(_text(files, DEFAULTS_FILE, place), f"{place}/{DEFAULTS_FILE}", layer)
+    )
     text = _text(files, POLICY_FILE, place)
     policy = Policy() if _says_nothing(text) else parse_policy(text, f"{place}/{POLICY_FILE}", layer)
     return Pack(
@@ -116,8 +121,44 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
         defaults,
         policy,
         parse_templates(files, f"{about.name} {about.version}", place, path or place),
+        tuple(_parse_families(files, place, layer)),
+        family_defaults,
         hash_tree(files),
     )
+
+
+def _parse_families(files: Mapping[str, bytes], place: str, layer: str) -> Iterator[Family]:
+    own: dict[str, dict[str, bytes]] = {}
+    for path, content in files.items():
+        folder, _, below = path.partition("/")
+        name, _, file = below.partition("/")
+        if folder == FAMILIES:
+            own.setdefault(name, {})[file] = content
+    for name, family in sorted(own.items()):
+        where = f"{place}/{FAMILIES}/{name}"
+        if not re.fullmatch(NAME_PATTERN, name):
+            hint = "use lower-case letters, digits and dashes, at most 40"
+            raise SpecError(f"{where} is not a name for a family", hint=hint)
+        yield parse_family(family, name, where, layer)
+
+
+def _split_families(defaults: Document | None) -> tuple[Document | None, dict[str, Document]]:
+    """Return the defaults of models, and those of the values of each family."""
+    found: dict[str, Document] = {}
+    if defaults is None or FAMILIES not in defaults.tree:
+        return defaults, found
+    families = defaults.tree[FAMILIES] or {}
+    if not isinstance(families, Mapping):
+        raise SpecError("the defaults are not valid", problems=(_not_a_mapping(defaults, (FAMILIES,)),))
+    for name, values in families.items():
+        if not isinstance(values, Mapping):
+            raise SpecError("the defaults are not valid", problems=(_not_a_mapping(defaults, (FAMILIES, name)),))
+        origins = {
+            (VALUES_KEY, *path[2:]): origin for path, origin in defaults.origins.items() if path[:2] == (FAMILIES, name)
+        }
+        found[name] = Document({VALUES_KEY: values}, {(): defaults.origins[()], **origins})
+    rest = {key: value for key, value in defaults.tree.items() if key != FAMILIES}
+    return Document(rest, defaults.origins), found
 
 
 def _find_unknown(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:

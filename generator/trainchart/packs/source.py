@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import model_validator
 
 from trainchart.spec.section import Section
 
-_PATH = ("path",)
-_REPOSITORY = ("repository", "name", "version")
+_PATH = {"path"}
+_REPOSITORY = {"repository", "name", "version"}
+_GIT = {"git", "ref"}
+_FOLDER = {"folder"}
+_GIT_ADDRESS = re.compile(r"(https?|ssh|file)://[^\s-]\S*|[\w.][\w.-]*@[\w.][\w.-]*:\S+", re.ASCII)
+_GIT_REF = re.compile(r"\w[\w./+-]*", re.ASCII)
 _REMOTE = ("oci://", "http://", "https://", "chartmuseum+http://", "chartmuseum+https://")
 
 
@@ -24,6 +29,12 @@ class PackSource(Section):
     """Name of the pack in that repository."""
     version: str = ""
     """Exact version of the pack in that repository."""
+    git: str = ""
+    """Git repository that has the pack: https://HOST/PATH, ssh://HOST/PATH, USER@HOST:PATH or file:///PATH."""
+    ref: str = ""
+    """Tag, branch or commit in that Git repository."""
+    folder: str = ""
+    """Folder of the pack in that Git repository. Default: the top."""
 
     @model_validator(mode="before")
     @classmethod
@@ -33,10 +44,16 @@ class PackSource(Section):
     @model_validator(mode="after")
     def _is_one_kind(self) -> PackSource:
         given = {name for name, value in self if value}
-        if given not in ({*_PATH}, {*_REPOSITORY}):
-            raise ValueError("expected a path, or repository with name and version")
+        if given - _FOLDER not in (_PATH, _REPOSITORY, _GIT) or (_FOLDER & given and "git" not in given):
+            raise ValueError("expected a path, or repository with name and version, or git with ref")
         if self.repository and "://" not in self.repository:
             raise ValueError(f"{self.repository!r} is not an address: write oci://, https:// or file:///ABSOLUTE/PATH")
+        if self.git and not _GIT_ADDRESS.fullmatch(self.git):
+            raise ValueError(f"{self.git!r} is not an address: write https://, ssh:// or file:///ABSOLUTE/PATH")
+        if self.ref and not _GIT_REF.fullmatch(self.ref):
+            raise ValueError(f"{self.ref!r} is not a tag, branch or commit")
+        if ".." in self.folder.split("/") or self.folder.startswith("/"):
+            raise ValueError(f"{self.folder!r} is not a folder in the Git repository")
         return self
 
     @property
@@ -47,9 +64,13 @@ class PackSource(Section):
     @property
     def is_on_this_machine(self) -> bool:
         """Whether its repository is a folder here, however its scheme is written."""
+        if self.git:
+            return self.git.casefold().startswith("file:")
         return not self.repository.casefold().startswith(_REMOTE)
 
     def __str__(self) -> str:
         if self.path:
             return self.path
+        if self.git:
+            return f"git+{self.git}@{self.ref}" + (f"#{self.folder}" if self.folder else "")
         return f"{self.repository}/{self.name}:{self.version}"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.plan.chart_plan import ChartPlan
-from trainchart_runtime.contract import STRATEGY_ANNOTATION
+from trainchart.spec.chart import ChartSpec
+from trainchart.spec.model import ModelSpec
+from trainchart_runtime.contract import FAMILY_ANNOTATION, STRATEGY_ANNOTATION
 
 KUBE_VERSION = ">=1.33.0-0"
 
 
 def render_chart_yaml(plan: ChartPlan) -> str:
-    """Return Chart.yaml; keys without a value are left out."""
+    """Return Chart.yaml of a model; keys without a value are left out."""
     spec = plan.spec
     tag = str(spec.image.tag)
     image = f"{spec.image.repository}@{spec.image.digest}" if spec.image.digest else f"{spec.image.repository}:{tag}"
@@ -22,19 +25,32 @@ def render_chart_yaml(plan: ChartPlan) -> str:
         ("run-controller", spec.run.controller.image),
         ("tensorboard", spec.tensorboard.image),
     ]
-    annotations: dict[str, str] = {
-        "artifacthub.io/category": "ai-machine-learning",
-        "artifacthub.io/images": "".join(f"- name: {name}\n  image: {each}\n" for name, each in images if each),
-        **({"artifacthub.io/license": spec.license} if spec.license else {}),
+    listed = "".join(f"- name: {name}\n  image: {each}\n" for name, each in images if each)
+    annotations = {
         STRATEGY_ANNOTATION: spec.strategy,
         "trainchart/framework": f"tensorflow {spec.framework.tensorflow} ({spec.framework.flavour})",
+    }
+    return _dump(spec, annotations, images=listed, app_version=tag)
+
+
+def render_family_chart_yaml(spec: ChartSpec) -> str:
+    """Return Chart.yaml of a chart of a family; keys without a value are left out."""
+    return _dump(spec, {FAMILY_ANNOTATION: spec.family})
+
+
+def _dump(spec: ModelSpec | ChartSpec, own: Mapping[str, str], *, images: str = "", app_version: str = "") -> str:
+    annotations: dict[str, str] = {
+        "artifacthub.io/category": "ai-machine-learning",
+        **({"artifacthub.io/images": images} if images else {}),
+        **({"artifacthub.io/license": spec.license} if spec.license else {}),
+        **own,
         **{key: value if isinstance(value, str) else json.dumps(value) for key, value in spec.annotations.items()},
     }
     fields: dict[str, Any] = {
         "apiVersion": "v2",
         "name": spec.name,
         "version": spec.version,
-        "appVersion": tag,
+        "appVersion": app_version,
         "description": spec.description,
         "type": "application",
         "kubeVersion": KUBE_VERSION,

@@ -43,9 +43,9 @@ def describe_hyperparameters(plan: ChartPlan) -> list[DescribedHyperparameter]:
     return [
         DescribedHyperparameter(
             name=name,
-            default="" if parameter.default is None else f"`{_cell(str(_plain(parameter.default)))}`",
-            description=_cell(parameter.description),
-            type_text=_cell(_type_text(parameter)),
+            default="" if parameter.default is None else f"`{cell(str(_plain(parameter.default)))}`",
+            description=cell(parameter.description),
+            type_text=cell(_type_text(parameter)),
             set_argument=_set_argument(name, parameter.default),
             expression=_expression(plan.name, name, parameter),
             is_optional=parameter.default is None,
@@ -64,8 +64,8 @@ def list_value_rows(plan: ChartPlan, values: tuple[ValueNode, ...]) -> list[Valu
     return [
         ValueRow(
             key,
-            _cell(_defaults(leaves, is_everywhere=len(leaves) == roles or leaves[0].path[0] != "roles")),
-            _cell(leaves[0].description),
+            cell(_defaults(leaves, is_everywhere=len(leaves) == roles or leaves[0].path[0] != "roles")),
+            cell(leaves[0].description),
         )
         for key, leaves in groups.items()
     ]
@@ -93,7 +93,7 @@ def _set_argument(name: str, default: Any) -> str:
     return "" if default is None else shlex.quote(f"hyperparameters.{name}={_plain(default)}")
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Return `text` as it may stand in a Markdown table."""
     return text.replace("|", "\\|")
 

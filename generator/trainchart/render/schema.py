@@ -59,6 +59,18 @@ def render_values_schema(plan: ChartPlan, kubernetes_definitions: Mapping[str, A
     return {"$schema": DRAFT, "title": f"Values of the chart {plan.name}", **schema, "$defs": used}
 
 
+def render_family_schema(chart: str, values: Schema, kubernetes_definitions: Mapping[str, Any]) -> Schema:
+    """Return the JSON Schema of a chart of a family; `values` is the family's, closed.
+
+    Raises:
+        KeyError: it names a definition that Kubernetes does not have.
+    """
+    schema: Schema = _tidy({**values, "properties": {**values["properties"], **SUBCHART_KEYS}})
+    used = _reachable(schema, kubernetes_definitions)
+    definitions = {"$defs": used} if used else {}
+    return {"$schema": DRAFT, "title": f"Values of the chart {chart}", **schema, **definitions}
+
+
 @functools.cache
 def _model_schema(model: type[Section]) -> Schema:
     """Return the schema that all charts start from. Shared, so no caller may change it."""

@@ -22,19 +22,20 @@ pod of the chart, and may also be set for
 """
 
 
-def render_values_yaml(chart: str, nodes: tuple[ValueNode, ...]) -> str:
+def render_values_yaml(chart: str, nodes: tuple[ValueNode, ...], *, is_training: bool = True) -> str:
     """Return values.yaml of `nodes`, each with a comment: behind it where that fits into the line, or else above it."""
-    lines = [f"# Values of the chart {chart}. Generated from its model spec: change the spec, not this file."]
+    lines = [f"# Values of the chart {chart}. Generated from its spec: change the spec, not this file."]
+    pod_settings, shared = (POD_SETTINGS, _COMMENTED_ONCE) if is_training else ((), ())
     for before, node in zip((None, *nodes), nodes, strict=False):
-        if node.key in POD_SETTINGS and (before is None or before.key not in POD_SETTINGS):
+        if node.key in pod_settings and (before is None or before.key not in pod_settings):
             lines += ["", *_POD_SETTINGS_NOTE.splitlines(), ""]
         elif node.is_section or before is None or before.is_section:
             lines.append("")
-        lines += _lines(node, 0)
+        lines += _lines(node, 0, shares_comments=node.key in shared)
     return "\n".join(lines) + "\n"
 
 
-def _lines(node: ValueNode, depth: int, *, is_commented: bool = True) -> Iterator[str]:
+def _lines(node: ValueNode, depth: int, *, is_commented: bool = True, shares_comments: bool = False) -> Iterator[str]:
     indent = "  " * depth
     # Every line break would end the comment, those of Unicode too.
     description = " ".join(node.description.split())
@@ -50,8 +51,7 @@ def _lines(node: ValueNode, depth: int, *, is_commented: bool = True) -> Iterato
         )
         yield from own
     for number, child in enumerate(node.children):
-        is_told = is_commented and (node.key not in _COMMENTED_ONCE or depth > 0 or number == 0)
-        yield from _lines(child, depth + 1, is_commented=is_told)
+        yield from _lines(child, depth + 1, is_commented=is_commented and (number == 0 or not shares_comments))
 
 
 def _own_lines(node: ValueNode) -> list[str]:

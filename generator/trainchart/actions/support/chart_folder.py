@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainchart.actions.support.known_charts import GeneratedChart, hash_chart_inputs, remember_chart
-from trainchart.actions.support.models import LocatedModel, find_program, load_model, load_models, render_model
+from trainchart.actions.support.models import LocatedModel, find_program, load_model, render_model
 from trainchart.actions.support.own_script import OwnCode
 from trainchart.actions.support.project import name_from_here, name_model, project_of
+from trainchart.actions.support.specs import load_specs, render_spec
 from trainchart.archive.lock import (
     LOCK_FILE,
     WAIVER_FILE,
@@ -23,6 +25,9 @@ from trainchart.host.clock import utc_today
 from trainchart.host.files import read_bytes, read_tree, write_tree
 from trainchart.local.io.code_index import remember_code
 from trainchart.render.chart import RenderedChart
+
+if TYPE_CHECKING:
+    from trainchart.actions.support.specs import LocatedSpec
 
 _COPIES_HINT = (
     "train it as single, write it for the strategy, or for all (see strategies and training in the documentation)"
@@ -39,16 +44,23 @@ def write_charts(
 
     `beside` has the names of the charts that other specs of the same call give.
     """
-    models = []
-    for model in load_models(specs):
+    found = []
+    for located in load_specs(specs):
         # Before the code is looked at: what changes from here on makes another hash.
-        packs = tuple(pack.sha256 for pack in model.packs)
-        inputs = hash_chart_inputs(model.spec, model.text, charts, model.code, packs)
-        models.append((model, render_model(model), inputs))
-    _require_one_spec_each([*beside.items(), *((model.spec, rendered.name) for model, rendered, _ in models)])
+        inputs = _hash_inputs(located, charts)
+        found.append((located, render_spec(located), inputs))
+    _require_one_spec_each([*beside.items(), *((located.spec, rendered.name) for located, rendered, _ in found)])
     if not overwrite:
-        require_unedited((rendered for _, rendered, _ in models), charts)
-    return [_write_chart(model, rendered, inputs, charts) for model, rendered, inputs in models]
+        require_unedited((rendered for _, rendered, _ in found), charts)
+    return [_write_chart(located, rendered, inputs, charts) for located, rendered, inputs in found]
+
+
+def _hash_inputs(located: LocatedSpec, charts: Path) -> str:
+    """Return the hash by which the chart will be known; empty for one that is not remembered."""
+    if not isinstance(located, LocatedModel):
+        return ""
+    packs = tuple(pack.sha256 for pack in located.packs)
+    return hash_chart_inputs(located.spec, located.text, charts, located.code, packs)
 
 
 def require_unedited(rendered: Iterable[RenderedChart], charts: Path) -> None:
@@ -76,13 +88,23 @@ def _require_one_spec_each(names: Iterable[tuple[Path, str]]) -> None:
         raise SpecError("two specs would write the same chart", problems=problems)
 
 
-def _write_chart(model: LocatedModel, rendered: RenderedChart, inputs: str, charts: Path) -> GeneratedChart:
+def _write_chart(located: LocatedSpec, rendered: RenderedChart, inputs: str, charts: Path) -> GeneratedChart:
     folder = charts / rendered.name
-    _require_in_project(folder, model.spec)
+    _require_in_project(folder, located.spec)
     changed = list_differing_files(folder, rendered.files)
     is_new = not _is_generated(folder)
     if changed:
         write_tree(folder, {**_read_waivers(folder), **rendered.files}, is_ours=_is_generated)
+    if isinstance(located, LocatedModel):
+        return _remember_model(located, rendered, inputs, charts, changed, is_new=is_new)
+    return GeneratedChart(rendered.name, rendered.version, folder, None, changed, (), is_new=is_new)
+
+
+def _remember_model(
+    model: LocatedModel, rendered: RenderedChart, inputs: str, charts: Path, changed: tuple[str, ...], *, is_new: bool
+) -> GeneratedChart:
+    """Return the chart that was written, and remember it and its code."""
+    folder = charts / rendered.name
     remember_code(model.plan.spec.image.repository, model.code)
     controller = model.plan.values.run.controller
     is_exposed = controller.enabled and not controller.image
@@ -152,8 +174,8 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
     problems: list[Problem] = []
     edited: list[str] = []
     is_more = False
-    for model in load_models(specs):
-        rendered = render_model(model)
+    for located in load_specs(specs):
+        rendered = render_spec(located)
         folder = charts / rendered.name
         if not folder.exists():
             problems.append(Problem("this chart has not been generated yet", str(folder)))
@@ -161,7 +183,7 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
             continue
         edits = {found.where: found for found in _find_edits(folder, rendered.files)}
         if edits:
-            edited.append(name_model(model.spec))
+            edited.append(name_model(located.spec))
         elif list_differing_files(folder, rendered.files):
             is_more = True
         for path in list_differing_files(folder, rendered.files):

@@ -31,7 +31,8 @@ class GeneratedChart:
     name: str
     version: str
     chart: Path
-    code: Path
+    code: Path | None
+    """The folder of the training code; None for a chart that is no training."""
     changed: tuple[str, ...]
     notes: tuple[Problem, ...]
     """What the author should know of, such as a role that the strategy does not have."""
@@ -67,6 +68,8 @@ def recall_chart(spec: Path, charts: Path) -> GeneratedChart | None:
     if known.day not in (None, utc_today()):
         return None
     chart = known.chart
+    if chart.code is None:
+        return None
     try:
         now = hash_chart_inputs(spec, read_text(spec), charts, chart.code, tuple(map(_hash_pack, known.packs)))
         if not now or inputs != now or chart.chart.is_symlink() or not chart.chart.is_dir():

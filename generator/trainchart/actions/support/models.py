@@ -36,6 +36,8 @@ from trainchart.render.schema import KUBERNETES_VERSION, Schema, render_values_s
 from trainchart.resources import read_builtin_defaults, read_family
 from trainchart.spec.document import Document, parse_document
 
+CHART_KIND = "Chart"
+"""Kind of the specs of charts that are no trainings."""
 SPEC_LIMIT = 1024 * 1024
 """Bytes; no spec is as large as this."""
 
@@ -55,6 +57,10 @@ class LocatedModel:
     locks: tuple[LockedPath, ...]
     """What packs lock, without what they waive for the model today."""
 
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
 
 @dataclass(frozen=True)
 class Program:
@@ -71,24 +77,25 @@ def load_model(spec: Path, strategy: str = "") -> LocatedModel:
         ToolError: the file, or a pack, cannot be read.
         SpecError, PlanError: what it or a pack says is wrong; every problem with its line.
     """
-    return load_models((spec,), strategy)[0]
-
-
-def load_models(specs: tuple[Path, ...], strategy: str = "") -> list[LocatedModel]:
-    """Read and resolve model specs as `load_model` does; packs are read once."""
-    packs: dict[Path, tuple[Pack, ...]] = {}
-    models = []
-    for spec in specs:
-        project = project_of(spec)
-        if project.folder not in packs:
-            packs[project.folder] = read_packs(project)
-        models.append(_load_model(spec, strategy, project, packs[project.folder]))
-    return models
-
-
-def _load_model(spec: Path, strategy: str, project: Project, packs: tuple[Pack, ...]) -> LocatedModel:
+    project = project_of(spec)
     text = read_text(spec, limit=SPEC_LIMIT)
     document = parse_document(text, file=str(spec), layer="model spec")
+    if document.tree.get("kind") == CHART_KIND:
+        raise SpecError(
+            f"{spec} is the spec of a chart of the family {document.tree.get('family')}, and not of a model",
+            hint="this command is for models; charts of families have generate, check, diff, package and publish",
+        )
+    return resolve_model(spec, text, document, project, read_packs(project), strategy)
+
+
+def resolve_model(
+    spec: Path, text: str, document: Document, project: Project, packs: tuple[Pack, ...], strategy: str = ""
+) -> LocatedModel:
+    """Return the model of a spec that was read, with another `strategy` than it names if one is given.
+
+    Raises:
+        SpecError, PlanError: what it or a pack says is wrong; every problem with its line.
+    """
     if strategy:
         document = document.with_value("strategy", strategy)
     plan, schema, locks = resolve_with_schema(document, packs)

@@ -149,7 +149,7 @@ class _Reader:
     def _read_remote(self, source: PackSource, is_own: bool) -> Pack:
         content = self.fetch(source, is_own)
         pack = parse_pack(content.files, str(source), str(content.path))
-        if (pack.name, pack.version) != (source.name, source.version):
+        if source.repository and (pack.name, pack.version) != (source.name, source.version):
             raise SpecError(f"{source} holds the pack {pack.title}", hint="publish it under its own name and version")
         return pack
 

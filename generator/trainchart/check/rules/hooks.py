@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from trainchart.check.finding import CheckInput, Finding, Severity
-from trainchart.check.objects import HOOK_ANNOTATION, called, mapping_at
+from trainchart.check.objects import HOOK_ANNOTATION, called, find_pods, mapping_at
 from trainchart.check.pod_templates import group_of
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_rendering
@@ -59,7 +59,7 @@ def check_test_hook(given: CheckInput) -> Iterator[Finding]:
         if case.rendering is None or chart_file(given).get("type") == "library":
             continue
         tests = [manifest for manifest in case.rendering.manifests if _is_test(manifest)]
-        if not tests:
+        if not tests and any(True for _ in find_pods(case.rendering)):
             yield Finding("has nothing for helm test", path="templates/tests", severity=Severity.warning)
         for manifest in tests:
             if _POLICY_ANNOTATION not in mapping_at(manifest.document, "metadata", "annotations"):

@@ -12,6 +12,7 @@ from trainchart.check.objects import (
     Pods,
     called,
     list_at,
+    made_namespaces,
     mapping_at,
     mappings_at,
     namespace_of,
@@ -55,9 +56,10 @@ def check_unique_objects(rendering: Rendering) -> Iterator[Finding]:
 
 @for_each_rendering
 def check_no_namespace(rendering: Rendering) -> Iterator[Finding]:
-    """Find objects that fix their namespace."""
+    """Find objects that fix their namespace, but for those in a namespace that the chart makes."""
+    made = made_namespaces(rendering)
     for manifest in rendering.manifests:
-        if "namespace" in mapping_at(manifest.document, "metadata"):
+        if "namespace" in mapping_at(manifest.document, "metadata") and namespace_of(manifest, rendering) not in made:
             yield Finding(
                 f"{called(manifest)} sets metadata.namespace",
                 path=manifest.source,

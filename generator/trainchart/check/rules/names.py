@@ -53,21 +53,28 @@ def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
 
     Only with the chart's own values: names that come from a values file are the author's of that file.
     """
-    by_release: dict[str, dict[tuple[str, str], Manifest]] = {}
+    by_release: dict[str, dict[tuple[str, str, str], Manifest]] = {}
     for case in given.cases:
         if case.rendering is not None and not case.values:
             objects = by_release.setdefault(case.rendering.release, {})
-            objects.update({(found.kind, found.name): found for found in case.rendering.manifests if found.name})
-    reported: set[tuple[str, str]] = set()
+            objects.update(
+                {
+                    (found.kind, found.name, namespace_of(found, case.rendering)): found
+                    for found in case.rendering.manifests
+                    if found.name
+                }
+            )
+    reported: set[tuple[str, str, str]] = set()
     for (one, first), (other, second) in combinations(by_release.items(), 2):
-        for kind, name in sorted((first.keys() & second.keys()) - reported):
-            if kind == "CustomResourceDefinition" or first[kind, name].source == EXTRA_MANIFESTS:
+        for key in sorted((first.keys() & second.keys()) - reported):
+            kind, name, _ = key
+            if kind == "CustomResourceDefinition" or first[key].source == EXTRA_MANIFESTS:
                 continue
-            reported.add((kind, name))
+            reported.add(key)
             yield Finding(
                 f"{kind} {name} belongs to release {one} and to release {other}",
-                path=first[kind, name].source,
-                line=first[kind, name].line,
+                path=first[key].source,
+                line=first[key].line,
                 hint="put the release name into the name, with a hash where it is cut short",
             )
 

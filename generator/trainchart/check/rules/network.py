@@ -12,6 +12,7 @@ from trainchart.check.objects import (
     called,
     find_pods,
     list_at,
+    made_namespaces,
     mapping_at,
     mappings_at,
     namespace_of,
@@ -171,6 +172,8 @@ def _policy_problems(
     policy: Manifest, chosen: list[Pods], rendering: Rendering, is_ours: bool
 ) -> Iterator[tuple[str, Severity]]:
     spec = mapping_at(policy.document, "spec")
+    if not chosen and namespace_of(policy, rendering) in made_namespaces(rendering):
+        return
     if not chosen:
         yield f"selects no pods {whereabouts(rendering)}", Severity.error
         return

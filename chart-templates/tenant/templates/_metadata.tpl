@@ -1,0 +1,23 @@
+{{- /* A number, also a large one from a values file, or text as a quantity. */}}
+{{- define "<%= name %>.quantity" -}}
+{{- if kindIs "float64" . }}{{ int64 . | toString | quote }}{{ else }}{{ toString . | quote }}{{ end -}}
+{{- end -}}
+
+{{- /* Labels of an object: (dict "context" $ "component" "quota"). */}}
+{{- define "<%= name %>.labels" -}}
+app.kubernetes.io/name: {{ .context.Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .context.Release.Name | quote }}
+app.kubernetes.io/component: {{ .component | quote }}
+app.kubernetes.io/part-of: {{ .context.Chart.Name | quote }}
+app.kubernetes.io/managed-by: {{ .context.Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name (.context.Chart.Version | replace "+" "_") | trunc 63 | trimSuffix "-" | quote }}
+trainchart/tenant: {{ .context.Release.Name | quote }}
+{{- end -}}
+
+{{- /* Name, namespace and labels of an object: (dict "context" $ "component" "quota"), perhaps with "name". */}}
+{{- define "<%= name %>.metadata" -}}
+name: {{ .name | default (printf "tenant-%s" .component) }}
+namespace: {{ .context.Release.Name }}
+labels:
+  {{- include "<%= name %>.labels" . | nindent 2 }}
+{{- end -}}

@@ -1,0 +1,79 @@
+"""Files of a commit in another Git repository. Nothing of it is checked out, so that no hook or filter of it runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainchart.errors import ToolError
+
+_TIMEOUT_SECONDS = 300.0
+_FILE_MODES = ("100644", "100755")
+_LAST_LINES = 3
+
+
+def fetch_git_files(url: str, ref: str, folder: str, *, limit: int) -> dict[str, bytes]:
+    """Return the files of a folder (empty for the top) of the commit that a tag, branch or commit names.
+
+    git uses the credentials that the user has set up for it, and asks for none.
+
+    Raises:
+        ToolError: there is no git, no such repository, ref or folder, a link in it, or more than `limit` bytes.
+    """
+    with tempfile.TemporaryDirectory(prefix="trainchart-git-") as made:
+        place = Path(made)
+        _git(place, "init", "--quiet", "--bare", ".")
+        try:
+            _git(place, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", url, ref)
+        except ToolError as error:
+            what = f"git cannot fetch {ref} of {url}: {error.message}"
+            raise ToolError(what, hint=error.hint or "check address and ref, and that git has access to it") from error
+        listed = _git(
+            place, "ls-tree", "-r", "-l", "-z", "FETCH_HEAD", *(["--", f"{folder.rstrip('/')}/"] if folder else [])
+        )
+        entries = [entry.partition(b"\t") for entry in listed.split(b"\0") if entry]
+        names: dict[str, str] = {}
+        total = 0
+        for about, _, path in entries:
+            mode, _, blob, size = about.decode().split()
+            name = path.decode(errors="replace")
+            if mode not in _FILE_MODES:
+                raise ToolError(f"{url} has {name}, which is not a file", hint="packs contain no links and submodules")
+            total += int(size)
+            names[name.removeprefix(f"{folder.rstrip('/')}/") if folder else name] = blob
+        if not names:
+            raise ToolError(f"{ref} of {url} has no folder {folder or '.'}", hint="check folder")
+        if total > limit:
+            raise ToolError(f"{folder or url} has more than {limit // 2**20} MiB", hint="name the folder of the pack")
+        return {name: _git(place, "cat-file", "blob", blob) for name, blob in names.items()}
+
+
+def _git(place: Path, *arguments: str) -> bytes:
+    """Return what git prints in a repository of our own. Raises ToolError with its last lines where it fails."""
+    try:
+        done = subprocess.run(
+            ["git", "--git-dir", str(place), *arguments] if arguments[0] != "init" else ["git", *arguments],
+            cwd=place,
+            env=_environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except OSError as error:
+        raise ToolError("there is no git program on PATH", hint="install git") from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(f"no answer in {_TIMEOUT_SECONDS:.0f} s") from error
+    if done.returncode != 0:
+        raise ToolError("; ".join(done.stderr.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]))
+    return done.stdout
+
+
+def _environment(environment: Mapping[str, str]) -> dict[str, str]:
+    inherited = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
+    kept = {name: environment[name] for name in ("GIT_SSH_COMMAND", "GIT_SSH", "GIT_ASKPASS") if name in environment}
+    # Only what packs can name; a repository cannot lead to another way of transport.
+    return {**inherited, **kept, "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "https:http:ssh:file"}
