@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from trainchart.check.finding import Case, CheckInput
@@ -39,9 +41,12 @@ BESIDE = {
 }
 
 
-def find(rule: str, *texts: str) -> list[str]:
+CHART = {"Chart.yaml": b"name: a\n"}
+
+
+def find(rule: str, *texts: str, files: Mapping[str, bytes] | None = None) -> list[str]:
     manifests = tuple(Manifest("a.yaml", document) for text in texts for document in parse_documents(text))
-    given = CheckInput(files={}, cases=(Case("", Rendering("", "default", manifests, {})),))
+    given = CheckInput(files=files or {}, cases=(Case("", Rendering("", "default", manifests, {})),))
     return [finding.message for finding in run_checks(given, find_rules((rule,))).findings]
 
 
@@ -94,3 +99,41 @@ def test_plain_manifests_are_no_release(beside: str) -> None:
     rules = {"service": "service-targets", "policy": "network-policy", "budget": "budget-blocks"}
     [found] = find(rules[beside], inside("two"), inside("one", BESIDE[beside]))
     assert found.endswith("selects no pods of these manifests")
+
+
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
+ROLE = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: NAMESPACE}\nrules: []\n"
+EMPTY_POLICY = (
+    "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web, namespace: NAMESPACE}\n"
+    "spec: {podSelector: {}}\n"
+)
+
+
+def test_a_chart_may_fill_a_namespace_that_it_makes() -> None:
+    found = ["Role r sets metadata.namespace"]
+    assert find("no-namespace", NAMESPACE, inside("team", ROLE), files=CHART) == []
+    assert find("no-namespace", NAMESPACE, inside("other", ROLE), files=CHART) == found
+    assert find("no-namespace", inside("team", ROLE), files=CHART) == found
+
+
+def test_a_policy_of_a_namespace_of_its_own_is_for_pods_of_others() -> None:
+    assert find("network-policy", NAMESPACE, inside("team", EMPTY_POLICY)) == []
+    assert find("network-policy", inside("team", EMPTY_POLICY)) == [
+        "NetworkPolicy web selects no pods of these manifests"
+    ]
+
+
+def test_releases_may_use_one_name_in_namespaces_of_their_own() -> None:
+    def find_shared(*namespaces: str) -> list[str]:
+        cases = tuple(
+            Case("", Rendering(release, "default", tuple(Manifest("a.yaml", each) for each in documents), {}))
+            for release, namespace in zip(("one", "two"), namespaces, strict=True)
+            for documents in [parse_documents(inside(namespace, ROLE))]
+        )
+        return [
+            found.message
+            for found in run_checks(CheckInput(files=CHART, cases=cases), find_rules(("releases-apart",))).findings
+        ]
+
+    assert find_shared("one", "two") == []
+    assert find_shared("team", "team") == ["Role r belongs to release one and to release two"]
