@@ -116,7 +116,7 @@ def test_a_chart_may_fill_a_namespace_that_it_makes() -> None:
     assert find("no-namespace", inside("team", ROLE), files=CHART) == found
 
 
-def test_a_policy_of_a_namespace_of_its_own_is_for_pods_of_others() -> None:
+def test_a_policy_of_a_new_namespace_is_for_pods_of_others() -> None:
     assert find("network-policy", NAMESPACE, inside("team", EMPTY_POLICY)) == []
     assert find("network-policy", inside("team", EMPTY_POLICY)) == [
         "NetworkPolicy web selects no pods of these manifests"
