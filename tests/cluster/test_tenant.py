@@ -70,7 +70,7 @@ def tenant(admin: Access, module_namespace: str, tmp_path_factory: pytest.TempPa
         yield Tenant(namespace, {user: make_user(admin, module_namespace, user, folder) for user in USERS})
     finally:
         release.uninstall()
-        admin.kubectl("delete", "namespace", namespace, "--wait=false")
+        admin.kubectl("delete", "namespace", namespace, "--wait=false", "--ignore-not-found")
 
 
 def make_user(admin: Access, namespace: str, name: str, folder: Path) -> Access:

@@ -1,0 +1,69 @@
+"""The rules of the example organisation in a real API server: what the chart gives is taken, what is edited is not."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.releases import PROJECT
+
+pytestmark = pytest.mark.cluster
+
+EDITS = {
+    "the registry": ("registry.acme.example/ml/classify", "registry.example.com/mine", "images must come from"),
+    "the label": ("acme.example/cost-centre:", "acme.example/project:", "need the labels acme.example/cost-centre"),
+    "the claim": ("storage: 20Gi", "storage: 20Ti", "a claim has at most 999Gi"),
+    "the network": (
+        "      serviceAccountName:",
+        "      hostNetwork: true\n      serviceAccountName:",
+        "must not set hostNetwork",
+    ),
+}
+"""What is edited in the manifests, and why the API server refuses the result."""
+
+
+@pytest.fixture(scope="module")
+def organisation(admin: Access, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Generate a chart of the organisation, and apply its rules to namespaces with a label of this test."""
+    folder = tmp_path_factory.mktemp("organisation") / "organisation"
+    shutil.copytree(PROJECT / "examples" / "organisation", folder)
+    run(folder, "generate", "classify")
+    policies = run(
+        folder, "pack", "admission", "--namespaces", f"organisation={folder.parent.name}", "--format", "json"
+    )
+    admin.kubectl("apply", "-f", "-", text=policies)
+    yield folder
+    admin.kubectl("delete", "-f", "-", text=policies)
+
+
+def run(folder: Path, *arguments: str) -> str:
+    argv = [sys.executable, "-m", "trainchart", *arguments]
+    return subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def test_manifests_that_were_edited_are_refused(admin: Access, namespace: str, organisation: Path) -> None:
+    """As by `helm template | sed | kubectl apply`, past all values, schemas and checks."""
+    admin.kubectl("label", "namespace", namespace, f"organisation={organisation.parent.name}")
+    chart = organisation / "charts" / "classify"
+    manifests = admin.run(["helm", "template", "exp-1", chart, "-n", namespace, "--skip-tests"]).stdout
+
+    def apply(text: str) -> str:
+        done = admin.run(["kubectl", "apply", "--dry-run=server", "-n", namespace, "-f", "-"], text=text, check=False)
+        return done.stderr if done.returncode else "applied"
+
+    old, new, reason = EDITS["the registry"]
+    admin.wait_for(
+        lambda _: reason in apply(manifests.replace(old, new)), "the rules are in force", namespace=namespace
+    )
+    assert apply(manifests) == "applied"
+    for what, (old, new, reason) in EDITS.items():
+        assert old in manifests, what
+        answer = apply(manifests.replace(old, new))
+        assert reason in answer, what
+        assert "of pack platform 1.4.0" in answer
