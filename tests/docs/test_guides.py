@@ -162,6 +162,8 @@ INSTEAD = {
     ),
     f"trainchart publish charts/mnist --to {REGISTRY}": f"trainchart publish charts/mnist --to registry {NO_IMAGE}",
     f"trainchart release mnist --to {REGISTRY}": f"trainchart release mnist --to registry {NO_IMAGE}",
+    # Done with real releases by tests/cluster/test_live_upgrade.py.
+    "trainchart upgrade --check --live -A": "trainchart upgrade --help | grep -q -- --live",
     "trainchart pack publish packs/platform --to oci://registry.example.com/packs": (
         "trainchart pack publish packs/platform --to registry"
     ),

@@ -90,7 +90,7 @@ def _json(code: int, document: dict[str, Any]) -> tuple[int, str, bytes]:
 
 
 def _matches(each: dict[str, Any], selector: str) -> bool:
-    """Say whether labels fit a selector made of `a=b`, `a` and `a in (b,c)`."""
+    """Say whether labels fit a selector made of `a=b`, `a!=b`, `a` and `a in (b,c)`."""
     labels = each["metadata"].get("labels") or {}
     rest = selector
     while rest:
@@ -102,6 +102,11 @@ def _matches(each: dict[str, Any], selector: str) -> bool:
             rest = rest.removeprefix(",")
             continue
         term, _, rest = rest.partition(",")
+        if "!=" in term:
+            name, _, value = term.partition("!=")
+            if labels.get(name) == value:
+                return False
+            continue
         name, is_equal, value = term.partition("=")
         if name not in labels or (is_equal and labels[name] != value):
             return False

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.actions.support.cluster_access import open_cluster
+from trainchart.actions.support.installed import read_installed
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.cluster.control import Change, Verb, decide_change
 from trainchart.cluster.diagnosis import diagnose
-from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_record, parse_release
-from trainchart.cluster.io import kubernetes_api
-from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import read_training
-from trainchart.errors import ClusterError, Conflict, NotFound, UsageError
+from trainchart.errors import Conflict, UsageError
 from trainchart.helm.io.upgrade import HelmUpgrade, run_upgrade
 from trainchart.local.io.release_lock import ask_to_stop
 from trainchart.local.io.run_report import read_report
@@ -91,25 +89,3 @@ def _control_local(folder: Path, verb: Verb) -> Controlled:
         Change(done="its programs were asked to stop (SIGTERM); a resumed run continues from what they save"),
         is_changed=True,
     )
-
-
-def read_installed(api: KubernetesApi, name: str, namespace: str) -> HelmRelease:
-    """Return what Helm keeps of the release `name`. Raises ClusterError of the kind that fits."""
-    labels = f"owner=helm,name={name}"
-    # Where HELM_DRIVER says so, Helm keeps ConfigMaps.
-    records = api.list_objects(kubernetes_api.SECRETS, namespace, labels=labels) or api.list_objects(
-        kubernetes_api.CONFIG_MAPS, namespace, labels=labels
-    )
-    try:
-        record = choose_record(records)
-        if record is None:
-            raise NotFound(
-                f"Helm does not know the release {name} in namespace {namespace}: something else applied its manifests",
-                hint="set run.desiredState, or another run.id for a new run, where the manifests come from",
-            )
-        return parse_release(record)
-    except HelmRecordError as error:
-        kind = Conflict if "another helm command" in str(error) else ClusterError
-        raise kind(
-            f"cannot use Helm's record of {name}: {error}", hint=f"see: helm history {name} -n {namespace}"
-        ) from error

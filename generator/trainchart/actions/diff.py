@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainchart.actions.control import read_installed
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.cluster_access import Place, open_cluster
+from trainchart.actions.support.installed import read_installed
 from trainchart.actions.support.project import locate_specs
 from trainchart.actions.support.rendered_version import render_version, values_sets
 from trainchart.actions.support.repository_access import Address, open_repository, versions_command
@@ -71,14 +71,20 @@ def diff_model(model: str, against: Against, *, engine: str, environment: Mappin
 
 
 def compare_files(
-    old: Mapping[str, bytes], new: Mapping[str, bytes], values: Mapping[str, str], *, engine: str
+    old: Mapping[str, bytes],
+    new: Mapping[str, bytes],
+    values: Mapping[str, str],
+    *,
+    engine: str,
+    validate: bool = True,
 ) -> ChartChanges:
-    """Compare two charts, both rendered with each of `values`."""
+    """Compare two charts, both rendered with each of `values`; `validate` as in render_version."""
     helm = find_engine(engine)
     # Waivers are about the chart, and change nothing of it.
     old, new = ({path: content for path, content in each.items() if path != WAIVER_FILE} for each in (old, new))
     _require_values(old)
-    return compare_versions(render_version(helm, old, values), render_version(helm, new, values))
+    before, after = (render_version(helm, files, values, validate=validate) for files in (old, new))
+    return compare_versions(before, after)
 
 
 def _require_values(files: Mapping[str, bytes]) -> None:

@@ -43,6 +43,8 @@ class HelmRelease:
     """The chart's files by their path in it."""
     dependencies: tuple[str, ...] = ()
     """Charts that it consists of; Helm does not keep them."""
+    manifest: str = ""
+    """The objects as they were applied, hooks left out."""
 
 
 def choose_record(records: Sequence[Object]) -> Object | None:
@@ -87,6 +89,7 @@ def parse_release(record: Object) -> HelmRelease:
             given=document.get("config") or {},
             files=files,
             dependencies=tuple(str(each.get("name")) for each in metadata.get("dependencies") or ()),
+            manifest=str(document.get("manifest") or ""),
         )
     except (KeyError, TypeError, AttributeError, ValueError, zlib.error, EOFError, OSError) as error:
         raise HelmRecordError(f"{name_of(record)} is not what Helm writes: {error!r:.200}") from error

@@ -20,6 +20,8 @@ from trainchart.kubernetes_yaml import YamlError, parse_mapping
 
 SCHEMA_FILE = "values.schema.json"
 README_FILE = "README.md"
+OWN_VALUES = "the chart with its own values"
+"""Stands for the name of these values where a chart does not render with them."""
 _VALUES_FILE = "values.yaml"
 _FIELDS = {"description": "the description", "kubeVersion": "the range of Kubernetes versions"}
 
@@ -104,7 +106,7 @@ def compare_versions(old: RenderedVersion, new: RenderedVersion) -> ChartChanges
         if isinstance(before, str):
             not_compared[name] = before
         elif isinstance(after, str):
-            refused[name or "the chart with its own values"] = after
+            refused[name or OWN_VALUES] = after
         elif changes := find_changes(before, after):
             objects[name] = changes
     defaults = _defaults(new.files)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,10 +81,16 @@ class ObjectChange:
         return _HASH.sub("", self.name)
 
 
-def find_changes(before: Rendering, after: Rendering) -> tuple[ObjectChange, ...]:
-    """Return every object that differs, the worst effect first, then by kind and name."""
+def find_changes(
+    before: Rendering, after: Rendering, *, without: Collection[tuple[str, str]] = ()
+) -> tuple[ObjectChange, ...]:
+    """Return every object that differs, the worst effect first, then by kind and name.
+
+    `without` has kinds with paths of fields that do not count, since something else sets them.
+    """
     old, new = _by_identity(before), _by_identity(after)
-    changes = [change for key in {*old, *new} if (change := _compare(old.get(key), new.get(key))) is not None]
+    found = (_compare(old.get(key), new.get(key), without) for key in {*old, *new})
+    changes = [change for change in found if change is not None]
     return tuple(sorted(changes, key=lambda change: (-change.effect, change.kind, change.name, change.fate)))
 
 
@@ -99,7 +105,7 @@ def _group(manifest: Manifest) -> str:
     return str(manifest.document.get("apiVersion", "")).rpartition("/")[0]
 
 
-def _compare(old: Manifest | None, new: Manifest | None) -> ObjectChange | None:
+def _compare(old: Manifest | None, new: Manifest | None, without: Collection[tuple[str, str]]) -> ObjectChange | None:
     present = new or old
     if present is None:
         return None
@@ -108,7 +114,11 @@ def _compare(old: Manifest | None, new: Manifest | None) -> ObjectChange | None:
         return ObjectChange(present.kind, present.name, fate, _effect_of_fate(present, fate))
     before, after = normal_document(old), normal_document(new)
     found = (FieldChange(path.removeprefix("."), *values) for path, *values in find_differences("", before, after))
-    fields = tuple(field for field in found if field.after is not None or (old.kind, field.path) not in _KEPT)
+    fields = tuple(
+        field
+        for field in found
+        if (old.kind, field.path) not in without and (field.after is not None or (old.kind, field.path) not in _KEPT)
+    )
     if not fields:
         return None
     effect = _effect(replace(old, document=before), replace(new, document=after), fields)

@@ -7,6 +7,7 @@ own, which borrows objects, references and the index of the real one. Bare repos
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import tempfile
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TIMEOUT_SECONDS = 30.0
+_COMMITS_SEARCHED = 20
+"""Of one file, for a content of it."""
 _BORROWED = ("refs", "packed-refs", "shallow", "info/exclude")
 """What a git directory of our own takes from the real one beside objects and index: data that names no program."""
 _SETTINGS = r"^core\.(filemode|symlinks|ignorecase|autocrlf|eol)$"
@@ -47,8 +50,12 @@ class _Repository:
 
     def run(self, folder: Path, *arguments: str) -> str | None:
         """Return what git prints in `folder`; None where it fails."""
+        return _as_text(self.read(folder, *arguments))
+
+    def read(self, folder: Path, *arguments: str) -> bytes | None:
+        """Return the bytes that git prints in `folder`; None where it fails."""
         place = ("--git-dir", str(self.shadow), "--work-tree", str(self.work_tree))
-        return _run_git(("-C", str(folder), *place, *arguments), self.environment)
+        return _ask_git(("-C", str(folder), *place, *arguments), self.environment)
 
 
 def read_commit(folder: Path, *, without: Iterable[Path] = ()) -> CommitInfo | None:
@@ -77,6 +84,21 @@ def describe_commit(folder: Path) -> str:
     """Return the nearest tag and the commits since, or the commit where there is no tag; empty without git."""
     with _open_repository(folder) as repository:
         return (repository.run(folder, "describe", "--always", "--tags") if repository else None) or ""
+
+
+def find_committed(folder: Path, wanted: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the content of each path in `folder` whose sha256 is `wanted`, as far as its last commits hold it."""
+    found: dict[str, bytes] = {}
+    with _open_repository(folder) as repository:
+        for path, sha256 in wanted.items() if repository else ():
+            assert repository is not None
+            commits = repository.run(folder, "rev-list", f"--max-count={_COMMITS_SEARCHED}", "HEAD", "--", path)
+            for commit in (commits or "").split():
+                content = repository.read(folder, "cat-file", "blob", f"{commit}:./{path}")
+                if content is not None and hashlib.sha256(content).hexdigest() == sha256:
+                    found[path] = content
+                    break
+    return found
 
 
 @contextmanager
@@ -120,7 +142,16 @@ def _write_config(object_format: str, settings: str) -> str:
 
 
 def _run_git(arguments: Iterable[str], environment: Mapping[str, str]) -> str | None:
-    """Return what git prints; None where it fails, is missing, or takes too long."""
+    """Return the text that git prints; None where it fails, is missing, or takes too long."""
+    return _as_text(_ask_git(arguments, environment))
+
+
+def _as_text(printed: bytes | None) -> str | None:
+    # Names of files are what the user likes.
+    return None if printed is None else printed.decode(errors="replace").strip()
+
+
+def _ask_git(arguments: Iterable[str], environment: Mapping[str, str]) -> bytes | None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
@@ -128,11 +159,9 @@ def _run_git(arguments: Iterable[str], environment: Mapping[str, str]) -> str | 
             env={**inherited, **_ENVIRONMENT, **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            encoding="utf-8",
-            errors="replace",  # names of files are what the user likes
             timeout=_TIMEOUT_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.stdout if done.returncode == 0 else None

@@ -30,6 +30,29 @@ def set_texts(text: str, section: str, values: Mapping[str, str], *, file: str) 
     return changed
 
 
+def set_version(text: str, version: str, *, file: str) -> str:
+    """Return the spec `text` with this `version`; where it has none, it follows the name. Raises SpecError."""
+    try:
+        root = compose(text)
+    except YAMLError:
+        root = None
+    present, name = _below(root, "version"), _below(root, "name")
+    changed = ""
+    if isinstance(present, ScalarNode):
+        start, end = present.start_mark.index, present.end_mark.index
+        # A version has two dots, so that no reader takes it for a number.
+        changed = text[:start] + (json.dumps(version) if present.style else version) + text[end:]
+    elif present is None and isinstance(root, MappingNode) and isinstance(name, ScalarNode):
+        end = name.end_mark.index
+        if not root.flow_style:
+            line_end = text.find("\n", end)
+            end = len(text) if line_end < 0 else line_end
+        changed = f"{text[:end]}{', ' if root.flow_style else chr(10)}version: {version}{text[end:]}"
+    if not changed or parse_document(changed, file=file, layer="model spec").tree.get("version") != version:
+        raise SpecError(f"version cannot be changed in {file}", hint=f"write it there yourself: version: {version}")
+    return changed
+
+
 def _refuse(section: str, values: Mapping[str, str], file: str) -> str:
     lines = ", ".join(f"{key}: {json.dumps(value)}" for key, value in values.items())
     raise SpecError(f"{section} cannot be changed in {file}", hint=f"write it there yourself: {section}: {{{lines}}}")

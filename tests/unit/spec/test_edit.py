@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainchart.errors import SpecError
-from trainchart.spec.edit import set_texts
+from trainchart.spec.edit import set_texts, set_version
 
 VALUES = {"tag": "in-3f9c", "digest": "sha256:ab"}
 
@@ -47,3 +47,24 @@ def test_what_cannot_be_changed_in_place_is_left_to_the_author(text: str) -> Non
 def test_setting_twice_is_setting_once() -> None:
     once = set_texts("image: {repository: r, tag: x}\n", "image", VALUES, file="m.yaml")
     assert set_texts(once, "image", VALUES, file="m.yaml") == once
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("name: x\nversion: 0.1.0  # why\nkind: Model\n", "name: x\nversion: 1.2.3  # why\nkind: Model\n"),
+        ("version: '0.1.0'\n", 'version: "1.2.3"\n'),
+        ("name: x  # ours\nkind: Model\n", "name: x  # ours\nversion: 1.2.3\nkind: Model\n"),
+        ("kind: Model\nname: x", "kind: Model\nname: x\nversion: 1.2.3"),
+        ("{kind: Model, name: x, roles: {}}\n", "{kind: Model, name: x, version: 1.2.3, roles: {}}\n"),
+    ],
+)
+def test_a_version_is_set_in_its_place(text: str, expected: str) -> None:
+    assert set_version(text, "1.2.3", file="m.yaml") == expected
+    assert set_version(expected, "1.2.3", file="m.yaml") == expected
+
+
+@pytest.mark.parametrize("text", ["kind: Model\n", "name: x\nversion: {a: b}\n", "- name\n", "["])
+def test_a_version_without_a_place_is_left_to_the_author(text: str) -> None:
+    with pytest.raises(SpecError, match=r"version cannot be changed in m\.yaml"):
+        set_version(text, "1.2.3", file="m.yaml")

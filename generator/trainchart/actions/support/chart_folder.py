@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from trainchart.actions.support.hand_edits import find_edits, is_generated, list_differing_files
 from trainchart.actions.support.known_charts import GeneratedChart, hash_chart_inputs, remember_chart
 from trainchart.actions.support.models import LocatedModel, find_program, load_model, render_model
 from trainchart.actions.support.own_script import OwnCode
 from trainchart.actions.support.project import name_from_here, name_model, project_of
 from trainchart.actions.support.specs import load_specs, render_spec
-from trainchart.archive.lock import (
-    LOCK_FILE,
-    WAIVER_FILE,
-    DriftKind,
-    find_drift,
-    parse_lock,
-)
+from trainchart.archive.lock import WAIVER_FILE
 from trainchart.errors import ChecksFailed, Problem, SpecError, ToolError
 from trainchart.host.clock import utc_today
-from trainchart.host.files import read_bytes, read_tree, write_tree
+from trainchart.host.files import read_bytes, write_tree
 from trainchart.local.io.code_index import remember_code
 from trainchart.render.chart import RenderedChart
 
@@ -34,7 +31,28 @@ _COPIES_HINT = (
 )
 _UNKEPT = "the volume checkpoints, which the spec does not have: what it saves is lost with its pod"
 _UNKEPT_HINT = "add to the spec: volumes: {checkpoints: {size: 5Gi, mountPath: /checkpoints}}"
-_EDITS = {DriftKind.changed: "was changed by hand since it was generated", DriftKind.added: "was added by hand"}
+
+
+@dataclass(frozen=True)
+class PreparedChart:
+    """A chart that was rendered and not written yet."""
+
+    located: LocatedSpec
+    rendered: RenderedChart
+    inputs: str
+    """Hash of all that it follows from; empty for one that is not remembered."""
+
+
+def prepare_charts(
+    specs: tuple[Path, ...], charts: Path, texts: Mapping[Path, str] = MappingProxyType({})
+) -> list[PreparedChart]:
+    """Read, complete and render `specs`; `texts` are read in place of what is on disk."""
+    prepared = []
+    for located in load_specs(specs, texts):
+        # Before the code is looked at: what changes from here on makes another hash.
+        inputs = _hash_inputs(located, charts)
+        prepared.append(PreparedChart(located, render_spec(located), inputs))
+    return prepared
 
 
 def write_charts(
@@ -44,15 +62,11 @@ def write_charts(
 
     `beside` has the names of the charts that other specs of the same call give.
     """
-    found = []
-    for located in load_specs(specs):
-        # Before the code is looked at: what changes from here on makes another hash.
-        inputs = _hash_inputs(located, charts)
-        found.append((located, render_spec(located), inputs))
-    _require_one_spec_each([*beside.items(), *((located.spec, rendered.name) for located, rendered, _ in found)])
+    prepared = prepare_charts(specs, charts)
+    require_one_spec_each([*beside.items(), *((each.located.spec, each.rendered.name) for each in prepared)])
     if not overwrite:
-        require_unedited((rendered for _, rendered, _ in found), charts)
-    return [_write_chart(located, rendered, inputs, charts) for located, rendered, inputs in found]
+        require_unedited(prepared, charts)
+    return [write_chart(each, charts) for each in prepared]
 
 
 def _hash_inputs(located: LocatedSpec, charts: Path) -> str:
@@ -63,9 +77,13 @@ def _hash_inputs(located: LocatedSpec, charts: Path) -> str:
     return hash_chart_inputs(located.spec, located.text, charts, located.code, packs)
 
 
-def require_unedited(rendered: Iterable[RenderedChart], charts: Path) -> None:
+def require_unedited(prepared: Iterable[PreparedChart], charts: Path) -> None:
     """Refuse to replace charts in `charts` that were edited. Raises ChecksFailed with every file."""
-    problems = [found for chart in rendered for found in _find_edits(charts / chart.name, chart.files)]
+    problems = [
+        found
+        for each in prepared
+        for found in find_edits(charts / each.rendered.name, each.rendered.files, each.located)
+    ]
     if problems:
         raise ChecksFailed(
             "these files were changed by hand, and generate would discard that",
@@ -74,7 +92,7 @@ def require_unedited(rendered: Iterable[RenderedChart], charts: Path) -> None:
         )
 
 
-def _require_one_spec_each(names: Iterable[tuple[Path, str]]) -> None:
+def require_one_spec_each(names: Iterable[tuple[Path, str]]) -> None:
     """Refuse several specs of one chart, of which the last would win. Raises SpecError."""
     specs: dict[str, list[Path]] = {}
     for spec, name in names:
@@ -88,15 +106,17 @@ def _require_one_spec_each(names: Iterable[tuple[Path, str]]) -> None:
         raise SpecError("two specs would write the same chart", problems=problems)
 
 
-def _write_chart(located: LocatedSpec, rendered: RenderedChart, inputs: str, charts: Path) -> GeneratedChart:
+def write_chart(prepared: PreparedChart, charts: Path) -> GeneratedChart:
+    """Write a chart into its folder in one step; untouched where nothing changes. Raises ToolError."""
+    located, rendered = prepared.located, prepared.rendered
     folder = charts / rendered.name
     _require_in_project(folder, located.spec)
     changed = list_differing_files(folder, rendered.files)
-    is_new = not _is_generated(folder)
+    is_new = not is_generated(folder)
     if changed:
-        write_tree(folder, {**_read_waivers(folder), **rendered.files}, is_ours=_is_generated)
+        write_tree(folder, {**_read_waivers(folder), **rendered.files}, is_ours=is_generated)
     if isinstance(located, LocatedModel):
-        return _remember_model(located, rendered, inputs, charts, changed, is_new=is_new)
+        return _remember_model(located, rendered, prepared.inputs, charts, changed, is_new=is_new)
     return GeneratedChart(rendered.name, rendered.version, folder, None, changed, (), is_new=is_new)
 
 
@@ -129,7 +149,7 @@ def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedCh
     model = load_model(spec, strategy)
     rendered = render_model(model)
     folder = charts / rendered.name
-    write_tree(folder, rendered.files, is_ours=_is_generated)
+    write_tree(folder, rendered.files, is_ours=is_generated)
     return GeneratedChart(rendered.name, rendered.version, folder, model.code, tuple(rendered.files), _notes(model))
 
 
@@ -181,7 +201,7 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
             problems.append(Problem("this chart has not been generated yet", str(folder)))
             is_more = True
             continue
-        edits = {found.where: found for found in _find_edits(folder, rendered.files)}
+        edits = {found.where: found for found in find_edits(folder, rendered.files, located)}
         if edits:
             edited.append(name_model(located.spec))
         elif list_differing_files(folder, rendered.files):
@@ -198,41 +218,7 @@ def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:
         raise ChecksFailed("charts are not up to date", hint=hint, problems=tuple(problems))
 
 
-def list_differing_files(folder: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return the paths whose content on disk is not as in `files`."""
-    if not folder.is_dir():
-        return tuple(files)
-    present = read_tree(folder)
-    every = {*present, *files} - {WAIVER_FILE}
-    return tuple(sorted(path for path in every if present.get(path) != files.get(path)))
-
-
-def _find_edits(folder: Path, files: Mapping[str, bytes]) -> list[Problem]:
-    """Return what writing `files` would discard of a generated chart: what was edited or added since.
-
-    A file that is gone is written again, and one that is edited to what is generated now loses nothing.
-    """
-    if not _is_generated(folder):
-        return []
-    present = read_tree(folder)
-    discarded = {path for path in list_differing_files(folder, files) if path in present}
-    try:
-        lock = parse_lock(present[LOCK_FILE].decode(errors="replace"))
-    except ToolError as error:
-        # What the files were is not known, so each that would change may hold a user's work.
-        found = [Problem(error.message, str(folder / LOCK_FILE))]
-        return found + [
-            Problem("may have been changed by hand", str(folder / path)) for path in sorted(discarded - {LOCK_FILE})
-        ]
-    drift = [found for found in find_drift(lock, present) if found.path in discarded]
-    return [Problem(_EDITS[found.kind], str(folder / found.path)) for found in drift]
-
-
 def _read_waivers(folder: Path) -> dict[str, bytes]:
     """Return the waivers of the chart, which belong to its authors and stay."""
     path = folder / WAIVER_FILE
     return {WAIVER_FILE: read_bytes(path)} if path.is_file() else {}
-
-
-def _is_generated(folder: Path) -> bool:
-    return (folder / LOCK_FILE).is_file()

@@ -10,7 +10,7 @@ from pathlib import Path
 from trainchart.archive.chart_file import parse_chart_file
 from trainchart.archive.identity import build_tar
 from trainchart.archive.ignore import drop_ignored
-from trainchart.compare.chart import RenderedVersion
+from trainchart.compare.chart import SCHEMA_FILE, RenderedVersion
 from trainchart.errors import RenderError
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.protocol import HelmEngine
@@ -25,13 +25,19 @@ def values_sets(files: Mapping[str, bytes]) -> dict[str, str]:
     return {"": "", **found}
 
 
-def render_version(helm: HelmEngine, files: Mapping[str, bytes], values: Mapping[str, str]) -> RenderedVersion:
-    """Render a chart with each of `values` (name → YAML). Raises ToolError where `files` are no chart."""
+def render_version(
+    helm: HelmEngine, files: Mapping[str, bytes], values: Mapping[str, str], *, validate: bool = True
+) -> RenderedVersion:
+    """Render a chart with each of `values` (name → YAML). Raises ToolError where `files` are no chart.
+
+    `validate=False` leaves out the schema of the values, which takes longer than all templates: for values that fit.
+    """
     chart = parse_chart_file(files)
+    packed = {path: content for path, content in drop_ignored(files).items() if validate or path != SCHEMA_FILE}
     renderings: dict[str, Rendering | str] = {}
     with tempfile.TemporaryDirectory(prefix="trainchart-") as folder:
         archive = Path(folder, "chart.tgz")
-        archive.write_bytes(gzip.compress(build_tar(chart.name, drop_ignored(files)), compresslevel=1, mtime=0))
+        archive.write_bytes(gzip.compress(build_tar(chart.name, packed), compresslevel=1, mtime=0))
         for name, text in values.items():
             overrides = ValueOverrides(files=((name, text),) if text else ())
             try:

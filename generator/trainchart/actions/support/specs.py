@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trainchart.actions.support.models import CHART_KIND, SPEC_LIMIT, LocatedModel, render_model, resolve_model
@@ -24,8 +26,8 @@ def load_spec(spec: Path) -> LocatedSpec:
     return load_specs((spec,))[0]
 
 
-def load_specs(specs: tuple[Path, ...]) -> list[LocatedSpec]:
-    """Read and complete specs; packs are read once.
+def load_specs(specs: tuple[Path, ...], texts: Mapping[Path, str] = MappingProxyType({})) -> list[LocatedSpec]:
+    """Read and complete specs; packs are read once. `texts` are read in place of what is on disk.
 
     Raises:
         ToolError: a file, or a pack, cannot be read.
@@ -37,7 +39,7 @@ def load_specs(specs: tuple[Path, ...]) -> list[LocatedSpec]:
         project = project_of(spec)
         if project.folder not in packs:
             packs[project.folder] = read_packs(project)
-        text = read_text(spec, limit=SPEC_LIMIT)
+        text = texts[spec] if spec in texts else read_text(spec, limit=SPEC_LIMIT)
         document = parse_document(text, file=str(spec), layer="model spec")
         if document.tree.get("kind") == CHART_KIND:
             # Imported where it is needed: most projects have models alone.
