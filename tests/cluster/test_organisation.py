@@ -18,7 +18,7 @@ pytestmark = pytest.mark.cluster
 EDITS = {
     "the registry": ("registry.acme.example/ml/classify", "registry.example.com/mine", "images must come from"),
     "the label": ("acme.example/cost-centre:", "acme.example/project:", "need the labels acme.example/cost-centre"),
-    "the claim": ("storage: 20Gi", "storage: 20Ti", "a claim has at most 999Gi"),
+    "the claim": ('storage: "20Gi"', 'storage: "20Ti"', "a claim has at most 999Gi"),
     "the network": (
         "      serviceAccountName:",
         "      hostNetwork: true\n      serviceAccountName:",
