@@ -60,12 +60,12 @@ def test_all_charts_are_generated_and_pass_every_check() -> None:
     succeed("check", *(f"charts/{chart}" for chart in charts))
 
 
-def test_an_update_of_a_pack_is_shown_for_all_charts() -> None:
+def test_an_update_of_a_pack_is_shown_once_for_all_charts() -> None:
     succeed("generate")
     replace("packs/platform/templates/_pod_template.tpl", "http://proxy.acme", "https://proxy.acme")
     replace("packs/platform/pack.yaml", "1.4.0", "1.5.0")
     shown = invoke("upgrade", "--check").output
-    assert "+ https://proxy.acme.example:3128" in shown
+    assert shown.count("+ https://proxy.acme.example:3128") == 1
     assert "https://proxy" not in Path("charts/classify", POD_TEMPLATE).read_text()
     succeed("upgrade")
     for model in MODELS:

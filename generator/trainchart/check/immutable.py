@@ -86,6 +86,12 @@ def _shrunk_claim(old: Manifest, new: Manifest) -> Iterator[tuple[str, Any, Any]
         yield ".".join((*path, "storage")), was, becomes
 
 
+def _name_entry(old: Any, new: Any) -> str:
+    """Return the name that an entry of a list keeps, such as that of a container; empty where it has none."""
+    names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in (old, new)]
+    return names[0] if isinstance(names[0], str) and names[0] == names[1] else ""
+
+
 def find_differences(where: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield (path, old, new) of the innermost places at which two contents differ."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -93,6 +99,6 @@ def find_differences(where: str, old: Any, new: Any) -> Iterator[tuple[str, Any,
             yield from find_differences(f"{where}.{key}", old.get(key), new.get(key))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for number, (before, after) in enumerate(zip(old, new, strict=True)):
-            yield from find_differences(f"{where}[{number}]", before, after)
+            yield from find_differences(f"{where}[{_name_entry(before, after) or number}]", before, after)
     elif old != new:
         yield where, old, new

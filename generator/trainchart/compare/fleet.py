@@ -40,13 +40,22 @@ class FleetChange:
 
 
 def group_changes(found: Mapping[str, ChartChanges]) -> tuple[FleetChange, ...]:
-    """Return every change of the charts (name → changes) once: those of versions, then of objects, the worst first."""
-    charts: dict[Change, list[str]] = {}
+    """Return every change of the charts (name → changes) once: those of versions, then of objects, the worst first.
+
+    Where the same fields change, it is one change, whatever objects of a chart they are in.
+    """
+    alike: dict[Change, list[tuple[str, str]]] = {}
     for name, changes in sorted(found.items()):
         for change in dict.fromkeys(_list_changes(name, changes)):
-            charts.setdefault(change, []).append(name)
-    groups = [FleetChange(change, tuple(names)) for change, names in charts.items()]
-    return tuple(sorted(groups, key=_rank))
+            key = replace(change, text="") if change.lines else change
+            alike.setdefault(key, []).append((name, change.text))
+    return tuple(sorted((_join(key, places) for key, places in alike.items()), key=_rank))
+
+
+def _join(change: Change, places: list[tuple[str, str]]) -> FleetChange:
+    """Return a change with all objects that it is in, and the charts of `places` (chart, objects)."""
+    objects = dict.fromkeys(each for _, text in places for each in (text.split(", ") if change.lines else [text]))
+    return FleetChange(replace(change, text=", ".join(objects)), tuple(dict.fromkeys(name for name, _ in places)))
 
 
 def _rank(group: FleetChange) -> tuple[int, int, int, str]:

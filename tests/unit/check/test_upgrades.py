@@ -52,7 +52,7 @@ def find(text: str) -> list[tuple[str, Severity]]:
         ),
         (
             JOB.replace("NAME", "a").replace("HOOK", "").replace("FIELD", TEMPLATE),
-            "Job a: spec.template.spec.containers[0].image is immutable, but an upgrade changes 'a:1' to 'a:2'",
+            "Job a: spec.template.spec.containers[a].image is immutable, but an upgrade changes 'a:1' to 'a:2'",
         ),
         (
             JOB.replace("NAME", "a")
