@@ -251,3 +251,16 @@ def test_options_of_models_do_not_go_with_a_family() -> None:
 def test_an_unknown_family_is_refused_with_those_that_are_known() -> None:
     error = refuse("init", "team-a", "--family", "tennant")
     assert (error.message, error.hint) == ("there is no family tennant", "did you mean tenant?")
+
+
+def test_a_published_pack_brings_its_families(project: Path, tmp_path: Path) -> None:
+    add_pack(project)
+    repository = f"file://{tmp_path}/repository"
+    succeed("pack", "publish", "packs/acme", "--to", repository)
+    shutil.rmtree(project / "packs")
+    source = f'{{repository: "{repository}", name: acme, version: 0.1.0}}'
+    (project / "trainchart.yaml").write_text(f"apiVersion: trainchart/v1\nkind: Project\nextends: [{source}]\n")
+    (project / "models" / "hello.yaml").write_text(SPEC)
+    succeed("pack", "update")
+    succeed("generate")
+    assert "part-of: hello" in Path("charts/hello/templates/words.yaml").read_text()
