@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainchart.actions.support.cluster_access import open_cluster
@@ -10,9 +10,14 @@ from trainchart.actions.support.installed import read_installed
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.cluster.control import Change, Verb, decide_change
 from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.gitops import GitOpsOwner, find_gitops_owner
+from trainchart.cluster.helm_record import HelmRelease
 from trainchart.cluster.io.releases import read_training
-from trainchart.errors import Conflict, UsageError
-from trainchart.helm.io.upgrade import HelmUpgrade, run_upgrade
+from trainchart.cluster.snapshot import listed
+from trainchart.errors import Conflict, Problem, ToolError, UsageError
+from trainchart.helm.io.upgrade import HelmUpgrade, render_upgrade, run_upgrade, runs_helm_3
+from trainchart.helm.kept_changes import carry_over, dump_objects
+from trainchart.kubernetes_yaml import YamlError
 from trainchart.local.io.release_lock import ask_to_stop
 from trainchart.local.io.run_report import read_report
 from trainchart.reports.report import Report
@@ -27,37 +32,72 @@ class Controlled:
     """As it was found."""
     change: Change
     is_changed: bool
+    kept: tuple[str, ...] = ()
+    """What a post-renderer had changed in the release's objects, and what was kept."""
+    note: str = ""
+    """What will undo the change, and what to do about that."""
 
 
 def control_run(address: RunAddress, verb: Verb) -> Controlled:
     """Change what a release's values ask its run controller for; stop a local run.
 
     Raises:
-        Conflict: the run's state, the chart or another helm command forbids it; nothing is changed then.
+        Conflict: the run's state, the chart, a post-renderer or another helm command forbids it; nothing is changed.
         NotFound: Helm does not know the release.
-        ToolError: a local run cannot be stopped.
+        ToolError: a local run cannot be stopped, or helm is missing or fails.
         UsageError: the verb works on releases only, and this is a local run.
     """
     folder = find_local_run(address)
     if folder is not None:
         return _control_local(folder, verb)
     api, namespace = open_cluster(address.place)
-    report = diagnose(*read_training(api, namespace, address.name))
-    installed = read_installed(api, report.key.release, report.key.namespace)
+    key, seen = read_training(api, namespace, address.name)
+    report, owner = diagnose(key, seen), find_gitops_owner(listed(seen.sets))
+    installed = read_installed(api, key.release, key.namespace, owner)
     change = decide_change(verb, report, installed)
     if change.refusal:
         raise Conflict(change.refusal, hint=change.hint)
-    if change.sets:
-        upgrade = HelmUpgrade(
-            release=report.key.release,
-            namespace=namespace,
-            context=address.place.context,
-            files=installed.files,
-            sets=change.sets,
-            description=f"trainchart {verb}",
-        )
-        run_upgrade(upgrade)
-    return Controlled(report, change, is_changed=bool(change.sets))
+    if not change.sets:
+        return Controlled(report, change, is_changed=False)
+    upgrade = HelmUpgrade(key.release, namespace, address.place.context, installed.files)
+    kept = _upgrade(replace(upgrade, sets=change.sets, description=f"trainchart {verb}"), upgrade, installed)
+    note = f"{owner.name} will set it back: {_advise_owner(owner)}" if owner else ""
+    return Controlled(report, change, is_changed=True, kept=kept, note=note)
+
+
+def _upgrade(upgrade: HelmUpgrade, unchanged: HelmUpgrade, installed: HelmRelease) -> tuple[str, ...]:
+    """Upgrade, keep what a post-renderer has changed, and return what that was. Raises Conflict where it cannot."""
+    rendered, namespace = render_upgrade(unchanged), upgrade.namespace
+    try:
+        carried = carry_over(rendered, installed.texts, rendered, namespace)
+        if not carried.kept and not carried.kept_in_hooks:
+            run_upgrade(upgrade)
+            return ()
+        carried = carry_over(rendered, installed.texts, render_upgrade(upgrade), namespace)
+    except YamlError as error:
+        raise ToolError(f"cannot read the objects of {upgrade.release}: {error}") from error
+    # Helm 3 hands no hooks to post-renderers.
+    is_helm_3 = runs_helm_3()
+    lost = (*carried.conflicts, *(carried.kept_in_hooks if is_helm_3 else ()))
+    if lost:
+        raise _refuse_to_lose(upgrade, lost)
+    objects = carried.objects if is_helm_3 else carried.objects + carried.hooks
+    run_upgrade(replace(upgrade, objects=dump_objects(objects, marks_sources=not is_helm_3)), is_helm_3=is_helm_3)
+    return carried.kept + carried.kept_in_hooks
+
+
+def _refuse_to_lose(upgrade: HelmUpgrade, fields: tuple[str, ...]) -> Conflict:
+    sets = " ".join(f"--set-string {name}={value}" for name, value in upgrade.sets.items())
+    return Conflict(
+        f"nothing was changed: a post-renderer has changed {upgrade.release}, and this would undo what it did",
+        hint=f"helm upgrade {upgrade.release} CHART -n {upgrade.namespace} --reuse-values {sets}, "
+        "with the --post-renderer that the release was installed with",
+        problems=tuple(Problem(field) for field in fields),
+    )
+
+
+def _advise_owner(owner: GitOpsOwner) -> str:
+    return f"set it in git, too, or pause that first: {owner.pause}"
 
 
 def _local_equivalent(report: Report, verb: Verb) -> str:

@@ -109,7 +109,8 @@ def _compare(task: _Task) -> ReleaseChange:
         try:
             after = _render(archive, task)
             before = replace(
-                after, manifests=parse_manifests({"the manifest of Helm's record": installed.manifest}, installed.name)
+                after,
+                manifests=parse_manifests({"the manifest of Helm's record": installed.texts.manifest}, installed.name),
             )
         except RenderError as error:
             return ReleaseChange(refusal="; ".join([error.message, *map(str, error.problems)]))

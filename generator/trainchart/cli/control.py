@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, NamespaceOption, ReleaseArgument, RunsOption
-from trainchart.cli.output import Format, FormatOption, print_json, print_line
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 
 if TYPE_CHECKING:
     from trainchart.actions.support.run_lookup import RunAddress
+
+_FIELDS_SHOWN = 4
 
 _HELP = {
     "suspend": """Suspend a run: its programs get SIGTERM, and all they hold becomes free until it is resumed.
@@ -81,12 +83,23 @@ def _control(verb: str, address: RunAddress, output: Format) -> None:
             "changed": controlled.is_changed,
             "set": dict(change.sets),
             "message": change.done,
+            "kept": list(controlled.kept),
+            "note": controlled.note,
         }
         print_json(body)
     elif change.sets:
         said = ", ".join(f"{name}={value}" for name, value in change.sets.items())
         print_line(f"{report.key.release}: set {said}; see: trainchart status {report.address}")
+        if controlled.kept:
+            print_note(f"kept what a post-renderer had changed: {_shorten(controlled.kept)}")
+        if controlled.note:
+            print_note(f"note: {controlled.note}")
     elif controlled.is_changed:
         print_line(f"{report.key.release}: {change.done}; see: trainchart status {report.address}")
     else:
         print_line(f"{report.key.release}: {change.done}; nothing was changed")
+
+
+def _shorten(fields: tuple[str, ...]) -> str:
+    more = f" and {len(fields) - _FIELDS_SHOWN} more" if len(fields) > _FIELDS_SHOWN else ""
+    return f"{', '.join(fields[:_FIELDS_SHOWN])}{more}"

@@ -9,12 +9,12 @@ import base64
 import binascii
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.cluster.snapshot import Object, label, name_of, section
-from trainchart.helm.rendering import merge_maps
+from trainchart.helm.rendering import ReleaseTexts, merge_maps, read_release_texts
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import dump_mapping
 
@@ -43,8 +43,8 @@ class HelmRelease:
     """The chart's files by their path in it."""
     dependencies: tuple[str, ...] = ()
     """Charts that it consists of; Helm does not keep them."""
-    manifest: str = ""
-    """The objects as they were applied, hooks left out."""
+    texts: ReleaseTexts = field(default_factory=ReleaseTexts)
+    """Its objects."""
 
 
 def choose_record(records: Sequence[Object]) -> Object | None:
@@ -89,7 +89,7 @@ def parse_release(record: Object) -> HelmRelease:
             given=document.get("config") or {},
             files=files,
             dependencies=tuple(str(each.get("name")) for each in metadata.get("dependencies") or ()),
-            manifest=str(document.get("manifest") or ""),
+            texts=read_release_texts(document),
         )
     except (KeyError, TypeError, AttributeError, ValueError, zlib.error, EOFError, OSError) as error:
         raise HelmRecordError(f"{name_of(record)} is not what Helm writes: {error!r:.200}") from error

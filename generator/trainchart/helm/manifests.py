@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
 from trainchart.errors import Problem, RenderError
 from trainchart.helm.rendering import Manifest
@@ -33,3 +34,23 @@ def parse_manifests(texts: Mapping[str, str], chart: str) -> tuple[Manifest, ...
         raise RenderError(f"chart {chart} does not render", problems=tuple(problems))
     # Helm sorts the documents of one file by kind, so their order in the file is not to be had from it.
     return tuple(sorted(manifests, key=lambda manifest: (manifest.source, manifest.kind, manifest.name)))
+
+
+_DOCUMENT = re.compile(r"^---\n# Source: (?P<source>.+)\n", re.MULTILINE)
+
+
+def split_by_source(text: str) -> dict[str, str]:
+    """Return what Helm has rendered, by the path of its template, which starts with the chart's name."""
+    texts: dict[str, str] = {}
+    for mark, part in sections(_DOCUMENT, text):
+        source = mark["source"]
+        texts[source] = f"{texts[source]}---\n{part}" if source in texts else part
+    return texts
+
+
+def sections(mark: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield each match of `mark` with the text up to the next one."""
+    marks = list(mark.finditer(text))
+    ends = [following.start() for following in marks[1:]] + [len(text)]
+    for found, end in zip(marks, ends, strict=False):
+        yield found, text[found.end() : end]

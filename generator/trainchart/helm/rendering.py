@@ -64,6 +64,21 @@ class LintMessage:
     message: str
 
 
+@dataclass(frozen=True)
+class ReleaseTexts:
+    """The objects of a release as Helm keeps and prints them: after post-renderers, where there were any."""
+
+    manifest: str = ""
+    hooks: tuple[tuple[str, str], ...] = ()
+    """(path of the template, text) of each."""
+
+
+def read_release_texts(release: Mapping[str, Any]) -> ReleaseTexts:
+    """Return the objects of a release from Helm's JSON of it. Raises what Python does for another shape."""
+    hooks = tuple((str(hook["path"]), str(hook["manifest"])) for hook in release.get("hooks") or ())
+    return ReleaseTexts(str(release.get("manifest") or ""), hooks)
+
+
 def merge_maps(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
     """Return `base` with `overlay` laid over it: maps are merged, all else is replaced, null included."""
     merged = dict(base)

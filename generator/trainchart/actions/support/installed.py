@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from trainchart.cluster.gitops import GitOpsOwner
 from trainchart.cluster.helm_record import HelmRecordError, HelmRelease, choose_record, parse_release
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
@@ -15,8 +16,8 @@ _AT_ONCE = 50
 _UNKNOWN = "Helm does not know it: something else applied its manifests"
 
 
-def read_installed(api: KubernetesApi, name: str, namespace: str) -> HelmRelease:
-    """Return what Helm keeps of the release `name`. Raises ClusterError of the kind that fits."""
+def read_installed(api: KubernetesApi, name: str, namespace: str, owner: GitOpsOwner | None = None) -> HelmRelease:
+    """Return what Helm keeps of a release, which `owner` applies. Raises ClusterError of the kind that fits."""
     labels = f"owner=helm,name={name}"
     # Where HELM_DRIVER says so, Helm keeps ConfigMaps.
     records = api.list_objects(kubernetes_api.SECRETS, namespace, labels=labels) or api.list_objects(
@@ -25,8 +26,9 @@ def read_installed(api: KubernetesApi, name: str, namespace: str) -> HelmRelease
     try:
         record = choose_record(records)
         if record is None:
+            other = owner.name if owner else "something else"
             raise NotFound(
-                f"Helm does not know the release {name} in namespace {namespace}: something else applied its manifests",
+                f"Helm does not know the release {name} in namespace {namespace}: {other} applied its manifests",
                 hint="set run.desiredState, or another run.id for a new run, where the manifests come from",
             )
         return parse_release(record)

@@ -26,12 +26,11 @@ from trainchart.helm.io.inputs import (
     require_release_name,
     require_single_documents,
 )
-from trainchart.helm.manifests import parse_manifests
+from trainchart.helm.manifests import parse_manifests, sections, split_by_source
 from trainchart.helm.rendering import LintMessage, Rendering, ValueOverrides
 from trainchart.helm.schema_refusals import Asked
 
 TIMEOUT_SECONDS = 120.0
-_DOCUMENT = re.compile(r"^---\n# Source: (?P<source>.+)\n", re.MULTILINE)
 _LINT_LINE = re.compile(r"^\[(?P<severity>INFO|WARNING|ERROR)\] (?P<path>[^:\n]*): ", re.MULTILINE)
 _LINT_SUMMARY = re.compile(r"^(?:==> Linting|\d+ chart\(s\) linted).*$", re.MULTILINE)
 
@@ -74,7 +73,8 @@ class BinaryEngine:
             done = self._run(argv)
             if done.returncode != 0:
                 raise render_error(_named(done.stderr, names), chart_label(chart), describe_request(chart, overrides))
-        texts = _split_by_source(done.stdout)
+        found = split_by_source(done.stdout)
+        texts = dict(sorted((source.partition("/")[2], text) for source, text in found.items()))
         return Rendering(release, namespace, parse_manifests(texts, chart_label(chart)), texts)
 
     def lint(
@@ -170,27 +170,11 @@ def _absolute(chart: Path) -> str:
     return str(chart.absolute())
 
 
-def _split_by_source(stdout: str) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for mark, text in _sections(_DOCUMENT, stdout):
-        source = mark["source"].partition("/")[2]
-        texts[source] = f"{texts[source]}---\n{text}" if source in texts else text
-    return dict(sorted(texts.items()))
-
-
 def _parse_lint(stdout: str, strict: bool, asked: Asked) -> tuple[LintMessage, ...]:
     messages: list[LintMessage] = []
-    for mark, text in _sections(_LINT_LINE, _LINT_SUMMARY.sub("", stdout)):
+    for mark, text in sections(_LINT_LINE, _LINT_SUMMARY.sub("", stdout)):
         severity = mark["severity"].lower()
         if strict and severity == "warning":
             severity = "error"
         messages.append(LintMessage(severity, mark["path"], clean_lint_message(text, asked)))
     return tuple(messages)
-
-
-def _sections(mark: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield each match of `mark` with the text up to the next one."""
-    marks = list(mark.finditer(text))
-    ends = [following.start() for following in marks[1:]] + [len(text)]
-    for found, end in zip(marks, ends, strict=False):
-        yield found, text[found.end() : end]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainchart.errors import ToolError
 from trainchart.helm.io.binary import run_helm
+from trainchart.helm.rendering import ReleaseTexts, read_release_texts
+from trainchart.json_documents import parse_json
 
 TIMEOUT_SECONDS = 300.0
 _WORDS_KEPT = 1500
+_RENDERER = "trainchart-kept"
 
 
 @dataclass(frozen=True)
@@ -24,22 +29,73 @@ class HelmUpgrade:
     namespace: str
     context: str
     files: Mapping[str, bytes]
-    sets: Mapping[str, str]
-    description: str
+    sets: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""
+    objects: str = ""
+    """What it writes in place of what the chart renders."""
 
 
-def run_upgrade(upgrade: HelmUpgrade) -> None:
+def runs_helm_3() -> bool:
+    """Return whether the helm program is of version 3: later ones take post-renderers as plugins, and hand them hooks.
+
+    Raises:
+        ToolError: helm is not installed, or it fails.
+    """
+    return _run(["version", "--template={{.Version}}"], os.environ).startswith("v3.")
+
+
+def render_upgrade(upgrade: HelmUpgrade) -> ReleaseTexts:
+    """Return the objects that the upgrade would write, without a post-renderer; nothing is changed.
+
+    Raises:
+        ToolError: helm is not installed, or it fails; the error has helm's output.
+    """
+    with _written(upgrade) as argv:
+        printed = _run([*argv, "--dry-run=server", "--output=json"], os.environ)
+    try:
+        return read_release_texts(parse_json(printed))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ToolError(f"cannot read what helm upgrade --dry-run prints: {error!r:.200}") from error
+
+
+def run_upgrade(upgrade: HelmUpgrade, *, is_helm_3: bool = False) -> None:
     """Run `helm upgrade --reuse-values`.
 
     Raises:
         ToolError: helm is not installed, or it fails; the error has helm's output.
     """
-    program = shutil.which("helm")
-    if program is None:
-        raise ToolError(
-            "there is no helm program on PATH, which is needed to change releases",
-            hint="install helm 3 or 4: https://helm.sh/docs/intro/install/",
-        )
+    # With the user's HELM_ variables, which may say where Helm keeps its releases.
+    environment = dict(os.environ)
+    with _written(upgrade) as argv, tempfile.TemporaryDirectory(prefix="trainchart-objects-") as folder:
+        if upgrade.objects:
+            argv += _write_renderer(Path(folder), upgrade.objects, is_helm_3=is_helm_3)
+            environment["HELM_PLUGINS"] = folder
+        _run(argv, environment)
+
+
+def _write_renderer(folder: Path, objects: str, *, is_helm_3: bool) -> list[str]:
+    """Write a post-renderer that prints `objects` into `folder`, and return the options that name it."""
+    file = folder / _RENDERER / "objects.yaml"
+    file.parent.mkdir()
+    file.write_text(objects, encoding="utf-8")
+    program = shutil.which("cat") or "cat"
+    if is_helm_3:
+        return [f"--post-renderer={program}", f"--post-renderer-args={file}"]
+    plugin = {
+        "apiVersion": "v1",
+        "name": _RENDERER,
+        "version": "1.0.0",
+        "type": "postrenderer/v1",
+        "runtime": "subprocess",
+        "runtimeConfig": {"platformCommand": [{"command": program, "args": [str(file)]}]},
+    }
+    (file.parent / "plugin.yaml").write_text(json.dumps(plugin), encoding="utf-8")
+    return [f"--post-renderer={_RENDERER}"]
+
+
+@contextmanager
+def _written(upgrade: HelmUpgrade) -> Iterator[list[str]]:
+    """Yield the arguments of an upgrade to a chart that is written for as long."""
     with tempfile.TemporaryDirectory(prefix="trainchart-chart-") as folder:
         for name, content in upgrade.files.items():
             path = Path(folder, name)
@@ -47,13 +103,22 @@ def run_upgrade(upgrade: HelmUpgrade) -> None:
             path.write_bytes(content)
         argv = ["upgrade", upgrade.release, folder, f"--namespace={upgrade.namespace}", "--reuse-values"]
         argv += [f"--kube-context={upgrade.context}"] if upgrade.context else []
-        argv += [f"--description={upgrade.description}"]
+        argv += [f"--description={upgrade.description}"] if upgrade.description else []
         # Texts: an id such as 20261121 must not become a number.
-        argv += [f"--set-string={key}={value}" for key, value in upgrade.sets.items()]
-        # With the user's HELM_ variables, which may say where Helm keeps its releases.
-        done = run_helm(Path(program), argv, os.environ, TIMEOUT_SECONDS)
+        yield argv + [f"--set-string={key}={value}" for key, value in upgrade.sets.items()]
+
+
+def _run(argv: list[str], environment: Mapping[str, str]) -> str:
+    program = shutil.which("helm")
+    if program is None:
+        raise ToolError(
+            "there is no helm program on PATH, which is needed to change releases",
+            hint="install helm 3 or 4: https://helm.sh/docs/intro/install/",
+        )
+    done = run_helm(Path(program), argv, environment, TIMEOUT_SECONDS)
     if done.returncode != 0:
         words = done.stderr.strip()[-_WORDS_KEPT:]
         raise ToolError(
-            f"helm upgrade exited with {done.returncode}: {words}", hint="see: helm history and helm status"
+            f"helm {argv[0]} exited with {done.returncode}: {words}", hint="see: helm history and helm status"
         )
+    return done.stdout
