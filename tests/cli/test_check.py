@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-CHARTS = Path(__file__).parent.parent / "fixtures" / "charts"
+ROOT = Path(__file__).parents[2]
+CHARTS = ROOT / "tests" / "fixtures" / "charts"
 STYLES = ("dashboard", "notebook-hub", "operator", "metrics-agent", "library")
 """Small charts as others write them; see the note in each Chart.yaml."""
 DEPLOYMENT = """
@@ -45,6 +46,37 @@ def test_a_good_chart_is_silent(plain_chart: Path) -> None:
     shown = run(plain_chart, "--info")
     assert "info: StatefulSet check-plain-ps: container training keeps capabilities" in shown.stdout
     assert re.fullmatch(r"1 chart checked: 0 errors, 0 warnings, \d+ info\n", shown.stderr)
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        (("values.yaml",), "values.yaml: error: was generated but is gone [lock-drift]"),
+        (("values.schema.json",), "values.schema.json: error: was generated but is gone [lock-drift]"),
+        (("templates/service.yaml",), "templates/service.yaml: error: was generated but is gone [lock-drift]"),
+        (
+            ("values.yaml", "trainchart.lock.yaml"),
+            "values.yaml: error: is missing, and values.schema.json requires some [values-schema]",
+        ),
+        (("Chart.yaml",), "is not complete: Chart.yaml is missing"),
+        (("Chart.yaml", "trainchart.lock.yaml"), "is not a chart: it has no Chart.yaml"),
+    ],
+)
+def test_a_missing_file_is_one_error(tmp_path: Path, gone: tuple[str, ...], said: str) -> None:
+    chart = Path(shutil.copytree(ROOT / "charts" / "hello", tmp_path / "hello"))
+    for name in gone:
+        (chart / name).unlink()
+    done = run(chart)
+    assert said in done.stdout + done.stderr
+    assert (done.stdout + done.stderr).count("error: ") == 1
+
+
+def test_emptied_values_are_one_error(tmp_path: Path) -> None:
+    chart = Path(shutil.copytree(ROOT / "charts" / "hello", tmp_path / "hello"))
+    (chart / "values.yaml").write_text("")
+    done = run(chart)
+    assert "values.yaml: error: holds no values, and values.schema.json requires some [values-schema]" in done.stdout
+    assert done.stdout.count("error: ") == 1
 
 
 def test_findings_name_rule_file_and_case(plain_chart: Path) -> None:

@@ -50,6 +50,8 @@ class Finding:
     """Set by the runner from the registry."""
     is_own_fault: bool = False
     """The rule itself failed, which is bad whatever the rule is about."""
+    stands_alone: bool = False
+    """What else is found follows from this, and is not said."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,9 @@ def run_checks(given: CheckInput, rules: Iterable[Rule] = RULES) -> CheckResult:
     written = parse_waivers(given.files, given.objects())[0]
     waivers = tuple(waiver for waiver in written if waiver.rule in asked and asked[waiver.rule].is_waivable)
     left, waived, problems = apply_waivers(tuple(unique.values()), waivers, given.today)
+    alone = tuple(finding for finding in left if finding.stands_alone)
+    if alone:
+        return CheckResult(tuple(sorted(alone, key=_rank)))
     problems += tuple(
         waiver_problem(waiver, describe_unknown_rule(waiver.rule)) for waiver in written if waiver.rule not in known
     )

@@ -30,7 +30,9 @@ def read_manifests(path: Path) -> CheckInput | None:
     """
     refuse_pipe(path)
     if path.is_dir():
-        is_chart = (path / "Chart.yaml").is_file() or (path / LOCK_FILE).is_file()
+        # One whose Chart.yaml is gone is still told from manifests.
+        is_broken_chart = (path / "templates").is_dir() and (path / "values.yaml").is_file()
+        is_chart = (path / "Chart.yaml").is_file() or (path / LOCK_FILE).is_file() or is_broken_chart
         if is_chart or not any(file.suffix in _MANIFEST_ENDINGS for file in path.rglob("*")):
             return None
         shown = {name: content for name, content in read_tree(path).items() if not _is_hidden(name)}

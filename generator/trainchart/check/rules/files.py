@@ -37,11 +37,11 @@ def check_drift(given: CheckInput) -> Iterator[Finding]:
         return
     model = name_locked_model(lock)
     for drift in find_drift(lock, given.files):
-        if drift.kind is DriftKind.missing:
+        is_missing = drift.kind is DriftKind.missing
+        hint = f"change the model spec instead, then run: trainchart generate {model} --overwrite"
+        if is_missing:
             hint = restore_hint([drift.path], lock)
-        else:
-            hint = f"change the model spec instead, then run: trainchart generate {model} --overwrite"
-        yield Finding(_DRIFT[drift.kind], path=drift.path, hint=hint)
+        yield Finding(_DRIFT[drift.kind], path=drift.path, hint=hint, stands_alone=is_missing)
 
 
 def check_unique_keys(given: CheckInput) -> Iterator[Finding]:

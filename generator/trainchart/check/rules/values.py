@@ -13,6 +13,7 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from trainchart.archive.lock import LOCK_FILE
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import SCHEMA_FILE, VALUES_FILE, read_source
@@ -61,7 +62,20 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
     except (YamlError, UnicodeDecodeError) as error:
         yield Finding(f"cannot be read: {error}", path=VALUES_FILE, line=getattr(error, "line", 0))
         return
-    yield from _find_misfits(schema, values)
+    found = _find_misfits(schema, values)
+    # Where a generated chart lacks the file, lock-drift says so.
+    if values or (VALUES_FILE not in given.files and LOCK_FILE in given.files):
+        yield from found
+    else:
+        yield from _sum_up(VALUES_FILE in given.files, tuple(found))
+
+
+def _sum_up(is_there: bool, misfits: tuple[Finding, ...]) -> Iterator[Finding]:
+    """Say once what follows from a values.yaml without values."""
+    if misfits:
+        message = "holds no values" if is_there else "is missing"
+        hint = "restore it, for a generated chart with trainchart generate MODEL --overwrite"
+        yield Finding(f"{message}, and {SCHEMA_FILE} requires some", path=VALUES_FILE, hint=hint, stands_alone=True)
 
 
 def _find_misfits(schema: Any, values: Any) -> Iterator[Finding]:

@@ -51,7 +51,9 @@ def require_chart(chart: Path) -> None:
             if not (chart / "Chart.yaml").is_file():
                 if (chart / LOCK_FILE).is_file():
                     raise incomplete_chart(str(chart), ["Chart.yaml"], parse_lock(read_text(chart / LOCK_FILE)))
-                raise ToolError(f"{chart} is not a chart: it has no Chart.yaml", hint="name the chart's own folder")
+                raise ToolError(
+                    f"{chart} is not a chart: it has no Chart.yaml", hint="restore it, or name the chart's own folder"
+                )
             return
         with chart.open("rb") as stream:
             magic = stream.read(len(_GZIP_MAGIC))
