@@ -24,6 +24,8 @@ from trainchart.compare.version import last_version, next_version
 from trainchart.errors import NotFound, PublishError, RepositoryNotFound, ToolError, UsageError
 from trainchart.helm.io.choose import find_engine
 from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_mapping
+from trainchart.publish.index import INDEX_FILE
+from trainchart.publish.index_folder import IndexRepository
 from trainchart.publish.repository import FetchedArchive, Repository
 
 
@@ -135,6 +137,11 @@ def _fetch(
 
 def nothing_published(repository: Repository, name: str) -> RepositoryNotFound:
     """Return the error for a chart of which there is no version."""
+    if isinstance(repository, IndexRepository) and not repository.has_index:
+        return RepositoryNotFound(
+            f"{repository.url} has no {INDEX_FILE}, so it lists no version of {name}",
+            hint="publish it there first, put a deleted index back, or check the address",
+        )
     return RepositoryNotFound(
         f"{repository.url} has no version of {name}", hint="publish it there first, or check the name and the address"
     )

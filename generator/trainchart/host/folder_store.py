@@ -44,6 +44,12 @@ class FolderStore:
         except ToolError as error:
             raise _converted(error) from error
 
+    def list_archives(self) -> tuple[str, ...]:
+        try:
+            return tuple(sorted(path.name for path in self._folder.glob("*.tgz")))
+        except OSError as error:
+            raise _refusal(f"cannot list {self._folder}", error) from error
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Let one publisher of this machine at a time in, by a lock that ends with its process."""

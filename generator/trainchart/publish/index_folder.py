@@ -34,6 +34,9 @@ class Store(Protocol):
         `is_new` asks a store that can to refuse where another writer was faster.
         """
 
+    def list_archives(self) -> tuple[str, ...]:
+        """Return the names of the archives that are there, as far as the store can tell."""
+
     def locked(self) -> AbstractContextManager[None]:
         """Keep other publishers out, as far as the store can."""
 
@@ -51,6 +54,10 @@ class IndexRepository:
     def reference(self, name: str, version: str) -> str:
         return f"{self.url}/{name}-{version}.tgz"
 
+    @property
+    def has_index(self) -> bool:
+        return self._store.read(INDEX_FILE) is not None
+
     def find_versions(self, name: str) -> tuple[str, ...]:
         return tuple(found.version for found in self.list_versions(name))
 
@@ -58,7 +65,9 @@ class IndexRepository:
         return tuple(read_entry(entry) for entry in find_entries(self._read_index(), name))
 
     def fetch(self, name: str, version: str) -> FetchedArchive | None:
-        entry = find_entry(self._read_index(), name, version)
+        # Without an index, another publisher may be about to write the first one: `add` looks under its lock.
+        text = self._read_index() if self.has_index else ""
+        entry = find_entry(text, name, version)
         if entry is None:
             return None
         urls = entry.get("urls")
@@ -84,7 +93,7 @@ class IndexRepository:
     def add(self, upload: Upload) -> str:
         archive = upload.archive
         with self._store.locked():
-            if find_entry(self._read_index(), archive.name, archive.version) is not None:
+            if find_entry(self._read_index(archive.filename), archive.name, archive.version) is not None:
                 return ""
             is_new = self._require_not_taken(upload)
             if upload.provenance is not None:
@@ -103,7 +112,7 @@ class IndexRepository:
         """Write the index until it holds the version: where nothing locks, another writer may have changed it."""
         archive = upload.archive
         for _ in range(_TRIES):
-            text = self._read_index()
+            text = self._read_index(archive.filename)
             if find_entry(text, archive.name, archive.version) is not None:
                 return
             self._store.write(INDEX_FILE, add_entry(text, archive.name, _entry(upload), upload.created).encode())
@@ -134,10 +143,21 @@ class IndexRepository:
             )
         return False
 
-    def _read_index(self) -> str:
-        """Return the index, empty where there is none. Raises PublishError where it is damaged."""
+    def _read_index(self, own: str = "") -> str:
+        """Return the index, empty where there is none. Raises PublishError where it is damaged, or was deleted.
+
+        The archive `own` may be there before the index: that of a first publication that was cut off.
+        """
         content = self._store.read(INDEX_FILE)
         if content is None:
+            archives = tuple(name for name in self._store.list_archives() if name != own)
+            if archives:
+                # As for an empty one below.
+                more = f" and {len(archives) - 1} more" if len(archives) > 1 else ""
+                raise PublishError(
+                    f"{self.url} has no {INDEX_FILE}, but holds {archives[0]}{more}, which no client finds without it",
+                    hint=f"put the index back, or make one of the archives there: helm repo index {self.url}",
+                )
             return ""
         try:
             text = content.decode("utf-8-sig")

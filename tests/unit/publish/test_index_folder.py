@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.repositories.chart_archives import upload
-from trainchart.actions.diff import fetch_files
+from trainchart.actions.diff import fetch_files, nothing_published
 from trainchart.errors import PublishError, VersionConflict
 from trainchart.host.folder_store import FolderStore
 from trainchart.publish.index_folder import IndexRepository
@@ -61,6 +61,28 @@ def test_an_index_that_leads_nowhere(
     (tmp_path / "index.yaml").write_text(yaml.safe_dump(index))
     with pytest.raises(PublishError, match=message):
         repository.fetch("demo", "1.0.0")
+
+
+def test_a_deleted_index_is_named_with_its_cure(repository: IndexRepository, tmp_path: Path) -> None:
+    """A new one would lose every version that is published."""
+    for version in ("1.0.0", "1.1.0"):
+        publish_upload(repository, upload(version))
+    (tmp_path / "index.yaml").unlink()
+    for ask in (
+        lambda: repository.find_versions("demo"),
+        lambda: publish_upload(repository, upload("1.2.0")),
+        lambda: publish_upload(repository, upload("1.1.0")),
+    ):
+        with pytest.raises(PublishError, match=r"has no index.yaml, but holds demo-1\.[01]\.0\.tgz") as caught:
+            ask()
+        assert caught.value.hint.endswith(f"helm repo index {tmp_path}")
+    assert sorted(path.name for path in tmp_path.glob("*.*")) == [ARCHIVE, "demo-1.1.0.tgz"]
+
+
+def test_an_address_without_an_index_is_called_that(repository: IndexRepository) -> None:
+    error = nothing_published(repository, "demo")
+    assert error.message.endswith("has no index.yaml, so it lists no version of demo")
+    assert "put a deleted index back" in error.hint
 
 
 @pytest.mark.parametrize("url", ["demo%2D1.0.0.tgz", "demo-1.0.0.tgz?x=1"])

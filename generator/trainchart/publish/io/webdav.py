@@ -48,6 +48,9 @@ class WebDavStore:
             raise refusal(answer, what, self._client.base)
         return answer.body
 
+    def list_archives(self) -> tuple[str, ...]:
+        return ()  # servers without PROPFIND do not tell
+
     def write(self, name: str, content: bytes, *, is_new: bool = False) -> None:
         what = f"write {name} to {self.url}"
         headers = {"If-None-Match": "*"} if is_new else {}
