@@ -170,7 +170,10 @@ def test_modules_outside_pythons_search_path_are_read_and_named(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("module", "hint"),
     [
-        ("there_is_no_such_module", "-m pip install there_is_no_such_module`, or choose another Python"),
+        (
+            "there_is_no_such_module",
+            "Install the package that has there_is_no_such_module, which may have another name",
+        ),
         ("json.gone", "The json that is installed does not have it: the program needs another version of it"),
     ],
 )

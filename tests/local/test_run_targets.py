@@ -168,7 +168,7 @@ def test_why_gives_the_advice_of_the_run(tmp_path: Path) -> None:
     (tmp_path / "trainer.py").write_text("import no_such_module\n")
     single = ("--set", "roles.worker.replicas=0,roles.ps.replicas=0")
     done = run(tmp_path, str(_CHART), "--release", "x1", *single)
-    advice = "-m pip install no_such_module`, or choose another Python with --python."
+    advice = "put it into the code folder; or choose another Python with --python."
     assert advice in done.stderr
     why = subprocess.run(
         [sys.executable, "-m", "trainchart", "why", "x1"], cwd=tmp_path, capture_output=True, text=True, timeout=60

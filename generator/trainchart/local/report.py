@@ -7,20 +7,12 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
+from trainchart.local.missing_modules import explain_missing
 from trainchart.local.plan import LocalPlan
 from trainchart.local.result import Failure, PodResult, RunResult
 from trainchart.reports.report import describe_hyperparameters
 from trainchart.reports.settings import suggest_settings
 from trainchart_runtime import causes, contract
-
-TENSORFLOW_PACKAGE = "tensorflow-cpu==2.21.0"
-"""What the README installs for local runs; it brings keras."""
-_PACKAGES = {
-    "tensorflow": (TENSORFLOW_PACKAGE,),
-    "keras": (TENSORFLOW_PACKAGE,),
-    "tf_keras": (TENSORFLOW_PACKAGE, "tf_keras"),
-}
-"""Modules whose package has another name, or needs another one beside it."""
 
 
 def describe_plan(plan: LocalPlan) -> dict[str, Any]:
@@ -163,10 +155,7 @@ def hint_here(failure: Failure, plan: LocalPlan) -> str:
     if failure.cause == causes.MODULE_MISSING.name and module and module[2]:
         return f"The {module[1]} that is installed does not have it: the program needs another version of it."
     if failure.cause == causes.MODULE_MISSING.name and module:
-        packages = _PACKAGES.get(module[1], (module[1],))
-        install = shlex.join([pod.argv[0], "-m", "pip", "install", *packages])
-        often = "" if module[1] in _PACKAGES else "often "
-        return f"Install the module, {often}`{install}`, or choose another Python with --python."
+        return explain_missing(module[1], pod.argv[0])
     if failure.cause == causes.PROGRAM_MISSING.name:
         return f"The code was looked for in {pod.working_directory}: name its folder with --code."
     return failure.hint

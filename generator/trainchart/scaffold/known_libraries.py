@@ -13,5 +13,6 @@ _LIBRARIES = """
     tensorflow_probability tensorflow_ranking tensorflow_recommenders tensorflow_text tensorflow_transform tf_agents
     tf_keras timm tokenizers torch torchvision tqdm transformers wandb xgboost yaml
 """
-KNOWN_MODULES = sys.stdlib_module_names | {"test"} | frozenset(_LIBRARIES.split())
+LIBRARIES = frozenset(_LIBRARIES.split())
+KNOWN_MODULES = sys.stdlib_module_names | {"test"} | LIBRARIES
 """The standard library, whose list lacks its own tests, and libraries that training programs use."""

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from trainchart.local.io.outputs import find_outputs
+from trainchart.local.missing_modules import TENSORFLOW_PACKAGE
 from trainchart.local.plan import LocalPlan
 from trainchart.local.pod_plan import PodPlan
 from trainchart.local.report import (
-    TENSORFLOW_PACKAGE,
     describe_result,
     explain_hint,
     hint_here,
@@ -239,10 +239,31 @@ def test_steps_without_a_file_are_warned_of(tmp_path: Path) -> None:
         ("tensorflow", "tensorflow-cpu==2.21.0"),
         ("tf_keras", "tensorflow-cpu==2.21.0 tf_keras"),
         ("pandas", "pandas"),
+        ("official", "tf-models-official"),
+        ("cv2", "opencv-python-headless"),
     ],
 )
 def test_missing_module_hint_names_its_package(tmp_path: Path, module: str, packages: str) -> None:
-    failure = Failure(
+    assert f"`python -m pip install {packages}`" in hint_here(lack(module), make_plan(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("object_detection", "Copy object_detection from https://github.com/tensorflow/models, in research/"),
+        ("tensorflow_examples", "Copy tensorflow_examples from https://github.com/tensorflow/examples"),
+        ("utils", "Install the package that has utils, which may have another name; if the module is yours"),
+        ("google", "Install the package that has google, which may have another name"),
+    ],
+)
+def test_module_without_a_known_package_is_not_guessed(tmp_path: Path, module: str, words: str) -> None:
+    hint = hint_here(lack(module), make_plan(tmp_path))
+    assert hint.startswith(words)
+    assert "pip install" not in hint
+
+
+def lack(module: str) -> Failure:
+    return Failure(
         pod="chief-0",
         cause="module-missing",
         sentence="",
@@ -253,7 +274,6 @@ def test_missing_module_hint_names_its_package(tmp_path: Path, module: str, pack
         log_file="",
         last_lines=(),
     )
-    assert f"`python -m pip install {packages}`" in hint_here(failure, make_plan(tmp_path))
 
 
 def test_unset_hyperparameter_is_named_with_its_option(tmp_path: Path) -> None:
