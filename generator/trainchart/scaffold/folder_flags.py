@@ -62,6 +62,8 @@ _SOURCES = {
 _SAGEMAKER = {"SM_CHANNEL": DATA, "SM_MODEL_DIR": CHECKPOINTS, "SM_OUTPUT": OUTPUT}
 """Variables of SageMaker's containers that name folders. A channel is one of several folders of data."""
 _CHANNEL = "SM_CHANNEL_"
+_KERAS_FILES = ("mnist.npz", "imdb.npz", "reuters.npz", "boston_housing.npz", "california_housing.npz")
+"""What keras.datasets downloads into its own folder, and takes the name of: no file of the user's."""
 _MADE = re.compile(
     r"\b(synthetic|fake|dummy|random(ly)?([ -]generated)?) (data|images|inputs|examples|samples)", re.IGNORECASE
 )
@@ -74,7 +76,7 @@ def is_secret(option: str) -> bool:
 
 def folder_kind(declaration: Declaration) -> str:
     """Return what a flag's folder or file holds; empty where it names none, or one that is only read."""
-    if declaration.kind != "string" or not declaration.option.startswith("-"):
+    if declaration.kind != "string" or not declaration.option.startswith("-") or declaration.default in _KERAS_FILES:
         return ""
     named = next((kind for prefix, kind in _SAGEMAKER.items() if declaration.variable.startswith(prefix)), "")
     if named:

@@ -46,6 +46,7 @@ _STRATEGIES: Mapping[str, str] = {
     "MirroredStrategy": "mirrored",
 }
 """Names in a script → the strategy they show, from the one that says most to the one that says least."""
+_ONE_PROCESS = ("single", "mirrored")
 _REQUIRED = "it is required, so the script does not start until code.command gives it a value"
 _SECRET = (
     "a secret does not belong in values; put it into a Secret, name it in env as {valueFrom: {secretKeyRef: …}}, "
@@ -112,7 +113,7 @@ def read_script(
     found = [(module, declaration) for module in modules for declaration in _find_declarations(module)]
     kinds = folder_kinds([declaration for _, declaration in found])
     is_alone = strategy in ("", "single") and _is_alone(modules, [declaration for _, declaration in found])
-    sorting = _Sorting(folder, is_alone)
+    sorting = _Sorting(folder, is_alone, is_one_process=strategy in _ONE_PROCESS)
     for (module, declaration), kind in zip(found, kinds, strict=True):
         sorting.add(module.file, declaration, kind)
     notes = list(sorting.notes())
@@ -140,6 +141,8 @@ class _Sorting:
     folder: CodeFolder
     is_alone: bool
     """Whether the program knows of no other tasks."""
+    is_one_process: bool
+    """Whether it is to run as one task, which has no place to be told."""
     flags: dict[str, Flag] = field(default_factory=dict)
     references: dict[str, str] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
@@ -159,6 +162,8 @@ class _Sorting:
         place = fill_place(declaration) if option.startswith("-") else None
         if to_camel_case(option) in self.flags or option in self.references:
             says = "" if option in self.references else _SAME_NAME
+        elif place and self.is_one_process and not declaration.is_required:
+            says = ""  # The program's own default is right; hosts would be empty.
         elif place:
             self.references[option], says = place, ""
         elif place is not None and not (self.is_alone and may_be_size(declaration)):

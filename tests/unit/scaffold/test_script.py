@@ -279,6 +279,17 @@ def test_classic_flags_are_filled_by_the_launcher(more: str, strategy: str) -> N
     assert (facts.strategy, facts.flags, facts.notes) == (strategy, (), ())
 
 
+@pytest.mark.parametrize("strategy", ["single", "mirrored"])
+def test_one_process_is_not_told_a_place_in_the_cluster(strategy: str) -> None:
+    """Its hosts would be empty, and the script's defaults are right."""
+    text = CLASSIC + 'flags.DEFINE_integer("task_index", 0, "")\nparser.add_argument("--tf_config", default="")\n'
+    facts = read_script(text, "train.py", strategy=strategy)
+    assert list(facts.references) == ["--train_dir", "--logdir"]
+    assert (facts.strategy, facts.flags, facts.notes) == (strategy, (), ())
+    needed = 'flags.DEFINE_string("job_name", None, "", required=True)\n'
+    assert read_script(needed, "train.py", strategy=strategy).references == {"--job_name": "$(TASK_TYPE)"}
+
+
 def test_hosts_as_one_comma_list_are_filled_like_a_string() -> None:
     facts = read(
         'flags.DEFINE_list("ps_hosts", [], "")\nflags.DEFINE_list("workers", ["localhost:2222"], "")\n'
@@ -340,6 +351,13 @@ def test_job_name_without_hosts_is_a_plain_hyperparameter() -> None:
 )
 def test_the_strategy_is_the_one_that_the_script_names(text: str, strategy: str) -> None:
     assert read(text).strategy == strategy
+
+
+@pytest.mark.parametrize("option", ["--data", "--data_path", "--data_file", "--dataset-path"])
+def test_a_file_that_keras_downloads_is_no_folder_of_data(option: str) -> None:
+    facts = read(f'p.add_argument("{option}", default="mnist.npz")')
+    assert (facts.references, [flag.hyperparameter.default for flag in facts.flags]) == ({}, ["mnist.npz"])
+    assert not facts.reads_data
 
 
 def test_several_strategies_are_said_to_be_several() -> None:
