@@ -25,7 +25,7 @@ MODULES = sorted(module for root in (PACKAGE, RUNTIME, LAUNCHER, CONTROLLER, TRA
 LONGEST_MODULE = 400
 ACTING = {"io", "host", "actions", "cli"}
 """Folders whose modules meet the outside: files, processes, sockets, clocks. All others decide, and are pure."""
-ACTING_MODULES = {"resources.py", "__main__.py"}
+ACTING_MODULES = {"api.py", "resources.py", "__main__.py"}
 IMPURE = {
     *("asyncio", "concurrent", "ctypes", "fcntl", "ftplib", "getpass", "glob", "http", "importlib", "mmap"),
     *("multiprocessing", "os", "pathlib", "platform", "queue", "random", "secrets", "select", "selectors", "shutil"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
+API_USER = ROOT / "tests" / "support" / "python_api_user.py"
 SPEC = """\
 apiVersion: trainchart/v1
 kind: Model
@@ -87,6 +88,10 @@ def test_an_installed_wheel_generates_checks_runs_and_packs(wheel: Path, tmp_pat
     assert "0 errors, 0 warnings" in trainchart("check", "charts/tiny")
     assert "trained with 0.25" in trainchart("run", "charts/tiny", "--set", "hyperparameters.rate=0.25")
     trainchart("package", "charts/tiny", "-d", "dist")
+    program = [str(binaries / "python"), str(API_USER), "models/tiny.yaml", "packed"]
+    told = subprocess.run(program, cwd=tmp_path, env=inherited, capture_output=True, text=True)
+    assert (told.returncode, told.stderr) == (0, ""), told.stdout
+    assert (tmp_path / "packed" / "tiny-0.1.0.tgz").is_file()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "tiny-0.1.0.tgz").write_bytes((tmp_path / "dist" / "tiny-0.1.0.tgz").read_bytes())

@@ -228,8 +228,9 @@ def follow(
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "helm").symlink_to(helm4)
-    (programs / "trainchart").write_text(f'#!/bin/sh\nexec {sys.executable} -m trainchart "$@"\n')
-    (programs / "trainchart").chmod(0o755)
+    for name, words in (("trainchart", "-m trainchart"), ("python", "")):
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        (programs / name).chmod(0o755)
     place = tmp_path / "place"
     place.write_text(str(project))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}

@@ -45,12 +45,14 @@ def package_chart(
     allow_drift: bool = False,
     sign: str = "",
     environment: Mapping[str, str],
+    origin: Path | None = None,
 ) -> PackagedChart:
     """Pack the chart at `chart` into the folder `destination`, with a .prov file where a key to `sign` with is named.
 
+    Its commit is that of the folder `origin`, if one is given.
     Raises what build_archive and sign_archive raise.
     """
-    archive = build_archive(chart, engine=engine, allow_drift=allow_drift, environment=environment)
+    archive = build_archive(chart, engine=engine, allow_drift=allow_drift, environment=environment, origin=origin)
     path = destination / archive.filename
     _require_same_identity(path, archive)
     provenance = sign_archive(archive, sign, environment) if sign else None
@@ -67,8 +69,10 @@ def sign_archive(archive: ChartArchive, key: str, environment: Mapping[str, str]
     return clear_sign(build_statement(archive), key, passphrase=environment.get(PASSPHRASE))
 
 
-def build_archive(chart: Path, *, engine: str, allow_drift: bool, environment: Mapping[str, str]) -> ChartArchive:
-    """Pack the chart at `chart` in memory.
+def build_archive(
+    chart: Path, *, engine: str, allow_drift: bool, environment: Mapping[str, str], origin: Path | None = None
+) -> ChartArchive:
+    """Pack the chart at `chart` in memory; its commit is that of the folder `origin`, if one is given.
 
     Raises RenderError where it does not render with its own values, and ChecksFailed where files differ from
     trainchart.lock.yaml and `allow_drift` is off, or hold passwords or keys.
@@ -77,7 +81,7 @@ def build_archive(chart: Path, *, engine: str, allow_drift: bool, environment: M
     if not allow_drift:
         _require_no_drift(chart, files)
     require_no_secrets(files)
-    archive = pack_chart(files, read_build_info(chart, files, environment))
+    archive = pack_chart(files, read_build_info(origin or chart, files, environment))
     find_engine(engine).render(chart, release=archive.name[:50].rstrip("-"))
     return archive
 

@@ -17,11 +17,11 @@ from trainchart.actions.package import read_build_info, read_source_date, requir
 from trainchart.actions.publish import utc_now
 from trainchart.actions.support.image_check import require_images
 from trainchart.actions.support.owners import put_owners, read_owners
-from trainchart.actions.support.project import locate_specs, project_of
+from trainchart.actions.support.project import locate_specs
 from trainchart.actions.support.rendered_version import require_rendering, values_sets
 from trainchart.actions.support.repository_access import Address, ImageAccess, open_repository
 from trainchart.actions.support.signature import find_signature_problem
-from trainchart.actions.support.specs import load_spec, render_spec
+from trainchart.actions.support.specs import load_spec, render_with_waivers
 from trainchart.archive.chart_file import (
     BUILD_ANNOTATIONS,
     CHART_FILE,
@@ -30,7 +30,6 @@ from trainchart.archive.chart_file import (
     parse_chart_file,
 )
 from trainchart.archive.identity import CHANGELOG_FILE, CHANGES_ANNOTATION
-from trainchart.archive.lock import WAIVER_FILE
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.chart_version import is_pre_release, version_key
 from trainchart.check.rules.training import list_token_images
@@ -39,10 +38,8 @@ from trainchart.compare.chart import ChartChanges
 from trainchart.compare.version import Bump, next_version, with_pre_release
 from trainchart.errors import PlanError, PublishError
 from trainchart.helm.rendering import Rendering
-from trainchart.host.files import read_bytes
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.publish.repository import FetchedArchive, Publication, Repository, prepare_upload, publish_upload
-from trainchart.render.chart import RenderedChart
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
     """
     with_pre_release("0.0.0", options.pre_release)  # refused also where nothing is released
     (spec,) = locate_specs((model,))
-    chart = _with_waivers(render_spec(load_spec(spec)), project_of(spec).charts)
+    chart = render_with_waivers(load_spec(spec))
     require_no_secrets(chart.files)
     rendering = require_rendering(chart.files, options.engine)
     build = read_build_info(spec.parent, chart.files, options.environment)
@@ -128,12 +125,6 @@ def release_model(model: str, to: Address, options: ReleaseOptions) -> Released:
         build = _with_images(build, chart.files, rendering, options)
         decided = _Decided(released, chart.files, _changelog(last[1]), list_changes(said), build)
         return replace(_publish(repository, decided, options), warnings=list_token_images(rendering))
-
-
-def _with_waivers(chart: RenderedChart, charts: Path) -> RenderedChart:
-    """Return the chart with the waivers that its authors have put into its folder."""
-    waivers = charts / chart.name / WAIVER_FILE
-    return replace(chart, files={**chart.files, WAIVER_FILE: read_bytes(waivers)}) if waivers.is_file() else chart
 
 
 def deprecate_chart(name: str, reason: str, to: Address, options: ReleaseOptions) -> Released:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING
 from trainchart.actions.support.models import CHART_KIND, SPEC_LIMIT, LocatedModel, render_model, resolve_model
 from trainchart.actions.support.packs import read_packs
 from trainchart.actions.support.project import project_of
-from trainchart.host.files import read_text
+from trainchart.archive.lock import WAIVER_FILE
+from trainchart.host.files import read_bytes, read_text
 from trainchart.packs.pack import Pack
 from trainchart.render.chart import RenderedChart
 from trainchart.spec.document import parse_document
@@ -58,3 +60,10 @@ def render_spec(located: LocatedSpec) -> RenderedChart:
     from trainchart.actions.support.family_charts import render_chart_of_family
 
     return render_chart_of_family(located)
+
+
+def render_with_waivers(located: LocatedSpec) -> RenderedChart:
+    """Return all files of the chart of a spec, and the waivers that its authors have put into its folder."""
+    chart = render_spec(located)
+    waivers = project_of(located.spec).charts / chart.name / WAIVER_FILE
+    return replace(chart, files={**chart.files, WAIVER_FILE: read_bytes(waivers)}) if waivers.is_file() else chart
