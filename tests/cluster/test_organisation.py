@@ -1,4 +1,4 @@
-"""The rules of the example organisation in a real API server: what the chart gives is taken, what is edited is not."""
+"""The example organisation on a real cluster: its rules refuse what is edited, and its own family runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.testcluster.access import Access
-from tests.cluster.testcluster.releases import PROJECT
+from tests.cluster.testcluster.pods import IMAGE, dump_objects, plan_claim, plan_pod
+from tests.cluster.testcluster.releases import PROJECT, Release
 
 pytestmark = pytest.mark.cluster
 
@@ -33,7 +34,7 @@ def organisation(admin: Access, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """Generate a chart of the organisation, and apply its rules to namespaces with a label of this test."""
     folder = tmp_path_factory.mktemp("organisation") / "organisation"
     shutil.copytree(PROJECT / "examples" / "organisation", folder)
-    run(folder, "generate", "classify")
+    run(folder, "generate", "classify", "nightly-classify")
     policies = run(
         folder, "pack", "admission", "--namespaces", f"organisation={folder.parent.name}", "--format", "json"
     )
@@ -67,3 +68,23 @@ def test_manifests_that_were_edited_are_refused(admin: Access, namespace: str, o
         answer = apply(manifests.replace(old, new))
         assert reason in answer, what
         assert "of pack platform 1.4.0" in answer
+
+
+def test_the_evaluation_scores_the_newest_export(admin: Access, namespace: str, organisation: Path) -> None:
+    """The newest has the highest number, which is not the last by name."""
+    claim = plan_claim("classify-exports", "shared", "ReadWriteMany")
+    writer = plan_pod(
+        "writer",
+        "mkdir -p /volume/export/9 /volume/export/10 /volume/export/tmp",
+        claim="classify-exports",
+        fs_group=1000,
+    )
+    admin.kubectl("apply", "-n", namespace, "-f", "-", text=dump_objects(claim, writer))
+    admin.kubectl("wait", "pod/writer", "--for=jsonpath={.status.phase}=Succeeded", "-n", namespace, "--timeout=60s")
+    program = "import os; print(os.environ['EXPORT'], os.listdir(os.environ['EXPORTS']).count('tmp'))"
+    values = {"image": IMAGE, "command": ["python3", "-c", program], "pullSecrets": []}
+    Release(admin, namespace, "nightly", organisation / "charts" / "nightly-classify", values).install()
+    cron = admin.kubectl("get", "cronjobs", "-n", namespace, "-o", "name").strip()
+    admin.kubectl("create", "job", "now", f"--from={cron}", "-n", namespace)
+    admin.kubectl("wait", "job/now", "--for=condition=Complete", "-n", namespace, "--timeout=60s")
+    assert admin.kubectl("logs", "job/now", "-n", namespace) == "/exports/export/10 1\n"
