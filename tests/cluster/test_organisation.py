@@ -17,6 +17,17 @@ from tests.cluster.testcluster.releases import PROJECT, Release
 pytestmark = pytest.mark.cluster
 
 EDITS = {
+    "a locked image": (
+        "registry.acme.example/trainchart/run-controller:1.0.0",
+        "registry.acme.example/mine:1",
+        "run.controller.image is locked: only registry.acme.example/trainchart/run-controller:1.0.0",
+    ),
+    "a locked class": ('storageClassName: "cephfs"', 'storageClassName: "local"', "volumes.*.storageClass is locked"),
+    "locked GPUs": (
+        "            limits:\n",
+        "            limits:\n              nvidia.com/gpu: 5\n",
+        "roles.*.gpus is locked",
+    ),
     "the registry": ("registry.acme.example/ml/classify", "registry.example.com/mine", "images must come from"),
     "the label": ("acme.example/cost-centre:", "acme.example/project:", "need the labels acme.example/cost-centre"),
     "the claim": ('storage: "20Gi"', 'storage: "20Ti"', "a claim has at most 999Gi"),

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from trainchart.errors import SpecError
+from trainchart.packs.lock_rules import make_lock_rules
 from trainchart.packs.locks import Lock, LockedPath, make_locks
 from trainchart.packs.rules import PackRule, Requirements, RuleFile, find_rule_problems, make_rules
 from trainchart.packs.section_file import parse_section_document
@@ -40,6 +41,7 @@ class Policy:
 
     locks: tuple[LockedPath, ...] = ()
     rules: tuple[PackRule, ...] = ()
+    """Its rules, and the locks that are rules as well."""
     waivers: tuple[PackWaiver, ...] = ()
 
 
@@ -59,4 +61,4 @@ def parse_policy(text: str, file: str, layer: str) -> Policy:
     problems = (*find_rule_problems(rules), *find_waiver_problems(every, known))
     if problems:
         raise SpecError("the policy is not valid", problems=problems)
-    return Policy(locks, rules, every)
+    return Policy(locks, (*rules, *make_lock_rules(locks)), every)
