@@ -1,4 +1,4 @@
-"""`trainchart list`, `status`, `why`, `wait` and `logs` against a small API server: exit codes, stdout, stderr."""
+"""`trainchart list`, `status`, `why`, `wait`, `logs` and `rerun` against a small API: exit codes and output."""
 
 from __future__ import annotations
 
@@ -84,6 +84,16 @@ def test_list_says_who_holds_gpus_and_those_first(api: SmallApi, tmp_path: Path)
     assert (done.returncode, done.stderr) == (0, "")
     (exp1, waiting) = json.loads(run_to(api, tmp_path, "list", "--format", "json").stdout)
     assert (exp1["gpus"], waiting["gpus"]) == ({"nvidia.com/gpu": 2}, {})
+
+
+def test_release_that_argo_cd_applies_is_changed_there(api: SmallApi, tmp_path: Path) -> None:
+    end_run(api)
+    for each in api.objects["statefulsets"]:
+        each["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] = f"exp1:apps/StatefulSet:{NAMESPACE}/x"
+    done = run_to(api, tmp_path, "rerun", "exp1")
+    assert done.returncode == 9
+    assert "Helm does not know the release exp1" in done.stderr
+    assert "the Argo CD application exp1 applied its manifests" in done.stderr
 
 
 def test_list_and_why_name_the_same_cause(api: SmallApi, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,13 +12,14 @@ from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.cluster.control import Change, Verb, decide_change
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.gitops import GitOpsOwner, find_gitops_owner
-from trainchart.cluster.helm_record import HelmRelease
 from trainchart.cluster.io.releases import read_training
-from trainchart.cluster.snapshot import listed
+from trainchart.cluster.outside_changes import lay_over
+from trainchart.cluster.snapshot import Object, listed, name_of
 from trainchart.errors import Conflict, Problem, ToolError, UsageError
 from trainchart.helm.io.upgrade import HelmUpgrade, render_upgrade, run_upgrade, runs_helm_3
 from trainchart.helm.kept_changes import carry_over, dump_objects
-from trainchart.kubernetes_yaml import YamlError
+from trainchart.helm.rendering import ReleaseTexts
+from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_objects
 from trainchart.local.io.release_lock import ask_to_stop
 from trainchart.local.io.run_report import read_report
 from trainchart.reports.report import Report
@@ -33,7 +35,7 @@ class Controlled:
     change: Change
     is_changed: bool
     kept: tuple[str, ...] = ()
-    """What a post-renderer had changed in the release's objects, and what was kept."""
+    """What a post-renderer, or another program, had changed in the release's objects, and what was kept."""
     note: str = ""
     """What will undo the change, and what to do about that."""
 
@@ -60,22 +62,44 @@ def control_run(address: RunAddress, verb: Verb) -> Controlled:
     if not change.sets:
         return Controlled(report, change, is_changed=False)
     upgrade = HelmUpgrade(key.release, namespace, address.place.context, installed.files)
-    kept = _upgrade(replace(upgrade, sets=change.sets, description=f"trainchart {verb}"), upgrade, installed)
+    wanted = replace(upgrade, sets=change.sets, description=f"trainchart {verb}")
+    try:
+        has_changes = bool(report.outside_changes)
+        stored = _with_changes_by_hand(installed.texts, listed(seen.sets)) if has_changes else installed.texts
+        kept = _upgrade(wanted, upgrade, stored)
+    except YamlError as error:
+        raise ToolError(f"cannot read the objects of {key.release}: {error}") from error
     note = f"{owner.name} will set it back: {_advise_owner(owner)}" if owner else ""
     return Controlled(report, change, is_changed=True, kept=kept, note=note)
 
 
-def _upgrade(upgrade: HelmUpgrade, unchanged: HelmUpgrade, installed: HelmRelease) -> tuple[str, ...]:
-    """Upgrade, keep what a post-renderer has changed, and return what that was. Raises Conflict where it cannot."""
+def _with_changes_by_hand(texts: ReleaseTexts, sets: Sequence[Object]) -> ReleaseTexts:
+    """Return the release's objects with what others changed about pods: Helm 3 would undo it, and Helm 4 fail."""
+    live = {name_of(each): each for each in sets}
+    objects = [each.value for each in parse_objects(texts.manifest) if isinstance(each.value, dict)]
+    changed = (
+        lay_over(each, live[name_of(each)]) if _is_set(each) and name_of(each) in live else each for each in objects
+    )
+    return replace(texts, manifest="".join(f"---\n{dump_mapping(each)}" for each in changed))
+
+
+def _is_set(each: Object) -> bool:
+    return each.get("kind") == "StatefulSet"
+
+
+def _upgrade(upgrade: HelmUpgrade, unchanged: HelmUpgrade, stored: ReleaseTexts) -> tuple[str, ...]:
+    """Upgrade, keep what was changed outside the chart, and return what that was.
+
+    Raises:
+        Conflict: something cannot be kept.
+        YamlError: what is kept of the release cannot be read.
+    """
     rendered, namespace = render_upgrade(unchanged), upgrade.namespace
-    try:
-        carried = carry_over(rendered, installed.texts, rendered, namespace)
-        if not carried.kept and not carried.kept_in_hooks:
-            run_upgrade(upgrade)
-            return ()
-        carried = carry_over(rendered, installed.texts, render_upgrade(upgrade), namespace)
-    except YamlError as error:
-        raise ToolError(f"cannot read the objects of {upgrade.release}: {error}") from error
+    carried = carry_over(rendered, stored, rendered, namespace)
+    if not carried.kept and not carried.kept_in_hooks:
+        run_upgrade(upgrade)
+        return ()
+    carried = carry_over(rendered, stored, render_upgrade(upgrade), namespace)
     # Helm 3 hands no hooks to post-renderers.
     is_helm_3 = runs_helm_3()
     lost = (*carried.conflicts, *(carried.kept_in_hooks if is_helm_3 else ()))
@@ -89,9 +113,9 @@ def _upgrade(upgrade: HelmUpgrade, unchanged: HelmUpgrade, installed: HelmReleas
 def _refuse_to_lose(upgrade: HelmUpgrade, fields: tuple[str, ...]) -> Conflict:
     sets = " ".join(f"--set-string {name}={value}" for name, value in upgrade.sets.items())
     return Conflict(
-        f"nothing was changed: a post-renderer has changed {upgrade.release}, and this would undo what it did",
+        f"nothing was changed: {upgrade.release} was changed outside its chart, and this command would undo that",
         hint=f"helm upgrade {upgrade.release} CHART -n {upgrade.namespace} --reuse-values {sets}, "
-        "with the --post-renderer that the release was installed with",
+        "with the --post-renderer that the release was installed with, if there was one",
         problems=tuple(Problem(field) for field in fields),
     )
 

@@ -21,22 +21,52 @@ _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 
 def find_outside_changes(each: Object) -> tuple[OutsideChange, ...]:
     """Return the changes of a StatefulSet's pod template by others than what applies the release, oldest first."""
-    found = section(each, "metadata").get("managedFields")
-    entries = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
     template = section(each, "spec", "template")
     changes = []
-    for entry in entries:
-        owned = section(entry, "fieldsV1", "f:spec")
-        # What applies the release owns the selector, which cannot be changed later.
-        if entry.get("subresource") or "f:selector" in owned:
-            continue
-        fields = [
-            words for path, value in _walk(section(owned, "f:template"), template, ()) for words in _say(path, value)
-        ]
+    for entry, owned in _foreign_entries(each):
+        fields = [words for path, value in _walk(owned, template, ()) for words in _say(path, value)]
         if fields:
             who, at = str(entry.get("manager") or "?"), parse_time(entry.get("time"))
             changes.append(OutsideChange(name_of(each), who, at, tuple(fields)))
     return tuple(sorted(changes, key=lambda change: change.at))
+
+
+def lay_over(manifest: Object, each: Object) -> Object:
+    """Return the manifest of a StatefulSet with what others have changed since about the pods that it describes.
+
+    Fields that the manifest does not have stay out: whatever applies it leaves them alone.
+    """
+    template = section(manifest, "spec", "template")
+    for _, owned in _foreign_entries(each):
+        template = _take(owned, template, section(each, "spec", "template"))
+    return {**manifest, "spec": {**section(manifest, "spec"), "template": template}}
+
+
+def _foreign_entries(each: Object) -> Iterator[tuple[Object, Object]]:
+    """Yield who owns fields of the pod template beside what applies the release, and those fields as a tree."""
+    found = section(each, "metadata").get("managedFields")
+    for entry in found if isinstance(found, list) else ():
+        owned = section(entry, "fieldsV1", "f:spec") if isinstance(entry, dict) else {}
+        # What applies the release owns the selector, which cannot be changed later.
+        if owned and not entry.get("subresource") and "f:selector" not in owned:
+            yield entry, section(owned, "f:template")
+
+
+def _take(fields: Mapping[str, Any], value: Any, live: Any) -> Any:
+    """Return `value` with the live values of the fields in a tree of managed fields, as far as it has them."""
+    inner = {key: below for key, below in fields.items() if key != "." and isinstance(below, Mapping)}
+    if not inner:
+        return live
+    for key, below in inner.items():
+        kind, _, name = key.partition(":")
+        if kind not in ("f", "k"):
+            continue
+        mine, theirs = _step(kind, name, value)[0], _step(kind, name, live)[0]
+        if mine is None or theirs is None:
+            continue
+        taken = _take(below, mine, theirs)
+        value = {**value, name: taken} if kind == "f" else [taken if item is mine else item for item in value]
+    return value
 
 
 def _walk(fields: Mapping[str, Any], value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -16,7 +16,7 @@ from tests.small_cluster.cluster_objects import (
     make_verdict,
 )
 from trainchart.cluster.diagnosis import diagnose
-from trainchart.cluster.outside_changes import find_outside_changes
+from trainchart.cluster.outside_changes import find_outside_changes, lay_over
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import OutsideChange, TrainingKey
 from trainchart.reports.text import list_lines
@@ -112,3 +112,24 @@ def test_advice_after_a_change_by_hand_is_to_undo_it() -> None:
     assert "If that was not meant: helm rollback exp1 REVISION -n team-a, with the newest revision of helm" in advice
     assert advice.index("helm rollback") < advice.index("Give the role more memory")
     assert list_lines([report])[1].endswith("; changed outside Helm: exp1-mnist-ps")
+
+
+def test_changes_by_hand_are_laid_over_the_manifest() -> None:
+    """Fields that the manifest does not have are left alone by whatever applies it."""
+    env = by_hand("kubectl-edit", {"f:env": {'k:{"name":"PASSWORD"}': {".": {}, "f:name": {}, "f:value": {}}}})
+    image = by_hand("kubectl-set", {"f:image": {}})
+    live = make_changed(SET_RESOURCES, env, image)
+    live["spec"]["template"]["spec"]["containers"][0]["image"] = "ml/mnist:2"
+    manifest = make_set("ps", 0)
+    training = manifest["spec"]["template"]["spec"]["containers"][0]
+    training |= {"image": "ml/mnist:1", "resources": {"limits": {"cpu": "2", "memory": "64Mi"}}}
+    manifest["spec"]["template"]["spec"]["containers"].insert(0, {"name": "sidecar", "image": "proxy:1"})
+    sidecar, laid = lay_over(manifest, live)["spec"]["template"]["spec"]["containers"]
+    assert sidecar == {"name": "sidecar", "image": "proxy:1"}
+    assert laid == {**training, "image": "ml/mnist:2", "resources": {"limits": {"cpu": "2", "memory": "176Mi"}}}
+    assert training["image"] == "ml/mnist:1"
+
+
+@pytest.mark.parametrize("entries", [(), (STATUS,), ({"manager": "x", "fieldsV1": {}},), ("junk",)])
+def test_without_changes_by_hand_the_manifest_stays(entries: tuple[Any, ...]) -> None:
+    assert lay_over(make_set("ps", 0), make_changed(*entries)) == make_set("ps", 0)
