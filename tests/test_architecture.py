@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -218,3 +219,11 @@ def test_every_library_is_declared() -> None:
     used = {name.split(".")[0] for module in PACKAGE.rglob("*.py") for name, _ in imports(module)}
     foreign = used - ours - set(sys.stdlib_module_names)
     assert {names.get(name, name) for name in foreign} <= declared
+
+
+@pytest.mark.parametrize("action", ["list", "logs", "status", "wait"])
+def test_looking_at_a_run_does_not_load_the_models_of_specs(action: str) -> None:
+    """People on call wait for these commands, and pydantic takes as long as half of all that they need."""
+    code = f"import sys, trainchart.cli.app, trainchart.actions.{action}; print('pydantic' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown == "False\n"

@@ -11,7 +11,7 @@ from typing import Any
 from trainchart.check.objects import mapping_at
 from trainchart.check.pod_templates import kubernetes_kind
 from trainchart.helm.rendering import Manifest
-from trainchart.plan.quantity import parse_quantity
+from trainchart.quantities import parse_quantity
 
 _FIXED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "ClusterRoleBinding": (("roleRef",),),

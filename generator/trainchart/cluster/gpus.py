@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from trainchart.cluster.snapshot import Object, section
-from trainchart.plan.quantity import parse_quantity
+from trainchart.quantities import parse_quantity
 
 _ELSE = ("kubernetes.io/", "rdma/", "smarter-devices/")
 """Extended resources that are no accelerators: file systems, network cards, plain devices."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainchart.check.objects import mapping_at
 from trainchart.helm.rendering import Manifest
-from trainchart.plan.quantity import parse_quantity
+from trainchart.quantities import parse_quantity
 from trainchart_runtime.contract import CHART_LABEL, VERSION_LABEL
 
 _VERSION_LABELS = (CHART_LABEL, VERSION_LABEL)

@@ -17,7 +17,8 @@ from trainchart.errors import Problem
 from trainchart.helm.rendering import ValueOverrides
 from trainchart.json_documents import resolve_reference
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
-from trainchart.spec.section import LOCKED, QUANTITY_PATTERN
+from trainchart.quantities import QUANTITY_PATTERN
+from trainchart.spec.section import LOCKED
 
 Path = tuple[str, ...]
 Schema = Mapping[str, Any]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainchart.plan.quantity import find_amount_problems, is_too_small, parse_quantity
 from trainchart.plan.scheduling import find_scheduling_problems
 from trainchart.plan.strategies import MAX_REPLICAS, STRATEGIES
+from trainchart.quantities import find_amount_problems, is_too_small, parse_quantity
 from trainchart.spec.document import Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import ENV_NAME_PATTERN, RESERVED_ENV_PATTERN

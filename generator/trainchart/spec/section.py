@@ -14,8 +14,8 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
 from trainchart.durations import DURATION_PATTERN, parse_duration
+from trainchart.quantities import QUANTITY_PATTERN
 
-QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+|m|k|Ki|[MGTPE]i?)?$"
 ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 RESERVED_ENV_PATTERN = r"^(TRAINCHART_.*|TF_CONFIG)$"
 """Refused by the plan and in _refusals.tpl; a schema could only say that a name is not allowed, and not why."""

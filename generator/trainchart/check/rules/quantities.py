@@ -10,7 +10,7 @@ from trainchart.check.objects import Container, Pods, called, find_pods, mapping
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.helm.rendering import Rendering
-from trainchart.plan.quantity import find_amount_problems, is_too_small, read_amount
+from trainchart.quantities import find_amount_problems, is_too_small, read_amount
 
 
 @for_each_rendering

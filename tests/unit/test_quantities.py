@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lightkube.utils.quantity import parse_quantity as parse_by_lightkube
 
-from trainchart.plan.quantity import parse_quantity
-from trainchart.spec.section import QUANTITY_PATTERN
+from trainchart.quantities import QUANTITY_PATTERN, parse_quantity
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 from decimal import ROUND_UP, Decimal
 
-from trainchart.spec.section import QUANTITY_PATTERN
-
+QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+|m|k|Ki|[MGTPE]i?)?$"
 _OWN_SIZES = ("memory", "ephemeral-storage")
 _OWN_RESOURCES = ("cpu", *_OWN_SIZES)
 _PARTS = re.compile(r"(?P<number>[0-9.]+(e[+-]?[0-9]+)?)(?P<unit>[a-zA-Z]*)")
