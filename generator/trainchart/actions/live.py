@@ -39,6 +39,9 @@ from trainchart.kubernetes_yaml import dump_mapping, parse_mapping
 from trainchart.render.chart import RenderedChart
 from trainchart.reports.report import Report
 
+_FEW = 4
+"""Releases that are compared sooner than other processes start."""
+
 
 @dataclass(frozen=True)
 class Where:
@@ -77,7 +80,7 @@ def predict_upgrades(
             continue
         compared.append(report)
         tasks.append(_Task(installed, report.key.namespace, charts[report.key.chart].files, engine))
-    for report, change in zip(compared, map_parallel(_compare, tasks), strict=True):
+    for report, change in zip(compared, map_parallel(_compare, tasks, are_many=len(tasks) > _FEW), strict=True):
         chart = charts[report.key.chart]
         target = Target(f"{chart.name}-{chart.version}", str(folder / chart.name), where.place.context)
         found.append(predict(report, change, target))

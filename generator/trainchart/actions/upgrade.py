@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,14 +10,14 @@ from trainchart.actions.diff import compare_files
 from trainchart.actions.support.chart_folder import (
     PreparedChart,
     prepare_charts,
+    refuse_edits,
     require_one_spec_each,
-    require_unedited,
     write_chart,
 )
-from trainchart.actions.support.hand_edits import list_differing_files
+from trainchart.actions.support.hand_edits import find_edits_in, is_generated, list_differences
 from trainchart.actions.support.parallel import map_parallel
+from trainchart.actions.support.project import name_model
 from trainchart.actions.support.rendered_version import require_rendering
-from trainchart.archive.lock import LOCK_FILE, name_locked_model, parse_lock
 from trainchart.chart_version import version_key
 from trainchart.compare.chart import OWN_VALUES, ChartChanges
 from trainchart.compare.fleet import FleetChange, group_changes
@@ -27,9 +27,11 @@ from trainchart.host.files import read_tree, write_file
 from trainchart.render.chart import RenderedChart
 from trainchart.spec.edit import set_version
 
+_FEW = 4
+"""Charts that are done sooner than other processes start."""
+_AT_ONCE = 5
+"""Charts that a process gets at once: it reads their packs once."""
 _NO_VALUES = {"": ""}
-
-Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -80,24 +82,20 @@ def plan_upgrade(
         SpecError, PlanError: a spec or a pack is wrong.
         RenderError: charts do not render, in Jinja or in Helm.
     """
-    made = prepare_charts(specs, charts)
-    require_one_spec_each((each.located.spec, each.rendered.name) for each in made)
-    if not options.overwrite:
-        require_unedited(made, charts)
-    prepared = {each.rendered.name: each for each in made}
-    new = tuple(name for name in prepared if not (charts / name / LOCK_FILE).is_file())
-    pairs: dict[str, tuple[Files, Files]] = {}
-    for name, chart in prepared.items():
-        if name not in new and list_differing_files(charts / name, chart.rendered.files):
-            pairs[name] = (read_tree(charts / name), chart.rendered.files)
-    changes = _compare(pairs, charts, options.engine, report)
-    # Where the present chart does not render, the new one was not rendered either.
-    untried = [*new, *(name for name, found in changes.items() if found.not_compared)]
-    _require_renderings(changes, {name: prepared[name].rendered.files for name in untried}, options.engine)
+    compared = list(_compare_all(specs, charts, options, report))
+    require_one_spec_each((each.chart.located.spec, each.chart.rendered.name) for each in compared)
+    refuse_edits([problem for each in compared for problem in each.edits])
+    broken = tuple(each.broken for each in compared if each.broken is not None)
+    if broken:
+        hint = "correct the pack or the spec that the message names"
+        raise RenderError("charts would not render, and nothing was written", hint=hint, problems=broken)
+    prepared = {each.chart.rendered.name: each.chart for each in compared}
+    changes = {each.chart.rendered.name: each.changes for each in compared if each.changes is not None}
     texts = _raise_versions(changes, prepared) if options.bump else {}
     if texts:
         prepared |= {each.rendered.name: each for each in prepare_charts(tuple(texts), charts, texts)}
-    unchanged = tuple(name for name in prepared if name not in pairs and name not in new)
+    new = tuple(each.chart.rendered.name for each in compared if each.is_new)
+    unchanged = tuple(name for name in prepared if name not in changes and name not in new)
     return Upgrade(group_changes(changes), changes, new, unchanged, prepared, texts)
 
 
@@ -125,50 +123,63 @@ def _raise_versions(changes: Mapping[str, ChartChanges], prepared: Mapping[str, 
     return texts
 
 
-def _compare(
-    pairs: Mapping[str, tuple[Files, Files]], charts: Path, engine: str, report: Callable[[int, int], None]
-) -> dict[str, ChartChanges]:
-    """Compare old and new files of charts."""
-    tasks = [(charts / name, pair, engine) for name, pair in pairs.items()]
-    changes: dict[str, ChartChanges] = {}
-    for name, each in zip(pairs, map_parallel(_compare_pair, tasks), strict=True):
-        changes[name] = each
-        report(len(changes), len(tasks))
-    return changes
+@dataclass(frozen=True)
+class _Compared:
+    """A chart that was rendered, and what that changes."""
+
+    chart: PreparedChart
+    is_new: bool = False
+    edits: tuple[Problem, ...] = ()
+    """What was edited by hand."""
+    changes: ChartChanges | None = None
+    """None for a chart that is new or as before, or was edited."""
+    broken: Problem | None = None
+    """Why Helm does not render it."""
 
 
-def _compare_pair(task: tuple[Path, tuple[Files, Files], str]) -> ChartChanges:
-    folder, pair, engine = task
+def _compare_all(
+    specs: tuple[Path, ...], charts: Path, options: UpgradeOptions, report: Callable[[int, int], None]
+) -> Iterator[_Compared]:
+    """Yield what each spec gives now, compared with the chart on disk; on all cores where there are many."""
+    size = 1 if len(specs) <= _FEW else _AT_ONCE
+    tasks = [(specs[start : start + size], charts, options) for start in range(0, len(specs), size)]
+    done = 0
+    for some in map_parallel(_compare_some, tasks, are_many=len(specs) > _FEW):
+        yield from some
+        done += len(some)
+        report(done, len(specs))
+
+
+def _compare_some(task: tuple[tuple[Path, ...], Path, UpgradeOptions]) -> list[_Compared]:
+    specs, charts, options = task
+    return [_compare(chart, charts / chart.rendered.name, options) for chart in prepare_charts(specs, charts)]
+
+
+def _compare(chart: PreparedChart, folder: Path, options: UpgradeOptions) -> _Compared:
+    files = chart.rendered.files
+    if not is_generated(folder):
+        return _Compared(chart, is_new=True, broken=_try_rendering(chart.rendered, options.engine))
+    present = read_tree(folder)
+    edits = () if options.overwrite else tuple(find_edits_in(folder, present, files, chart.located))
+    if edits or not list_differences(present, files):
+        return _Compared(chart, edits=edits)
     try:
         # The values of the new chart fit its schema, or it would not have been resolved.
-        return compare_files(*pair, _NO_VALUES, engine=engine, validate=False)
+        changes = compare_files(present, files, _NO_VALUES, engine=options.engine, validate=False)
     except TrainchartError as error:
-        lock = parse_lock(pair[0][LOCK_FILE].decode(errors="replace"))
-        hint = f"to do without the comparison: trainchart generate {name_locked_model(lock)} --overwrite"
+        hint = f"to do without the comparison: trainchart generate {name_model(chart.located.spec)} --overwrite"
         raise ToolError(f"{folder} cannot be compared: {error.message}", hint=hint, problems=error.problems) from error
+    refusal = (changes.refused or {}).get(OWN_VALUES, "")
+    broken = Problem(f"chart {chart.rendered.name} does not render: {refusal}") if refusal else None
+    if changes.not_compared:
+        # Then the new chart was not rendered either.
+        broken = _try_rendering(chart.rendered, options.engine)
+    return _Compared(chart, changes=changes, broken=broken)
 
 
-def _require_renderings(changes: Mapping[str, ChartChanges], untried: Mapping[str, Files], engine: str) -> None:
-    """Refuse charts that Helm does not render: those of `changes`, and `untried` ones. Raises RenderError with all."""
-    problems = [
-        Problem(f"chart {name} does not render: {found.refused[OWN_VALUES]}")
-        for name, found in changes.items()
-        if found.refused and OWN_VALUES in found.refused
-    ]
-    tasks = [(name, files, engine) for name, files in untried.items()]
-    problems += [problem for problem in map_parallel(_try_rendering, tasks) if problem is not None]
-    if problems:
-        raise RenderError(
-            "charts would not render, and nothing was written",
-            hint="correct the pack or the spec that the message names",
-            problems=tuple(problems),
-        )
-
-
-def _try_rendering(task: tuple[str, Files, str]) -> Problem | None:
-    name, files, engine = task
+def _try_rendering(chart: RenderedChart, engine: str) -> Problem | None:
     try:
-        require_rendering(files, engine)
+        require_rendering(chart.files, engine)
     except RenderError as error:
-        return Problem(f"chart {name} does not render: {error.message}")
+        return Problem(f"chart {chart.name} does not render: {error.message}")
     return None

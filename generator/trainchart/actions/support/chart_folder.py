@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +84,11 @@ def require_unedited(prepared: Iterable[PreparedChart], charts: Path) -> None:
         for each in prepared
         for found in find_edits(charts / each.rendered.name, each.rendered.files, each.located)
     ]
+    refuse_edits(problems)
+
+
+def refuse_edits(problems: Sequence[Problem]) -> None:
+    """Refuse to discard edits, if there are any. Raises ChecksFailed with all of them."""
     if problems:
         raise ChecksFailed(
             "these files were changed by hand, and generate would discard that",

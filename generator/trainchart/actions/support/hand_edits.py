@@ -24,9 +24,11 @@ _EDITS = {DriftKind.changed: "was changed by hand since it was generated", Drift
 
 def list_differing_files(folder: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
     """Return the paths whose content on disk is not as in `files`."""
-    if not folder.is_dir():
-        return tuple(files)
-    present = read_tree(folder)
+    return list_differences(read_tree(folder), files) if folder.is_dir() else tuple(files)
+
+
+def list_differences(present: Mapping[str, bytes], files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the paths whose content in `present` is not as in `files`."""
     every = {*present, *files} - {WAIVER_FILE}
     return tuple(sorted(path for path in every if present.get(path) != files.get(path)))
 
@@ -36,10 +38,14 @@ def find_edits(folder: Path, files: Mapping[str, bytes], located: LocatedSpec) -
 
     A file that is gone is written again, and one that is edited to what is generated now loses nothing.
     """
-    if not is_generated(folder):
-        return []
-    present = read_tree(folder)
-    discarded = {path for path in list_differing_files(folder, files) if path in present}
+    return find_edits_in(folder, read_tree(folder), files, located) if is_generated(folder) else []
+
+
+def find_edits_in(
+    folder: Path, present: Mapping[str, bytes], files: Mapping[str, bytes], located: LocatedSpec
+) -> list[Problem]:
+    """Return what `find_edits` does, of a generated chart that was read from `folder`."""
+    discarded = {path for path in list_differences(present, files) if path in present}
     try:
         lock = parse_lock(present[LOCK_FILE].decode(errors="replace"))
     except ToolError as error:

@@ -1,4 +1,4 @@
-"""Does the same work for many charts, on all cores where there are many."""
+"""Does the same work many times, on all cores where that is worth it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
-_FEW = 4
-"""Pieces of work that are done sooner than other processes start."""
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
-    """Yield what `work`, a function of a module, makes of each task, in their order."""
-    if len(tasks) <= _FEW:
+def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], *, are_many: bool) -> Iterator[Result]:
+    """Yield what `work`, a function of a module, makes of each task, in order; in other processes if `are_many`."""
+    if not are_many:
         yield from map(work, tasks)
         return
     workers = min(len(tasks), len(os.sched_getaffinity(0)))

@@ -54,13 +54,18 @@ a new controller follows a new plan, and stands in the record's ConfigMap, so th
 {{- printf "p%s" (join "\n" $parts | sha256sum | trunc 15) -}}
 {{- end -}}
 
-{{- /* The name holds the hash of the Job's text: a Job cannot be changed, only replaced. */}}
+{{- /*
+The name holds the hash of the Job's text: a Job cannot be changed, only replaced. (dict "context" $ "spec" what
+controllerSpec gives)
+*/}}
 {{- define "parameter-server.jobName" -}}
-{{- printf "%s-%s" (include "parameter-server.partName" (dict "context" . "part" "controller")) (include "parameter-server.controllerSpec" . | sha256sum | trunc 8) -}}
+{{- printf "%s-%s" (include "parameter-server.partName" (dict "context" .context "part" "controller")) (.spec | sha256sum | trunc 8) -}}
 {{- end -}}
 
-{{- /* The controller's Job. */}}
+{{- /* The controller's Job: (dict "context" $ "plan" what planId gives, which takes long). */}}
 {{- define "parameter-server.controllerSpec" -}}
+{{- $plan := .plan -}}
+{{- with .context -}}
 # No podFailurePolicy, with which a controller on a lost node would not be replaced. The controller itself sets backoffLimit:
 # high at its start, so that it may crash, and low when the run has failed, so that the Job fails.
 template:
@@ -102,7 +107,7 @@ template:
           - name: TRAINCHART_CLUSTER_FILE
             value: /etc/trainchart/cluster.json
           - name: TRAINCHART_PLAN_ID
-            value: {{ include "parameter-server.planId" . | quote }}
+            value: {{ $plan | quote }}
           - name: TRAINCHART_RUN_SETTINGS
             value: {{ include "parameter-server.runSettings" . | quote }}
           - name: TRAINCHART_METRICS_ADDRESS
@@ -127,4 +132,5 @@ template:
       - name: config
         configMap:
           name: {{ include "parameter-server.clusterName" . }}
+{{- end -}}
 {{- end -}}
