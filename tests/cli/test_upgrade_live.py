@@ -127,6 +127,20 @@ def test_what_cannot_be_compared_is_unknown(api: SmallApi) -> None:
     assert {each["effect"] for each in predict().values()} == {"unknown"}
 
 
+def test_what_git_applies_is_left_to_it(api: SmallApi) -> None:
+    install(api, "flux")
+    install(api, "argo")
+    api.objects["secrets"].pop()
+    flux, argo = (each["metadata"] for each in api.objects["statefulsets"])
+    flux["labels"] |= {"helm.toolkit.fluxcd.io/name": "flux", "helm.toolkit.fluxcd.io/namespace": "ops"}
+    argo["annotations"]["argocd.argoproj.io/tracking-id"] = "argo:apps/StatefulSet:team-a/argo"
+    change_default()
+    found = predict("--check")
+    assert found["argo"]["reason"] == "the Argo CD application argo applies it"
+    assert (found["flux"]["effect"], found["flux"]["command"]) == ("restarts training", None)
+    assert found["flux"]["hint"] == "upgrade it in git: the Flux HelmRelease ops/flux applies it"
+
+
 def test_only_newest_revisions_and_own_charts_are_read(api: SmallApi) -> None:
     install(api, "plain")
     older = make_helm_record(Path("charts/sine"), "plain", NAMESPACE, {}, status="superseded")

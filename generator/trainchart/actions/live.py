@@ -16,10 +16,11 @@ from trainchart.archive.identity import build_tar
 from trainchart.archive.ignore import drop_ignored
 from trainchart.check.objects import is_hook, mapping_at
 from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.gitops import find_gitops_owner
 from trainchart.cluster.helm_record import HelmRelease
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import look_at_all
-from trainchart.cluster.snapshot import find_trainings
+from trainchart.cluster.snapshot import find_trainings, listed
 from trainchart.compare.effect import Effect, find_changes
 from trainchart.compare.live import (
     DEFERRING,
@@ -70,19 +71,23 @@ def predict_upgrades(
     """
     api, namespace = open_cluster(where.place)
     seen = look_at_all(api, "" if where.everywhere else namespace)
-    reports = [diagnose(key, own) for key, own in find_trainings(seen).items() if key.chart in charts]
+    trainings = {key: own for key, own in find_trainings(seen).items() if key.chart in charts}
+    reports = [diagnose(key, own) for key, own in trainings.items()]
+    owners = {key: find_gitops_owner(listed(own.sets)) for key, own in trainings.items()}
     tasks: list[_Task] = []
     compared: list[Report] = []
     found: list[Prediction] = []
     for report, installed in _read_all(api, reports):
+        owner = owners[report.key]
         if isinstance(installed, str):
-            found.append(leave_unknown(report, installed))
+            found.append(leave_unknown(report, f"{owner.name} applies it" if owner else installed))
             continue
         compared.append(report)
         tasks.append(_Task(installed, report.key.namespace, charts[report.key.chart].files, engine))
     for report, change in zip(compared, map_parallel(_compare, tasks, are_many=len(tasks) > _FEW), strict=True):
-        chart = charts[report.key.chart]
-        target = Target(f"{chart.name}-{chart.version}", str(folder / chart.name), where.place.context)
+        chart, owner = charts[report.key.chart], owners[report.key]
+        place = str(folder / chart.name)
+        target = Target(f"{chart.name}-{chart.version}", place, where.place.context, owner.name if owner else "")
         found.append(predict(report, change, target))
     return tuple(worst_first(found))
 
@@ -122,7 +127,14 @@ def _compare(task: _Task) -> ReleaseChange:
         can_defer = True
         if any(change.effect is Effect.restart for change in objects):
             can_defer = _renders(archive, task, DEFERRING)
-    return ReleaseChange(objects, old_run, new_run, can_defer=can_defer)
+    has_brief_pods = has_controller and _asks_for_none(before) and not _asks_for_none(after)
+    return ReleaseChange(objects, old_run, new_run, has_brief_pods=has_brief_pods, can_defer=can_defer)
+
+
+def _asks_for_none(rendering: Rendering) -> bool:
+    """Return whether a StatefulSet is rendered without pods."""
+    sets = (mapping_at(each.document, "spec") for each in rendering.manifests if each.kind == "StatefulSet")
+    return any(spec.get("replicas") == 0 for spec in sets)
 
 
 def _render(archive: Path, task: _Task, *sets: str) -> Rendering:

@@ -72,6 +72,8 @@ class ReleaseChange:
     new_run: Mapping[str, Any] = field(default_factory=dict)
     refusal: str = ""
     """Why the new chart does not render with the release's values."""
+    has_brief_pods: bool = False
+    """Whether the upgrade takes back that no pod is asked for, as at the installation of a suspended release."""
     can_defer: bool = True
     """Whether the new chart takes DEFERRING: a pack may lock that value."""
 
@@ -126,6 +128,8 @@ class Target:
     chart: str
     folder: str
     context: str = ""
+    owner: str = ""
+    """What applies the release from git, in words; empty where helm does."""
 
 
 def predict(report: Report, change: ReleaseChange, target: Target) -> Prediction:
@@ -134,10 +138,12 @@ def predict(report: Report, change: ReleaseChange, target: Target) -> Prediction
     is_restarted = outcome is Outcome.restarted or (outcome is Outcome.rejected and _restarts(report, change))
     loss = _estimate_loss(report) if is_restarted else None
     is_costly = outcome is Outcome.restarted and loss is not None and loss.seconds > 0
-    is_deferred = is_costly and change.can_defer
+    is_deferred = is_costly and change.can_defer and not target.owner
     is_current = outcome is Outcome.none and report.chart == target.chart and not change.objects
     is_blocked = outcome >= Outcome.rejected or (is_costly and not change.can_defer)
     hint = "; ".join(_cures(report, change.objects)) if outcome is Outcome.rejected else ""
+    if target.owner:
+        is_blocked, hint = True, "; ".join(filter(None, (hint, f"upgrade it in git: {target.owner} applies it")))
     if is_costly and not change.can_defer:
         hint = f"upgrade it when its run is over: the chart does not take {DEFERRING}"
     return Prediction(
@@ -188,7 +194,8 @@ def _follow_phase(report: Report, change: ReleaseChange, drift: str) -> tuple[Ou
     if not _has_controller(change.new_run):
         return Outcome.later, "no run controller restarts its pods: they change when you delete them"
     if report.phase in (SUSPENDED, RESTARTING):
-        return Outcome.later, drift
+        brief = "Kubernetes creates one pod of each role for a moment" if change.has_brief_pods else ""
+        return Outcome.later, "; ".join(filter(None, (drift, brief)))
     if report.phase == UNKNOWN:
         return Outcome.unknown, "; ".join(report.unknown) or "the phase of its run is not known"
     if change.new_run.get("onChange") == FINISH_FIRST:

@@ -161,6 +161,18 @@ def test_an_outside_change_is_taken_back() -> None:
     assert predict(report("Failed", outside_changes=(edited,)), change(), TARGET).outcome is Outcome.applied
 
 
+def test_what_git_applies_has_no_command() -> None:
+    told = predict(report(), change(SET), replace(TARGET, owner="the Flux HelmRelease flux/exp1"))
+    assert (told.outcome, told.command, told.is_deferred) == (Outcome.restarted, "", False)
+    assert told.hint == "upgrade it in git: the Flux HelmRelease flux/exp1 applies it"
+
+
+def test_pods_of_a_moment_are_announced() -> None:
+    told = predict(report("Suspended", pods=()), replace(change(SET), has_brief_pods=True), TARGET)
+    assert told.reason == "Kubernetes creates one pod of each role for a moment"
+    assert predict(report(), replace(change(SET), has_brief_pods=True), TARGET).reason == ""
+
+
 def test_a_new_run_controller_is_announced() -> None:
     found = ReleaseChange((POLICY,), RUN | {"controller": {"enabled": False}}, RUN)
     told = predict(report(source=FROM_PODS, controller=NO_CONTROLLER), found, TARGET)
