@@ -41,7 +41,7 @@ def main() -> int:
 
 def _prepare(_: str | None) -> int:
     """Build ahead what the tests need here, since that takes minutes on a new machine."""
-    for name in ("helm-3", "helm-4", "registry"):
+    for name in ("helm-3", "helm-4", "registry", "kueue"):
         find_program(name, tell)
     choice = find_choice(None)
     if isinstance(choice, Own):

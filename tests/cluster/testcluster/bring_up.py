@@ -83,6 +83,7 @@ class BringUp:
         addresses = (config.API_SERVICE_ADDRESS, config.CONTROL_PLANE_ADDRESS, self._cluster.address)
         self._write_pair("kube-apiserver", authority.issue("kube-apiserver", addresses=(*names, *addresses)))
         self._write_pair("kube-apiserver-kubelet-client", authority.issue("kube-apiserver", groups=("system:masters",)))
+        self._write_pair("aggregator", authority.issue("aggregator"))
         users = {
             "admin": ("admin", "system:masters"),
             "kube-controller-manager": ("system:kube-controller-manager", None),

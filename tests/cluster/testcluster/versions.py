@@ -38,6 +38,7 @@ GO_PROGRAMS: Mapping[str, GoProgram] = MappingProxyType(
         "helm-4": GoProgram("helm.sh/helm/v4/cmd/helm", "4.3.1"),
         "coredns": GoProgram("github.com/coredns/coredns", "1.14.6"),
         "kwok": GoProgram("sigs.k8s.io/kwok/cmd/kwok", "0.7.0"),
+        "kueue": GoProgram("sigs.k8s.io/kueue/cmd/kueue", "0.17.0"),
         "registry": GoProgram("github.com/distribution/distribution/v3/cmd/registry", "3.0.0"),
     }
 )
