@@ -25,6 +25,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.controller.fake_queue import GROUP, FakeQueue
 from trainchart_runtime import causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.termination import Termination, dump_termination
@@ -140,6 +141,9 @@ class FakeApi:
         metadata = {"name": STATE_NAME, "uid": "5a3e", "resourceVersion": "100"}
         self._state: dict[str, Any] = {"metadata": {**metadata, "annotations": {"trainchart/plan": "plan-1"}}}
         self._watches: list[tuple[Any, object]] = []
+        self.queue = FakeQueue(self.lock, self._next_version)
+        self.admitted: dict[str, Any] = {}
+        """Pod → the last change of it."""
         self._write_service_account()
         self._server = _Server(("127.0.0.1", 0), _make_handler(self))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -267,6 +271,8 @@ class FakeApi:
 
     def _route(self, method: str, path: str, body: Any) -> tuple[int, dict[str, Any]]:
         where = urlsplit(path)
+        if where.path.startswith(GROUP):
+            return self.queue.route(method, path, body)
         name = where.path.removeprefix(f"{SETS_PATH}/").removesuffix("/scale")
         if (method, where.path) == ("GET", PODS_PATH):
             return self._list_pods(parse_qs(where.query))
@@ -300,6 +306,9 @@ class FakeApi:
             return 200, {"metadata": {}, "items": self.warnings}
         if method == "DELETE" and where.path.startswith(f"{PODS_PATH}/"):
             return self._delete_pod(where.path.removeprefix(f"{PODS_PATH}/"), body)
+        if method == "PATCH" and where.path.startswith(f"{PODS_PATH}/"):
+            self.admitted[where.path.removeprefix(f"{PODS_PATH}/")] = body
+            return 200, {}
         if (method, where.path) == ("PATCH", f"{SETS_PATH}/{name}/scale") and name in self.replicas:
             self._scale(name, body["spec"]["replicas"])
             number = self.replicas[name]
@@ -307,7 +316,8 @@ class FakeApi:
         if (method, where.path) == ("GET", f"{SETS_PATH}/{name}") and name in self.replicas:
             number = self.replicas[name]
             status = {"observedGeneration": 1, "updateRevision": self.revisions.get(name, f"{name}-1")}
-            spec = {"replicas": number} if number else {}
+            template = {"spec": {"containers": [{"name": "training", "resources": {"requests": {"cpu": "1"}}}]}}
+            spec = {"template": template, **({"replicas": number} if number else {})}
             return 200, {"metadata": {"generation": 1, "uid": set_uid(name)}, "spec": spec, "status": status}
         return 404, {"message": f"no {where.path}"}
 
@@ -366,7 +376,8 @@ class FakeApi:
                 return
             while True:
                 if not self.is_mute:
-                    for version, kind, pod in [entry for entry in self._log if entry[0] > position]:
+                    log = self.queue.log if GROUP in path else self._log
+                    for version, kind, pod in [entry for entry in log if entry[0] > position]:
                         position = version
                         yield {"type": kind, "object": pod}
                 if key not in self._watches:
@@ -382,6 +393,10 @@ class FakeApi:
 
     def open_watches(self) -> int:
         return len(self._watches)
+
+    def _next_version(self) -> int:
+        self._version += 1
+        return self._version
 
     def _change(self, kind: str, pod: dict[str, Any]) -> None:
         self._version += 1

@@ -74,8 +74,8 @@ INSTEAD = {
     "helm install exp-7 charts/mnist --set hyperparameters.learningRate=0.1": (
         "helm template exp-7 charts/mnist --set hyperparameters.learningRate=0.1"
     ),
-    "helm install exp-7 charts/mnist --set-string 'commonLabels.kueue\\.x-k8s\\.io/queue-name=research'": (
-        "helm template exp-7 charts/mnist --set-string 'commonLabels.kueue\\.x-k8s\\.io/queue-name=research'"
+    "helm install exp-7 charts/mnist --set run.queue=research,run.queuePriorityClass=urgent": (
+        "helm template exp-7 charts/mnist --set run.queue=research,run.queuePriorityClass=urgent"
     ),
     "helm install exp-1 charts/first --set hyperparameters.maxSteps=2000": (
         "helm template exp-1 charts/first --set hyperparameters.maxSteps=2000"

@@ -33,7 +33,6 @@ GIVEN: Mapping[str, Any] = {
     "podSecurityContext": {"fsGroup": 7},
 }
 QUEUE_KEYS = (
-    "kueue.x-k8s.io/queue-name",
     "kueue.x-k8s.io/priority-class",
     "scheduling.volcano.sh/queue-name",
     "volcano.sh/preemptable",

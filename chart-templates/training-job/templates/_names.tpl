@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "<%= name %>.fit" (dict "name" (include "<%= name %>.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "<%= name %>.workloadName" -}}
+{{- include "<%= name %>.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "<%= name %>.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "<%= name %>.serviceName" .) -}}

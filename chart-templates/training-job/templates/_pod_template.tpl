@@ -10,6 +10,11 @@ metadata:
   {{- end }}
 <% endblock %>
 spec:
+  {{- if and .context.Values.run.queue .context.Values.run.controller.enabled }}
+  # The run controller takes it away when the queue has room for all pods.
+  schedulingGates:
+    - name: trainchart/queue
+  {{- end }}
 <% block pod_spec %>
   serviceAccountName: {{ include "<%= name %>.serviceAccountName" .context | quote }}
   automountServiceAccountToken: false

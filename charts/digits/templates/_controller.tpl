@@ -27,7 +27,11 @@ true
 {{- if .Values.networkPolicy.enabled -}}
 {{- $objects = append $objects (printf "NetworkPolicy %s" (include "digits.serviceName" .)) -}}
 {{- end -}}
-{{- toJson (dict
+{{- $queue := dict -}}
+{{- with .Values.run.queue -}}
+{{- $queue = dict "queue" . "queuePriorityClass" $.Values.run.queuePriorityClass "workload" (include "digits.workloadName" $) -}}
+{{- end -}}
+{{- toJson (merge $queue (dict
   "objects" $objects
   "maxRestarts" (int64 .Values.run.maxRestarts)
   "startDeadlineSeconds" (include "digits.seconds" .Values.run.startDeadline | int64)
@@ -37,7 +41,7 @@ true
   "onChange" .Values.run.onChange
   "forceDeleteLostPods" .Values.run.forceDeleteLostPods
   "selector" (dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/instance" .Release.Name "trainchart/training" "true")
-) -}}
+)) -}}
 {{- end -}}
 
 {{- /*

@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "digits.fit" (dict "name" (include "digits.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "digits.workloadName" -}}
+{{- include "digits.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "digits.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "digits.serviceName" .) -}}

@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "hello.fit" (dict "name" (include "hello.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "hello.workloadName" -}}
+{{- include "hello.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "hello.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "hello.serviceName" .) -}}

@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "lstm.fit" (dict "name" (include "lstm.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "lstm.workloadName" -}}
+{{- include "lstm.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "lstm.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "lstm.serviceName" .) -}}

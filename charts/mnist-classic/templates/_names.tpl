@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "mnist-classic.fit" (dict "name" (include "mnist-classic.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "mnist-classic.workloadName" -}}
+{{- include "mnist-classic.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "mnist-classic.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "mnist-classic.serviceName" .) -}}

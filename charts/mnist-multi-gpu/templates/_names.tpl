@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "mnist-multi-gpu.fit" (dict "name" (include "mnist-multi-gpu.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "mnist-multi-gpu.workloadName" -}}
+{{- include "mnist-multi-gpu.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "mnist-multi-gpu.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "mnist-multi-gpu.serviceName" .) -}}

@@ -8,6 +8,11 @@ metadata:
     {{- . | nindent 4 }}
   {{- end }}
 spec:
+  {{- if and .context.Values.run.queue .context.Values.run.controller.enabled }}
+  # The run controller takes it away when the queue has room for all pods.
+  schedulingGates:
+    - name: trainchart/queue
+  {{- end }}
   serviceAccountName: {{ include "mnist-multi-gpu.serviceAccountName" .context | quote }}
   automountServiceAccountToken: false
   # The launcher must not be process 1: a SIGTERM that came before its handler would be lost.

@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "mnist-towers.fit" (dict "name" (include "mnist-towers.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "mnist-towers.workloadName" -}}
+{{- include "mnist-towers.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "mnist-towers.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "mnist-towers.serviceName" .) -}}

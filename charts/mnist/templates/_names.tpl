@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "mnist.fit" (dict "name" (include "mnist.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "mnist.workloadName" -}}
+{{- include "mnist.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "mnist.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "mnist.serviceName" .) -}}

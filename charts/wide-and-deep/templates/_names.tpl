@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "wide-and-deep.fit" (dict "name" (include "wide-and-deep.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "wide-and-deep.workloadName" -}}
+{{- include "wide-and-deep.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "wide-and-deep.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "wide-and-deep.serviceName" .) -}}

@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "word2vec.fit" (dict "name" (include "word2vec.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "word2vec.workloadName" -}}
+{{- include "word2vec.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "word2vec.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "word2vec.serviceName" .) -}}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainchart.actions.support.cluster_access import Place, open_cluster
+from trainchart.actions.support.queue_standing import Sights, add_standing
 from trainchart.cluster.diagnosis import diagnose, wants_events
 from trainchart.cluster.io.kubeconfig import is_configured
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
@@ -49,11 +50,12 @@ def _diagnose_all(api: KubernetesApi, seen: Snapshot) -> list[Report]:
     """Return a report of every training, with the events of those that only events explain, as `why` reads them."""
     reports = []
     events: dict[str, Objects] = {}
+    sights: Sights = {}
     for key, own in find_trainings(seen).items():
         report = diagnose(key, own)
         if wants_events(report):
             if key.namespace not in events:
                 events[key.namespace] = read_events(api, key.namespace)
             report = diagnose(key, replace(own, events=events[key.namespace]))
-        reports.append(report)
+        reports.append(add_standing(api, own, report, sights))
     return reports

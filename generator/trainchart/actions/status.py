@@ -8,12 +8,15 @@ from dataclasses import replace
 
 from trainchart.actions.support.cluster_access import open_cluster
 from trainchart.actions.support.cluster_logs import read_last_lines
+from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.cluster.diagnosis import diagnose, list_unknown
+from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import read_policies, read_training
 from trainchart.cluster.policies import find_foreign_policies
+from trainchart.cluster.snapshot import Snapshot
 from trainchart.local.io import run_report
-from trainchart.reports.report import Report
+from trainchart.reports.report import Report, TrainingKey
 
 WATCH_SECONDS = 2.0
 Look = Callable[[], Report]
@@ -30,7 +33,7 @@ def open_run(address: RunAddress) -> Look:
     if folder is not None:
         return lambda: run_report.read_report(folder)
     api, namespace = open_cluster(address.place)
-    return lambda: diagnose(*read_training(api, namespace, address.name))
+    return lambda: _look(api, namespace, address.name)[2]
 
 
 def explain_run(address: RunAddress) -> Report:
@@ -45,8 +48,7 @@ def explain_run(address: RunAddress) -> Report:
     if folder is not None:
         return run_report.read_report(folder)
     api, namespace = open_cluster(address.place)
-    key, seen = read_training(api, namespace, address.name)
-    report = diagnose(key, seen)
+    _, seen, report = _look(api, namespace, address.name)
     if report.seems_to_hang or report.lacks_peers:
         policies = read_policies(api, namespace)
         remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))
@@ -55,6 +57,12 @@ def explain_run(address: RunAddress) -> Report:
     if report.problems or not report.seems_to_hang:
         return report
     return replace(report, last_lines=tuple(read_last_lines(address.place, report)))
+
+
+def _look(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Snapshot, Report]:
+    """Return a training, what was seen of it, and its report, with its place in the queue where it waits."""
+    key, seen = read_training(api, namespace, name)
+    return key, seen, add_standing(api, seen, diagnose(key, seen))
 
 
 def watch_report(look: Look) -> Iterator[Report]:

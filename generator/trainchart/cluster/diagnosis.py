@@ -46,7 +46,7 @@ from trainchart.reports.report import (
 )
 from trainchart_runtime.causes import NOT_A_NUMBER, PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE, SLOW_TASK
 from trainchart_runtime.cluster import CHIEF, WORKER, Cluster, deciding_tasks
-from trainchart_runtime.pod_causes import CHANGE_REFUSED, OBJECT_MISSING
+from trainchart_runtime.pod_causes import CHANGE_REFUSED, OBJECT_MISSING, QUEUE_CLOSED, QUEUE_UNUSABLE, QUEUED
 from trainchart_runtime.pod_problems import parse_event
 from trainchart_runtime.run.observation import PodView
 from trainchart_runtime.run.problems import name_death
@@ -66,7 +66,9 @@ _TOLD_BY_LAUNCHERS = tuple(
 )
 """Problems of pods that run, which the run controller's record alone knows."""
 
-_TOLD_BY_CONTROLLER = (OBJECT_MISSING.name, CHANGE_REFUSED.name)
+_TOLD_BY_CONTROLLER = tuple(
+    cause.name for cause in (OBJECT_MISSING, CHANGE_REFUSED, QUEUE_UNUSABLE, QUEUE_CLOSED, QUEUED)
+)
 """Problems of no pod, which the record alone knows."""
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from trainchart.cluster.objects import Controller, RoleSet, TrainingPod, as_cluster
 from trainchart.cluster.record import Record
-from trainchart.cluster.snapshot import Snapshot, Unreadable
+from trainchart.cluster.snapshot import Snapshot, Unreadable, label, listed
 from trainchart.cluster.stalls import find_stalls
 from trainchart.reports.report import FROM_RECORD, NO_CONTROLLER, Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.cluster import deciding_tasks
+from trainchart_runtime.contract import KUEUE_LABEL
 from trainchart_runtime.pod_causes import CHANGE_REFUSED, QUOTA_EXCEEDED, UNSCHEDULABLE
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, STARTING, STOPPING, VERDICTS, RunState
@@ -51,6 +52,7 @@ def find_remarks(
         )
     if not sets and not isinstance(seen.sets, Unreadable):
         remarks.append("its StatefulSets are gone: the release is half deleted; helm uninstall removes the rest")
+    remarks += _find_foreign_queue(seen)
     if any(each.is_deleting for each in sets):
         remarks.append("it is being deleted")
     remarks += _find_idle_controller(report, seen, record, sets, pods, controller)
@@ -75,6 +77,17 @@ def find_remarks(
     if stuck:
         remarks.append(f"stuck terminating: {list_names(stuck)}: check its finalizers, volumes and node")
     return remarks
+
+
+def _find_foreign_queue(seen: Snapshot) -> Iterator[str]:
+    """Yield that Kueue has put the sets into a queue of its own accord: charts refuse that label."""
+    queues = {label(each, KUEUE_LABEL) for each in listed(seen.sets)} - {""}
+    if queues and listed(seen.jobs):
+        yield (
+            f"Kueue queues each of its StatefulSets by itself, in queue {list_names(sorted(queues))}: its pods may not "
+            "start together. A LocalQueue called default takes in everything of its namespace: ask its administrators "
+            "to give it another name, and name that in run.queue"
+        )
 
 
 def _find_late_stop(report: Report, pods: Sequence[TrainingPod]) -> Iterator[str]:

@@ -62,9 +62,9 @@ _REASONS = {
     ),
     "gang": (
         "a chart makes no PodGroup by itself",
-        "use Kueue, or add a PodGroup to extraManifests (on call, queues and gangs)",
+        "use Kueue (run.queue), or add a PodGroup to extraManifests (on call, queues and gangs)",
     ),
-    "queue": ("kube-queue reads no releases", "use Kueue: commonLabels: {kueue.x-k8s.io/queue-name: NAME}"),
+    "queue": ("kube-queue reads no releases", "use Kueue: run: {queue: NAME}"),
     "role-sequence": ("all pods start at once, and programs wait for the peers that they need", ""),
     "ttl-after-finished": ("a finished run frees its pods at once, and keeps its verdict until helm uninstall", ""),
     "success-policy": (

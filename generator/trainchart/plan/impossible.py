@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from trainchart.plan.queues import find_queue_problems
 from trainchart.plan.scheduling import find_scheduling_problems
 from trainchart.plan.strategies import MAX_REPLICAS, STRATEGIES
 from trainchart.quantities import find_amount_problems, is_too_small, parse_quantity
@@ -73,6 +74,7 @@ def find_impossibilities(spec: ModelSpec) -> Iterator[Impossibility]:
     yield from _mounts(spec)
     yield from _ports_and_addresses(spec)
     yield from _controller(spec)
+    yield from (Impossibility(*each) for each in find_queue_problems(spec))
     yield from _image(spec)
     yield from _code(spec)
 

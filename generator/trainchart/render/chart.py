@@ -23,7 +23,12 @@ from trainchart.render.schema import NUMBER_PATTERN, Schema, dump_schema
 from trainchart.render.templates import SYNTAX
 from trainchart.render.value_tree import ValueNode, build_value_tree
 from trainchart.render.values_yaml import render_values_yaml
-from trainchart.spec.section import LABEL_VALUE_PATTERN, QUEUE_KEY_PATTERN, RESERVED_ENV_PATTERN, PassThrough
+from trainchart.spec.section import (
+    LABEL_VALUE_PATTERN,
+    QUEUE_KEY_PATTERN,
+    RESERVED_ENV_PATTERN,
+    PassThrough,
+)
 from trainchart.spec.settings import EveryPodSettings, PodSettings
 from trainchart_runtime import contract
 
@@ -133,5 +138,6 @@ def _variables(plan: ChartPlan, values: tuple[ValueNode, ...]) -> dict[str, Any]
         "kube_version": KUBE_VERSION,
         "reserved_env_pattern": RESERVED_ENV_PATTERN,
         "label_value_pattern": LABEL_VALUE_PATTERN,
+        "kueue_label": contract.KUEUE_LABEL,
         "queue_key_pattern": QUEUE_KEY_PATTERN.replace("\\", "\\\\"),
     }

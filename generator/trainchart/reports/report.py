@@ -114,6 +114,21 @@ NOT_REPORTED = Progress()
 
 
 @dataclass(frozen=True)
+class QueueStanding:
+    """Where a run that waits stands in its queue."""
+
+    name: str
+    position: int | None = None
+    """From 1; None where it is not known."""
+    length: int | None = None
+    """How many wait there."""
+    needs: Mapping[str, float] = field(default_factory=dict)
+    """Resource → amount for all pods: GPUs, or CPUs where it needs none."""
+    free: Mapping[str, float] | None = None
+    """What is left of the quota for these; None where it is not known."""
+
+
+@dataclass(frozen=True)
 class RoleReport:
     """The pods of one role in numbers."""
 
@@ -198,6 +213,8 @@ class Report:
     controller: str = ""
     """running, starting, held, finished, failed, missing; none: the release has no controller; empty: not known."""
     outside_changes: tuple[OutsideChange, ...] = ()
+    queue: QueueStanding | None = None
+    """Only while it waits there."""
     last_lines: tuple[LogLine, ...] = ()
     """The last line of each pod, read where a run seems to hang."""
     remarks: tuple[str, ...] = ()
@@ -301,6 +318,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         },
         "gpus": report.gpus,
         "gpusSince": report.gpus_since or None,
+        "queue": None if report.queue is None else _describe_queue(report.queue),
         "outcome": None if report.outcome is None else dump_record(report.outcome),
         "roles": [
             {
@@ -326,6 +344,16 @@ def describe_report(report: Report) -> dict[str, Any]:
         "remarks": list(report.remarks),
         "unknown": list(report.unknown),
         "record": dict(report.record) or None,
+    }
+
+
+def _describe_queue(queue: QueueStanding) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "position": queue.position,
+        "length": queue.length,
+        "needs": dict(queue.needs),
+        "free": None if queue.free is None else dict(queue.free),
     }
 
 

@@ -13,6 +13,7 @@ from trainchart.reports.report import (
     NOTHING_DONE,
     RUN_KILLED,
     PodReport,
+    QueueStanding,
     Report,
     ReportedProblem,
     describe_hyperparameters,
@@ -84,6 +85,8 @@ def _list_row(report: Report) -> tuple[str, ...]:
         remarks.insert(
             0, f"{len(report.problems)} {_plural(len(report.problems), 'problem')}: {report.problems[0].cause}"
         )
+    if report.queue is not None:
+        remarks.insert(0, describe_standing(report.queue))
     if report.outcome is not None and report.outcome.error:
         remarks.insert(0, f"{report.outcome.cause}: {_shorten(report.outcome.error)}")
     elif report.seems_to_hang:
@@ -133,10 +136,25 @@ def headline(report: Report) -> str:
         words += f", attempt {report.attempt}"
     if report.run_id:
         words += f", run {report.run_id}"
+    if report.queue is not None:
+        words += f", {describe_standing(report.queue)}"
     if report.source == FROM_PODS:
         words += " (by its pods: no record could be read)"
     where = f"{report.place}, {report.chart or report.key.chart}"
     return f"{report.key.release} ({where}): {words}"
+
+
+def describe_standing(queue: QueueStanding) -> str:
+    """Return "waits in queue team-a, position 3 of 5, needs 8 nvidia.com/gpu, 2 are free", as far as it is known."""
+    words = f"waits in queue {queue.name}"
+    if queue.position is not None:
+        words += f", position {queue.position}" + (f" of {queue.length}" if queue.length else "")
+    for resource, amount in queue.needs.items():
+        words += f", needs {amount:g} {resource}"
+        if queue.free is not None:
+            free = queue.free.get(resource, 0.0)
+            words += f", {free:g} {'is' if free == 1 else 'are'} free"
+    return words
 
 
 def _summary(report: Report) -> Iterator[str]:

@@ -22,6 +22,7 @@ from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import (
     FAILED,
+    QUEUED,
     RESTARTING,
     RUNNING,
     STATE_LOST,
@@ -290,6 +291,8 @@ def _explain_phase(report: Report) -> str:
         step = f" at step {outcome.step}" if outcome.step is not None and outcome.cause != NOTHING_DONE else ""
         subject = " ".join(filter(None, (outcome.sentence or outcome.result, outcome.pod)))
         return f"{subject}{step}{_number(outcome.metrics)}"
+    if report.phase == QUEUED:
+        return "It waits until its queue has room for all of its pods."
     if report.phase == RESTARTING:
         return "Its pods save and go; the next attempt starts when the last one is gone."
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):

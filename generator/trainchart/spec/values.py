@@ -117,6 +117,11 @@ class Run(Section):
     desired_state: Literal["running", "suspended", "stopped"]
     """What the run controller brings the run to. suspended: programs get SIGTERM (those of the training library
     save first), everything is freed, and the run goes on when this is running again. stopped: the same, for good."""
+    queue: ObjectName
+    """The Kueue LocalQueue of the namespace whose quota the run waits for: all pods start together when there is room
+    for all, and a preempted run saves, waits again and goes on. Empty: the pods start whenever nodes have room."""
+    queue_priority_class: ObjectName
+    """WorkloadPriorityClass of the run in its queue; empty means priority 0. priorityClassName does not count there."""
     on_change: Literal["restart-group", "finish-first"]
     """What follows an upgrade that changes pods. restart-group: all start again from the last checkpoint. finish-first:
     the training goes on until a pod has to be recreated. Two versions of the pods never train together."""

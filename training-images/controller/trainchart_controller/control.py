@@ -17,9 +17,10 @@ from trainchart_controller.console import TroubleLog, print_line
 from trainchart_controller.launchers import LauncherAnswer, LauncherPoll, Target
 from trainchart_controller.metrics import MetricsPage
 from trainchart_controller.pod_logs import read_logs
-from trainchart_controller.pod_watch import PodList, PodWatch, WatchItem, WatchTimes
+from trainchart_controller.pod_watch import PodList, PodWatch, WatchItem, WatchTimes, WorkloadSeen
 from trainchart_controller.release import Release, Superseded
 from trainchart_controller.settings import Settings
+from trainchart_controller.workload import RunQueue, WorkloadWatch
 from trainchart_runtime.cluster import deciding_tasks
 from trainchart_runtime.contract import EXIT_TOKEN_REFUSED
 from trainchart_runtime.pod_problems import Event
@@ -58,6 +59,7 @@ class Controller:
         plan = settings.plan
         self._watch = PodWatch(connect(), plan.cluster, settings.namespace, settings.selector, times)
         self._launchers = LauncherPoll(plan.cluster.status_port, self._watch.observations)
+        self._queue = RunQueue(connect(), settings)
         self._metrics = MetricsPage(settings.release, settings.metrics_address)
         self._times = times or WatchTimes()
         self._backoff = Backoff(self._times.first_retry)
@@ -101,6 +103,8 @@ class Controller:
         """Return the controller's exit code once the run is over."""
         self._watch.start()
         self._launchers.start()
+        if self._settings.plan.queue:
+            WorkloadWatch(self._connect(), self._settings, self._times, self._watch.observations).start()
         while True:
             try:
                 decision = self._step()
@@ -151,7 +155,7 @@ class Controller:
         if time.monotonic() >= self._objects_due:
             self._missing = self._release.find_missing()
             self._objects_due = time.monotonic() + self._times.objects
-        if self._pods is None:
+        if self._pods is None or not self._queue.is_seen:
             return None
         if self._events_due is not None and time.monotonic() >= self._events_due:
             self._read_events()
@@ -166,6 +170,7 @@ class Controller:
             refused=self._refused,
             events=self._events,
             reports=self._reports,
+            queue=self._queue.look(),
             departed=departed,
         )
         decision = decide(self._settings.plan, seen, self._state)
@@ -212,6 +217,14 @@ class Controller:
             with self._noting_refusal(deletion.pod_name):
                 self._release.delete(deletion)
             print_line(f"{'force-deleted' if deletion.is_forced else 'deleted'} {deletion.pod_name}")
+        for admission in decision.admissions:
+            self._release.admit(admission)
+            pods = self._pods or {}
+            pods[admission.pod_name] = pods[admission.pod_name]._replace(gates=admission.gates)
+            print_line(f"admitted {admission.pod_name}")
+        if decision.queue_step is not None:
+            with self._noting_refusal(f"Workload {self._settings.workload}"):
+                self._queue.act(decision.queue_step, self._sets)
         while self._untold:
             self._tell(self._untold.pop(0))
         if not decision.wants_events:
@@ -287,10 +300,11 @@ class Controller:
             self._job_trouble.fail(err)
 
     def _resolve_wait(self, decision: Optional[Decision]) -> float:
-        if decision is not None and decision.scales:
+        if decision is not None and (decision.scales or decision.queue_step):
             # Where a set had no pod, no pod's end will say that the next thing is due.
             return 0.0
-        due = (self._sets_due, self._objects_due, self._record_due, self._events_due or self._sets_due)
+        due = [self._sets_due, self._objects_due, self._record_due, self._events_due or self._sets_due]
+        due += [self._queue.wake_at] if self._queue.wake_at else []
         wait = min(due) - time.monotonic()
         if decision is not None and decision.wake_at is not None:
             wait = min(wait, decision.wake_at - time.time())
@@ -328,6 +342,9 @@ class Controller:
             raise RuntimeError("the watch of the pods has failed") from item
         if isinstance(item, LauncherAnswer):
             self._reports[item.uid] = item.report
+            return
+        if isinstance(item, WorkloadSeen):
+            self._queue.take_in(item)
             return
         if isinstance(item, PodList):
             self._pods = {pod.name: pod for pod in item.pods}

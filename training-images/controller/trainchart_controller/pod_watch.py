@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
 from urllib.parse import urlencode
 
 from trainchart_controller.api import Api, ApiError, Gone
@@ -16,6 +16,7 @@ from trainchart_controller.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backof
 from trainchart_controller.console import TroubleLog
 from trainchart_controller.launchers import LauncherAnswer
 from trainchart_runtime.cluster import Cluster
+from trainchart_runtime.pod_problems import Problem
 from trainchart_runtime.run.observation import PodView, parse_pod
 
 _PAGE = 100
@@ -35,7 +36,15 @@ class PodChange(NamedTuple):
     is_gone: bool = False
 
 
-WatchItem = Union[PodList, PodChange, LauncherAnswer, Exception]
+class WorkloadSeen(NamedTuple):
+    """The run's Workload in its queue as it is now; None where there is none."""
+
+    item: Optional[Mapping[str, Any]]
+    problem: Optional[Problem] = None
+    """Why it could not be asked for."""
+
+
+WatchItem = Union[PodList, PodChange, LauncherAnswer, WorkloadSeen, Exception]
 """An exception is a bug of ours: the thread is at its end, and the controller must not go on blind."""
 
 

@@ -15,7 +15,7 @@ from trainchart_controller.settings import OBJECT_PATHS, Settings
 from trainchart_runtime.contract import LOGS_KEY, PLAN_ANNOTATION, STATE_KEY
 from trainchart_runtime.pod_problems import Event, parse_event
 from trainchart_runtime.run.observation import SetView, parse_set
-from trainchart_runtime.run.plan import Deletion, Notice, Scale
+from trainchart_runtime.run.plan import Admission, Deletion, Notice, Scale
 from trainchart_runtime.run.state import RunState, StateError, dump_state, parse_state
 
 _COMPONENT = "trainchart-controller"
@@ -146,6 +146,21 @@ class Release:
             body["gracePeriodSeconds"] = 0
         try:
             self._api.request("DELETE", f"{self._pods_path}/{deletion.pod_name}", body)
+        except (NotFound, Conflict):
+            # Gone already, or another pod has taken its name.
+            pass
+
+    def admit(self, admission: Admission) -> None:
+        """Let a pod go on to a node, where its queue has room for it; if it is still the one that was meant."""
+        placement = admission.placement
+        spec: Dict[str, Any] = {"schedulingGates": [{"name": gate} for gate in admission.gates]}
+        if placement.node_selector:
+            spec["nodeSelector"] = placement.node_selector
+        if placement.tolerations:
+            spec["tolerations"] = admission.tolerations
+        metadata = {"uid": admission.uid, "labels": placement.labels, "annotations": placement.annotations}
+        try:
+            self._api.request("PATCH", f"{self._pods_path}/{admission.pod_name}", {"metadata": metadata, "spec": spec})
         except (NotFound, Conflict):
             # Gone already, or another pod has taken its name.
             pass

@@ -39,6 +39,10 @@ class Settings(NamedTuple):
     host: str
     port: int
     service_account_dir: str
+    labels: Mapping[str, str] = {}
+    """The same, as a mapping."""
+    workload: str = ""
+    """Name of the run's Workload; empty where it waits in no queue."""
     objects: Sequence[str] = ()
     """Kind and name of what the run needs beside its sets, such as "Service exp1-mnist"."""
     metrics_address: Optional[Tuple[str, int]] = None
@@ -69,6 +73,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
             desired_state=_word(document, "desiredState", DESIRED_STATES),
             on_change=_word(document, "onChange", CHANGE_POLICIES),
             force_delete_lost=document.get("forceDeleteLostPods") is True,
+            queue=str(document.get("queue") or ""),
+            queue_priority_class=str(document.get("queuePriorityClass") or ""),
         ),
         plan_id=_required(environ, contract.PLAN_ID),
         release=_required(environ, contract.RELEASE),
@@ -77,6 +83,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         job_name=environ.get(contract.JOB_NAME, ""),
         state_name=_required(environ, contract.STATE_NAME),
         selector=_dump_selector(document),
+        labels=document["selector"],
+        workload=str(document.get("workload") or ""),
         objects=_parse_objects(document),
         host=_required(environ, "KUBERNETES_SERVICE_HOST"),
         port=int(_required(environ, "KUBERNETES_SERVICE_PORT")),

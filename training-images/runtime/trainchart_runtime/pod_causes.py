@@ -30,6 +30,31 @@ SCHEDULING_GATED = Cause(
     "Find out what set the gate, such as a queue (Kueue): kubectl get pod POD -o jsonpath='{.spec.schedulingGates}'.",
     RESTART_WAITED_FOR,
 )
+QUEUED = Cause(
+    "queued",
+    "The run waits in its queue until there is quota for all of its pods.",
+    "Wait, or free some: trainchart list -A says which runs hold GPUs, and trainchart status how many are before it, "
+    "as far as your account may know it. run.queuePriorityClass moves it forward.",
+    RESTART_WAITED_FOR,
+)
+QUEUE_CLOSED = Cause(
+    "queue-closed",
+    "The queue does not exist, or takes nothing in.",
+    "kubectl get localqueues lists the queues of the namespace: name one in run.queue. One that is stopped, or whose "
+    "ClusterQueue is missing or inactive, is for the administrators of the queues: kubectl describe localqueue QUEUE. "
+    'A Workload that was deactivated: kubectl patch workload NAME --type=merge -p \'{"spec":{"active":true}}\'.',
+    RESTART_WAITED_FOR,
+)
+QUEUE_UNUSABLE = Cause(
+    "queue-unusable",
+    "The run controller cannot use the queue.",
+    "Where Kueue is not installed, leave run.queue empty or have it installed. Where a request was forbidden, an "
+    "administrator lets run controllers read flavors and priority classes, once a cluster: kubectl create clusterrole "
+    "trainchart-queues --verb=get --resource=resourceflavors.kueue.x-k8s.io,workloadpriorityclasses.kueue.x-k8s.io && "
+    "kubectl create clusterrolebinding trainchart-queues --clusterrole=trainchart-queues "
+    "--group=system:serviceaccounts.",
+    RESTART_WAITED_FOR,
+)
 IMAGE_PULL = Cause(
     "image-pull",
     "The image of the pod cannot be pulled.",

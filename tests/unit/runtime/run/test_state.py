@@ -154,7 +154,7 @@ def test_history_and_messages_are_bounded():
     ("change", "problem"),
     [
         ({"version": 2}, "its version is 2, but this program reads 1"),
-        ({"phase": "Paused"}, "its phase is 'Paused', expected one of: Starting"),
+        ({"phase": "Paused"}, "its phase is 'Paused', expected one of: Queued"),
         ({"since": "yesterday"}, "'since' of the record is 'yesterday', not a number"),
         ({"attempt": True}, "'attempt' of the record is True, not a whole number"),
         ({"verdict": None}, "do not fit together"),

@@ -13,6 +13,7 @@ from trainchart_runtime.contract import PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
 from trainchart_runtime.pod_changes import read_settings
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_claims, find_pod_problem, parse_time
 from trainchart_runtime.progress import METRIC_NAME_LIMIT, METRICS_KEPT, parse_metrics, parse_number, parse_whole
+from trainchart_runtime.run.queueing import QueueView, reduce_template
 from trainchart_runtime.termination import Failure, Termination, parse_failures, parse_termination
 
 _REVISION_LABEL = "controller-revision-hash"
@@ -74,6 +75,10 @@ class PodView(NamedTuple):
     """The ends that Kubernetes still remembers, newest first; never more than two."""
     settings: Mapping[str, str] = {}
     """Image, command, requests and limits of its training container."""
+    gates: Sequence[str] = ()
+    """What must happen before a node is looked for."""
+    tolerations: Sequence[Mapping[str, Any]] = ()
+    """Only of a pod with gates."""
 
     @property
     def is_deleting(self) -> bool:
@@ -100,6 +105,8 @@ class SetView(NamedTuple):
     uid: str = ""
     settings: Mapping[str, str] = {}
     """Those of the pods that it would create now; see PodView."""
+    template: Mapping[str, Any] = {}
+    """What quota depends on, of those pods."""
 
 
 class MissingPeer(NamedTuple):
@@ -146,6 +153,7 @@ class Observation(NamedTuple):
     """Warnings about the release's pods, sets and claims, where they were asked for."""
     reports: Mapping[str, LauncherReport] = {}
     """By uid of the pod, of those whose launcher has answered."""
+    queue: QueueView = QueueView()
     departed: Sequence[PodView] = ()
     """Pods that have gone since the last look, as they were at last: an evicted one is gone as soon as it has ended."""
 
@@ -190,19 +198,23 @@ def parse_pod(cluster: Cluster, pod: Mapping[str, Any]) -> Optional[PodView]:
         restarts=container.get("restartCount") or 0,
         ends=tuple(ends),
         settings=read_settings(spec),
+        gates=tuple(str(gate.get("name")) for gate in spec.get("schedulingGates") or ()),
+        tolerations=tuple(spec.get("tolerations") or ()) if spec.get("schedulingGates") else (),
     )
 
 
 def parse_set(item: Mapping[str, Any]) -> SetView:
     """Reduce a StatefulSet object of the Kubernetes API."""
     metadata, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
+    template = (spec.get("template") or {}).get("spec") or {}
     is_seen = (status.get("observedGeneration") or 0) >= (metadata.get("generation") or 1)
     return SetView(
         # A replica number of 0 is left out of the JSON.
         replicas=int(spec.get("replicas") or 0),
         revision=(status.get("updateRevision") or "") if is_seen else "",
         uid=metadata.get("uid") or "",
-        settings=read_settings((spec.get("template") or {}).get("spec") or {}),
+        settings=read_settings(template),
+        template=reduce_template(template),
     )
 
 

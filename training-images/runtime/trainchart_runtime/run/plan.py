@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import (
     BETWEEN_GRAPH_ASYNC,
@@ -15,6 +15,7 @@ from trainchart_runtime.cluster import (
     Task,
     deciding_tasks,
 )
+from trainchart_runtime.run.queueing import Placement, QueueStep
 from trainchart_runtime.run.state import RoleState, RunState, StateError
 
 DESIRED_RUNNING = "running"
@@ -44,6 +45,10 @@ class RunPlan(NamedTuple):
     on_change: str = RESTART_GROUP
     force_delete_lost: bool = False
     """Replace pods of nodes that do not answer, though their programs may still run there."""
+    queue: str = ""
+    """The LocalQueue whose quota all pods wait for; empty: they wait for none."""
+    queue_priority_class: str = ""
+    """Of the Workload; empty: priority 0."""
 
 
 class Notice(NamedTuple):
@@ -70,8 +75,20 @@ class Deletion(NamedTuple):
     """Without waiting for its node's word."""
 
 
+class Admission(NamedTuple):
+    """One pod that need not wait any more."""
+
+    pod_name: str
+    uid: str
+    gates: Sequence[str]
+    """Those that stay, because others have set them."""
+    placement: Placement
+    tolerations: Sequence[Mapping[str, Any]]
+    """All that it has then."""
+
+
 class Decision(NamedTuple):
-    """What to do now, in this order: record the state, scale, delete, tell, leave."""
+    """What to do now, in this order: record the state, scale, delete, admit, change the Workload, tell, leave."""
 
     state: RunState
     is_recorded: bool
@@ -79,6 +96,8 @@ class Decision(NamedTuple):
     keeps a controller that was replaced from acting."""
     scales: Sequence[Scale] = ()
     deletions: Sequence[Deletion] = ()
+    admissions: Sequence[Admission] = ()
+    queue_step: Optional[QueueStep] = None
     notices: Sequence[Notice] = ()
     wants_events: bool = False
     """A pod does not run, and only Events can tell why."""

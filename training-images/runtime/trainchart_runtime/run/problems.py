@@ -10,15 +10,18 @@ from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple, Un
 from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.cluster import Cluster, Task, deciding_tasks
+from trainchart_runtime.contract import QUEUE_GATE
 from trainchart_runtime.pod_problems import Event, Problem, find_claim_problem, find_pod_event, find_set_problem
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import ContainerEnd, LauncherReport, Observation, PodView
 from trainchart_runtime.run.peer_problems import find_peer_problems, is_echo
 from trainchart_runtime.run.plan import RunPlan
+from trainchart_runtime.run.queueing import find_queue_problem
 from trainchart_runtime.run.report_problems import find_report_problems
 from trainchart_runtime.run.state import (
     INCIDENTS_KEPT,
     PROBLEMS_KEPT,
+    QUEUED,
     Deaths,
     Incident,
     PodProblem,
@@ -234,6 +237,10 @@ def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], sta
         name, node = group.pod_name(task), next(pod.node for pod in own if pod.task == task)
         begin = since.get((name, problem.cause), seen.now)
         found.append(PodProblem(name, node, problem.cause, problem.message, begin))
+    queued = find_queue_problem(seen.queue, state.phase == QUEUED)
+    if queued is not None:
+        name = f"queue {seen.queue.name}"
+        found.insert(0, PodProblem(name, "", queued.cause, queued.message, since.get((name, queued.cause), seen.now)))
     for cause, subjects in ((pod_causes.CHANGE_REFUSED, seen.refused), (pod_causes.OBJECT_MISSING, seen.missing)):
         for name, words in subjects.items():
             found.insert(0, PodProblem(name, "", cause.name, words, since.get((name, cause.name), seen.now)))
@@ -254,6 +261,9 @@ def find_problems(
             is_wanted, refusal = True, Problem(pod_causes.OBJECT_MISSING.name, f"its StatefulSet {role.name} is gone")
         for task in group.tasks(task_type):
             pod = pods.get(task)
+            if pod is not None and tuple(pod.gates) == (QUEUE_GATE,):
+                # What keeps the whole run in its queue says more.
+                continue
             if pod is not None:
                 problem = pod.problem
                 if problem is None or problem.cause == pod_causes.VOLUME_ERROR.name:

@@ -35,11 +35,13 @@ from trainchart_runtime.run.problems import (
     note_progress,
     note_replacements,
 )
-from trainchart_runtime.run.scaling import is_newcomer, resolve_deletions, resolve_scales
+from trainchart_runtime.run.queue_rules import follow_queue, has_left_queue, resolve_queue_step
+from trainchart_runtime.run.scaling import is_newcomer, resolve_admissions, resolve_deletions, resolve_scales
 from trainchart_runtime.run.state import (
     ENDED_PHASES,
     FAILED,
     FINISHING,
+    QUEUED,
     RESTARTING,
     RUNNING,
     STARTING,
@@ -68,6 +70,9 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
     """Return what follows from one look at the release."""
     state = recorded if recorded and recorded.run_id == plan.run_id else _begin(plan, seen, recorded)
     state = _follow_clock(state, seen.now)
+    if state.phase == QUEUED:
+        # The attempt has not begun: it is made of what the newest values ask for.
+        state = state._replace(roles={})
     group = resolve_group(plan.cluster, state.roles)
     of_run = [pod for pod in seen.pods if pod.run_id in (None, plan.run_id)]
     has_strangers = len(of_run) < len(seen.pods)
@@ -82,18 +87,24 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
     state = _follow_wishes(plan, seen, own, state)
     state = _leave_pods_behind(plan, seen, state)
     group = resolve_group(plan.cluster, state.roles)
+    state = follow_queue(plan, group, seen, state)
     state = state._replace(roles=_count_roles(group, own, state))
     scales = resolve_scales(group, seen, state, has_strangers)
     deletions = resolve_deletions(plan, group, seen, of_run, state)
+    admissions = resolve_admissions(plan, own, seen.queue, state)
+    queue_step = resolve_queue_step(plan, group, seen, state)
     is_recorded, wake_at = _resolve_recording(plan, seen, state, recorded)
-    if scales or deletions or not is_recorded:
+    if scales or deletions or admissions or queue_step or not is_recorded:
         is_recorded, state = False, state._replace(updated=seen.now)
-    is_over = state.phase in ENDED_PHASES and not scales and (_are_gone(seen) or state.phase == STATE_LOST)
+    is_left = not scales and has_left_queue(plan, seen)
+    is_over = state.phase in ENDED_PHASES and is_left and (_are_gone(seen) or state.phase == STATE_LOST)
     return Decision(
         state=state,
         is_recorded=is_recorded,
         scales=scales,
         deletions=deletions,
+        admissions=admissions,
+        queue_step=queue_step,
         notices=_find_notices(state, recorded),
         wants_events=_wants_events(group, own, state, seen.now),
         keeps_logs=state.phase == STOPPING and (recorded is None or recorded.phase != STOPPING),
@@ -104,15 +115,16 @@ def decide(plan: RunPlan, seen: Observation, recorded: Optional[RunState]) -> De
 
 def _begin(plan: RunPlan, seen: Observation, earlier: Optional[RunState]) -> RunState:
     """Return the first state of a run, or STATE_LOST where a run has ended whose record is gone."""
-    state = RunState(plan.run_id, STARTING, since=seen.now, updated=seen.now, active_since=seen.now)
+    first = QUEUED if plan.queue else STARTING
+    state = RunState(plan.run_id, first, since=seen.now, updated=seen.now, active_since=seen.now)
     if earlier is not None:
-        return enter_phase(state, STARTING, seen.now, f"follows run {earlier.run_id!r} ({earlier.phase})")
+        return enter_phase(state, first, seen.now, f"follows run {earlier.run_id!r} ({earlier.phase})")
     is_stopped = bool(seen.sets) and not any(view.replicas for view in seen.sets.values())
     if is_stopped and plan.desired_state == DESIRED_RUNNING:
         # A new StatefulSet without replicas gets 1: only a controller has set it to 0.
         lost = "the record of this run is gone, but its pods were stopped: nothing is started; set another run.id"
         return enter_phase(state, STATE_LOST, seen.now, lost)
-    return enter_phase(state, STARTING, seen.now, "a new run")
+    return enter_phase(state, first, seen.now, f"a new run, in queue {plan.queue}" if plan.queue else "a new run")
 
 
 def _follow_clock(state: RunState, now: float) -> RunState:
@@ -145,7 +157,7 @@ def _note(
 def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:
     """Return `state` after what the values ask for, and after an upgrade that changes pods."""
     now = seen.now
-    if state.phase not in (STARTING, RUNNING, FINISHING, RESTARTING, SUSPENDED):
+    if state.phase not in (QUEUED, STARTING, RUNNING, FINISHING, RESTARTING, SUSPENDED):
         return state
     if plan.desired_state == DESIRED_STOPPED:
         return conclude(state, state.pending_verdict or explain_stop(state.progress, now), now)
@@ -158,7 +170,7 @@ def _follow_wishes(plan: RunPlan, seen: Observation, own: Sequence[PodView], sta
     if state.phase == SUSPENDED:
         state = state._replace(active_since=now)
         return enter_phase(state, RESTARTING, now, "run.desiredState is running again")
-    if state.phase == RESTARTING:
+    if state.phase in (QUEUED, RESTARTING):
         return state
     changed = [name for name, view in seen.sets.items() if view.revision and view.revision != state.revisions.get(name)]
     mixed = [pod.name for pod in own if is_newcomer(plan.cluster, pod, state)]
@@ -186,7 +198,7 @@ def _leave_pods_behind(plan: RunPlan, seen: Observation, state: RunState) -> Run
             missing_since=None,
             failure_seen_at=None,
         )
-        return enter_phase(state, STARTING, seen.now, f"attempt {state.attempt}")
+        return enter_phase(state, QUEUED if plan.queue else STARTING, seen.now, f"attempt {state.attempt}")
     if state.phase == STOPPING and _are_gone(seen):
         assert state.verdict is not None
         lost = [f"{pod.name} on {pod.node}" for pod in seen.pods]
@@ -234,10 +246,16 @@ def _resolve_recording(
         if state == recorded._replace(progress=state.progress, **{name: getattr(state, name) for name in small}):
             is_progress_only = all(getattr(state, name) == getattr(recorded, name) for name in small)
             until = recorded.updated + (PROGRESS_SECONDS if is_progress_only else REPORT_SECONDS)
-            is_recorded = recorded.updated <= seen.now < until
+            # Why a run waits in its queue is all that its users ask then.
+            is_news = state.phase == QUEUED and _list_causes(state) != _list_causes(recorded)
+            is_recorded = recorded.updated <= seen.now < until and not is_news
             if is_recorded:
                 deadlines.append(until)
     return is_recorded, min(deadlines, default=None)
+
+
+def _list_causes(state: RunState) -> List[str]:
+    return [problem.cause for problem in state.problems]
 
 
 def _find_deadlines(plan: RunPlan, state: RunState) -> List[float]:

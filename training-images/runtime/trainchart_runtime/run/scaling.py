@@ -9,11 +9,14 @@ from typing import List, Sequence, Tuple
 
 from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cluster import Cluster
+from trainchart_runtime.contract import QUEUE_GATE
 from trainchart_runtime.run.observation import Observation, PodView
-from trainchart_runtime.run.plan import Deletion, RunPlan, Scale, is_dispensable, saving_roles
+from trainchart_runtime.run.plan import Admission, Deletion, RunPlan, Scale, is_dispensable, saving_roles
 from trainchart_runtime.run.problems import count_deaths, is_given_up
+from trainchart_runtime.run.queueing import Placement, QueueView
 from trainchart_runtime.run.state import (
     FINISHING,
+    QUEUED,
     RESTARTING,
     RUNNING,
     STARTING,
@@ -34,7 +37,9 @@ _LONG_BACK_OFF_DEATHS = 3
 
 def _is_down(state: RunState, has_strangers: bool) -> bool:
     """Say whether no pod of this run may be: the run is over or held, or pods of another run must go first."""
-    return state.phase in (RESTARTING, SUSPENDED, STOPPING, *VERDICTS) or (state.phase == STARTING and has_strangers)
+    return state.phase in (QUEUED, RESTARTING, SUSPENDED, STOPPING, *VERDICTS) or (
+        state.phase == STARTING and has_strangers
+    )
 
 
 def resolve_scales(group: Cluster, seen: Observation, state: RunState, has_strangers: bool) -> Tuple[Scale, ...]:
@@ -44,7 +49,8 @@ def resolve_scales(group: Cluster, seen: Observation, state: RunState, has_stran
     down, savers = _is_down(state, has_strangers), saving_roles(group)
     # A program that has come to its end writes nothing more: then no task waits for another.
     waits = down and (state.verdict is None or state.verdict.cause in _CUT_SHORT)
-    is_saving = waits and any(pod.task.task_type in savers and not pod.is_lost(seen.now) for pod in seen.pods)
+    saving = (pod for pod in seen.pods if pod.task.task_type in savers and not pod.gates)
+    is_saving = waits and any(not pod.is_lost(seen.now) for pod in saving)
     scales: List[Scale] = []
     for task_type in sorted(group.roles, key=lambda role: role not in savers):
         role = group.roles[task_type]
@@ -82,6 +88,23 @@ def resolve_deletions(
     # The controller may delete pods of those names only that its chart has.
     allowed = {plan.cluster.pod_name(task) for role in plan.cluster.roles for task in plan.cluster.tasks(role)}
     return tuple(deletion for deletion in deletions if deletion.pod_name in allowed)
+
+
+def resolve_admissions(
+    plan: RunPlan, own: Sequence[PodView], queue: QueueView, state: RunState
+) -> Tuple[Admission, ...]:
+    """Return the pods that wait for the queue alone, which has room for them."""
+    if state.phase not in (STARTING, RUNNING, FINISHING) or queue.placements is None:
+        return ()
+    admissions = []
+    for pod in own:
+        if QUEUE_GATE not in pod.gates or pod.is_deleting or is_newcomer(plan.cluster, pod, state):
+            continue
+        placement = queue.placements.get(pod.task.task_type, Placement())
+        more = [each for each in placement.tolerations if each not in pod.tolerations]
+        gates = tuple(gate for gate in pod.gates if gate != QUEUE_GATE)
+        admissions.append(Admission(pod.name, pod.uid, gates, placement, (*pod.tolerations, *more)))
+    return tuple(admissions)
 
 
 def _is_on_lost_node(pod: PodView, now: float) -> bool:

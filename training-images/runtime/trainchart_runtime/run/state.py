@@ -13,6 +13,8 @@ from trainchart_runtime.records import RecordError, dump_record, parse_record
 
 VERSION = 1
 
+QUEUED = "Queued"
+"""There are no pods until the run's queue has quota for all of them."""
 STARTING = "Starting"
 """Every set has its replicas; not every pod has run yet."""
 RUNNING = "Running"
@@ -32,7 +34,7 @@ STATE_LOST = "StateLost"
 """The sets say that a run was here, but its record is gone: nothing is started until a person decides."""
 
 VERDICTS = (SUCCEEDED, FAILED, STOPPED)
-PHASES = (STARTING, RUNNING, FINISHING, RESTARTING, SUSPENDED, STOPPING, *VERDICTS, STATE_LOST)
+PHASES = (QUEUED, STARTING, RUNNING, FINISHING, RESTARTING, SUSPENDED, STOPPING, *VERDICTS, STATE_LOST)
 ENDED_PHASES = (*VERDICTS, STATE_LOST)
 
 HISTORY_KEPT = 20

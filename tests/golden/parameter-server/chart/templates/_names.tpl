@@ -31,6 +31,11 @@ for Kubernetes, or that hold characters it refuses, are cut and get a hash of th
 {{- include "parameter-server.fit" (dict "name" (include "parameter-server.fullname" .) "limit" 63) -}}
 {{- end -}}
 
+{{- /* The Workload by which the run waits in its queue. */}}
+{{- define "parameter-server.workloadName" -}}
+{{- include "parameter-server.partName" (dict "context" . "part" "queue") -}}
+{{- end -}}
+
 {{- define "parameter-server.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "parameter-server.serviceName" .) -}}

@@ -1,3 +1,22 @@
+{{- /* A queue that the run controller does not wait in for the pods. */}}
+{{- define "parameter-server.refuseQueues" -}}
+{{- if and .Values.run.queue (not .Values.run.controller.enabled) -}}
+{{- fail "run.queue: the run controller waits in the queue; set run.controller.enabled to true" -}}
+{{- end -}}
+{{- if and .Values.run.queuePriorityClass (not .Values.run.queue) -}}
+{{- fail "run.queuePriorityClass: name the queue as well, in run.queue" -}}
+{{- end -}}
+{{- $layers := dict "commonLabels" .Values.commonLabels "podLabels" .Values.podLabels -}}
+{{- range $role, $settings := .Values.roles -}}
+{{- $layers = merge $layers (dict (printf "roles.%s.labels" $role) $settings.labels (printf "roles.%s.podLabels" $role) $settings.podLabels) -}}
+{{- end -}}
+{{- range $where, $labels := $layers -}}
+{{- if and $.Values.run.controller.enabled (hasKey (default dict $labels) "kueue.x-k8s.io/queue-name") -}}
+{{- fail (printf "%s.kueue.x-k8s.io/queue-name: with this label Kueue queues each StatefulSet by itself, and a part of the training waits for the rest; name the queue in run.queue instead" $where) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* Values that the schema cannot refuse, because several of them together are wrong. Included by the StatefulSets. */}}
 {{- define "parameter-server.refuse" -}}
 {{- include "parameter-server.refusePods" . -}}
@@ -8,6 +27,7 @@
 {{- if and .Values.run.controller.enabled (not .Values.rbac.create) (not .Values.run.controller.serviceAccountName) -}}
 {{- fail "rbac.create: without it, name a ServiceAccount with the run controller's rights in run.controller.serviceAccountName" -}}
 {{- end -}}
+{{- include "parameter-server.refuseQueues" . -}}
 {{- with .Values.networkPolicy -}}
 {{- if and .enabled .restrictEgress $.Values.run.controller.enabled (not .apiServer) -}}
 {{- fail "networkPolicy.apiServer: with restrictEgress, name the API server's addresses, or the run controller cannot reach it" -}}
