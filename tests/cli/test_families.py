@@ -14,7 +14,7 @@ from trainchart.check.finding import Severity
 from trainchart.cli.app import app
 from trainchart.errors import SpecError, TrainchartError, UsageError
 from trainchart.helm.io.choose import find_engine
-from trainchart.helm.rendering import ValueOverrides
+from trainchart.helm.rendering import Manifest, Rendering, ValueOverrides
 
 ROOT = Path(__file__).parent.parent.parent
 PACK = "apiVersion: trainchart/v1\nkind: Pack\nname: acme\nversion: 0.1.0\n"
@@ -264,3 +264,32 @@ def test_a_published_pack_brings_its_families(project: Path, tmp_path: Path) -> 
     succeed("pack", "update")
     succeed("generate")
     assert "part-of: hello" in Path("charts/hello/templates/words.yaml").read_text()
+
+
+@pytest.mark.parametrize("queue", ["", "trainings"])
+def test_rights_of_a_tenant_cover_those_of_run_controllers(project: Path, queue: str) -> None:
+    """A Role can only be granted by those who hold its rights."""
+    succeed("init", "team-a", "--family", "tenant")
+    succeed("generate")
+    engine = find_engine("sdk")
+    values = f"queue: {{clusterQueue: '{'gpus' if queue else ''}'}}\n"
+    tenant = engine.render(Path("charts/team-a"), release="team", overrides=ValueOverrides(files=(("a", values),)))
+    run = f"run: {{queue: '{queue}'}}\n"
+    release = engine.render(ROOT / "charts" / "mnist", release="exp", overrides=ValueOverrides(files=(("a", run),)))
+    held = [rule for role in list_roles(tenant) if role.name == "tenant-releases" for rule in role.document["rules"]]
+    for rule in (rule for role in list_roles(release) for rule in role.document["rules"]):
+        wanted = {
+            (group, name, verb) for group in rule["apiGroups"] for name in rule["resources"] for verb in rule["verbs"]
+        }
+        has = {
+            (group, name, verb)
+            for own in held
+            for group in own["apiGroups"]
+            for name in own["resources"]
+            for verb in own["verbs"]
+        }
+        assert wanted <= has, wanted - has
+
+
+def list_roles(rendering: Rendering) -> list[Manifest]:
+    return [manifest for manifest in rendering.manifests if manifest.kind == "Role"]
