@@ -20,6 +20,8 @@ FAMILY_FILE = "family.yaml"
 README = "README.md"
 CI = "ci"
 TESTS = "tests"
+SIZE_LIMIT = 512 * 1024
+"""Bytes of all files; what a chart's release may hold is not much more."""
 _KNOWN = (FAMILY_FILE, README, TEMPLATES, CI, TESTS)
 
 
@@ -70,6 +72,9 @@ def parse_family(files: Mapping[str, bytes], name: str, place: str, source: str)
     unknown = tuple(_find_unknown(files, place))
     if unknown:
         raise SpecError(f"{place} contains files that are not part of a family", problems=unknown)
+    if sum(map(len, files.values())) > SIZE_LIMIT:
+        hint = "keep large files out of charts"
+        raise SpecError(f"{place} has more than {SIZE_LIMIT // 1024} KiB", hint=hint)
     texts = {path: _decode(content, f"{place}/{path}") for path, content in files.items()}
     title = f"{name} of {source}"
     about, values = parse_section_document(

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import jsonschema
+import referencing
 
 from trainchart.errors import Problem, SpecError
 from trainchart.families.values import PROPERTIES, VALUES_KEY, FamilyValues
 from trainchart.plan.typed import find_origin, suggest_word
+from trainchart.render.schema import SCHEMAS_BY_NAME, SUBCHART_KEYS
 from trainchart.spec.document import Document, Path
 from trainchart.spec.section import KUBERNETES_DEFINITION
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
-_DATA = ("default", "const", "enum", "examples")
+_DATA = ("default", "const", "enum", "examples", "dependentRequired")
 """Keywords behind which there is no schema."""
+_EXAMPLE = "write for example io.k8s.api.core.v1.Toleration"
+_KEYWORDS = (
+    *(key for key in jsonschema.Draft202012Validator.VALIDATORS if not key.startswith("$")),
+    *("then", "else", "minContains", "maxContains", "title", "description", "default", "examples", "deprecated"),
+    *("readOnly", "writeOnly", "contentEncoding", "contentMediaType", KUBERNETES_DEFINITION),
+)
+"""All that a schema may have; Helm would ignore what is misspelt."""
 
 
 def find_schema_problems(values: Document) -> Iterator[Problem]:
@@ -32,6 +42,8 @@ def _find_in_section(values: Document, path: Path, section: Any) -> Iterator[Pro
         own = (*path, name)
         if not _KEY.fullmatch(str(name)):
             yield _problem(values, own, "is not a name for a value", "use letters and digits, such as maxReplicas")
+        elif len(own) == 2 and name in SUBCHART_KEYS:
+            yield _problem(values, own, "is a value of Helm itself", "use another name")
         elif not isinstance(schema, Mapping):
             yield _problem(values, own, "is not a JSON Schema", "write for example {type: string, default: abc}")
         elif not isinstance(schema.get("description"), str) or not schema["description"].strip():
@@ -46,51 +58,79 @@ def _find_in_section(values: Document, path: Path, section: Any) -> Iterator[Pro
 
 
 def _find_in_value(values: Document, path: Path, schema: Mapping[str, Any]) -> Iterator[Problem]:
-    foreign = list(_find_references(schema, path))
-    yield from (_problem(values, found, "refers to another schema", "write it out") for found in foreign)
+    problems = list(_find_wrong_keywords(values, path, schema))
+    yield from problems
+    if problems:
+        return
     try:
         jsonschema.Draft202012Validator.check_schema(schema)
     except jsonschema.SchemaError as error:
         yield _problem(values, (*path, *error.absolute_path), "is not JSON Schema", error.message)
-        return
-    for found, pattern in _find_patterns(schema, path):
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            yield _problem(values, found, f"is not a regular expression: {error}")
-            return
-    if "default" in schema and not foreign:
-        validator = jsonschema.Draft202012Validator(_without_kubernetes(schema))
-        for misfit in validator.iter_errors(schema["default"]):
-            yield _problem(values, (*path, "default"), f"does not fit its own schema: {misfit.message}")
 
 
-def _without_kubernetes(node: Any) -> Any:
-    return {key: value for key, value in node.items() if key != KUBERNETES_DEFINITION}
-
-
-def _find_references(node: Any, path: Path) -> Iterator[Path]:
-    """Yield the keywords of JSON Schema that name other schemas, which may be anywhere."""
-    for key, value in _keywords(node):
+def _find_wrong_keywords(values: Document, path: Path, schema: Mapping[str, Any]) -> Iterator[Problem]:
+    for found, key, value in _keywords(schema, path):
         if str(key).startswith("$"):
-            yield (*path, key)
-        elif key not in _DATA:
-            yield from _find_references(value, (*path, key))
+            yield _problem(values, found, "refers to another schema", "write it out")
+        elif key not in _KEYWORDS:
+            yield _problem(values, found, "is not a keyword of JSON Schema", suggest_word(str(key), list(_KEYWORDS)))
+        elif key == KUBERNETES_DEFINITION and not isinstance(value, str):
+            yield _problem(values, found, "is not a type of Kubernetes", _EXAMPLE)
+        elif key == "pattern" and isinstance(value, str):
+            try:
+                re.compile(value)
+            except re.error as error:
+                yield _problem(values, found, f"is not a regular expression: {error}")
+    if "default" in schema and schema["default"] is None:
+        hint = 'write an empty value, such as "" or []; without default, each spec has to set it'
+        yield _problem(values, (*path, "default"), "is null, which Helm removes", hint)
 
 
-def _find_patterns(node: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    for key, value in _keywords(node):
-        if key == "pattern" and isinstance(value, str):
-            yield (*path, key), value
-        elif key not in _DATA:
-            yield from _find_patterns(value, (*path, key))
+def find_default_problems(values: Document, definitions: Collection[str]) -> Iterator[Problem]:
+    """Yield types that are not in `definitions`, and defaults that do not fit; a pattern may never end."""
+    for path, schema in _leaves(values.tree[VALUES_KEY], (VALUES_KEY,)):
+        for found, key, value in _keywords(schema, path):
+            if key == KUBERNETES_DEFINITION and value not in definitions:
+                close = difflib.get_close_matches(value, definitions, n=1)
+                hint = f"did you mean {close[0]}?" if close else _EXAMPLE
+                yield _problem(values, found, f"is {value}, which is not a type of Kubernetes", hint)
+        if "default" in schema:
+            own = {key: value for key, value in schema.items() if key != KUBERNETES_DEFINITION}
+            for misfit in _validator(own).iter_errors(schema["default"]):
+                yield _problem(values, (*path, "default"), f"does not fit its own schema: {_cut(misfit.message)}")
 
 
-def _keywords(node: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(node, Mapping):
-        yield from node.items()
-    elif isinstance(node, list):
-        yield from enumerate(node)
+def _leaves(section: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield the values of a section, and of the sections in it, with their schemas."""
+    for name, schema in section.items():
+        if PROPERTIES in schema:
+            yield from _leaves(schema[PROPERTIES], (*path, name, PROPERTIES))
+        else:
+            yield (*path, name), schema
+
+
+def _keywords(schema: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
+    """Yield the keywords of a schema, and of the schemas in it; what a property is called is not a keyword."""
+    if isinstance(schema, list):
+        for number, each in enumerate(schema):
+            yield from _keywords(each, (*path, number))
+    elif isinstance(schema, Mapping):
+        for key, value in schema.items():
+            yield (*path, key), key, value
+            if key in SCHEMAS_BY_NAME and isinstance(value, Mapping):
+                for name, each in value.items():
+                    yield from _keywords(each, (*path, key, name))
+            elif key in _KEYWORDS and key not in _DATA:
+                yield from _keywords(value, (*path, key))
+
+
+def _validator(schema: Mapping[str, Any]) -> jsonschema.Draft202012Validator:
+    """Return what compares values with a schema, and never fetches another one."""
+    return jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 160 else text[:157] + "..."
 
 
 def _problem(values: Document, path: Path, what: str, hint: str = "") -> Problem:
@@ -114,7 +154,7 @@ def require_values(values: FamilyValues, schema: Mapping[str, Any], title: str) 
     Raises:
         SpecError: names every unknown, missing or wrong value, with its line.
     """
-    errors = jsonschema.Draft202012Validator(schema).iter_errors(values.tree)
+    errors = _validator(schema).iter_errors(values.tree)
     problems = [problem for error in errors for problem in _explain(values, error)]
     if problems:
         raise SpecError(f"the values do not fit the family {title}", problems=tuple(problems))
@@ -135,5 +175,6 @@ def _explain(values: FamilyValues, error: jsonschema.ValidationError) -> Iterato
             at = str(find_origin(values.origins, (*path, name)))
             yield Problem(f"unknown value {prefix}{name}", at, suggest_word(str(name), known))
     else:
-        text = found.message if len(found.message) <= 160 else found.message[:157] + "..."
-        yield Problem(f"{prefix.removesuffix('.')}: {text}", where, str(found.schema.get("description", "")))
+        yield Problem(
+            f"{prefix.removesuffix('.')}: {_cut(found.message)}", where, str(found.schema.get("description", ""))
+        )

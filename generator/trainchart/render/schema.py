@@ -29,6 +29,8 @@ SUBCHART_KEYS: Mapping[str, Any] = {
     "global": {"type": "object", "description": "Values of a parent chart, ignored here."},
     "enabled": {"type": "boolean", "description": "For a parent chart's dependency condition, ignored here."},
 }
+SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas")
+"""Keywords behind which there is a schema for each name."""
 _REF = "#/$defs/"
 _KUBERNETES = "io.k8s."
 
@@ -205,7 +207,9 @@ def _tidy(node: Any, drop: tuple[str, ...] = ()) -> Any:
     if KUBERNETES_DEFINITION in node:
         node = {**node, "$ref": _REF + node[KUBERNETES_DEFINITION]}
     return {
-        key: {name: _tidy(value, drop) for name, value in child.items()} if key == "properties" else _tidy(child, drop)
+        key: {name: _tidy(value, drop) for name, value in child.items()}
+        if key in SCHEMAS_BY_NAME
+        else _tidy(child, drop)
         for key, child in node.items()
         if key not in ("title", "default", KUBERNETES_DEFINITION, *drop) and not key.startswith("x-kubernetes-")
     }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from referencing.exceptions import Unresolvable
 
 from trainchart.errors import SpecError
-from trainchart.families.family import Family, parse_family
-from trainchart.families.schemas import close_schema, require_values
+from trainchart.families.family import SIZE_LIMIT, Family, parse_family
+from trainchart.families.schemas import close_schema, find_default_problems, require_values
 from trainchart.families.values import VALUES_KEY, FamilyValues, merge_values
 from trainchart.spec.document import Document, parse_document
 
@@ -87,7 +90,11 @@ def test_values_that_do_not_fit_are_named_with_their_line(values: str, message: 
         ("  a: {description: A., $ref: 'http://127.0.0.1/'}\n", "values.a.$ref refers to another schema", 5),
         ("  a: {description: A., items: {$dynamicRef: '#'}}\n", "values.a.items.$dynamicRef refers to", 5),
         ("  a: {description: A., pattern: '('}\n", "values.a.pattern is not a regular expression", 5),
-        ("  a: {description: A., type: integer, default: x}\n", "values.a.default does not fit its own schema", 5),
+        ("  a: {description: A., default: null}\n", "values.a.default is null, which Helm removes", 5),
+        ("  a: {description: A., defualt: 1}\n", "values.a.defualt is not a keyword of JSON Schema", 5),
+        ("  a: {description: A., items: {patern: b}}\n", "values.a.items.patern is not a keyword of JSON Schema", 5),
+        ("  a: {description: A., kubernetesDefinition: 3}\n", "values.a.kubernetesDefinition is not a type", 5),
+        ("  global: {description: A., default: 1}\n", "values.global is a value of Helm itself", 5),
         ("  a: {description: A., default: 1, properties: {}}\n", "values.a.default is not part of a section", 5),
         ("  a: {description: A., properties: 1}\n", "values.a.properties is not a mapping", 5),
     ],
@@ -98,6 +105,46 @@ def test_schemas_that_make_no_sense_are_refused(values: str, message: str, line:
     problem = refused.value.problems[0]
     assert message in problem.message
     assert problem.where.startswith(f"families/sheep/family.yaml:{line}:")
+
+
+@pytest.mark.parametrize("keyword", ["properties", "patternProperties", "dependentSchemas"])
+@pytest.mark.parametrize("name", ["default", "const", "enum", "examples"])
+def test_no_name_of_a_property_hides_a_reference(keyword: str, name: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        parse(f"  a: {{description: A., items: {{{keyword}: {{{name}: {{$ref: 'file:///etc/passwd'}}}}}}}}\n")
+    assert f"values.a.items.{keyword}.{name}.$ref refers" in refused.value.problems[0].message
+
+
+def test_comparing_values_with_a_schema_fetches_nothing(tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text('{"type": "string"}')
+    schema = {"properties": {"sheep": {"$ref": f"file://{tmp_path}/other.json"}}}
+    with pytest.raises(Unresolvable):
+        require_values(merge(parse(), "{fence: {height: 1}}"), schema, "sheep")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("  a: {description: A., type: integer, default: x}\n", "a.default does not fit its own schema: 'x' is not"),
+        (
+            "  a: {description: A., items: {kubernetesDefinition: io.k8s.Pot}}\n",
+            "Pot, which is not a type of Kubernetes",
+        ),
+        (
+            "  b:\n    description: B.\n    properties:\n      a: {description: A., maximum: 1, default: 2}\n",
+            "b.properties.a",
+        ),
+    ],
+)
+def test_wrong_defaults_and_types_are_named(values: str, message: str) -> None:
+    (problem,) = find_default_problems(parse(values).values, {"io.k8s.Pod": {}})
+    assert message in problem.message
+    assert problem.where.startswith("families/sheep/family.yaml:")
+
+
+def test_a_large_family_is_refused() -> None:
+    with pytest.raises(SpecError, match="has more than 512 KiB"):
+        parse(**{"README.md": "a" * SIZE_LIMIT})
 
 
 def test_a_default_may_hold_what_looks_like_a_reference() -> None:

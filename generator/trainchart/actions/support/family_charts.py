@@ -11,7 +11,7 @@ from trainchart import __version__
 from trainchart.archive.lock import LOCK_FILE, Source, build_lock, dump_lock, hash_content
 from trainchart.errors import Problem, SpecError
 from trainchart.families.family import Family, parse_family
-from trainchart.families.schemas import close_schema, require_values
+from trainchart.families.schemas import close_schema, find_default_problems, require_values
 from trainchart.families.values import VALUES_KEY, FamilyValues, merge_values
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.host.time_limit import TookTooLong, time_limit
@@ -86,9 +86,13 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
     family = families[chart.family]
     layers = [pack.family_defaults[family.name] for pack in packs if family.name in pack.family_defaults]
     values = merge_values(family.values, layers, document)
-    schema = render_family_schema(chart.name, close_schema(family.values.tree[VALUES_KEY]), _read_definitions())
+    definitions = _read_definitions()
     try:
         with time_limit(_VALIDATION_SECONDS):
+            problems = tuple(find_default_problems(family.values, definitions))
+            if problems:
+                raise SpecError(f"the values of family {family.title} are not valid", problems=problems)
+            schema = render_family_schema(chart.name, close_schema(family.values.tree[VALUES_KEY]), definitions)
             require_values(values, schema, family.title)
     except TookTooLong as error:
         hint = "simplify its patterns: one such as ^(a+)+$ may never end"
