@@ -106,7 +106,7 @@ def test_a_tenant_is_started_generated_and_checked(engine: str, helm3: Path) -> 
     )
     kinds = sorted(manifest.kind for manifest in rendering.manifests)
     assert kinds == [
-        *("LimitRange", "Namespace", "NetworkPolicy", "ResourceQuota", "Role", "Role"),
+        *("LimitRange", "Namespace", "NetworkPolicy", "ResourceQuota", "ResourceQuota", "Role", "Role"),
         *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
     ]
 
@@ -235,11 +235,38 @@ def test_templates_of_a_family_cannot_reach_out(project: Path) -> None:
     assert not Path("charts").exists()
 
 
+def test_an_unknown_type_of_kubernetes_is_named(project: Path) -> None:
+    add_pack(project, **{"families/speech/family.yaml": FAMILY.replace("type: string", "kubernetesDefinition: io.Pod")})
+    assert "is io.Pod, which is not a type of Kubernetes" in refuse("pack", "check").problems[0].message
+
+
+def test_a_tenant_is_not_installed_in_itself() -> None:
+    succeed("init", "team-a", "--family", "tenant")
+    succeed("generate")
+    overrides = ValueOverrides()
+    with pytest.raises(TrainchartError) as refused:
+        find_engine("sdk").render(Path("charts/team-a"), release="default", overrides=overrides, validate=True)
+    assert "install the tenant default from another namespace" in f"{refused.value.hint} {refused.value.problems}"
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["{engineers: [{kind: Groop, name: a}]}", "{ci: [{kind: ServiceAccount, name: a}]}", "{quota: {pods: many}}"],
+)
+def test_wrong_values_of_a_tenant_are_refused(project: Path, values: str) -> None:
+    spec = SPEC.replace("speech", "tenant").replace("{words: hello}", values)
+    (project / "models" / "hello.yaml").write_text(spec)
+    assert "the values do not fit the family tenant" in refuse("generate").message
+
+
 def test_endless_patterns_of_a_family_end(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainchart.actions.support.family_charts._VALIDATION_SECONDS", 0.2)
     add_pack(project, **{"families/speech/family.yaml": FAMILY + "    pattern: ^(a+)+$\n"})
     (project / "models" / "hello.yaml").write_text(SPEC.replace("words: hello", f"words: {'a' * 40}b"))
     assert "takes too long" in refuse("generate").message
+    default = f"    pattern: ^(a+)+$\n    default: {'a' * 40}b\n"
+    add_pack(project, **{"families/speech/family.yaml": FAMILY + default})
+    assert "takes too long" in str(refuse("pack", "check").problems)
 
 
 def test_options_of_models_do_not_go_with_a_family() -> None:

@@ -110,8 +110,13 @@ def claim(size: str) -> dict[str, Any]:
     return make("PersistentVolumeClaim", "v1", spec={"accessModes": ["ReadWriteMany"], "resources": resources})
 
 
-def service(kind: str) -> dict[str, Any]:
-    return make("Service", "v1", spec={"type": kind, "ports": [{"port": 1}]})
+def service(kind: str, **spec: Any) -> dict[str, Any]:
+    return make("Service", "v1", spec={"type": kind, "ports": [{"port": 1}], **spec})
+
+
+def grant(**subject: str) -> dict[str, Any]:
+    """Return a binding that gives the rights of releases to someone else."""
+    return {**bind("tenant-releases", "Role"), "subjects": [subject]}
 
 
 GPUS = {"resources": {"limits": {"memory": "1Mi", "nvidia.com/gpu": 3}}}
@@ -124,6 +129,37 @@ FORBIDDEN: dict[str, tuple[Any, str]] = {
     "more storage than the quota": (claim("2Ti"), "exceeded quota"),
     "a load balancer": (service("LoadBalancer"), "exceeded quota"),
     "a port of the nodes": (service("NodePort"), "exceeded quota"),
+    "an address outside of the cluster": (
+        service("ClusterIP", externalIPs=["192.0.2.1"]),
+        "only addresses of the cluster",
+    ),
+    "a name outside of the namespace": (
+        service("ExternalName", externalName="web.other.svc.cluster.local"),
+        "only addresses of the cluster",
+    ),
+    "the priority of the system": (pod(priorityClassName="system-node-critical"), "exceeded quota"),
+    "a node of its own choice": (pod(nodeName="any"), "placed by the scheduler"),
+    "limits beyond the quota": (
+        pod(container={"resources": {"requests": {"memory": 0}, "limits": {"memory": "1Ti"}}}),
+        "exceeded quota",
+    ),
+    "a token that stays valid": (
+        make("Secret", "v1", type="kubernetes.io/service-account-token")
+        | {"metadata": {"name": "mine", "annotations": {"kubernetes.io/service-account.name": "default"}}},
+        "tokens that never expire",
+    ),
+    "rights for another user": (
+        grant(kind="User", name="friend", apiGroup="rbac.authorization.k8s.io"),
+        "accounts of the namespace",
+    ),
+    "rights for everyone": (
+        grant(kind="Group", name="system:unauthenticated", apiGroup="rbac.authorization.k8s.io"),
+        "accounts of the namespace",
+    ),
+    "rights for an account of another namespace": (
+        grant(kind="ServiceAccount", name="default", namespace="kube-system"),
+        "accounts of the namespace",
+    ),
     "a policy that opens egress": (
         policy(policyTypes=["Egress"], egress=[{}]),
         "the platform team decides what pods connect to",
@@ -195,6 +231,7 @@ ALLOWED: dict[str, dict[str, Any]] = {
         ingress=[{"from": [{"namespaceSelector": {}}], "ports": [{"port": 6006}]}]
     ),
     "a secret": make("Secret", "v1", stringData={"a": "b"}),
+    "rights for an account of the namespace": grant(kind="ServiceAccount", name="default"),
     "a role of a run controller": make(
         "Role",
         "rbac.authorization.k8s.io/v1",
