@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -348,7 +349,7 @@ def test_a_link_in_a_git_repository_is_refused(project: Path, git_repository: Pa
     (git_repository / "packs" / "acme" / "README.md").symlink_to("/etc/passwd")
     commit(git_repository)
     (project / "trainchart.yaml").write_text(PROJECT.format(git_source(git_repository, "main")))
-    assert "packs/acme/README.md, which is not a file" in fail("pack", "update").message
+    assert "'packs/acme/README.md', which is not a file" in fail("pack", "update").message
 
 
 def test_a_downloaded_pack_cannot_name_a_git_repository(
@@ -373,3 +374,18 @@ def test_a_downloaded_pack_cannot_name_a_git_repository(
 def test_a_git_source_that_is_none_is_refused(project: Path, entry: str) -> None:
     (project / "trainchart.yaml").write_text(PROJECT.format(entry))
     assert isinstance(fail("pack", "update"), SpecError)
+
+
+def test_a_git_repository_with_very_many_files_is_refused(project: Path, git_repository: Path) -> None:
+    for number in range(1001):
+        (git_repository / "packs" / "acme" / f"README-{number}").write_text(str(number))
+    commit(git_repository)
+    (project / "trainchart.yaml").write_text(PROJECT.format(git_source(git_repository, "main")))
+    assert "more than 1000 files" in fail("pack", "update").message
+
+
+def test_a_name_that_is_not_utf_8_is_refused(project: Path, git_repository: Path) -> None:
+    Path(os.fsdecode(os.fsencode(git_repository / "packs" / "acme") + b"/README-\xff")).write_text("a")
+    commit(git_repository)
+    (project / "trainchart.yaml").write_text(PROJECT.format(git_source(git_repository, "main")))
+    assert "whose name is not UTF-8" in fail("pack", "update").message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trainchart.errors import ToolError
@@ -13,6 +13,8 @@ from trainchart.errors import ToolError
 _TIMEOUT_SECONDS = 300.0
 _FILE_MODES = ("100644", "100755")
 _LAST_LINES = 3
+_FILE_LIMIT = 1000
+"""Files of a pack; the largest has a few dozen."""
 
 
 def fetch_git_files(url: str, ref: str, folder: str, *, limit: int) -> dict[str, bytes]:
@@ -21,7 +23,7 @@ def fetch_git_files(url: str, ref: str, folder: str, *, limit: int) -> dict[str,
     git uses the credentials that the user has set up for it, and asks for none.
 
     Raises:
-        ToolError: there is no git, no such repository, ref or folder, a link in it, or more than `limit` bytes.
+        ToolError: there is no git, no such repository, ref or folder, a link in it, or it has too many files or more than `limit` bytes.
     """
     with tempfile.TemporaryDirectory(prefix="trainchart-git-") as made:
         place = Path(made)
@@ -34,31 +36,51 @@ def fetch_git_files(url: str, ref: str, folder: str, *, limit: int) -> dict[str,
         listed = _git(
             place, "ls-tree", "-r", "-l", "-z", "FETCH_HEAD", *(["--", f"{folder.rstrip('/')}/"] if folder else [])
         )
-        entries = [entry.partition(b"\t") for entry in listed.split(b"\0") if entry]
-        names: dict[str, str] = {}
-        total = 0
-        for about, _, path in entries:
-            mode, _, blob, size = about.decode().split()
-            name = path.decode(errors="replace")
-            if mode not in _FILE_MODES:
-                raise ToolError(f"{url} has {name}, which is not a file", hint="packs contain no links and submodules")
-            total += int(size)
-            names[name.removeprefix(f"{folder.rstrip('/')}/") if folder else name] = blob
-        if not names:
+        blobs = _read_listing(listed, url, folder, limit)
+        if not blobs:
             raise ToolError(f"{ref} of {url} has no folder {folder or '.'}", hint="check folder")
-        if total > limit:
-            raise ToolError(f"{folder or url} has more than {limit // 2**20} MiB", hint="name the folder of the pack")
-        return {name: _git(place, "cat-file", "blob", blob) for name, blob in names.items()}
+        contents = _git(place, "cat-file", "--batch", text="".join(f"{blob}\n" for blob in blobs.values()))
+        return dict(zip(blobs, _split_contents(contents), strict=True))
 
 
-def _git(place: Path, *arguments: str) -> bytes:
+def _read_listing(listed: bytes, url: str, folder: str, limit: int) -> dict[str, str]:
+    """Return the names of files below `folder`, and the object that each is, from what `git ls-tree -l -z` prints."""
+    blobs: dict[str, str] = {}
+    total = 0
+    for about, _, path in (entry.partition(b"\t") for entry in listed.split(b"\0") if entry):
+        mode, _, blob, size = about.decode().split()
+        try:
+            name = path.decode()
+        except UnicodeDecodeError as error:
+            raise ToolError(f"{url} has the file {path!r}, whose name is not UTF-8", hint="rename it") from error
+        if mode not in _FILE_MODES:
+            raise ToolError(f"{url} has {name!r}, which is not a file", hint="packs contain no links and submodules")
+        total += int(size)
+        blobs[name.removeprefix(f"{folder.rstrip('/')}/") if folder else name] = blob
+        if total > limit or len(blobs) > _FILE_LIMIT:
+            what = f"{folder or url} has more than {_FILE_LIMIT} files or {limit // 2**20} MiB"
+            raise ToolError(what, hint="name the folder of the pack")
+    return blobs
+
+
+def _split_contents(printed: bytes) -> Iterator[bytes]:
+    """Yield the content of each object from what `git cat-file --batch` prints: a line with its size before each."""
+    start = 0
+    while start < len(printed):
+        end = printed.index(b"\n", start)
+        size = int(printed[start:end].split()[2])
+        yield printed[end + 1 : end + 1 + size]
+        start = end + 1 + size + 1
+
+
+def _git(place: Path, *arguments: str, text: str = "") -> bytes:
     """Return what git prints in a repository of our own. Raises ToolError with its last lines where it fails."""
     try:
         done = subprocess.run(
             ["git", "--git-dir", str(place), *arguments] if arguments[0] != "init" else ["git", *arguments],
             cwd=place,
             env=_environment(os.environ),
-            stdin=subprocess.DEVNULL,
+            input=text.encode(),
             capture_output=True,
             timeout=_TIMEOUT_SECONDS,
             check=False,

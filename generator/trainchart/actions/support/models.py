@@ -83,7 +83,7 @@ def load_model(spec: Path, strategy: str = "") -> LocatedModel:
     if document.tree.get("kind") == CHART_KIND:
         raise SpecError(
             f"{spec} is the spec of a chart of the family {document.tree.get('family')}, and not of a model",
-            hint="this command is for models; charts of families have generate, check, diff, package and publish",
+            hint="this command needs training code, which charts of families do not have",
         )
     return resolve_model(spec, text, document, project, read_packs(project), strategy)
 
