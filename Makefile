@@ -22,6 +22,7 @@ test: check tools ## Run everything that can be tested on this machine
 	pytest --ignore tests/cluster --numprocesses 2 --dist loadfile || failed=1; pytest tests/cluster && test -z "$$failed"
 
 test-long: tools ## Run the tests that take minutes each: training runs on the test cluster that are disturbed repeatedly
+	python -m tests.cluster.testcluster prepare long
 	pytest -m long
 
 fuzz: $(VENV)/.dev ## Try 10,000 random specs and values; SEED=number repeats a run or makes another one

@@ -38,7 +38,7 @@ from tests.cluster.testcluster.traced import Traces
 from tests.cluster.testcluster.users import make_user
 from trainchart_runtime.pod_causes import QUEUE_UNUSABLE
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 API = "kueue.x-k8s.io/v1beta2"
 Workload = create_namespaced_resource("kueue.x-k8s.io", "v1beta2", "Workload", "workloads")

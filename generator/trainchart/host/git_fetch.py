@@ -23,7 +23,8 @@ def fetch_git_files(url: str, ref: str, folder: str, *, limit: int) -> dict[str,
     git uses the credentials that the user has set up for it, and asks for none.
 
     Raises:
-        ToolError: there is no git, no such repository, ref or folder, a link in it, or it has too many files or more than `limit` bytes.
+        ToolError: there is no git, no such repository, ref or folder, or a link in it; or it has very many files, or
+            more than `limit` bytes.
     """
     with tempfile.TemporaryDirectory(prefix="trainchart-git-") as made:
         place = Path(made)

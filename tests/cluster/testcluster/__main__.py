@@ -26,7 +26,7 @@ def main() -> int:
     """Do one thing and say what happened."""
     parser = argparse.ArgumentParser(prog="testcluster", description="The tests' Kubernetes, started by hand.")
     parser.add_argument("command", choices=("prepare", "up", "down", "shell", "status"))
-    which = "which cluster, where several run; down: all that this checkout started if none"
+    which = "which cluster, where several run; down: all that this checkout started if none; prepare: long, or nothing"
     parser.add_argument("name", nargs="?", help=which)
     given = parser.parse_args()
     commands = {"prepare": _prepare, "up": _up, "down": _down, "shell": _shell, "status": _status}
@@ -39,9 +39,9 @@ def main() -> int:
     return 1
 
 
-def _prepare(_: str | None) -> int:
-    """Build ahead what the tests need here, since that takes minutes on a new machine."""
-    for name in ("helm-3", "helm-4", "registry", "kueue"):
+def _prepare(which: str | None) -> int:
+    """Build ahead what the tests need here, since that takes minutes on a new machine; `long` for the long tests."""
+    for name in ("helm-3", "helm-4", "registry", *(("kueue",) if which == "long" else ())):
         find_program(name, tell)
     choice = find_choice(None)
     if isinstance(choice, Own):
