@@ -56,7 +56,7 @@ def test_a_good_chart_is_silent(plain_chart: Path) -> None:
         (("templates/service.yaml",), "templates/service.yaml: error: was generated but is gone [lock-drift]"),
         (
             ("values.yaml", "trainchart.lock.yaml"),
-            "values.yaml: error: is missing, and values.schema.json requires some [values-schema]",
+            "values.yaml: error: is missing, but values.schema.json requires values [values-schema]",
         ),
         (("Chart.yaml",), "is not complete: Chart.yaml is missing"),
         (("Chart.yaml", "trainchart.lock.yaml"), "is not a chart: it has no Chart.yaml"),
@@ -75,7 +75,9 @@ def test_emptied_values_are_one_error(tmp_path: Path) -> None:
     chart = Path(shutil.copytree(ROOT / "charts" / "hello", tmp_path / "hello"))
     (chart / "values.yaml").write_text("")
     done = run(chart)
-    assert "values.yaml: error: holds no values, and values.schema.json requires some [values-schema]" in done.stdout
+    assert (
+        "values.yaml: error: contains no values, but values.schema.json requires values [values-schema]" in done.stdout
+    )
     assert done.stdout.count("error: ") == 1
 
 

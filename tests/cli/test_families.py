@@ -223,7 +223,7 @@ def test_two_families_of_one_name_are_refused(project: Path) -> None:
     pack = add_pack(project)
     shutil.copytree(pack / "families" / "speech", pack / "families" / "tenant")
     (project / "models" / "hello.yaml").write_text(SPEC)
-    assert "two families are called tenant" in refuse("generate").message
+    assert "two families have the name tenant" in refuse("generate").message
 
 
 def test_templates_of_a_family_cannot_reach_out(project: Path) -> None:
@@ -272,12 +272,12 @@ def test_endless_patterns_of_a_family_end(project: Path, monkeypatch: pytest.Mon
 def test_options_of_models_do_not_go_with_a_family() -> None:
     error = refuse("init", "team-a", "--family", "tenant", "--strategy", "single")
     assert isinstance(error, UsageError)
-    assert "--strategy is for models" in error.message
+    assert "--strategy is for models, and cannot be used with --family" in error.message
 
 
 def test_an_unknown_family_is_refused_with_those_that_are_known() -> None:
     error = refuse("init", "team-a", "--family", "tennant")
-    assert (error.message, error.hint) == ("there is no family tennant", "did you mean tenant?")
+    assert (error.message, error.hint) == ("unknown family tennant", "did you mean tenant?")
 
 
 def test_a_published_pack_brings_its_families(project: Path, tmp_path: Path) -> None:

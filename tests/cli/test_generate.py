@@ -342,7 +342,7 @@ def test_verify_reports_a_spec_that_makes_another_chart(project: Path) -> None:
     (project / "models" / "tiny.yaml").write_text(SPEC.replace("name: tiny", "name: small"))
     done = trainchart(project, "verify", "charts/tiny")
     assert done.returncode == 6
-    assert "models/tiny.yaml: the spec now makes the chart small, not tiny" in done.stderr
+    assert "models/tiny.yaml: the spec now describes the chart small, not tiny" in done.stderr
     assert "is not what the model spec gives" not in done.stderr
     assert "trainchart generate tiny makes small; remove charts/tiny" in " ".join(done.stderr.split())
 

@@ -172,7 +172,7 @@ def test_modules_outside_pythons_search_path_are_read_and_named(tmp_path: Path) 
     [
         (
             "there_is_no_such_module",
-            "Install the package that has there_is_no_such_module, which may have another name",
+            "Install the package that contains there_is_no_such_module, which can have another name",
         ),
         ("json.gone", "The json that is installed does not have it: the program needs another version of it"),
     ],

@@ -356,7 +356,7 @@ def test_a_downloaded_pack_cannot_name_a_git_repository(
     project: Path, tmp_path: Path, git_repository: Path, repository: str
 ) -> None:
     put(write_pack(tmp_path / "evil", "acme", "", git_source(git_repository)), Address(repository))
-    assert "only the project and its own packs can name Git" in fail("pack", "update").message
+    assert "only the project and its own packs can use Git" in fail("pack", "update").message
 
 
 @pytest.mark.parametrize(

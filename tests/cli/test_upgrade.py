@@ -60,7 +60,7 @@ def set_defaults(text: str) -> None:
 def test_chart_that_does_not_render_has_no_known_effect(project: Path) -> None:
     Path("charts/digits/templates/broken.yaml").write_text('{{ fail "out of order" }}\n')
     shown = call("upgrade", "--overwrite", "--check").stdout
-    assert "digits: objects not compared, because the present chart does not render: " in shown
+    assert "digits: objects not compared, because the current chart does not render: " in shown
     assert "out of order" in shown
     assert "upgrade of a release: unknown: digits" in shown
     told = json.loads(call("upgrade", "--overwrite", "--check", "--format", "json").stdout)
@@ -126,7 +126,7 @@ def test_an_edit_by_hand_is_refused_and_nothing_is_written(project: Path) -> Non
     assert [problem.where for problem in error.problems] == ["charts/lstm/values.yaml"]
     assert "    | +# mine" in error.problems[0].message
     assert "(compared with what is generated now)" in error.problems[0].message
-    assert error.problems[0].hint == "set in models/lstm.yaml what you changed of: run.maxRestarts: 3"
+    assert error.problems[0].hint == "set those that you changed in models/lstm.yaml: run.maxRestarts: 3"
     assert "maxRestarts: 3" in Path("charts/mnist/values.yaml").read_text()
     assert call("upgrade", "--overwrite").exit_code == 0
     assert "# mine" not in edited.read_text()
@@ -137,7 +137,7 @@ def test_a_chart_that_cannot_be_compared_is_named(project: Path) -> None:
     error = fail("upgrade", "--overwrite")
     assert isinstance(error, ToolError)
     assert error.message.startswith("charts/sine cannot be compared: values.yaml")
-    assert error.hint == "to do without the comparison: trainchart generate sine --overwrite"
+    assert error.hint == "to skip the comparison: trainchart generate sine --overwrite"
 
 
 def test_a_wrong_pack_changes_no_chart(project: Path) -> None:

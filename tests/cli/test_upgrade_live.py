@@ -98,11 +98,11 @@ def test_a_table_a_summary_and_the_commands_are_shown(api: SmallApi) -> None:
     install(api, "own", hyperparameters={"epochs": 9})
     change_default()
     shown = call("upgrade", "--live").stdout
-    assert "2 releases: 1 no effect, 1 would lose work, left for the next attempt" in shown
+    assert "2 releases: 1 no effect, 1 would lose work, deferred to the next attempt" in shown
     assert "to upgrade the releases:\n" in shown
     row = next(line for line in shown.splitlines() if line.startswith("team-a  plain "))
     assert "restarts training, loses up to " in row
-    assert row.endswith("left for its next attempt by the command below")
+    assert row.endswith("the command below defers it to the next attempt")
     # Only the charts were written; what is installed is behind, and still is told.
     assert predict()["plain"]["effect"] == "restarts training"
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_compared_is_unknown(api: SmallApi) -> None:
     install(api, "plain")
     install(api, "applied")
     api.objects["secrets"].pop()
-    assert predict()["applied"]["reason"] == "Helm does not know it: something else applied its manifests"
+    assert predict()["applied"]["reason"] == "Helm did not install it: something else applied its manifests"
     api.refused["secrets"] = 403
     assert "secrets is forbidden" in predict()["plain"]["reason"]
     assert {each["effect"] for each in predict().values()} == {"unknown"}

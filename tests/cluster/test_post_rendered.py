@@ -126,7 +126,7 @@ def test_all_four_commands_keep_what_was_changed(release: Release, helm: str, tm
     told = json.loads(trainchart(release.access, release.namespace, "suspend", "exp1", "--format=json"))
     kept = "StatefulSet exp1-digits-worker: spec.template.spec.containers"
     assert {f"{kept}[sidecar]", f"{kept}[training].resources.limits.memory"} <= set(told["kept"])
-    assert told["note"].startswith(f"the Flux HelmRelease {release.namespace}/exp1 will set it back")
+    assert told["note"].startswith(f"the Flux HelmRelease {release.namespace}/exp1 will undo this")
     wait_for_phase(release, "Suspended")
     assert_kept(release, helm)
     trainchart(release.access, release.namespace, "resume", "exp1")

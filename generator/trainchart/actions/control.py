@@ -69,7 +69,7 @@ def control_run(address: RunAddress, verb: Verb) -> Controlled:
         kept = _upgrade(wanted, upgrade, stored)
     except YamlError as error:
         raise ToolError(f"cannot read the objects of {key.release}: {error}") from error
-    note = f"{owner.name} will set it back: {_advise_owner(owner)}" if owner else ""
+    note = f"{owner.name} will undo this: {_advise_owner(owner)}" if owner else ""
     return Controlled(report, change, is_changed=True, kept=kept, note=note)
 
 
@@ -113,7 +113,7 @@ def _upgrade(upgrade: HelmUpgrade, unchanged: HelmUpgrade, stored: ReleaseTexts)
 def _refuse_to_lose(upgrade: HelmUpgrade, fields: tuple[str, ...]) -> Conflict:
     sets = " ".join(f"--set-string {name}={value}" for name, value in upgrade.sets.items())
     return Conflict(
-        f"nothing was changed: {upgrade.release} was changed outside its chart, and this command would undo that",
+        f"nothing was changed: this command would undo changes made to {upgrade.release} outside its chart",
         hint=f"helm upgrade {upgrade.release} CHART -n {upgrade.namespace} --reuse-values {sets}, "
         "with the --post-renderer that the release was installed with, if there was one",
         problems=tuple(Problem(field) for field in fields),
@@ -121,7 +121,7 @@ def _refuse_to_lose(upgrade: HelmUpgrade, fields: tuple[str, ...]) -> Conflict:
 
 
 def _advise_owner(owner: GitOpsOwner) -> str:
-    return f"set it in git, too, or pause that first: {owner.pause}"
+    return f"set the value in Git too, or pause it first: {owner.pause}"
 
 
 def _local_equivalent(report: Report, verb: Verb) -> str:

@@ -140,7 +140,7 @@ def nothing_published(repository: Repository, name: str) -> RepositoryNotFound:
     if isinstance(repository, IndexRepository) and not repository.has_index:
         return RepositoryNotFound(
             f"{repository.url} has no {INDEX_FILE}, so it lists no version of {name}",
-            hint="publish it there first, put a deleted index back, or check the address",
+            hint="publish it there first, restore the index if it was deleted, or check the address",
         )
     return RepositoryNotFound(
         f"{repository.url} has no version of {name}", hint="publish it there first, or check the name and the address"

@@ -123,7 +123,7 @@ def init_chart(name: str, family: str) -> NewChart:
     _require_name(name, project.models)
     families = find_families(read_packs(project))
     if family not in families:
-        raise UsageError(f"there is no family {family}", hint=suggest_word(family, list(families)))
+        raise UsageError(f"unknown family {family}", hint=suggest_word(family, list(families)))
     found = families[family]
     file = project.models / f"{name}.yaml"
     text = render_chart_spec(name, family, found.description, found.values.tree[VALUES_KEY])

@@ -298,8 +298,8 @@ def _fetch_from_git(source: PackSource, is_own: bool) -> dict[str, bytes]:
     """Return the files of a pack in Git. A downloaded pack must not decide where git uses its user's credentials."""
     if not is_own:
         raise SpecError(
-            f"a downloaded pack builds on {source}, and only the project and its own packs can name Git repositories",
-            hint="publish that pack in a chart repository, or name it in the project file",
+            f"a downloaded pack extends {source}, but only the project and its own packs can use Git",
+            hint="publish that pack in a chart repository, or list it in the project file",
         )
     return fetch_git_files(source.git, source.ref, source.folder, limit=PACK_LIMIT)
 

@@ -88,7 +88,7 @@ def plan_upgrade(
     broken = tuple(each.broken for each in compared if each.broken is not None)
     if broken:
         hint = "correct the pack or the spec that the message names"
-        raise RenderError("charts would not render, and nothing was written", hint=hint, problems=broken)
+        raise RenderError("charts do not render, so nothing was written", hint=hint, problems=broken)
     prepared = {each.chart.rendered.name: each.chart for each in compared}
     changes = {each.chart.rendered.name: each.changes for each in compared if each.changes is not None}
     texts = _raise_versions(changes, prepared) if options.bump else {}
@@ -167,7 +167,7 @@ def _compare(chart: PreparedChart, folder: Path, options: UpgradeOptions) -> _Co
         # The values of the new chart fit its schema, or it would not have been resolved.
         changes = compare_files(present, files, _NO_VALUES, engine=options.engine, validate=False)
     except TrainchartError as error:
-        hint = f"to do without the comparison: trainchart generate {name_model(chart.located.spec)} --overwrite"
+        hint = f"to skip the comparison: trainchart generate {name_model(chart.located.spec)} --overwrite"
         raise ToolError(f"{folder} cannot be compared: {error.message}", hint=hint, problems=error.problems) from error
     refusal = (changes.refused or {}).get(OWN_VALUES, "")
     broken = Problem(f"chart {chart.rendered.name} does not render: {refusal}") if refusal else None

@@ -155,7 +155,7 @@ def _regeneration_problems(
 ) -> Iterator[Problem]:
     located = load_spec(spec)
     if located.name != chart.name:
-        yield Problem(f"the spec now makes the chart {located.name}, not {chart.name}", where=str(spec))
+        yield Problem(f"the spec now describes the chart {located.name}, not {chart.name}", where=str(spec))
         return
     expected = dict(render_spec(located).files)
     if lock is None:

@@ -91,7 +91,7 @@ def _control(verb: str, address: RunAddress, output: Format) -> None:
         said = ", ".join(f"{name}={value}" for name, value in change.sets.items())
         print_line(f"{report.key.release}: set {said}; see: trainchart status {report.address}")
         if controlled.kept:
-            print_note(f"kept what was changed outside the chart: {_shorten(controlled.kept)}")
+            print_note(f"kept changes made outside the chart: {_shorten(controlled.kept)}")
         if controlled.note:
             print_note(f"note: {controlled.note}")
     elif controlled.is_changed:

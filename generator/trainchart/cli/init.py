@@ -50,7 +50,7 @@ def init(
         str,
         typer.Option(
             "--family",
-            help="Start a chart of this family instead of a model: tenant, or a family of a pack.",
+            help="Start a chart of this family instead of a model: tenant, or a family from a pack.",
             autocompletion=complete.families,
         ),
     ] = "",
@@ -83,4 +83,4 @@ def _require_no_model_options(strategy: str, from_script: Path | None, image: st
     given = {"--strategy": strategy, "--from-script": from_script, "--image": image}
     wrong = [option for option, value in given.items() if value]
     if wrong:
-        raise UsageError(f"{wrong[0]} is for models, and --family starts another kind of chart", hint="use one of them")
+        raise UsageError(f"{wrong[0]} is for models, and cannot be used with --family", hint="use one of the two")

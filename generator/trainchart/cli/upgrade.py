@@ -34,9 +34,7 @@ def upgrade(
     ] = False,
     live: Annotated[
         bool,
-        typer.Option(
-            "--live", help="Also list the releases on the cluster, and what upgrading each of them now would do to it."
-        ),
+        typer.Option("--live", help="Also list the releases on the cluster, and what upgrading each one now would do."),
     ] = False,
     everywhere: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="With --live: the releases in every namespace.")
@@ -59,7 +57,7 @@ def upgrade(
     from trainchart.actions.upgrade import UpgradeOptions, plan_upgrade, write_upgrade
 
     if not live and (everywhere or namespace or context):
-        raise UsageError("--all-namespaces, --namespace and --context say where --live looks", hint="add --live")
+        raise UsageError("--all-namespaces, --namespace and --context need --live", hint="add --live")
     specs = locate_specs(tuple(models or ()))
     found = plan_upgrade(specs, output, UpgradeOptions(engine, overwrite, bump), _report)
     releases = None

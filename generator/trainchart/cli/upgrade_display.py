@@ -1,4 +1,4 @@
-"""What `trainchart upgrade` prints: each kind of change once, the next versions, and what becomes of releases."""
+"""What `trainchart upgrade` prints: each kind of change once, the next versions, and the effect on releases."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 _LINES_SHOWN = 12
 _NAMES_SHOWN = 6
 _WIDTH = 110
-_DEFERRED = "left for its next attempt by the command below"
+_DEFERRED = "the command below defers it to the next attempt"
 
 
 def describe_upgrade(found: Upgrade, releases: Sequence[Prediction] | None) -> dict[str, Any]:
-    """Return the upgrade as JSON says it; `releases` is None where the cluster was not asked."""
+    """Return the upgrade as JSON; `releases` is None if the cluster was not read."""
     told: dict[str, Any] = {
         "new": list(found.new),
         "unchanged": list(found.unchanged),
@@ -77,7 +77,7 @@ def _describe_loss(loss: Loss) -> dict[str, float | None]:
 
 
 def upgrade_lines(found: Upgrade, releases: Sequence[Prediction] | None) -> Iterator[str]:
-    """Yield the upgrade in lines for people; `releases` is None where the cluster was not asked."""
+    """Yield the upgrade in lines for people; `releases` is None if the cluster was not read."""
     changed = sorted(found.changes)
     for group in found.groups:
         yield from _group_lines(group, changed)
@@ -85,7 +85,7 @@ def upgrade_lines(found: Upgrade, releases: Sequence[Prediction] | None) -> Iter
         yield ""
     for name in changed:
         for reason in (found.changes[name].not_compared or {}).values():
-            yield f"{name}: objects not compared, because the present chart does not render: {' '.join(reason.split())}"
+            yield f"{name}: objects not compared, because the current chart does not render: {' '.join(reason.split())}"
     worst_first = sorted(found.changes.values(), key=lambda changes: changes.effect, reverse=True)
     for text in dict.fromkeys(changes.effect_text for changes in worst_first):
         names = [name for name in changed if found.changes[name].effect_text == text]
@@ -109,7 +109,7 @@ def _release_lines(releases: Sequence[Prediction]) -> Iterator[str]:
 
     yield ""
     if releases:
-        headings = ("WHERE", "RELEASE", "CHART", "PHASE", "AN UPGRADE NOW", "REMARK")
+        headings = ("WHERE", "RELEASE", "CHART", "PHASE", "EFFECT OF AN UPGRADE", "REMARK")
         yield from make_table(headings, [_release_row(each) for each in releases])
         yield ""
     yield summarize(releases)

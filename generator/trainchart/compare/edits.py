@@ -20,10 +20,10 @@ from trainchart.render.templates import read_texts
 _LINES_SHOWN = 20
 _SETTINGS_SHOWN = 5
 _WIDTH = 110
-_OF_A_PACK = "in a pack (see packs, Templates, in the documentation)"
+_OF_A_PACK = "in a pack (see Templates in docs/packs.md)"
 _OUT = "keep files of your own out of the chart's folder"
 _FOLLOWS = {
-    "values.schema.json": "limits follow from hyperparameters in {spec}, and from locked in a pack's policy.yaml",
+    "values.schema.json": "the schema follows from hyperparameters in {spec}, and from locked in a pack's policy.yaml",
     "README.md": "the README follows from description, hyperparameters and volumes in {spec}",
     ".helmignore": "keep files that Helm must not see out of the chart's folder",
 }
@@ -36,7 +36,7 @@ class ChartSource:
     spec: str
     """The file of its spec."""
     family: str = ""
-    """The family of a chart that is no training; empty for that of a model."""
+    """The family of the chart; empty for the chart of a model."""
     templates: Mapping[str, str] = field(default_factory=dict)
     """The templates of a model's chart, by path."""
 
@@ -48,9 +48,9 @@ class Edit:
     path: str
     present: str
     base: str | None
-    """As it was generated; None where no copy of that is left."""
+    """Its generated text; None if no copy is left."""
     made: str | None
-    """As it would be generated now; None for a file that was added."""
+    """The text that is generated now; None for an added file."""
 
 
 def describe_diff(edit: Edit) -> str:
@@ -94,12 +94,12 @@ def _place_values(edit: Edit, source: ChartSource) -> str:
     except YamlError:
         return f"set the same keys in {spec}"
     if not changes:
-        return f"comments follow from {spec}: write yours there"
+        return f"comments follow from {spec}: write your comments there"
     settings = [f"{_spec_key(edit.path, change.path, source)}: {_spell(change.after)}" for change in changes]
     more = f", and {len(settings) - _SETTINGS_SHOWN} more" if len(settings) > _SETTINGS_SHOWN else ""
     # Compared with what is generated now, it is not known which of these are edits.
-    which = "" if edit.base is not None else " what you changed of"
-    return f"set in {spec}{which}: {', '.join(settings[:_SETTINGS_SHOWN])}{more}"
+    which = "set" if edit.base is not None else "set those that you changed"
+    return f"{which} in {spec}: {', '.join(settings[:_SETTINGS_SHOWN])}{more}"
 
 
 def _spec_key(file: str, path: str, source: ChartSource) -> str:
@@ -123,7 +123,7 @@ def _place_template(edit: Edit, template: str) -> str:
     found = _find_blocks(edit, read_texts(template))
     if found:
         return f"override {_join('the block', found)} of {edit.path} {_OF_A_PACK}"
-    return f"no block of {edit.path} holds these lines: use a value of the spec, or add a template {_OF_A_PACK}"
+    return f"no block of {edit.path} contains these lines: use a value of the spec, or add a template {_OF_A_PACK}"
 
 
 def _find_blocks(edit: Edit, blocks: Mapping[str, str]) -> Sequence[str]:

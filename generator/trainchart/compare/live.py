@@ -20,14 +20,14 @@ from trainchart_runtime.run.plan import DESIRED_RUNNING, FINISH_FIRST
 from trainchart_runtime.run.state import FINISHING, RESTARTING, STARTING, STOPPING, SUSPENDED
 
 DEFERRING = f"run.onChange={FINISH_FIRST}"
-"""The value with which an upgrade restarts nothing that trains."""
+"""The value with which an upgrade does not restart a training."""
 REPLICAS = (("StatefulSet", "spec.replicas"),)
 """The run controller's field: whether a chart renders it depends on what the cluster holds."""
 _CLAIM = "PersistentVolumeClaim"
 
 
 class Outcome(enum.IntEnum):
-    """What becomes of a release, the worst last."""
+    """The effect on a release, the worst last."""
 
     none = 0
     applied = 1
@@ -75,12 +75,12 @@ class ReleaseChange:
     has_brief_pods: bool = False
     """Whether the upgrade takes back that no pod is asked for, as at the installation of a suspended release."""
     can_defer: bool = True
-    """Whether the new chart takes DEFERRING: a pack may lock that value."""
+    """Whether the new chart accepts DEFERRING: a pack can lock that value."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Work that a restart takes back at most: what the attempt has done, without what its checkpoints hold."""
+    """The most work that a restart can lose: all that the attempt has done, since checkpoints are not counted."""
 
     seconds: float
     gpus: int | None
@@ -111,14 +111,14 @@ class Prediction:
     phase: str
     outcome: Outcome
     loss: Loss | None = None
-    """Of a training that would be restarted, by an upgrade that fails too."""
+    """For a training that would restart, even if the upgrade fails."""
     is_deferred: bool = False
     """The command leaves the training as it is until its next attempt."""
     reason: str = ""
     hint: str = ""
     objects: tuple[ObjectChange, ...] = ()
     command: str = ""
-    """What carries it out; empty where there is nothing to do, or something else comes first."""
+    """The command for the upgrade; empty if there is nothing to do, or something else must be done first."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def predict(report: Report, change: ReleaseChange, target: Target) -> Prediction
     if target.owner:
         is_blocked, hint = True, "; ".join(filter(None, (hint, f"upgrade it in git: {target.owner} applies it")))
     if is_costly and not change.can_defer:
-        hint = f"upgrade it when its run is over: the chart does not take {DEFERRING}"
+        hint = f"upgrade it when its run is over: the chart does not accept {DEFERRING}"
     return Prediction(
         report.key,
         report.chart or report.key.chart,
@@ -171,7 +171,7 @@ def _decide(report: Report, change: ReleaseChange) -> tuple[Outcome, str]:
     effect = max((each.effect for each in change.objects), default=Effect.none)
     if effect is Effect.rejected:
         # Helm goes on with the other objects, and then fails.
-        also = "; all else of the upgrade is applied, which restarts training" if _restarts(report, change) else ""
+        also = "; the rest of the upgrade is applied, which restarts training" if _restarts(report, change) else ""
         return Outcome.rejected, f"{_list_rejected(change.objects)}{also}"
     steering = ", ".join(_find_steering(report, change))
     if steering:
@@ -188,7 +188,7 @@ def _restarts(report: Report, change: ReleaseChange) -> bool:
 
 
 def _follow_phase(report: Report, change: ReleaseChange, drift: str) -> tuple[Outcome, str]:
-    """Return what becomes of a training whose pods an upgrade changes."""
+    """Return the outcome for a training whose pods an upgrade changes."""
     if report.is_over or report.phase in (FINISHING, STOPPING):
         return Outcome.applied, "the run is over" if report.is_over else "the run is about to end"
     if not _has_controller(change.new_run):
@@ -204,21 +204,21 @@ def _follow_phase(report: Report, change: ReleaseChange, drift: str) -> tuple[Ou
 
 
 def _find_steering(report: Report, change: ReleaseChange) -> Iterator[str]:
-    """Yield what the values newly ask of the run: the chart's own may have changed."""
+    """Yield each changed value that starts or stops the run; the chart's defaults can change too."""
     for key in ("id", "desiredState"):
         before, after = (str(run.get(key) or "") for run in (change.old_run, change.new_run))
         is_idle = key == "desiredState" and report.is_over
         if change.old_run and before != after and not is_idle:
-            yield f"run.{key} changes from {before or 'nothing'} to {after or 'nothing'}"
+            yield f"run.{key} changes from {before or 'empty'} to {after or 'empty'}"
     if change.old_run and _has_controller(change.new_run) and not _has_controller(change.old_run):
-        yield "it gets a run controller, which brings the run to " + str(
+        yield "the upgrade adds a run controller, which changes the run to " + str(
             change.new_run.get("desiredState") or DESIRED_RUNNING
         )
 
 
 def _describe_drift(report: Report) -> str:
     found = [f"{field} ({change.by})" for change in report.outside_changes for field in change.fields]
-    return f"takes back what was changed outside Helm: {', '.join(found)}" if found else ""
+    return f"undoes changes made outside Helm: {', '.join(found)}" if found else ""
 
 
 def _estimate_loss(report: Report) -> Loss:
@@ -239,7 +239,7 @@ def _cures(report: Report, objects: Sequence[ObjectChange]) -> Iterator[str]:
         if change.effect is not Effect.rejected or change.fate is not Fate.changed:
             continue
         if change.kind == _CLAIM:
-            yield f"keep what claim {change.name} was made with in the release's values, or install a new release"
+            yield f"keep the old settings of claim {change.name} in the release's values, or install a new release"
             continue
         orphan = " --cascade=orphan" if change.kind == "StatefulSet" else ""
         kind = change.kind.lower()
@@ -262,7 +262,7 @@ def _round(number: float) -> str:
 
 
 def summarize(found: Sequence[Prediction]) -> str:
-    """Return how many releases meet with which outcome, the mildest first, in one line."""
+    """Return the number of releases with each outcome in one line, the mildest first."""
     parts: list[str] = []
     for outcome in sorted({each.outcome for each in found}):
         own = [each for each in found if each.outcome is outcome]
@@ -277,13 +277,13 @@ def summarize(found: Sequence[Prediction]) -> str:
 def _summarize_losses(found: Sequence[Prediction]) -> Iterator[str]:
     free = [each for each in found if each.loss is None or not each.loss.seconds]
     if free:
-        yield f"{len(free)} restarted before it has trained"
+        yield f"{len(free)} would restart without losing work"
     for is_deferred in (True, False):
         losses = [each.loss for each in found if each.loss and each.loss.seconds and each.is_deferred is is_deferred]
         if losses:
             gpu_hours = sum(loss.gpu_hours or 0.0 for loss in losses)
             size = f"up to {_round(gpu_hours)} GPU-hours" if gpu_hours else "work"
-            yield f"{len(losses)} would lose {size}{', left for the next attempt' if is_deferred else ''}"
+            yield f"{len(losses)} would lose {size}{', deferred to the next attempt' if is_deferred else ''}"
 
 
 def worst_first(found: Sequence[Prediction]) -> list[Prediction]:

@@ -65,13 +65,13 @@ def _find_in_value(values: Document, path: Path, schema: Mapping[str, Any]) -> I
     try:
         jsonschema.Draft202012Validator.check_schema(schema)
     except jsonschema.SchemaError as error:
-        yield _problem(values, (*path, *error.absolute_path), "is not JSON Schema", error.message)
+        yield _problem(values, (*path, *error.absolute_path), "is not a valid JSON Schema", error.message)
 
 
 def _find_wrong_keywords(values: Document, path: Path, schema: Mapping[str, Any]) -> Iterator[Problem]:
     for found, key, value in _keywords(schema, path):
         if str(key).startswith("$"):
-            yield _problem(values, found, "refers to another schema", "write it out")
+            yield _problem(values, found, "refers to another schema", "copy that schema here")
         elif key not in _KEYWORDS:
             yield _problem(values, found, "is not a keyword of JSON Schema", suggest_word(str(key), list(_KEYWORDS)))
         elif key == KUBERNETES_DEFINITION and not isinstance(value, str):

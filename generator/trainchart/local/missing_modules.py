@@ -1,6 +1,6 @@
-"""What brings a Python module that a program lacks: a package, a repository, or the user. Pure.
+"""Where to get a Python module that a program lacks: from a package, a repository, or the user. Pure.
 
-Only names that are known are suggested: a package that is called like an unknown module may be anyone's.
+Only known packages are suggested: anyone can publish a package with the name of an unknown module.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _REPOSITORIES = {
 def explain_missing(module: str, python: str) -> str:
     """Return how to get a module for the program that is started with `python`."""
     if module in _REPOSITORIES:
-        return f"Copy {module} from {_REPOSITORIES[module]}, into the code folder: no package of that name has it."
+        return f"Copy {module} from {_REPOSITORIES[module]}, into the code folder: no package of that name contains it."
     if module in _PACKAGES or (module in LIBRARIES and module not in _NAMESPACES):
         install = shlex.join([python, "-m", "pip", "install", *_PACKAGES.get(module, (module,))])
         return f"Install the module, `{install}`, or choose another Python with --python."
     return (
-        f"Install the package that has {module}, which may have another name; if the module is yours, put it into the "
-        "code folder; or choose another Python with --python."
+        f"Install the package that contains {module}, which can have another name; if the module is yours, put it into "
+        "the code folder; or choose another Python with --python."
     )

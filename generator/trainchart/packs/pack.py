@@ -137,8 +137,8 @@ def _parse_families(files: Mapping[str, bytes], place: str, layer: str) -> Itera
     for name, family in sorted(own.items()):
         where = f"{place}/{FAMILIES}/{name}"
         if not re.fullmatch(NAME_PATTERN, name):
-            hint = "use lower-case letters, digits and dashes, at most 40"
-            raise SpecError(f"{where} is not a name for a family", hint=hint)
+            hint = "use lower-case letters, digits and dashes, at most 40 characters"
+            raise SpecError(f"{where} is not a valid family name", hint=hint)
         yield parse_family(family, name, where, layer)
 
 

@@ -155,8 +155,8 @@ class IndexRepository:
                 # As for an empty one below.
                 more = f" and {len(archives) - 1} more" if len(archives) > 1 else ""
                 raise PublishError(
-                    f"{self.url} has no {INDEX_FILE}, but holds {archives[0]}{more}, which no client finds without it",
-                    hint=f"put the index back, or make one of the archives there: helm repo index {self.url}",
+                    f"{self.url} has no {INDEX_FILE}, so clients cannot find {archives[0]}{more} there",
+                    hint=f"restore the index, or create one from the archives: helm repo index {self.url}",
                 )
             return ""
         try:
@@ -168,7 +168,7 @@ class IndexRepository:
             # Half a copy, or a write that was cut off: to start over would lose every version that is published.
             raise PublishError(
                 f"{INDEX_FILE} of {self.url} is empty",
-                hint="run it again, put the index back, or remove it where nothing was ever published",
+                hint="run it again, or restore the index; if nothing was ever published there, remove it",
             )
         return text
 

@@ -49,7 +49,7 @@ def place(path: str, base: str | None, present: str, made: str | None = "") -> s
         ("cpu: 1", "cpu: 2\n    gpus: 1", "set in models/mnist.yaml: roles.worker.cpu: 2, roles.worker.gpus: 1"),
         ("epochs: 3", "epochs: 5", "set in models/mnist.yaml: hyperparameters.epochs.default: 5"),
         ("train.py]", "other.py]", 'set in models/mnist.yaml: code.command: ["python", "other.py"]'),
-        ("# Program", "# The program", "comments follow from models/mnist.yaml: write yours there"),
+        ("# Program", "# The program", "comments follow from models/mnist.yaml: write your comments there"),
         ("[python", "[[python", "set the same keys in models/mnist.yaml"),
     ],
 )
@@ -74,8 +74,8 @@ def test_fields_of_the_chart_file_belong_into_the_spec() -> None:
         ("name: A", "name: B", "override the block training_env of templates/pod.yaml in a pack"),
         ("name: A", "name: A\n      - name: B", "override the block training_env of templates/pod.yaml in a pack"),
         ("ace: true", "ace: false", "override the block pod_spec of templates/pod.yaml in a pack"),
-        ("Always", "Never", "no block of templates/pod.yaml holds these lines: use a value of the spec"),
-        ("spec:\n", "", "no block of templates/pod.yaml holds these lines"),
+        ("Always", "Never", "no block of templates/pod.yaml contains these lines: use a value of the spec"),
+        ("spec:\n", "", "no block of templates/pod.yaml contains these lines"),
     ],
 )
 def test_a_template_belongs_into_a_block_of_a_pack(old: str, new: str, hint: str) -> None:

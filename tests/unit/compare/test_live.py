@@ -131,7 +131,7 @@ def test_without_gpus_hours_of_pods_are_lost() -> None:
 def test_a_locked_value_leaves_no_command() -> None:
     told = predict(report(), replace(change(SET), can_defer=False), TARGET)
     assert (told.command, told.is_deferred) == ("", False)
-    assert told.hint == "upgrade it when its run is over: the chart does not take run.onChange=finish-first"
+    assert told.hint == "upgrade it when its run is over: the chart does not accept run.onChange=finish-first"
 
 
 def test_what_is_rejected_comes_with_a_cure() -> None:
@@ -146,7 +146,7 @@ def test_what_is_rejected_comes_with_a_cure() -> None:
 
 def test_what_is_rejected_restarts_all_the_same() -> None:
     told = predict(report(), change(SET, CLAIM), TARGET)
-    assert told.reason.endswith("; all else of the upgrade is applied, which restarts training")
+    assert told.reason.endswith("; the rest of the upgrade is applied, which restarts training")
     assert told.loss is not None
     assert (told.loss.text, told.is_deferred, told.command) == ("16 GPU-hours", False, "")
     for quiet in (report("Suspended", pods=()), report("Failed", pods=())):
@@ -157,7 +157,7 @@ def test_an_outside_change_is_taken_back() -> None:
     edited = OutsideChange("exp1-mnist-worker", "kubectl-set", NOW, ("training.image=a:3",))
     told = predict(report(outside_changes=(edited,)), change(), TARGET)
     assert told.outcome is Outcome.restarted
-    assert told.reason == "takes back what was changed outside Helm: training.image=a:3 (kubectl-set)"
+    assert told.reason == "undoes changes made outside Helm: training.image=a:3 (kubectl-set)"
     assert predict(report("Failed", outside_changes=(edited,)), change(), TARGET).outcome is Outcome.applied
 
 
@@ -177,7 +177,7 @@ def test_a_new_run_controller_is_announced() -> None:
     found = ReleaseChange((POLICY,), RUN | {"controller": {"enabled": False}}, RUN)
     told = predict(report(source=FROM_PODS, controller=NO_CONTROLLER), found, TARGET)
     assert told.outcome is Outcome.steered
-    assert told.reason == "it gets a run controller, which brings the run to running"
+    assert told.reason == "the upgrade adds a run controller, which changes the run to running"
 
 
 def test_a_release_of_this_very_chart_needs_no_command() -> None:
@@ -194,11 +194,11 @@ def test_the_summary_counts_the_mildest_first() -> None:
         predict(report("Starting"), change(SET), TARGET),
         predict(report(), change(POLICY), TARGET),
         *(predict(report(), change(), TARGET) for _ in range(38)),
-        leave_unknown(report(), "Helm does not know it"),
+        leave_unknown(report(), "Helm did not install it"),
     ]
     assert summarize(found) == (
-        "42 releases: 38 no effect, 1 applied in place, 1 restarted before it has trained, "
-        "1 would lose up to 16 GPU-hours, left for the next attempt, 1 unknown"
+        "42 releases: 38 no effect, 1 applied in place, 1 would restart without losing work, "
+        "1 would lose up to 16 GPU-hours, deferred to the next attempt, 1 unknown"
     )
     assert [each.outcome for each in worst_first(found)][:3] == [Outcome.unknown, Outcome.restarted, Outcome.restarted]
     assert summarize([]) == "0 releases of these charts"
@@ -208,4 +208,4 @@ def test_larger_losses_come_first() -> None:
     large = predict(report(since=NOW - 90_000), change(SET), TARGET)
     small: Prediction = predict(report(), change(SET), TARGET)
     assert worst_first([small, large]) == [large, small]
-    assert summarize([small, large]).endswith("2 would lose up to 216 GPU-hours, left for the next attempt")
+    assert summarize([small, large]).endswith("2 would lose up to 216 GPU-hours, deferred to the next attempt")

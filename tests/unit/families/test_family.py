@@ -86,7 +86,7 @@ def test_values_that_do_not_fit_are_named_with_their_line(values: str, message: 
         ("  a: 3\n", "values.a is not a JSON Schema", 5),
         ("  a-b: {description: A., default: 1}\n", "values.a-b is not a name for a value", 5),
         ("  a: {type: integer}\n", "values.a has no description", 5),
-        ("  a:\n    description: A.\n    type: whole\n", "values.a.type is not JSON Schema", 7),
+        ("  a:\n    description: A.\n    type: whole\n", "values.a.type is not a valid JSON Schema", 7),
         ("  a: {description: A., $ref: 'http://127.0.0.1/'}\n", "values.a.$ref refers to another schema", 5),
         ("  a: {description: A., items: {$dynamicRef: '#'}}\n", "values.a.items.$dynamicRef refers to", 5),
         ("  a: {description: A., pattern: '('}\n", "values.a.pattern is not a regular expression", 5),

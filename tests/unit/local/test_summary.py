@@ -252,8 +252,8 @@ def test_missing_module_hint_names_its_package(tmp_path: Path, module: str, pack
     [
         ("object_detection", "Copy object_detection from https://github.com/tensorflow/models, in research/"),
         ("tensorflow_examples", "Copy tensorflow_examples from https://github.com/tensorflow/examples"),
-        ("utils", "Install the package that has utils, which may have another name; if the module is yours"),
-        ("google", "Install the package that has google, which may have another name"),
+        ("utils", "Install the package that contains utils, which can have another name; if the module is yours"),
+        ("google", "Install the package that contains google, which can have another name"),
     ],
 )
 def test_module_without_a_known_package_is_not_guessed(tmp_path: Path, module: str, words: str) -> None:

@@ -73,7 +73,9 @@ def test_a_deleted_index_is_named_with_its_cure(repository: IndexRepository, tmp
         lambda: publish_upload(repository, upload("1.2.0")),
         lambda: publish_upload(repository, upload("1.1.0")),
     ):
-        with pytest.raises(PublishError, match=r"has no index.yaml, but holds demo-1\.[01]\.0\.tgz") as caught:
+        with pytest.raises(
+            PublishError, match=r"has no index.yaml, so clients cannot find demo-1\.[01]\.0\.tgz"
+        ) as caught:
             ask()
         assert caught.value.hint.endswith(f"helm repo index {tmp_path}")
     assert sorted(path.name for path in tmp_path.glob("*.*")) == [ARCHIVE, "demo-1.1.0.tgz"]
@@ -82,7 +84,7 @@ def test_a_deleted_index_is_named_with_its_cure(repository: IndexRepository, tmp
 def test_an_address_without_an_index_is_called_that(repository: IndexRepository) -> None:
     error = nothing_published(repository, "demo")
     assert error.message.endswith("has no index.yaml, so it lists no version of demo")
-    assert "put a deleted index back" in error.hint
+    assert "restore the index if it was deleted" in error.hint
 
 
 @pytest.mark.parametrize("url", ["demo%2D1.0.0.tgz", "demo-1.0.0.tgz?x=1"])

@@ -63,8 +63,8 @@ def find_families(packs: tuple[Pack, ...]) -> dict[str, Family]:
         for family in pack.families:
             if family.name in found or family.name == FAMILY:
                 known = found[family.name].place if family.name in found else "trainchart's own"
-                hint = "give one of them another name"
-                raise SpecError(f"two families are called {family.name}: {known} and {family.place}", hint=hint)
+                hint = "rename one of them"
+                raise SpecError(f"two families have the name {family.name}: {known} and {family.place}", hint=hint)
             found[family.name] = family
     return found
 
@@ -96,7 +96,7 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
             require_values(values, schema, family.title)
     except TookTooLong as error:
         hint = "simplify its patterns: one such as ^(a+)+$ may never end"
-        raise SpecError(f"{family.place}: comparing values with its schemas takes too long", hint=hint) from error
+        raise SpecError(f"{family.place}: checking values against its schemas takes too long", hint=hint) from error
     return LocatedChart(spec, text, chart, family, values, schema, packs)
 
 

@@ -13,7 +13,7 @@ from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound
 
 _AT_ONCE = 50
 """Releases that one request asks for: their names are in its address, and a record has up to a MiB."""
-_UNKNOWN = "Helm does not know it: something else applied its manifests"
+_UNKNOWN = "Helm did not install it: something else applied its manifests"
 
 
 def read_installed(api: KubernetesApi, name: str, namespace: str, owner: GitOpsOwner | None = None) -> HelmRelease:

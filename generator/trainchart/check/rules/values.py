@@ -71,11 +71,11 @@ def check_values_schema(given: CheckInput) -> Iterator[Finding]:
 
 
 def _sum_up(is_there: bool, misfits: tuple[Finding, ...]) -> Iterator[Finding]:
-    """Say once what follows from a values.yaml without values."""
+    """Yield one finding for a values.yaml without values, in place of all that follow from it."""
     if misfits:
-        message = "holds no values" if is_there else "is missing"
-        hint = "restore it, for a generated chart with trainchart generate MODEL --overwrite"
-        yield Finding(f"{message}, and {SCHEMA_FILE} requires some", path=VALUES_FILE, hint=hint, stands_alone=True)
+        message = "contains no values" if is_there else "is missing"
+        hint = "restore it; if the chart is generated, run: trainchart generate MODEL --overwrite"
+        yield Finding(f"{message}, but {SCHEMA_FILE} requires values", path=VALUES_FILE, hint=hint, stands_alone=True)
 
 
 def _find_misfits(schema: Any, values: Any) -> Iterator[Finding]:
