@@ -158,7 +158,7 @@ def test_an_edited_chart_of_a_family_is_not_overwritten(project: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [("run", "hello"), ("plan", "hello"), ("image", "build", "hello")])
-def test_commands_for_models_say_that_a_chart_is_none(project: Path, command: tuple[str, ...]) -> None:
+def test_commands_for_models_refuse_charts_of_families(project: Path, command: tuple[str, ...]) -> None:
     add_pack(project)
     (project / "models" / "hello.yaml").write_text(SPEC)
     assert "is the spec of a chart of the family speech, and not of a model" in refuse(*command).message

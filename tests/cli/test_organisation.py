@@ -148,7 +148,7 @@ def test_an_edited_manifest_breaks_a_rule(helm3: Path) -> None:
     assert "the rule registries of pack platform 1.4.0" in result.output
 
 
-def test_a_waiver_that_has_ended_counts_no_more() -> None:
+def test_an_expired_waiver_has_no_effect() -> None:
     succeed("generate", "ranker")
     succeed("check", "charts/ranker", "--select", "pack-policy")
     replace(POLICY, "until: 2099-03-31", "until: 2020-03-31")

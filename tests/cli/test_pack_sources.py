@@ -371,7 +371,7 @@ def test_a_downloaded_pack_cannot_name_a_git_repository(
         "{path: packs/a, folder: b}",
     ],
 )
-def test_a_git_source_that_is_none_is_refused(project: Path, entry: str) -> None:
+def test_an_invalid_git_source_is_refused(project: Path, entry: str) -> None:
     (project / "trainchart.yaml").write_text(PROJECT.format(entry))
     assert isinstance(fail("pack", "update"), SpecError)
 

@@ -247,13 +247,13 @@ ALLOWED_COMMANDS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_nobody_of_the_tenant_may_create(tenant: Tenant, user: str) -> None:
+def test_users_of_the_tenant_cannot_create(tenant: Tenant, user: str) -> None:
     for what, (document, reason) in FORBIDDEN.items():
         assert reason in tenant.attempt(user, document), what
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_nobody_of_the_tenant_may_change(tenant: Tenant, user: str) -> None:
+def test_users_of_the_tenant_cannot_change(tenant: Tenant, user: str) -> None:
     for what, (words, reason) in FORBIDDEN_COMMANDS.items():
         command = [
             word.format(namespace=tenant.namespace) if word[:1] != "{" or word == "{namespace}" else word

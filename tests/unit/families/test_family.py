@@ -167,6 +167,6 @@ def test_files_that_nothing_would_read_are_refused(path: str, message: str) -> N
     assert message in refused.value.problems[0].message
 
 
-def test_a_folder_without_family_file_is_no_family() -> None:
+def test_a_folder_without_family_file_is_refused() -> None:
     with pytest.raises(SpecError, match=r"families/x is not a family: it has no family\.yaml"):
         parse_family({"templates/a.yaml": b"a: 1\n"}, "x", "families/x", "pack p 1")
