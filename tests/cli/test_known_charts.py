@@ -138,26 +138,26 @@ def test_a_cache_that_cannot_be_written_is_no_error(project: Path, monkeypatch: 
 
 
 def test_a_spec_that_is_saved_meanwhile_is_generated_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    render = chart_folder.render_model
+    render = chart_folder.render_spec
 
     def save_and_render(model: Any) -> Any:
         (project / "models" / "tiny.yaml").write_text(SPEC.replace("A tiny", "A saved"))
         return render(model)
 
-    monkeypatch.setattr(chart_folder, "render_model", save_and_render)
+    monkeypatch.setattr(chart_folder, "render_spec", save_and_render)
     generate()
-    monkeypatch.setattr(chart_folder, "render_model", render)
+    monkeypatch.setattr(chart_folder, "render_spec", render)
     assert "Chart.yaml" in generate().changed
 
 
 def test_code_that_changes_meanwhile_is_looked_at_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    render = chart_folder.render_model
+    render = chart_folder.render_spec
 
     def change_and_render(model: Any) -> Any:
         (project / "code" / "train.py").write_text("print('trained')\n")
         return render(model)
 
-    monkeypatch.setattr(chart_folder, "render_model", change_and_render)
+    monkeypatch.setattr(chart_folder, "render_spec", change_and_render)
     generate()
     monkeypatch.setattr(chart_folder, "write_charts", never_again)
     with pytest.raises(AssertionError, match="made again"):

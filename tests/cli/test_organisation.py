@@ -80,7 +80,7 @@ def test_a_change_of_our_templates_below_an_override_stops_all(monkeypatch: pyte
         "<% block training_env %>\n", "<% block training_env %>\n# new\n"
     )
     monkeypatch.setattr(trainchart.actions.support.models, "read_family", lambda name: family)
-    (problem,) = refuse("upgrade").problems
+    (problem,) = refuse("generate", "--no-cache").problems
     assert problem.message.startswith("the overridden block training_env has changed")
     assert "    | # new" in problem.message
     assert problem.hint.endswith("trainchart pack accept packs/platform")
