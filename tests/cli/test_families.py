@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
 
+from tests.support.commands import invoke, refuse
 from trainchart.actions.check import check_chart
 from trainchart.check.finding import Severity
-from trainchart.cli.app import app
 from trainchart.errors import SpecError, TrainchartError, UsageError
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.rendering import Manifest, Rendering, ValueOverrides
@@ -62,20 +61,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments, catch_exceptions=True)
-
-
 def succeed(*arguments: str) -> str:
     result = invoke(*arguments)
     assert result.exit_code == 0, (result.output, result.exception)
     return result.stdout
-
-
-def refuse(*arguments: str) -> TrainchartError:
-    error = invoke(*arguments).exception
-    assert isinstance(error, TrainchartError), error
-    return error
 
 
 def add_pack(project: Path, defaults: str = "", **files: str) -> Path:

@@ -7,11 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 import trainchart.actions.support.models
-from trainchart.cli.app import app
-from trainchart.errors import TrainchartError
+from tests.support.commands import invoke, refuse
 from trainchart.resources import read_family
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "organisation"
@@ -30,20 +28,10 @@ def organisation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments, catch_exceptions=True)
-
-
 def succeed(*arguments: str) -> str:
     result = invoke(*arguments)
     assert result.exit_code == 0, (result.output, result.exception)
     return result.output
-
-
-def refuse(*arguments: str) -> TrainchartError:
-    error = invoke(*arguments).exception
-    assert isinstance(error, TrainchartError), error
-    return error
 
 
 def replace(path: str | Path, old: str, new: str) -> None:

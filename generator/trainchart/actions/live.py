@@ -11,7 +11,7 @@ from typing import Any
 
 from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.actions.support.installed import read_all_installed
-from trainchart.actions.support.parallel import map_parallel
+from trainchart.actions.support.parallel import FEW, map_parallel
 from trainchart.archive.identity import build_tar
 from trainchart.archive.ignore import drop_ignored
 from trainchart.check.objects import is_hook, mapping_at
@@ -39,9 +39,6 @@ from trainchart.helm.rendering import Rendering, ValueOverrides, merge_maps
 from trainchart.kubernetes_yaml import dump_mapping, parse_mapping
 from trainchart.render.chart import RenderedChart
 from trainchart.reports.report import Report
-
-_FEW = 4
-"""Releases that are compared sooner than other processes start."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ def predict_upgrades(
             continue
         compared.append(report)
         tasks.append(_Task(installed, report.key.namespace, charts[report.key.chart].files, engine))
-    for report, change in zip(compared, map_parallel(_compare, tasks, are_many=len(tasks) > _FEW), strict=True):
+    for report, change in zip(compared, map_parallel(_compare, tasks, are_many=len(tasks) > FEW), strict=True):
         chart, owner = charts[report.key.chart], owners[report.key]
         place = str(folder / chart.name)
         target = Target(f"{chart.name}-{chart.version}", place, where.place.context, owner.name if owner else "")

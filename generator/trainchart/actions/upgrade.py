@@ -15,7 +15,7 @@ from trainchart.actions.support.chart_folder import (
     write_chart,
 )
 from trainchart.actions.support.hand_edits import find_edits_in, is_generated, list_differences
-from trainchart.actions.support.parallel import map_parallel
+from trainchart.actions.support.parallel import FEW, map_parallel
 from trainchart.actions.support.project import name_model
 from trainchart.actions.support.rendered_version import require_rendering
 from trainchart.chart_version import version_key
@@ -27,8 +27,6 @@ from trainchart.host.files import read_tree, write_file
 from trainchart.render.chart import RenderedChart
 from trainchart.spec.edit import set_version
 
-_FEW = 4
-"""Charts that are done sooner than other processes start."""
 _AT_ONCE = 5
 """Charts that a process gets at once: it reads their packs once."""
 _NO_VALUES = {"": ""}
@@ -141,10 +139,10 @@ def _compare_all(
     specs: tuple[Path, ...], charts: Path, options: UpgradeOptions, report: Callable[[int, int], None]
 ) -> Iterator[_Compared]:
     """Yield what each spec gives now, compared with the chart on disk; on all cores where there are many."""
-    size = 1 if len(specs) <= _FEW else _AT_ONCE
+    size = 1 if len(specs) <= FEW else _AT_ONCE
     tasks = [(specs[start : start + size], charts, options) for start in range(0, len(specs), size)]
     done = 0
-    for some in map_parallel(_compare_some, tasks, are_many=len(specs) > _FEW):
+    for some in map_parallel(_compare_some, tasks, are_many=len(specs) > FEW):
         yield from some
         done += len(some)
         report(done, len(specs))

@@ -36,8 +36,7 @@ def _value_lines(schemas: Mapping[str, Any], depth: int) -> Iterator[str]:
         about = " ".join(schema["description"].split())
         yield from textwrap.wrap(about, _WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
         if PROPERTIES in schema:
-            needed = any(_has_no_default(each) for each in schema[PROPERTIES].values())
-            yield f"{indent}{'' if needed else '# '}{key}:"
+            yield f"{indent}{'' if _has_no_default(schema) else '# '}{key}:"
             yield from _value_lines(schema[PROPERTIES], depth + 1)
         elif _has_no_default(schema):
             yield f"{indent}{key}:"

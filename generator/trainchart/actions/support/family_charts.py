@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from trainchart import __version__
-from trainchart.archive.lock import LOCK_FILE, Source, build_lock, dump_lock, hash_content
+from trainchart.actions.support.models import add_lock
+from trainchart.archive.lock import Source
 from trainchart.errors import Problem, SpecError
 from trainchart.families.family import Family, parse_family
 from trainchart.families.schemas import close_schema, find_default_problems, require_values
@@ -86,7 +84,7 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
     family = families[chart.family]
     layers = [pack.family_defaults[family.name] for pack in packs if family.name in pack.family_defaults]
     values = merge_values(family.values, layers, document)
-    definitions = _read_definitions()
+    definitions = read_definitions(KUBERNETES_VERSION)
     try:
         with time_limit(_VALIDATION_SECONDS):
             problems = tuple(find_default_problems(family.values, definitions))
@@ -100,21 +98,10 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
     return LocatedChart(spec, text, chart, family, values, schema, packs)
 
 
-def _read_definitions() -> Mapping[str, Any]:
-    return read_definitions(KUBERNETES_VERSION)
-
-
 def render_chart_of_family(located: LocatedChart) -> RenderedChart:
     """Return all files of the chart, the lock included."""
     own = read_family(FAMILY)
     shared = {path: own[path].encode() for path in _SHARED}
     family = located.family
     chart = render_family_chart(family, located.chart, located.values.tree, located.schema, shared)
-    lock = build_lock(
-        generator=__version__,
-        spec=Source(f"{located.spec.parent.name}/{located.spec.name}", hash_content(located.text.encode())),
-        family=Source(family.name, family.sha256),
-        layers=tuple(Source(f"{pack.name}@{pack.version}", pack.sha256) for pack in located.packs),
-        files=chart.files,
-    )
-    return RenderedChart(chart.name, chart.version, {**chart.files, LOCK_FILE: dump_lock(lock).encode()})
+    return add_lock(chart, located.spec, located.text, Source(family.name, family.sha256), located.packs)

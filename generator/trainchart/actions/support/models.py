@@ -146,17 +146,25 @@ def render_model(model: LocatedModel) -> RenderedChart:
         require_code(model)
     family = read_family(FAMILY)
     chart = render_plan(model.plan, model.schema, model.packs, model.locks)
-    files = chart.files
     image = model.plan.spec.image
+    source = Source(FAMILY, hash_tree({path: text.encode() for path, text in family.items()}))
+    named = f"{image.repository}:{image.tag}@{image.digest}" if image.digest else ""
+    return add_lock(chart, model.spec, model.text, source, model.packs, named)
+
+
+def add_lock(
+    chart: RenderedChart, spec: Path, text: str, family: Source, packs: tuple[Pack, ...], image: str = ""
+) -> RenderedChart:
+    """Return a chart with its lock, which says that it was made from a spec of that `text`, a family and packs."""
     lock = build_lock(
         generator=__version__,
-        spec=Source(f"{model.spec.parent.name}/{model.spec.name}", hash_content(model.text.encode())),
-        family=Source(FAMILY, hash_tree({path: text.encode() for path, text in family.items()})),
-        layers=tuple(Source(f"{pack.name}@{pack.version}", pack.sha256) for pack in model.packs),
-        files=files,
-        image=f"{image.repository}:{image.tag}@{image.digest}" if image.digest else "",
+        spec=Source(f"{spec.parent.name}/{spec.name}", hash_content(text.encode())),
+        family=family,
+        layers=tuple(Source(f"{pack.name}@{pack.version}", pack.sha256) for pack in packs),
+        files=chart.files,
+        image=image,
     )
-    return RenderedChart(chart.name, chart.version, {**files, LOCK_FILE: dump_lock(lock).encode()})
+    return RenderedChart(chart.name, chart.version, {**chart.files, LOCK_FILE: dump_lock(lock).encode()})
 
 
 def render_plan(

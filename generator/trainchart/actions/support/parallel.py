@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
+FEW = 4
+"""Pieces of work that are done sooner than other processes start."""
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
