@@ -183,6 +183,31 @@ def test_pack_check_renders_the_tests_of_its_families(project: Path) -> None:
     )
 
 
+def test_pack_check_reports_what_two_helms_render_differently(
+    project: Path, helm3: Path, helm4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = add_pack(project)
+    both = ("--engine", str(helm4), "--engine", str(helm3))
+    succeed("pack", "check", *both)
+    template = pack / "families" / "speech" / "templates" / "words.yaml"
+    template.write_text(f"{CONFIG}  helm: {{{{ .Capabilities.HelmVersion.Version | quote }}}}\n")
+    (problem,) = refuse("pack", "check", *both).problems
+    assert problem.message == f"ConfigMap release differs between {helm4} and {helm3}"
+    assert problem.where == "packs/acme/families/speech/templates/words.yaml"
+    (tmp_path / "helm").symlink_to(helm3)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (problem,) = refuse("pack", "check").problems
+    assert "between helm-python-sdk" in problem.message
+
+
+def test_pack_check_reports_a_chart_that_one_helm_refuses(project: Path, helm3: Path, helm4: Path) -> None:
+    only_4 = '{{ if hasPrefix "v3" .Capabilities.HelmVersion.Version }}{{ fail "no Helm 3" }}{{ end }}\n'
+    add_pack(project, **{"families/speech/templates/words.yaml": only_4 + CONFIG})
+    (problem,) = refuse("pack", "check", "--engine", str(helm4), "--engine", str(helm3)).problems
+    assert problem.message.startswith("whether the chart renders (")
+    assert "no Helm 3" in problem.message
+
+
 def test_a_family_without_tests_fails_pack_check(project: Path) -> None:
     pack = add_pack(project)
     shutil.rmtree(pack / "families" / "speech" / "tests")

@@ -113,18 +113,18 @@ def _find_ended(packs: Iterable[Pack]) -> tuple[Problem, ...]:
     return tuple(find_ended_waivers((waiver for pack in packs for waiver in pack.policy.waivers), utc_today()))
 
 
-def check_packs(folders: tuple[Path, ...], *, engine: str = "auto") -> tuple[Pack, ...]:
+def check_packs(folders: tuple[Path, ...], *, engines: tuple[str, ...] = ("auto",)) -> tuple[Pack, ...]:
     """Return the packs in `folders`, or without any those of the project, checked for every strategy.
 
-    Where a pack has templates, Helm `engine` renders a chart of each strategy; where it has families, or defaults for
-    some, it renders their tests, which have to pass every check.
+    Where a pack has templates, the first of Helm `engines` renders a chart of each strategy. Where it has families, or
+    defaults for some, all of them render their tests: these must pass every check, and every Helm must render the same.
 
     Raises:
         SpecError: a pack, or what it builds on, is not valid; every problem with its line.
         ToolError: a pack is not there, or the project names none; or there is no Helm.
     """
     chains = _read_chains(folders)
-    problems = dict.fromkeys(problem for chain in chains for problem in _find_problems(chain, engine))
+    problems = dict.fromkeys(problem for chain in chains for problem in _find_problems(chain, engines))
     problems |= dict.fromkeys(_find_ended(chain[-1] for chain in chains))
     if problems:
         raise SpecError("packs are not valid", problems=tuple(problems))
@@ -142,7 +142,7 @@ def _read_chains(folders: tuple[Path, ...]) -> list[tuple[Pack, ...]]:
     return [packs[: number + 1] for number in range(len(packs))]
 
 
-def _find_problems(chain: tuple[Pack, ...], engine: str) -> list[Problem]:
+def _find_problems(chain: tuple[Pack, ...], engines: tuple[str, ...]) -> list[Problem]:
     """Return what is wrong with the last pack of `chain`, over the others, for a model of any strategy."""
     found: list[Problem] = []
     for probe in make_probes(chain[-1].layers):
@@ -150,9 +150,9 @@ def _find_problems(chain: tuple[Pack, ...], engine: str) -> list[Problem]:
             resolve_spec(probe, chain)
         except (SpecError, PlanError) as error:
             found += [problem for problem in error.problems if problem.where.startswith(f"{chain[-1].place}/")]
-    found = found or find_template_problems(make_probes(chain[-1].layers), chain, engine)
+    found = found or find_template_problems(make_probes(chain[-1].layers), chain, engines[0])
     has_families = chain[-1].families or chain[-1].family_defaults
-    return found + find_family_problems(chain, engine) if has_families else found
+    return found + find_family_problems(chain, engines) if has_families else found
 
 
 @dataclass(frozen=True)

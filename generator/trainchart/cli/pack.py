@@ -52,20 +52,27 @@ def check(
         list[Path] | None,
         typer.Argument(help="Folders of packs. Default: those of the project.", show_default=False),
     ] = None,
-    engine: Annotated[
-        str, typer.Option("--engine", help="Helm engine: auto, sdk, binary or the path of a helm program.")
-    ] = "auto",
+    engines: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine",
+            help="Helm engine: auto, sdk, binary or the path of a helm program; repeat it to compare Helms. "
+            "Default: the package helm-python-sdk and the helm on PATH, as far as they are there.",
+            show_default=False,
+        ),
+    ] = None,
     format_: FormatOption = Format.text,
 ) -> None:
     """Check packs with every strategy; no model is needed. If a pack has templates, Helm renders charts with them.
 
-    The tests of a pack's families are rendered as well, and must pass all checks.
+    The tests of a pack's families are rendered as well, and must pass all checks. Each Helm must
+    render the same objects.
 
     Example: trainchart pack check packs/platform
     """
     from trainchart.actions.pack import check_packs
 
-    checked = check_packs(tuple(packs or ()), engine=engine)
+    checked = check_packs(tuple(packs or ()), engines=tuple(engines or ("auto",)))
     if format_ is Format.json:
         print_json([{"name": pack.name, "version": pack.version, "path": pack.path} for pack in checked])
         return

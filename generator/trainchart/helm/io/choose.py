@@ -35,6 +35,17 @@ def find_engine(choice: str = "auto") -> HelmEngine:
     return _sdk(fallback=_binary(found) if found else None)
 
 
+def find_engines(choices: tuple[str, ...]) -> tuple[HelmEngine, ...]:
+    """Return the engine for each of `choices`; for auto alone both, where the SDK and a helm on PATH are there.
+
+    Raises:
+        ToolError: there is no such engine.
+    """
+    found = tuple(map(find_engine, choices))
+    has_both = choices == ("auto",) and importlib.util.find_spec("helm_python") is not None and shutil.which("helm")
+    return (*found, find_engine("binary")) if has_both else found
+
+
 def engine_program(choice: str) -> str:
     """Return the name or path of the helm program that `choice` may run, beside the SDK."""
     return "helm" if choice in ("auto", "sdk", "binary") else choice
