@@ -145,7 +145,7 @@ def test_a_change_that_cannot_be_kept_is_refused(release: Release, helm: str, tm
     )
     wait_for_phase(release, "Starting", "Running")
     told = trainchart(release.access, release.namespace, "suspend", "exp1", code=9)
-    assert "nothing was changed: exp1 was changed outside its chart" in told
+    assert "nothing was changed: this command would undo changes made to exp1 outside its chart" in told
     assert "spec.template.spec.containers[controller].env[TRAINCHART_RUN_SETTINGS].value" in told
     assert "helm upgrade exp1 CHART" in told
     history = release.access.run(["helm", "history", "exp1", f"--namespace={release.namespace}", "--output=json"])

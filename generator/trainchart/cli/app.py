@@ -1,6 +1,6 @@
 """The `trainchart` program: its commands, and the one place where an error becomes an exit code.
 
-Command modules import their action inside the command, so that `trainchart --help` stays fast.
+`--help` imports no command, a command imports its own module alone, and its action when it runs: so all start fast.
 """
 
 from __future__ import annotations
@@ -12,40 +12,96 @@ import os
 import re
 import signal
 import sys
-from typing import Annotated, TextIO
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer import _click as click
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from trainchart import __version__
 from trainchart.cli.output import print_error, print_line, print_note
 from trainchart.errors import ToolError, TrainchartError
 
 COMMANDS = {
-    "Write": ("init", "import_", "generate", "check", "rules", "plan", "explain", "schema"),
-    "Train on this machine": ("run",),
-    "Look after runs, here and on a cluster": ("list", "status", "why", "logs", "wait", "control"),
-    "Set rules for all models": ("pack", "upgrade"),
-    "Build and publish": ("image", "package", "diff", "publish", "release", "versions", "verify"),
+    "Write": {
+        "init": "Start a model: write its spec, and a script that trains at once.",
+        "import": "Convert the input of another tool to a model spec.",
+        "generate": "Generate charts from model specs.",
+        "check": "Check charts against rules of Helm, Kubernetes and TensorFlow.",
+        "rules": "List the rules that trainchart check knows.",
+        "plan": "Print a spec with every default filled in.",
+        "explain": "Show which layer, file and line set a value of a model.",
+        "schema": "Print the JSON Schema of model specs.",
+    },
+    "Train on this machine": {"run": "Train a model on this machine, as local processes."},
+    "Look after runs, here and on a cluster": {
+        "list": "List the local runs and the runs of a cluster.",
+        "status": "Show what a run does: phase, attempt, step, pods, problems.",
+        "why": "Explain a run: what failed first, where, and what to do.",
+        "logs": "Read the logs of a run, those of ended pods too.",
+        "wait": "Wait until a run is over.",
+        "suspend": "Suspend a run: what it holds is free until it is resumed.",
+        "resume": "Resume a suspended run from its last checkpoint.",
+        "stop": "Stop a run; its programs can save first.",
+        "rerun": "Start a new run of a release whose run is over.",
+    },
+    "Set rules for all models": {
+        "pack": "Start, check, publish and fetch packs of defaults and rules.",
+        "upgrade": "Generate all charts again after trainchart or a pack changed.",
+    },
+    "Build and publish": {
+        "image": "Build, push and inspect a model's training image.",
+        "package": "Pack a chart into an archive that Helm installs.",
+        "diff": "Show what changed in a chart since an earlier version.",
+        "publish": "Publish a chart to a registry or chart repository.",
+        "release": "Publish the next version of a chart, decided from its changes.",
+        "deprecate": "Publish a version of a chart that says it is deprecated.",
+        "versions": "List the published versions of a chart.",
+        "verify": "Prove that a chart follows from its spec, byte by byte.",
+    },
 }
-"""Section of --help → the modules trainchart.cli.<name> with a function `register(app)`, in the order it shows them."""
+"""Section of --help → command → what it does in one line of a terminal, in the order in which --help shows them."""
+
+_MODULES = {"import": "import_", "deprecate": "release"} | dict.fromkeys(
+    ("suspend", "resume", "stop", "rerun"), "control"
+)
+"""Command → its module in trainchart.cli, where that is not named like it."""
+
+
+class _Commands(Mapping[str, click.Command]):
+    """Imports the module of a command when it is asked for."""
+
+    _names = tuple(name for section in COMMANDS.values() for name in section)
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._names:
+            raise KeyError(name)
+        part = typer.Typer(rich_markup_mode=None)
+        importlib.import_module(f"trainchart.cli.{_MODULES.get(name, name)}").register(part)
+        return get_group(part).commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class _Sections(TyperGroup):
-    """Shows the commands of --help in sections."""
+    """Shows the commands of --help in sections, and loads a command when it is asked for."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()  # type: ignore[assignment]  # nothing adds to it
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
         longest = max(map(len, self.commands))
-        for section in COMMANDS:
+        for section, commands in COMMANDS.items():
             with formatter.section(section):
-                formatter.write_dl(
-                    [
-                        (f"{name:{longest}}", command.get_short_help_str(formatter.width - 4 - longest))
-                        for name, command in self.commands.items()
-                        if isinstance(command, TyperCommand | TyperGroup) and command.rich_help_panel == section
-                    ]
-                )
+                formatter.write_dl([(f"{name:{longest}}", summary) for name, summary in commands.items()])
 
 
 app = typer.Typer(
@@ -72,18 +128,6 @@ def _root(
     ] = False,
 ) -> None:
     del version
-
-
-for _section, _modules in COMMANDS.items():
-    _part = typer.Typer()
-    for _module in _modules:
-        importlib.import_module(f"trainchart.cli.{_module}").register(_part)
-    for _command in _part.registered_commands:
-        _command.rich_help_panel = _section
-    for _group in _part.registered_groups:
-        _group.rich_help_panel = _section
-    app.registered_commands += _part.registered_commands
-    app.registered_groups += _part.registered_groups
 
 
 _OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG)
