@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import trainchart.cli
 from trainchart.cli.app import COMMANDS, app
 from trainchart.plan.strategies import STRATEGIES
 
+CLI = Path(trainchart.cli.__file__).parent
 SPEC = """\
 apiVersion: trainchart/v1
 kind: Model
@@ -89,4 +93,19 @@ def test_the_commands_are_shown_in_sections() -> None:
         f"{section}:" for section in COMMANDS
     ]
     shown = [line.split()[0] for line in lines if re.match("  [a-z]", line)]
-    assert sorted(shown[1:]) == sorted(get_command(app).commands)  # type: ignore[attr-defined]
+    assert shown[1:] == list(get_command(app).commands)  # type: ignore[attr-defined]
+    assert not [line for line in lines[1:] if line.endswith("...") or len(line) > 80]
+
+
+@pytest.mark.parametrize(("typed", "loaded"), [("--help", []), ("wait --help", ["trainchart.cli.wait"])])
+def test_a_command_is_imported_when_it_is_asked_for(typed: str, loaded: list[str]) -> None:
+    run_it = f"app({typed.split()}, standalone_mode=False)"
+    code = f"import sys; from trainchart.cli.app import app; {run_it}; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    commands = {f"trainchart.cli.{module.stem}" for module in CLI.glob("*.py") if "def register" in module.read_text()}
+    assert sorted(commands & set(run.stdout.splitlines()[-1].split())) == loaded
+
+
+def test_every_command_shown_is_one() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert [command.name for command in commands.values()] == list(commands)

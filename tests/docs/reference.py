@@ -74,7 +74,8 @@ def render_cli_reference() -> str:
 
 def _commands(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     """Yield every command with its name, those of groups as `group command`."""
-    for name, command in group.commands.items():
+    commands = group.commands.items()
+    for name, command in sorted(commands, key=lambda item: hasattr(item[1], "commands")):  # groups come last
         if hasattr(command, "commands"):
             yield from _commands(command, f"{prefix}{name} ")
         else:

@@ -48,11 +48,10 @@ COMMANDS = {
         "rerun": "Start a new run of a release whose run is over.",
     },
     "Set rules for all models": {
-        "pack": "Start, check, publish and fetch packs of defaults and rules.",
         "upgrade": "Generate all charts again after trainchart or a pack changed.",
+        "pack": "Start, check, publish and fetch packs of defaults and rules.",
     },
     "Build and publish": {
-        "image": "Build, push and inspect a model's training image.",
         "package": "Pack a chart into an archive that Helm installs.",
         "diff": "Show what changed in a chart since an earlier version.",
         "publish": "Publish a chart to a registry or chart repository.",
@@ -60,6 +59,7 @@ COMMANDS = {
         "deprecate": "Publish a version of a chart that says it is deprecated.",
         "versions": "List the published versions of a chart.",
         "verify": "Prove that a chart follows from its spec, byte by byte.",
+        "image": "Build, push and inspect a model's training image.",
     },
 }
 """Section of --help → command → what it does in one line of a terminal, in the order in which --help shows them."""
