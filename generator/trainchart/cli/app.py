@@ -9,7 +9,6 @@ import errno
 import importlib
 import io
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping
@@ -191,9 +190,6 @@ def _run() -> int:
         print_error(error)
         return error.exit_code
     except click.exceptions.ClickException as error:
-        # Typer has pydantic read the values.
-        error.message = re.sub(r"^Input should (be an? valid \w+).*", r"it must \1", error.message)
-        error.message = error.message.removeprefix("Value error, ")
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
