@@ -9,6 +9,7 @@ import errno
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping
@@ -190,6 +191,7 @@ def _run() -> int:
         print_error(error)
         return error.exit_code
     except click.exceptions.ClickException as error:
+        error.message = re.sub(r"is not a valid int( range)?\.", "is not a valid integer.", error.message)
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
