@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from trainchart.actions.package import require_no_secrets
 from trainchart.actions.publish import utc_now
+from trainchart.actions.support.family_installs import find_install_problems
 from trainchart.actions.support.family_tests import find_family_problems
 from trainchart.actions.support.models import resolve_spec
 from trainchart.actions.support.pack_files import PACK_LIMIT, PACK_LOCK_FILE, read_pack_files
@@ -129,6 +130,18 @@ def check_packs(folders: tuple[Path, ...], *, engines: tuple[str, ...] = ("auto"
     if problems:
         raise SpecError("packs are not valid", problems=tuple(problems))
     return tuple(chain[-1] for chain in chains)
+
+
+def install_packs(folders: tuple[Path, ...], context: str, tell: Callable[[str], None]) -> None:
+    """Install each test of the families of packs on a cluster, and remove it again: see `find_install_problems`.
+
+    Raises:
+        SpecError: a test cannot be installed, upgraded, tested or removed; what Helm and Kubernetes say of it.
+        ClusterError: the cluster cannot be used.
+    """
+    problems = [each for chain in _read_chains(folders) for each in find_install_problems(chain, context, tell)]
+    if problems:
+        raise SpecError("charts of families cannot be used on this cluster", problems=tuple(problems))
 
 
 def _read_chains(folders: tuple[Path, ...]) -> list[tuple[Pack, ...]]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trainchart.cli import complete
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note, spell_out
+from trainchart.cli.signals import end_in_order
 from trainchart.images.choices import BuilderName, Flavour, TagChoice
 
 if TYPE_CHECKING:
@@ -98,7 +96,7 @@ def build(
         _print_steps(image, chosen, secrets, format_, push=False)
         return
     _print_notes(image)
-    _end_in_order()
+    end_in_order()
     build_image(image, _tool(chosen, secrets))
     if format_ is Format.json:
         print_json({"reference": image.plan.reference, "builder": chosen.program})
@@ -143,7 +141,7 @@ def push(
         _print_steps(image, chosen, secrets, format_, push=True)
         return
     _print_notes(image)
-    _end_in_order()
+    end_in_order()
     done = push_image(image, _tool(chosen, secrets), update_spec=update_spec)
     if format_ is Format.json:
         result = {"reference": done.reference, "digest": done.digest, "isNew": done.is_new, "isInSpec": done.is_in_spec}
@@ -210,19 +208,6 @@ def inspect(
         print_line(f"  inputs    changed since: {', '.join(found.changed)}; trainchart image push {model} rebuilds it")
     else:
         print_line("  inputs    the same as here")
-
-
-def _end_in_order() -> None:
-    """From now on, end for a signal as for Ctrl-C: with the builder, and without its context."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        del frame
-        sys.exit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # nohup ignores the end of the terminal.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, end)
 
 
 def _request(request: ImageRequest) -> ImageRequest:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainchart.cli.options import ContextOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
 from trainchart.cli.publish import PlainHttpOption, ToOption, describe_publication
+from trainchart.cli.signals import end_in_order
 
 if TYPE_CHECKING:
     from trainchart.actions.pack import FetchedPack
@@ -61,18 +63,31 @@ def check(
             show_default=False,
         ),
     ] = None,
+    install: Annotated[
+        bool,
+        typer.Option(
+            "--install",
+            help="Then install each test of the families on a cluster, each in a new namespace; upgrade it to each set "
+            "of values in ci/, run helm test, and remove it with its namespace.",
+        ),
+    ] = False,
+    context: ContextOption = "",
     format_: FormatOption = Format.text,
 ) -> None:
     """Check packs with every strategy; no model is needed. If a pack has templates, Helm renders charts with them.
 
     The tests of a pack's families are rendered as well, and must pass all checks. Each Helm must
-    render the same objects.
+    render the same objects. With --install, they must also work on the cluster: use one for tests.
 
     Example: trainchart pack check packs/platform
     """
-    from trainchart.actions.pack import check_packs
+    from trainchart.actions.pack import check_packs, install_packs
 
-    checked = check_packs(tuple(packs or ()), engines=tuple(engines or ("auto",)))
+    folders = tuple(packs or ())
+    checked = check_packs(folders, engines=tuple(engines or ("auto",)))
+    if install:
+        end_in_order()
+        install_packs(folders, context, print_note)
     if format_ is Format.json:
         print_json([{"name": pack.name, "version": pack.version, "path": pack.path} for pack in checked])
         return

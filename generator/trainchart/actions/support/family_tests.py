@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from trainchart.actions.check import check_chart
 from trainchart.actions.support.family_charts import complete_chart, find_families, render_chart_of_family
@@ -22,6 +23,50 @@ from trainchart.plan.typed import suggest_word
 from trainchart.spec.document import parse_document
 
 
+class FamilyTest(NamedTuple):
+    """The chart that a family makes of one of its tests."""
+
+    family: Family
+    place: str
+    """The file of its spec."""
+    name: str
+    files: Mapping[str, bytes]
+
+
+def render_tests(chain: tuple[Pack, ...]) -> tuple[list[FamilyTest], list[Problem]]:
+    """Return the tests of the families that the last pack of `chain` brings or has defaults for, and what is wrong.
+
+    Raises:
+        SpecError: two families have the same name.
+    """
+    pack, families = chain[-1], find_families(chain)
+    problems = [
+        Problem(f"unknown family {name}", str(defaults.origins[VALUES_KEY,]), suggest_word(name, list(families)))
+        for name, defaults in pack.family_defaults.items()
+        if name not in families
+    ]
+    tests = []
+    names = dict.fromkeys([*(family.name for family in pack.families), *pack.family_defaults])
+    for family in (families[name] for name in names if name in families):
+        if not family.tests:
+            hint = f"add {TESTS}/NAME.yaml, the spec of a chart: pack check renders and checks it"
+            problems.append(Problem(f"the family {family.name} has no tests", family.place, hint))
+        for place, text in family.tests.items():
+            try:
+                tests.append(_render_test(family, place, text, chain))
+            except SpecError as error:
+                problems += error.problems or (Problem(error.message, place, error.hint),)
+    return tests, problems
+
+
+def _render_test(family: Family, place: str, text: str, chain: tuple[Pack, ...]) -> FamilyTest:
+    spec = parse_document(text, file=place, layer="test")
+    if spec.tree.get("family") != family.name:
+        raise SpecError(f"{place} is not a chart of this family", hint=f"write family: {family.name}")
+    located = complete_chart(Path(place), text, spec, chain)
+    return FamilyTest(family, place, located.name, render_chart_of_family(located).files)
+
+
 def find_family_problems(chain: tuple[Pack, ...], engines: tuple[str, ...]) -> list[Problem]:
     """Return what is wrong with charts of the families that the last pack of `chain` brings, or has defaults for.
 
@@ -29,57 +74,35 @@ def find_family_problems(chain: tuple[Pack, ...], engines: tuple[str, ...]) -> l
         SpecError: two families have the same name.
         ToolError: there is no such Helm engine as one of `engines`.
     """
-    pack, families = chain[-1], find_families(chain)
-    found = [
-        Problem(f"unknown family {name}", str(defaults.origins[VALUES_KEY,]), suggest_word(name, list(families)))
-        for name, defaults in pack.family_defaults.items()
-        if name not in families
-    ]
-    names = dict.fromkeys([*(family.name for family in pack.families), *pack.family_defaults])
-    for name in names:
-        found += _find_problems(families[name], chain, engines) if name in families else ()
+    tests, found = render_tests(chain)
+    for test in tests:
+        found += _find_problems(test, chain, engines[0])
+        found += _find_differences(test, engines)
     return found
 
 
-def _find_problems(family: Family, chain: tuple[Pack, ...], engines: tuple[str, ...]) -> Iterator[Problem]:
-    if not family.tests:
-        hint = f"add {TESTS}/NAME.yaml, the spec of a chart: pack check renders and checks it"
-        yield Problem(f"the family {family.name} has no tests", family.place, hint)
-    for place, text in family.tests.items():
-        try:
-            spec = parse_document(text, file=place, layer="test")
-            if spec.tree.get("family") != family.name:
-                yield Problem("is not a chart of this family", place, f"write family: {family.name}")
-                continue
-            located = complete_chart(Path(place), text, spec, chain)
-            files = render_chart_of_family(located).files
-        except SpecError as error:
-            yield from error.problems or (Problem(error.message, place, error.hint),)
-            continue
-        with tempfile.TemporaryDirectory(prefix="trainchart-") as scratch:
-            folder = Path(scratch, located.name)
-            write_tree(folder, files, is_ours=lambda path: False)
-            found = check_chart(folder, engine=engines[0], packs=chain).findings
-        for finding in (finding for finding in found if finding.severity is Severity.error):
-            case = f" with {finding.values}" if finding.values else ""
-            where = f"{family.place}/{finding.path}" + (f":{finding.line}" if finding.line else "")
-            yield Problem(f"{finding.rule}: {finding.message}{case}", where, finding.hint or f"found with {place}")
-        yield from _find_differences(files, family, place, engines)
+def _find_problems(test: FamilyTest, chain: tuple[Pack, ...], engine: str) -> Iterator[Problem]:
+    with tempfile.TemporaryDirectory(prefix="trainchart-") as scratch:
+        folder = Path(scratch, test.name)
+        write_tree(folder, test.files, is_ours=lambda path: False)
+        found = check_chart(folder, engine=engine, packs=chain).findings
+    for finding in (finding for finding in found if finding.severity is Severity.error):
+        case = f" with {finding.values}" if finding.values else ""
+        where = f"{test.family.place}/{finding.path}" + (f":{finding.line}" if finding.line else "")
+        yield Problem(f"{finding.rule}: {finding.message}{case}", where, finding.hint or f"found with {test.place}")
 
 
-def _find_differences(
-    files: Mapping[str, bytes], family: Family, place: str, engines: tuple[str, ...]
-) -> Iterator[Problem]:
+def _find_differences(test: FamilyTest, engines: tuple[str, ...]) -> Iterator[Problem]:
     """Yield the objects that two Helms render differently."""
     first, *others = find_engines(engines)
-    sets = values_sets(files)
-    known = render_version(first, files, sets).renderings if others else {}
+    sets = values_sets(test.files)
+    known = render_version(first, test.files, sets).renderings if others else {}
     for other in others:
-        for values, rendering in render_version(other, files, sets).renderings.items():
+        for values, rendering in render_version(other, test.files, sets).renderings.items():
             case = f" with {values}" if values else ""
             for source, what in _compare(known[values], rendering):
                 message = f"{what}{case} differs between {first.name} and {other.name}"
-                yield Problem(message, f"{family.place}/{source}", f"found with {place}")
+                yield Problem(message, f"{test.family.place}/{source}", f"found with {test.place}")
 
 
 def _compare(one: Rendering | str, other: Rendering | str) -> Iterator[tuple[str, str]]:

@@ -53,6 +53,7 @@ class Kind(NamedTuple):
 CONFIG_MAPS = Kind("api/v1", "configmaps")
 EVENTS = Kind("api/v1", "events")
 JOBS = Kind("apis/batch/v1", "jobs")
+NAMESPACES = Kind("api/v1", "namespaces")
 NETWORK_POLICIES = Kind("apis/networking.k8s.io/v1", "networkpolicies")
 PODS = Kind("api/v1", "pods")
 SECRETS = Kind("api/v1", "secrets")
@@ -61,7 +62,7 @@ STATEFUL_SETS = Kind("apis/apps/v1", "statefulsets")
 
 @dataclass(frozen=True)
 class KubernetesApi:
-    """Reads from one cluster as one user."""
+    """Reads from one cluster as one user, and can make and remove namespaces."""
 
     client: GenericSyncClient
     server: str
@@ -113,6 +114,25 @@ class KubernetesApi:
         body = self._read(path, params, f"read the log of {pod}")
         return body.decode(errors="replace").removesuffix("\n").split("\n") if body else []
 
+    def create_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """Create a namespace.
+
+        Raises:
+            ClusterError: the request failed; the subclass says how.
+        """
+        document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels)}}
+        path = f"{NAMESPACES.api}/{NAMESPACES.plural}"
+        self._request(BasicRequest("POST", path, data=document), f"create namespace {name}")
+
+    def delete_namespace(self, name: str) -> None:
+        """Have a namespace deleted with all that is in it, which takes Kubernetes a while.
+
+        Raises:
+            ClusterError: the request failed; the subclass says how.
+        """
+        path = f"{NAMESPACES.api}/{NAMESPACES.plural}/{name}"
+        self._request(BasicRequest("DELETE", path), f"delete namespace {name}")
+
     def _parse_page(self, body: bytes, what: str) -> dict[str, Any]:
         try:
             document = parse_json(body)
@@ -124,8 +144,11 @@ class KubernetesApi:
 
     def _read(self, path: str, params: Mapping[str, str], what: str) -> bytes:
         given = {key: value for key, value in params.items() if value}
+        return self._request(BasicRequest("GET", path, params=given), what)
+
+    def _request(self, asked: BasicRequest, what: str) -> bytes:
         with _converted(what, self.server):
-            request = self.client.build_adapter_request(BasicRequest("GET", path, params=given))
+            request = self.client.build_adapter_request(asked)
             # Some KiB of gzip may hold gigabytes.
             request.headers["Accept-Encoding"] = "identity"
             status, body = run_within(ANSWER_SECONDS, lambda: self._exchange(request, what))

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +41,7 @@ def runs_helm_3() -> bool:
     Raises:
         ToolError: helm is not installed, or it fails.
     """
-    return _run(["version", "--template={{.Version}}"], os.environ).startswith("v3.")
+    return run_on_cluster(["version", "--template={{.Version}}"], os.environ).startswith("v3.")
 
 
 def render_upgrade(upgrade: HelmUpgrade) -> ReleaseTexts:
@@ -51,7 +51,7 @@ def render_upgrade(upgrade: HelmUpgrade) -> ReleaseTexts:
         ToolError: helm is not installed, or it fails; the error has helm's output.
     """
     with _written(upgrade) as argv:
-        printed = _run([*argv, "--dry-run=server", "--output=json"], os.environ)
+        printed = run_on_cluster([*argv, "--dry-run=server", "--output=json"], os.environ)
     try:
         return read_release_texts(parse_json(printed))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -70,7 +70,7 @@ def run_upgrade(upgrade: HelmUpgrade, *, is_helm_3: bool = False) -> None:
         if upgrade.objects:
             argv += _write_renderer(Path(folder), upgrade.objects, is_helm_3=is_helm_3)
             environment["HELM_PLUGINS"] = folder
-        _run(argv, environment)
+        run_on_cluster(argv, environment)
 
 
 def _write_renderer(folder: Path, objects: str, *, is_helm_3: bool) -> list[str]:
@@ -108,7 +108,12 @@ def _written(upgrade: HelmUpgrade) -> Iterator[list[str]]:
         yield argv + [f"--set-string={key}={value}" for key, value in upgrade.sets.items()]
 
 
-def _run(argv: list[str], environment: Mapping[str, str]) -> str:
+def run_on_cluster(argv: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Run the helm program on PATH with the user's cluster, and return what it prints.
+
+    Raises:
+        ToolError: helm is not installed, or it fails; the error has helm's output.
+    """
     program = shutil.which("helm")
     if program is None:
         raise ToolError(
