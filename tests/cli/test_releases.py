@@ -361,6 +361,24 @@ def test_logs_after_the_end_are_what_was_kept(api: SmallApi, tmp_path: Path) -> 
     assert "the kept logs are damaged" in done.stderr
 
 
+def test_pods_without_kept_lines_and_warnings_are_named(api: SmallApi, tmp_path: Path) -> None:
+    end_run(api)
+    kept = {
+        "exp1-mnist-worker-1": {"at": NOW, "lines": ["step 1", "…", "ValueError: no data today"]},
+        "exp1-mnist-worker-0": {"at": NOW, "lines": ["WARNING input: skipped train-00002.csv", "INFO 0 examples"]},
+        "exp1-mnist-ps-0": {"at": NOW, "lines": []},
+    }
+    api.objects["configmaps"][0]["data"]["logs.json"] = json.dumps(kept)
+    gone = "note: no lines were kept of chief-0: its pod was gone"
+    cut = "note: only a part of the last lines was kept of worker-1"
+    done = run_to(api, tmp_path, "why", "exp1")
+    assert "\n  worker-0 | WARNING input: skipped train-00002.csv\nnote: " in done.stdout
+    assert gone in done.stdout and cut in done.stdout
+    done = run_to(api, tmp_path, "logs", "exp1")
+    assert gone in done.stderr and cut in done.stderr
+    assert gone not in run_to(api, tmp_path, "logs", "exp1", "--role", "worker").stderr
+
+
 def test_logs_since_a_failure_at_no_time_are_all_of_them(api: SmallApi, tmp_path: Path) -> None:
     end_run(api, at=1e300)
     done = run_to(api, tmp_path, "logs", "exp1", "-n", NAMESPACE, "--since-failure")

@@ -1,4 +1,4 @@
-"""The last lines of each role are kept when the run is decided, those of the pod that decided it first of all."""
+"""The last lines of every pod are kept when the run is decided, those of the pod that decided it first of all."""
 
 from __future__ import annotations
 
@@ -40,6 +40,15 @@ def test_last_lines_of_failed_pod_and_each_role_are_kept(api: FakeApi, decide: A
         f"{WORKER}-1": ["trained", "ValueError: no", "gave up before"],
         f"{CHIEF}-0": ["step 1", "step 2"],
         f"{WORKER}-0": ["waiting"],
+    }
+
+
+def test_last_lines_of_second_pod_of_a_role_are_kept(api: FakeApi, decide: Any) -> None:
+    api.put_pod(make_pod("worker-1"))
+    api.pod_logs = {(f"{WORKER}-1", "false"): b"WARNING input: skipped train-00002.csv\n", (f"{PS}-0", "false"): b""}
+    assert decide("chief-0", causes.PROGRAM_ERROR) == {
+        f"{WORKER}-1": ["WARNING input: skipped train-00002.csv"],
+        f"{PS}-0": [],
     }
 
 

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
+from trainchart.cluster.log_lines import describe_gaps, find_warnings, name_pods
 from trainchart.cluster.objects import (
     Controller,
     RoleSet,
@@ -52,6 +53,7 @@ from trainchart_runtime.run.observation import PodView
 from trainchart_runtime.run.problems import name_death
 from trainchart_runtime.run.state import (
     ENDED_PHASES,
+    FAILED,
     PROBLEMS_KEPT,
     RUNNING,
     STARTING,
@@ -226,6 +228,13 @@ def _complete(
             report = replace(report, roles=roles, problems=_find_all_problems(report, sets, pods, controller))
     elif not report.roles:
         report = replace(report, roles=tuple(RoleReport(each.role, each.wanted, None, 0, each.name) for each in sets))
+    if report.outcome is not None and report.outcome.result == FAILED and report.is_over and record.state is not None:
+        labels = name_pods(report)
+        report = replace(
+            report,
+            warnings=tuple(find_warnings(record.logs, report, labels)),
+            log_gaps=tuple(describe_gaps(record.logs, labels)),
+        )
     return replace(report, remarks=tuple(find_remarks(report, seen, record, sets, pods, controller)))
 
 

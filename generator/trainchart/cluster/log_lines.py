@@ -10,12 +10,18 @@ from datetime import UTC, datetime, timedelta
 from trainchart.cluster.record import KeptLog
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report
+from trainchart_runtime.kept_logs import LEFT_OUT
+from trainchart_runtime.log_text import is_warning
+from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import FAILED
 
 LEAD_SECONDS = 2.0
 """A program prints its error some time before it ends."""
 _VERDICT_LEAD_SECONDS = 15.0
 """A verdict comes some seconds after the failure, which may have been recorded nowhere else."""
+_WARNINGS_SHOWN = 3
+"""Of one pod."""
+_WARNERS_SHOWN = 8
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 
 
@@ -80,3 +86,38 @@ def find_kept_lines(kept: Sequence[KeptLog], report: Report, labels: Mapping[str
     if outcome is not None and outcome.lines and outcome.pod not in {log.pod for log in kept}:
         logs.insert(0, KeptLog(outcome.pod, outcome.at, tuple(outcome.lines)))
     return [LogLine("", labels.get(log.pod, log.pod), line) for log in logs for line in log.lines]
+
+
+def describe_gaps(kept: Sequence[KeptLog], labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield of which pods the record has no lines, and of which only a part; one that printed none lacks none."""
+    present = {log.pod for log in kept}
+    unkept = [label for pod, label in labels.items() if pod not in present]
+    cut = [labels[log.pod] for log in kept if log.pod in labels and LEFT_OUT in log.lines]
+    if unkept:
+        yield (
+            f"no lines were kept of {list_names(unkept)}: its pod was gone, or its log could not be read in time, "
+            "when the run ended"
+        )
+    if cut:
+        yield f"only a part of the last lines was kept of {list_names(cut)}: {LEFT_OUT} stands for the others"
+
+
+def find_warnings(kept: Sequence[KeptLog], report: Report, labels: Mapping[str, str]) -> list[LogLine]:
+    """Return the first warnings in what was kept of the pods beside the one that failed: they may come before it."""
+    failed = report.outcome.pod if report.outcome else ""
+    found = []
+    for log in kept:
+        own = [line for line in dict.fromkeys(log.lines) if is_warning(line)]
+        if own and log.pod != failed:
+            found.append([LogLine("", labels.get(log.pod, log.pod), line) for line in own[:_WARNINGS_SHOWN]])
+    return [line for lines in found[:_WARNERS_SHOWN] for line in lines]
+
+
+def name_pods(report: Report) -> dict[str, str]:
+    """Return the short name of each pod that the training is to have, by its name."""
+    return {
+        f"{role.set_name}-{index}": f"{role.role}-{index}"
+        for role in report.roles
+        if role.set_name
+        for index in range(role.wanted)
+    }

@@ -217,6 +217,10 @@ class Report:
     """Only while it waits there."""
     last_lines: tuple[LogLine, ...] = ()
     """The last line of each pod, read where a run seems to hang."""
+    warnings: tuple[LogLine, ...] = ()
+    """Of a run that failed: warnings in the lines that were kept of the other pods."""
+    log_gaps: tuple[str, ...] = ()
+    """Of a run that failed: of which pods no lines were kept, or not all."""
     remarks: tuple[str, ...] = ()
     """What does not fit together, and what that means."""
     unknown: tuple[str, ...] = ()
@@ -341,6 +345,8 @@ def describe_report(report: Report) -> dict[str, Any]:
             for change in report.outside_changes
         ],
         "lastLines": [{"at": line.at, "pod": line.label, "text": line.text} for line in report.last_lines],
+        "warnings": [{"pod": line.label, "text": line.text} for line in report.warnings],
+        "logGaps": list(report.log_gaps),
         "remarks": list(report.remarks),
         "unknown": list(report.unknown),
         "record": dict(report.record) or None,

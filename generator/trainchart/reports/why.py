@@ -71,7 +71,8 @@ def why_lines(report: Report) -> list[str]:
     lines += _outside_changes(report)
     lines += _next(report)
     lines += _last_words(outcome)
-    lines += [f"note: {remark}" for remark in (*report.remarks, *report.unknown)]
+    lines += _warnings(report)
+    lines += [f"note: {remark}" for remark in (*report.remarks, *report.log_gaps, *report.unknown)]
     return clean_lines(lines)
 
 
@@ -273,6 +274,13 @@ def _last_words(outcome: Verdict | None) -> Iterator[str]:
         yield ""
         yield f"The last lines of {outcome.pod}:"
         yield from (f"  | {line}" for line in outcome.lines[-_LINES_SHOWN:])
+
+
+def _warnings(report: Report) -> Iterator[str]:
+    if report.warnings:
+        yield ""
+        yield "Warnings of other pods, which may say what came before:"
+        yield from (f"  {line.label} | {line.text}" for line in report.warnings)
 
 
 def _explain_phase(report: Report) -> str:

@@ -276,11 +276,9 @@ class Controller:
         verdict = decision.state.verdict
         pods = filter(self._is_own, (self._pods or {}).values())
         own = [pod for pod in pods if pod.run_id in (None, decision.state.run_id)]
-        # The one that decided, then one of each role.
-        first = {pod.task.task_type: pod for pod in sorted(own, key=lambda pod: pod.task, reverse=True)}
-        chosen = [pod for pod in own if verdict and pod.name == verdict.pod]
-        chosen += [pod for pod in first.values() if pod not in chosen]
-        return read_logs(self._connect, self._settings.namespace, chosen)
+        # The one that decided, then the first of each role: where time is short, or room, the others come last.
+        own.sort(key=lambda pod: (verdict is None or pod.name != verdict.pod, pod.task.task_index, pod.task))
+        return read_logs(self._connect, self._settings.namespace, own)
 
     def _tell(self, notice: Notice) -> None:
         """Create an Event if that is possible: the record says the same, so nothing waits for it."""

@@ -16,6 +16,10 @@ _ESCAPES = re.compile(
 _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 """All control characters but the tab, what turns the direction of writing or ends a line, and halves of characters."""
 
+_WARNING = re.compile(r"warn|error|exception|traceback|fatal|critical|no such file", re.IGNORECASE)
+_USUAL = "All log messages before absl::InitializeLog()"
+"""TensorFlow prints this warning at each start."""
+
 
 def clean(text: str) -> str:
     """Return one line of text without whatever a terminal would obey instead of showing it."""
@@ -26,3 +30,8 @@ def visible_line(line: str) -> str:
     """Return what is left to see of a line that overwrites itself, as progress bars do, cleaned."""
     shown = [part for part in map(clean, line.split("\r")) if part]
     return shown[-1] if shown else ""
+
+
+def is_warning(line: str) -> bool:
+    """Say whether a line of a log warns, or tells of an error."""
+    return bool(_WARNING.search(line)) and _USUAL not in line

@@ -16,9 +16,11 @@ from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import read_training
 from trainchart.cluster.log_lines import (
     add_last_words,
+    describe_gaps,
     find_failure_time,
     find_kept_lines,
     merge_logs,
+    name_pods,
     parse_line,
     stamp_of,
 )
@@ -86,9 +88,7 @@ def _find_since(wanted: LogsFilter, report: Report) -> str:
 def _read_kept(wanted: LogsFilter, seen: Snapshot, report: Report, note: Callable[[str], None]) -> list[LogLine]:
     """Return what the record kept; its lines have no times, so that nothing can be cut off before a failure."""
     record = read_record(seen.records)
-    labels = {
-        f"{each.set_name}-{index}": f"{each.role}-{index}" for each in report.roles for index in range(each.wanted)
-    }
+    labels = name_pods(report)
     lines = find_kept_lines(record.logs, report, labels)
     for error in filter(None, (record.error, record.logs_error)):
         note(f"note: {error}")
@@ -99,6 +99,11 @@ def _read_kept(wanted: LogsFilter, seen: Snapshot, report: Report, note: Callabl
             hint=f"see: trainchart status {report.key.release} -n {report.key.namespace}",
         )
     note("note: the pods are gone; these are the last lines that were kept of them, pod by pod")
+    chosen_labels = {
+        pod: label for pod, label in labels.items() if _is_wanted(wanted, label.rpartition("-")[0], label, pod)
+    }
+    for words in describe_gaps(record.logs, chosen_labels):
+        note(f"note: {words}")
     return chosen if wanted.tail is None else chosen[-wanted.tail :] if wanted.tail else []
 
 
