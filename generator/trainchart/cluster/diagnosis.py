@@ -130,7 +130,7 @@ def _find_controller(seen: Snapshot, record: Record, controller: Controller) -> 
 def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
     verdict, last = state.verdict or state.pending_verdict, state.progress
     progress = (
-        Progress(last.step, last.examples_per_second, last.metrics, last.at, last.fruitless_restarts)
+        Progress(last.step, last.examples_per_second, last.metrics, last.at, last.fruitless_restarts, last.before)
         if last
         else Progress()
     )
@@ -157,6 +157,7 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
         finished=dict(state.succeeded),
         final_lines=dict(state.final_lines),
         incidents=tuple(state.incidents),
+        setbacks=tuple(state.setbacks),
         history=tuple(state.history),
     )
 

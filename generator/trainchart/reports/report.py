@@ -19,7 +19,7 @@ from trainchart_runtime.cause import RESTART_NEVER, Cause
 from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING
 from trainchart_runtime.contract import CHECKPOINTS_DIR, PROGRESS_FILE
 from trainchart_runtime.records import dump_record
-from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, HistoryEntry, Incident, Verdict
+from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, HistoryEntry, Incident, Setback, Verdict
 
 NOT_RUNNING = "NotRunning"
 """No pod is there or asked for, and no record says why."""
@@ -108,6 +108,8 @@ class Progress:
     at: float = 0.0
     fruitless_restarts: int = 0
     """Starts of its program since the highest step was reached."""
+    before: int | None = None
+    """Step of the start before the present one, which has told none of its own yet."""
 
 
 NOT_REPORTED = Progress()
@@ -205,6 +207,7 @@ class Report:
     """None where they could not be read."""
     problems: tuple[ReportedProblem, ...] = ()
     incidents: tuple[Incident, ...] = ()
+    setbacks: tuple[Setback, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
     finished: Mapping[str, float] = field(default_factory=dict)
     """Task → Unix time at which it ended well, as far as the record says."""
@@ -339,6 +342,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "finished": dict(report.finished),
         "finalLines": dict(report.final_lines),
         "incidents": [dump_record(incident) for incident in report.incidents],
+        "setbacks": [dump_record(setback) for setback in report.setbacks],
         "history": [dump_record(entry) for entry in report.history],
         "outsideChanges": [
             {"statefulSet": change.set_name, "by": change.by, "at": change.at or None, "fields": list(change.fields)}

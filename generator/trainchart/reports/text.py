@@ -20,6 +20,7 @@ from trainchart.reports.report import (
 )
 from trainchart_runtime.log_text import clean
 from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import KILLED, Setback
 
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
@@ -122,6 +123,7 @@ def status_lines(report: Report) -> list[str]:
         lines += [*make_table(("ROLE", "RUNNING", "FINISHED", "WANTED", "FAILURES"), rows), ""]
     if report.pods:
         lines += [*_pod_lines(report.pods, report.now), ""]
+    lines += setback_lines(report.setbacks)
     lines += problem_lines(report.problems, report.address)
     lines += [f"note: {remark}" for remark in (*report.remarks, *report.unknown)]
     return clean_lines(lines[:-1] if lines[-1] == "" else lines)
@@ -212,6 +214,21 @@ def _pod_lines(pods: Sequence[PodReport], now: float) -> list[str]:
 
 def _count_restarts(pod: PodReport) -> str:
     return f"{pod.restarts}, program {pod.program_restarts}" if pod.program_restarts else str(pod.restarts)
+
+
+def setback_lines(setbacks: Sequence[Setback]) -> Iterator[str]:
+    """Yield which steps were lost, and what would have kept them."""
+    for each in setbacks:
+        yield (
+            f"{describe_time(each.at)}: attempt {each.attempt} went on from about step {each.resumed}, though "
+            f"{each.pod} had been at step {each.reached}: about {each.reached - each.resumed} steps were lost."
+        )
+        if each.end == KILLED:
+            role = each.pod.rpartition("-")[0].rpartition("-")[2]
+            yield (
+                f"  {each.pod} had not ended when its grace period was over, and was killed, maybe while it saved: "
+                f"roles.{role}.stopGraceSeconds is too short. Raise it, or let the program save faster or more often."
+            )
 
 
 def problem_lines(problems: Sequence[ReportedProblem], address: str) -> list[str]:

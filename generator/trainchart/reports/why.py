@@ -17,7 +17,15 @@ from trainchart.reports.report import (
     Report,
 )
 from trainchart.reports.settings import suggest_settings
-from trainchart.reports.text import clean_lines, describe_seconds, describe_time, fill_in, headline, problem_lines
+from trainchart.reports.text import (
+    clean_lines,
+    describe_seconds,
+    describe_time,
+    fill_in,
+    headline,
+    problem_lines,
+    setback_lines,
+)
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import (
@@ -67,6 +75,7 @@ def why_lines(report: Report) -> list[str]:
         lines += _finished(report)
     if outcome is None or outcome.result != FAILED:
         lines += _deaths(report)
+    lines += ["", *setback_lines(report.setbacks)] if report.setbacks else []
     lines += _history(report)
     lines += _outside_changes(report)
     lines += _next(report)
@@ -106,7 +115,9 @@ def _standing(report: Report) -> Iterator[str]:
     """Yield how far a run is that goes on, and what to look at where it has told nothing for long."""
     progress = report.progress
     is_running = report.outcome is None and report.phase == RUNNING
-    if is_running and progress.step is not None and progress.at:
+    if is_running and progress.before is not None and progress.step in (None, progress.before):
+        yield f"It was at step {progress.before} before it was started again, and has reported no new step since."
+    elif is_running and progress.step is not None and progress.at:
         ago, numbers = describe_seconds(report.now - progress.at), _number(progress.metrics)
         yield f"It was at step {progress.step} {ago} ago{numbers}."
     elif is_running and report.seems_to_hang:

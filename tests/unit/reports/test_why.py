@@ -7,9 +7,9 @@ import pytest
 from tests.small_cluster.cluster_objects import NOW
 from trainchart.reports.report import LOCAL, RUN_KILLED, Progress, Report, TrainingKey
 from trainchart.reports.settings import suggest_settings
-from trainchart.reports.text import describe_time
+from trainchart.reports.text import describe_time, setback_lines, status_lines
 from trainchart.reports.why import why_lines
-from trainchart_runtime.run.state import FAILED, RUNNING, Incident, Verdict
+from trainchart_runtime.run.state import FAILED, KILLED, RUNNING, Incident, Setback, Verdict
 
 RESUME = "trainchart run first --resume --release k9"
 
@@ -94,3 +94,19 @@ def test_a_hyperparameter_without_a_value_needs_one() -> None:
 
 def test_what_needs_no_value_gets_none() -> None:
     assert next_of("program-error", "ValueError: information is missing").endswith(f"Then: {RESUME}")
+
+
+def test_lost_steps_and_a_grace_period_too_short_are_told() -> None:
+    def tell(progress: Progress, *setbacks: Setback) -> str:
+        key = TrainingKey("heath", "merlin", "word2vec")
+        report = Report(key, NOW, RUNNING, "record", progress=progress, setbacks=setbacks, attempt=2)
+        assert all(line in "\n".join(status_lines(report)) for line in setback_lines(setbacks))
+        return "\n".join(why_lines(report))
+
+    text = tell(Progress(700, at=NOW), Setback(NOW - 60, 2, "merlin-word2vec-chief-0", 706, 120, KILLED))
+    assert "attempt 2 went on from about step 120, though merlin-word2vec-chief-0 had been at step 706" in text
+    assert "about 586 steps were lost" in text and "roles.chief.stopGraceSeconds is too short" in text
+    assert "stopGrace" not in tell(Progress(700, at=NOW), Setback(NOW - 60, 2, "merlin-word2vec-chief-0", 706, 120))
+    for step in (None, 706):
+        text = tell(Progress(step, at=NOW, before=706))
+        assert "It was at step 706 before it was started again, and has reported no new step since." in text

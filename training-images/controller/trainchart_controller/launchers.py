@@ -17,6 +17,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 from trainchart_runtime.run.observation import LauncherReport, parse_report
 
 POLL_SECONDS = 10.0
+_FIRST_STEP_SECONDS = 2.0
+"""Until the leading task has told a step: the first one says from where it went on."""
 _PAUSE_SECONDS = 0.05
 """Between two pods: a thousand of them are no steady load."""
 _THREADS = 4
@@ -64,9 +66,10 @@ class LauncherPoll:
     def _run(self, number: int) -> None:
         known: Dict[str, LauncherReport] = {}
         while True:
-            until = time.monotonic() + POLL_SECONDS
             targets = self._targets[number]
             known = {target.uid: known[target.uid] for target in targets if target.uid in known}
+            is_early = number == _LEADER and not any(report.step is not None for report in known.values())
+            until = time.monotonic() + (min(_FIRST_STEP_SECONDS, POLL_SECONDS) if is_early else POLL_SECONDS)
             for target in targets:
                 body = _fetch(target, self._port, "/status")
                 report = parse_report(_parse(body)) if body else None

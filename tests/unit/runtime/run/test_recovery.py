@@ -17,6 +17,7 @@ from trainchart_runtime.run.state import (
     FAILED,
     FINAL_LINES_KEPT,
     FINISHING,
+    KILLED,
     RESTARTING,
     RUNNING,
     STARTING,
@@ -214,6 +215,51 @@ def test_role_that_replaces_the_only_one_gets_pods_at_once():
     before, after = make_plan("single", chief=1), make_plan(MULTI_WORKER_MIRRORED, worker=2)
     swapped = decide(after, see([pod("worker-0")], {"exp1-mnist-worker": 1}, plan=after), running(before))
     assert swapped.scales == (Scale("exp1-mnist-worker", 2),)
+
+
+# --- steps that are lost -----------------------------------------------------------------------------------------
+
+
+def lose_steps(*ends, first_step=120):
+    """Suspend a run at step 706, end its chief, resume it, and return what was lost once the new chief tells a step."""
+
+    def told(step, uid="uid-chief-0"):
+        return {uid: LauncherReport(1, step=step)}
+
+    state = decide(PLAN, see(group(), now=NOW + 1)._replace(reports=told(706)), running()).state
+    state = decide(SUSPEND, see(group(), now=NOW + 2)._replace(reports=told(706)), state).state
+    gone = pod("chief-0", *ends, is_running=False, gone_by=NOW + 12)
+    left = decide(SUSPEND, see(group(chief_0=None), wanted(chief=0), NOW + 12)._replace(departed=(gone,)), state)
+    assert not left.is_recorded
+    state = decide(SUSPEND, see([], zero(), NOW + 13), left.state).state
+    state = decide(PLAN, see([], zero(), NOW + 60), state).state
+    again = group(chief_0=pod("chief-0", uid="new"))
+    state = decide(PLAN, see(again, now=NOW + 70), state).state
+    assert (state.attempt, state.progress.before is None, state.setbacks) == (2, False, ())
+    state = decide(PLAN, see(again, now=NOW + 72)._replace(reports=told(None, "new")), state).state
+    state = decide(PLAN, see(again, now=NOW + 80)._replace(reports=told(first_step, "new")), state).state
+    assert (state.progress.before, state.progress.end) == (None, "")
+    return [(each.attempt, each.pod, each.reached, each.resumed, each.end) for each in state.setbacks]
+
+
+def test_steps_lost_by_a_chief_killed_while_saving_are_recorded():
+    lost = (2, "exp1-mnist-chief-0", 706, 120, KILLED)
+    assert lose_steps(died()) == [lost]
+    assert lose_steps(end(causes.TERMINATED, 143, signal=9, step=706)) == [lost]
+
+
+def test_steps_lost_by_a_chief_that_did_not_save_are_recorded():
+    saved = end(causes.TERMINATED, 143, step=710)
+    assert lose_steps(saved) == [(2, "exp1-mnist-chief-0", 710, 120, "")]
+    assert lose_steps(saved, first_step=711) == []
+
+
+def test_restart_in_place_loses_steps_once_the_file_is_new():
+    state = running()
+    for number, (attempt, step) in enumerate(((1, 500), (2, 500), (2, 300), (2, 299)), start=1):
+        reports = {"uid-chief-0": LauncherReport(attempt, step=step)}
+        state = decide(PLAN, see(group(), now=NOW + 60 * number)._replace(reports=reports), state).state
+    assert [(each.reached, each.resumed, each.attempt) for each in state.setbacks] == [(500, 300, 1)]
 
 
 # --- deaths ------------------------------------------------------------------------------------------------------

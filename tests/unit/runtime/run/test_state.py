@@ -12,6 +12,7 @@ from trainchart_runtime.run.state import (
     FAILED,
     FINISHING,
     HISTORY_KEPT,
+    KILLED,
     MESSAGE_LIMIT,
     PHASES,
     RECORD_LIMIT,
@@ -26,6 +27,7 @@ from trainchart_runtime.run.state import (
     RoleState,
     RunProgress,
     RunState,
+    Setback,
     StateError,
     Verdict,
     dump_state,
@@ -51,7 +53,8 @@ STATE = RunState(
     problems=(PodProblem("exp1-worker-0", "", "unschedulable", "0/2 nodes", 3.0),),
     incidents=(Incident(2.0, "exp1-worker-1", "node-2", "killed", "restarted", 137, uid="u2"),),
     taken_away=("u1",),
-    progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1, "u3"),
+    progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1, "u3", 790, KILLED),
+    setbacks=(Setback(5.5, 1, "exp1-worker-0", 706, 120, KILLED),),
     final_lines={"worker-1": "end of shard"},
 )
 STATE = enter_phase(STATE, STOPPING, 7.25, "disk full")
@@ -123,7 +126,12 @@ def test_the_schema():
             "bestStep": 900,
             "fruitlessRestarts": 1,
             "uid": "u3",
+            "before": 790,
+            "end": "killed",
         },
+        "setbacks": [
+            {"at": 5.5, "attempt": 1, "pod": "exp1-worker-0", "reached": 706, "resumed": 120, "end": "killed"}
+        ],
         "finalLines": {"worker-1": "end of shard"},
     }
 

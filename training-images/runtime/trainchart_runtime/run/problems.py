@@ -1,4 +1,4 @@
-"""What pods go through, as the record keeps it: deaths, incidents, what keeps them from running, and progress.
+"""What pods go through, as the record keeps it: deaths, incidents, what keeps them from running.
 
 Pure. None of this ends a run by itself: rules.py judges by it, people read it.
 """
@@ -12,7 +12,6 @@ from trainchart_runtime.cause import Cause
 from trainchart_runtime.cluster import Cluster, Task, deciding_tasks
 from trainchart_runtime.contract import QUEUE_GATE
 from trainchart_runtime.pod_problems import Event, Problem, find_claim_problem, find_pod_event, find_set_problem
-from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import ContainerEnd, LauncherReport, Observation, PodView
 from trainchart_runtime.run.peer_problems import find_peer_problems, is_echo
 from trainchart_runtime.run.plan import RunPlan
@@ -26,14 +25,12 @@ from trainchart_runtime.run.state import (
     Incident,
     PodProblem,
     ReportedFailures,
-    RunProgress,
     RunState,
 )
 from trainchart_runtime.termination import FAILURES_KEPT, Failure, Termination
 
 OOM_RESTARTS = 2
 """A program that ran out of memory so often does so again."""
-_EARLIER_RESTARTS = 3
 _UID_LENGTH = 8
 _CLOCK_LAG_SECONDS = 600.0
 _CLOCK_LEAD_SECONDS = 60.0
@@ -182,40 +179,6 @@ def _find_time(failure: Failure, state: RunState, now: float) -> float:
     """Return when a failure was, as its pod says; now where that cannot be: another time would hide other incidents."""
     begin = min(state.updated, now) - _CLOCK_LAG_SECONDS
     return failure.at if begin <= failure.at <= now + _CLOCK_LEAD_SECONDS else now
-
-
-def note_progress(
-    leader: Optional[PodView], reports: Mapping[str, LauncherReport], state: RunState, now: float
-) -> RunState:
-    """Return `state` with what the leading task's launcher says: its step, and how often its program was started."""
-    last = state.progress
-    report = reports.get(leader.uid) if leader else None
-    if report is None and leader and last and last.uid and last.uid != leader.uid:
-        # Another pod has taken its place, and starts the program once, whether it has answered yet or not.
-        report = LauncherReport(1, step=last.step, examples_per_second=last.examples_per_second, metrics=last.metrics)
-    if report is None:
-        return state
-    best, fruitless = (last.best_step, last.fruitless_restarts) if last else (None, _count_earlier(report))
-    uid = leader.uid if leader else ""
-    is_other_pod = bool(last and last.uid and uid and uid != last.uid)
-    if last and (is_other_pod or report.attempt != last.attempt):
-        # A program that tells no steps is judged by how long it ran.
-        is_steady = best is None and now - last.at >= STEADY_SECONDS
-        starts = report.attempt if is_other_pod else max(1, report.attempt - last.attempt)
-        fruitless = (0 if is_steady else fruitless) + starts
-    if report.step is not None and (best is None or report.step > best):
-        best, fruitless = report.step, 0
-    progress = RunProgress(
-        now, report.attempt, report.step, report.examples_per_second, report.metrics, best, fruitless, uid
-    )
-    if last and progress == last._replace(at=now):
-        return state
-    return state._replace(progress=progress)
-
-
-def _count_earlier(report: LauncherReport) -> int:
-    """Return how many restarts before the first look count as fruitless: not all, they may lie days apart."""
-    return min(report.attempt - 1, _EARLIER_RESTARTS)
 
 
 def note_problems(group: Cluster, seen: Observation, own: Sequence[PodView], state: RunState) -> RunState:

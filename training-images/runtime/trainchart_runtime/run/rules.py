@@ -1,8 +1,8 @@
 """The rules of a run: from what is seen and what is recorded to what is recorded next, scaled and said.
 
 Pure and level-triggered: `decide` gets the whole picture every time and may be asked twice, late, or by another
-controller, and the answer is right for what is there. What pods go through is in problems.py, when a verdict is
-due in judge.py, what it says in verdict.py, and how the sets are scaled in scaling.py.
+controller, and the answer is right for what is there. What pods go through is in problems.py and leader.py, when a
+verdict is due in judge.py, what it says in verdict.py, and how the sets are scaled in scaling.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from trainchart_runtime import pod_causes
 from trainchart_runtime.cluster import Cluster, deciding_tasks
 from trainchart_runtime.contract import EXIT_TRAINING_FAILED
 from trainchart_runtime.run.judge import SETTLE_SECONDS, conclude, judge, list_names
+from trainchart_runtime.run.leader import note_leader_end, note_progress
 from trainchart_runtime.run.observation import LOST_SECONDS, Observation, PodView
 from trainchart_runtime.run.plan import (
     DESIRED_RUNNING,
@@ -32,7 +33,6 @@ from trainchart_runtime.run.problems import (
     note_failures,
     note_preemptors,
     note_problems,
-    note_progress,
     note_replacements,
 )
 from trainchart_runtime.run.queue_rules import follow_queue, has_left_queue, resolve_queue_step
@@ -151,6 +151,8 @@ def _note(
         state = note_progress(next((pod for pod in own if pod.task == leader), None), seen.reports, state, seen.now)
         seen_first = {name: view.revision for name, view in seen.sets.items() if view.revision}
         state = state._replace(revisions={**seen_first, **state.revisions})
+    if state.phase in (STARTING, RUNNING, RESTARTING, SUSPENDED):
+        state = note_leader_end(deciding_tasks(group)[0], (*own, *gone), state)
     return note_problems(group, seen, own, state)
 
 
@@ -248,10 +250,16 @@ def _resolve_recording(
             until = recorded.updated + (PROGRESS_SECONDS if is_progress_only else REPORT_SECONDS)
             # Why a run waits in its queue is all that its users ask then.
             is_news = state.phase == QUEUED and _list_causes(state) != _list_causes(recorded)
+            # What a pod that is gone has told cannot be seen again.
+            is_news = is_news or _find_end(state) != _find_end(recorded)
             is_recorded = recorded.updated <= seen.now < until and not is_news
             if is_recorded:
                 deadlines.append(until)
     return is_recorded, min(deadlines, default=None)
+
+
+def _find_end(state: RunState) -> str:
+    return state.progress.end if state.progress else ""
 
 
 def _list_causes(state: RunState) -> List[str]:

@@ -40,6 +40,8 @@ ENDED_PHASES = (*VERDICTS, STATE_LOST)
 HISTORY_KEPT = 20
 PROBLEMS_KEPT = 20
 FINAL_LINES_KEPT = 20
+SETBACKS_KEPT = 5
+KILLED = "killed"
 INCIDENTS_KEPT = 20
 """The first of a run is kept as well: what came after it is often its consequence."""
 RECORD_LIMIT = 700_000
@@ -150,6 +152,24 @@ class RunProgress(NamedTuple):
     """Starts of the program since `best_step` was reached, in whichever pod."""
     uid: str = ""
     """Of the leader's pod."""
+    before: Optional[int] = None
+    """Step of the start before this one, until this one has told a step of its own."""
+    end: str = ""
+    """KILLED where the pod of the start before was killed at the end of its grace period; kept as long as `before`."""
+
+
+class Setback(NamedTuple):
+    """Steps that were lost: a start of the leading task's program went on from an earlier step."""
+
+    at: float
+    attempt: int
+    """Of the run."""
+    pod: str
+    reached: int
+    resumed: int
+    """The first step that the new start was seen at."""
+    end: str = ""
+    """KILLED where the pod before was killed at the end of its grace period: it may have been saving."""
 
 
 class HistoryEntry(NamedTuple):
@@ -198,6 +218,8 @@ class RunState(NamedTuple):
     taken_away: Sequence[str] = ()
     """Uids of the pods that are known to be taken away: of so many, incidents are not kept."""
     progress: Optional[RunProgress] = None
+    setbacks: Sequence[Setback] = ()
+    """The last of them."""
     final_lines: Mapping[str, str] = {}
     """Task → last line of its program, of the first tasks that ended well: the others may have needed them."""
 
