@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from trainchart.errors import SpecError
 from trainchart.families.family import parse_family
 from trainchart.families.schemas import close_schema, require_values
-from trainchart.families.values import VALUES_KEY, build_nodes, merge_values
+from trainchart.families.values import build_nodes, merge_values
 from trainchart.render.schema import render_family_schema
 from trainchart.render.values_yaml import render_values_yaml
+from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import parse_document
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,5}", fullmatch=True)

@@ -12,7 +12,6 @@ from trainchart.actions.support.own_script import locate_code
 from trainchart.actions.support.packs import read_packs
 from trainchart.actions.support.project import find_project
 from trainchart.errors import Problem, SpecError, UsageError
-from trainchart.families.values import VALUES_KEY
 from trainchart.host.files import read_text
 from trainchart.host.new_files import write_new_files
 from trainchart.packs.pack import Pack
@@ -25,6 +24,7 @@ from trainchart.scaffold.chart_text import render_chart_spec
 from trainchart.scaffold.model_name import is_model_name, suggest_model_name
 from trainchart.scaffold.script import read_script
 from trainchart.scaffold.spec_text import NewModel, render_spec
+from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import parse_document
 
 CODE = Path("training")

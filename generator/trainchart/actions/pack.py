@@ -164,7 +164,7 @@ def _find_problems(chain: tuple[Pack, ...], engines: tuple[str, ...]) -> list[Pr
         except (SpecError, PlanError) as error:
             found += [problem for problem in error.problems if problem.where.startswith(f"{chain[-1].place}/")]
     found = found or find_template_problems(make_probes(chain[-1].layers), chain, engines[0])
-    has_families = chain[-1].families or chain[-1].family_defaults
+    has_families = chain[-1].families or chain[-1].family_defaults or chain[-1].policy.family_locks
     return found + find_family_problems(chain, engines) if has_families else found
 
 

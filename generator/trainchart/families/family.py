@@ -10,9 +10,9 @@ from typing import Any, Literal
 from trainchart.archive.lock import hash_tree
 from trainchart.errors import Problem, SpecError
 from trainchart.families.schemas import find_schema_problems
-from trainchart.families.values import VALUES_KEY
 from trainchart.packs.section_file import parse_section_document
 from trainchart.packs.templates import TEMPLATES, PackTemplates, parse_templates
+from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import Document
 from trainchart.spec.section import Line, Section
 

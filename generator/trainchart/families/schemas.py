@@ -5,15 +5,18 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
 import referencing
 
 from trainchart.errors import Problem, SpecError
-from trainchart.families.values import PROPERTIES, VALUES_KEY, FamilyValues
+from trainchart.families.values import PROPERTIES, FamilyValues
+from trainchart.packs.locks import LockedPath
 from trainchart.plan.typed import find_origin, suggest_word
 from trainchart.render.schema import SCHEMAS_BY_NAME, SUBCHART_KEYS
+from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import Document, Path
 from trainchart.spec.section import KUBERNETES_DEFINITION
 
@@ -98,6 +101,32 @@ def find_default_problems(values: Document, definitions: Collection[str]) -> Ite
             own = {key: value for key, value in schema.items() if key != KUBERNETES_DEFINITION}
             for misfit in _validator(own).iter_errors(schema["default"]):
                 yield _problem(values, (*path, "default"), f"does not fit its own schema: {_cut(misfit.message)}")
+
+
+def resolve_lock(values: Document, locked: LockedPath) -> LockedPath | Problem:
+    """Return a lock on one of a family's values, or a key of it, with its path in the values; or what is wrong."""
+    section: Mapping[str, Any] = values.tree[VALUES_KEY]
+    path, rest = [VALUES_KEY], list(locked.path[1:])
+    schema: Mapping[str, Any] = {PROPERTIES: section}
+    while rest and PROPERTIES in schema and rest[0] in schema[PROPERTIES]:
+        schema = schema[PROPERTIES][rest[0]]
+        path.append(rest.pop(0))
+    if PROPERTIES in schema:
+        leaves = [".".join(str(part) for part in leaf if part != PROPERTIES) for leaf, _ in _leaves(section, ())]
+        hint = suggest_word(".".join(locked.path[1:]), leaves)
+        what = f"unknown value {locked.key}" if rest else f"{locked.key} is a section"
+        return Problem(what, str(locked.origin), hint)
+    if rest:
+        if schema.get("type") != "object" or not isinstance(schema.get("additionalProperties"), Mapping):
+            hint = f"lock {'.'.join(path)} itself"
+            return Problem(f"{locked.key} cannot be locked by itself", str(locked.origin), hint)
+        schema = schema["additionalProperties"]
+        path.append(".".join(rest))  # a resource's name may hold dots
+    kinds = schema.get("type", ())
+    if locked.lock.allowed is None and "integer" not in ([kinds] if isinstance(kinds, str) else kinds):
+        hint = "list the allowed values under enum"
+        return Problem(f"{locked.key} is not an integer, so it has no range", str(locked.origin), hint)
+    return replace(locked, path=tuple(path))
 
 
 def _leaves(section: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:

@@ -11,10 +11,9 @@ from typing import Any
 
 from trainchart.plan.layers import Setting, merge_layers
 from trainchart.render.value_tree import ValueNode
+from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import Document, Origin, Path
 
-VALUES_KEY = "values"
-"""Below which a spec, and a layer of defaults, has the values of a chart."""
 PROPERTIES = "properties"
 
 

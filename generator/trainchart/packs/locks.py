@@ -1,7 +1,8 @@
 """Locked values: what a pack decides for good, whatever stronger layers, values files and --set say.
 
 A lock names a path of the spec, such as roles.*.gpus, and what it may be: one value, one of several, or a range. It is
-held against the completed spec here, and against values in the chart's schema (render/narrow.py).
+held against the completed spec here, and against values in the chart's schema (render/narrow.py). The values of a
+chart of a family are below `values`, in its spec and in the paths of its locks.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from pydantic.fields import FieldInfo
 
 from trainchart.errors import PlanError, Problem, SpecError
 from trainchart.packs.waivers import PackWaiver, find_waiver
-from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.layers import ANY_ENTRY
 from trainchart.plan.typed import find_origin, suggest_word
+from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import Document, Origin, Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import TEXT_MAPS, JsonSchema, Line, PassThrough, Section, section_of
@@ -118,15 +119,50 @@ def make_locks(
         except ValueError as error:
             what, _, hint = str(error).partition("\n")
             problems.append(Problem(what, str(origin), hint))
-    problems += [
+    problems += _find_overlaps(locks)
+    if problems:
+        raise SpecError("the policy is not valid", problems=tuple(problems))
+    return tuple(locks)
+
+
+def _find_overlaps(locks: Iterable[LockedPath]) -> list[Problem]:
+    return [
         Problem(f"{locked.key} is part of {above.key}, which is also locked", str(locked.origin), "keep one of them")
         for above in locks
         for locked in locks
         if locked is not above and locked.path[: len(above.path)] == above.path
     ]
+
+
+def make_family_locks(
+    family: str,
+    locked: Mapping[str, Lock],
+    origins: Mapping[Path, Origin],
+    waivers: Mapping[str, tuple[PackWaiver, ...]],
+) -> tuple[LockedPath, ...]:
+    """Return the locks on the values of a family. Which values it has is known only where a chart is made.
+
+    Raises:
+        SpecError: a lock that no value can satisfy, with its line.
+    """
+    locks, problems = [], []
+    for key, lock in locked.items():
+        origin, name = origins["families", family, key], family_lock_name(family, key)
+        try:
+            _require_sense(name, lock, int)
+            locks.append(LockedPath((VALUES_KEY, *key.split(".")), lock, origin, waivers.get(name, ())))
+        except ValueError as error:
+            what, _, hint = str(error).partition("\n")
+            problems.append(Problem(what, str(origin), hint))
+    problems += _find_overlaps(locks)
     if problems:
         raise SpecError("the policy is not valid", problems=tuple(problems))
     return tuple(locks)
+
+
+def family_lock_name(family: str, key: str) -> str:
+    """Return what waivers call a lock on a value of a family."""
+    return f"families.{family}.{key}"
 
 
 def drop_waived(locks: Iterable[LockedPath], model: str, today: date) -> tuple[LockedPath, ...]:
@@ -151,18 +187,19 @@ def make_locked_defaults(locks: tuple[LockedPath, ...], layer: str) -> Document 
     return Document(tree, origins) if tree else None
 
 
-def require_allowed(plan: ChartPlan, locks: tuple[LockedPath, ...]) -> None:
+def require_allowed(
+    name: str, tree: Mapping[str, Any], origins: Mapping[Path, Origin], locks: tuple[LockedPath, ...]
+) -> None:
     """Hold a completed spec against the locks.
 
     Raises:
         PlanError: names every value that a lock does not allow, where it is set and where it is locked.
     """
-    tree = plan.spec.model_dump(by_alias=True, exclude_none=True)
     problems = [
         Problem(
             f"{'.'.join(map(str, path))}: {value!r} is not allowed, only {locked.lock}",
-            str(find_origin(plan.origins, path)),
-            _explain(locked, plan.name),
+            str(find_origin(origins, path)),
+            _explain(locked, name),
         )
         for locked in locks
         for place in locked.places()
@@ -170,7 +207,7 @@ def require_allowed(plan: ChartPlan, locks: tuple[LockedPath, ...]) -> None:
         if not locked.lock.allows(value) and not locked.is_left_out(place, value)
     ]
     if problems:
-        raise PlanError(f"the spec of {plan.name} breaks rules of packs", problems=tuple(problems))
+        raise PlanError(f"the spec of {name} breaks rules of packs", problems=tuple(problems))
 
 
 def _explain(locked: LockedPath, model: str) -> str:

@@ -13,7 +13,6 @@ from pydantic import Field
 from trainchart.archive.lock import hash_tree
 from trainchart.errors import Problem, SpecError
 from trainchart.families.family import Family, parse_family
-from trainchart.families.values import VALUES_KEY
 from trainchart.packs.locks import make_locked_defaults
 from trainchart.packs.policy import POLICY_FILE, Policy, parse_policy
 from trainchart.packs.section_file import parse_section
@@ -21,7 +20,7 @@ from trainchart.packs.source import PackSource
 from trainchart.packs.templates import BASES, TEMPLATES, PackTemplates, parse_templates
 from trainchart.plan.layers import ANY_ENTRY, STRATEGY_SECTION
 from trainchart.plan.strategies import STRATEGIES
-from trainchart.spec.chart import Version
+from trainchart.spec.chart import VALUES_KEY, Version
 from trainchart.spec.document import Document, parse_document
 from trainchart.spec.model import NAME_PATTERN
 from trainchart.spec.section import Line, Section

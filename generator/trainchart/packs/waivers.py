@@ -29,7 +29,7 @@ class WaiverFile(Section):
     """One waiver as policy.yaml writes it."""
 
     rule: Annotated[str, Field(min_length=1)]
-    """Name of a rule, or path of a lock."""
+    """Name of a rule, or path of a lock; families.FAMILY.KEY for a value of a family."""
     models: Annotated[list[str], Field(min_length=1)]
     """Names of models, with * for any characters."""
     owner: Annotated[Line, Field(min_length=1)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainchart.families.family import README, Family
-from trainchart.families.values import VALUES_KEY, build_nodes
+from trainchart.families.values import build_nodes
 from trainchart.render.chart import RenderedChart
 from trainchart.render.layers import layer_templates
 from trainchart.render.metadata import KUBE_VERSION, render_family_chart_yaml
@@ -15,7 +15,7 @@ from trainchart.render.readme import ValueRow, cell
 from trainchart.render.schema import Schema, dump_schema
 from trainchart.render.value_tree import ValueNode, walk_leaves
 from trainchart.render.values_yaml import render_values_yaml
-from trainchart.spec.chart import ChartSpec
+from trainchart.spec.chart import VALUES_KEY, ChartSpec
 
 
 def render_family_chart(

@@ -13,6 +13,7 @@ from trainchart.plan.chart_plan import ChartPlan
 from trainchart.plan.layers import ANY_ENTRY
 from trainchart.render.schema import Schema
 from trainchart.render.value_tree import build_value_tree, walk_leaves
+from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.section import LOCKED
 from trainchart.spec.settings import POD_SETTINGS
 
@@ -38,6 +39,17 @@ def narrow_schema(schema: Schema, plan: ChartPlan, locks: tuple[LockedPath, ...]
                 for path in _expand(place, plan):
                     _narrow(narrowed, path, unset, is_required=False)
     return {**narrowed, "allOf": required} if required else narrowed
+
+
+def narrow_family_schema(schema: Schema, values: Mapping[str, Any], locks: tuple[LockedPath, ...]) -> Schema:
+    """Return the `schema` of the `values` of a family's chart with what locks allow as the only values."""
+    narrowed = copy.deepcopy(schema)
+    for locked in locks:
+        # A number may be written as text where the family allows that, which no range holds for.
+        kind = {"type": "integer"} if locked.lock.allowed is None else {}
+        is_there = any(found for found in find_values(values, locked.path[1:]))
+        _narrow(narrowed, locked.path[1:], {**_constrain(locked), **kind}, is_required=is_there)
+    return narrowed
 
 
 def _list_shown_values(plan: ChartPlan) -> dict[str, Any]:
@@ -71,13 +83,15 @@ def narrow_files(files: Mapping[str, bytes], locks: tuple[LockedPath, ...]) -> d
 def _drop_refused_values(text: str, locks: tuple[LockedPath, ...]) -> str:
     """Return a values file without what the locks refuse; unchanged where they refuse nothing."""
     values = parse_mapping(text)
+    # Locks on values of families have their paths in the spec.
+    tree: Any = {VALUES_KEY: values} if locks[0].path[0] == VALUES_KEY else values
     is_changed = False
     for locked in locks:
         for place in locked.places():
-            for path, value in list(find_values(values, place)):
+            for path, value in list(find_values(tree, place)):
                 if not locked.lock.allows(value):
                     is_changed = True
-                    parent: Any = values
+                    parent: Any = tree
                     for key in path[:-1]:
                         parent = parent[key]
                     del parent[path[-1]]

@@ -20,6 +20,10 @@ def _version(text: str) -> str:
 Version = Annotated[str, AfterValidator(_version)]
 
 
+VALUES_KEY = "values"
+"""Below which a spec, and a layer of defaults, has the values of a chart."""
+
+
 class ChartSpec(Section):
     """A chart of a family, as its author wrote it."""
 

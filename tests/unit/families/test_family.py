@@ -10,7 +10,8 @@ from referencing.exceptions import Unresolvable
 from trainchart.errors import SpecError
 from trainchart.families.family import SIZE_LIMIT, Family, parse_family
 from trainchart.families.schemas import close_schema, find_default_problems, require_values
-from trainchart.families.values import VALUES_KEY, FamilyValues, merge_values
+from trainchart.families.values import FamilyValues, merge_values
+from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import Document, parse_document
 
 HEAD = "apiVersion: trainchart/v1\nkind: Family\ndescription: Counts sheep.\nvalues:\n"

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainchart.actions.support.models import add_lock
 from trainchart.archive.lock import Source
 from trainchart.errors import Problem, SpecError
 from trainchart.families.family import Family, parse_family
-from trainchart.families.schemas import close_schema, find_default_problems, require_values
-from trainchart.families.values import VALUES_KEY, FamilyValues, merge_values
+from trainchart.families.schemas import close_schema, find_default_problems, require_values, resolve_lock
+from trainchart.families.values import FamilyValues, merge_values
+from trainchart.host.clock import utc_today
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.host.time_limit import TookTooLong, time_limit
+from trainchart.packs.locks import LockedPath, drop_waived, make_locked_defaults, require_allowed
 from trainchart.packs.pack import Pack
 from trainchart.plan.typed import check_types, suggest_word
 from trainchart.render.chart import FAMILY, RenderedChart
 from trainchart.render.family_chart import render_family_chart
+from trainchart.render.narrow import narrow_family_schema, narrow_files
 from trainchart.render.schema import KUBERNETES_VERSION, Schema, render_family_schema
 from trainchart.resources import list_families, read_family
-from trainchart.spec.chart import ChartSpec
+from trainchart.spec.chart import VALUES_KEY, ChartSpec
 from trainchart.spec.document import Document
 
 _VALIDATION_SECONDS = 10.0
@@ -39,6 +42,8 @@ class LocatedChart:
     values: FamilyValues
     schema: Schema
     """The JSON Schema of the chart's values."""
+    locks: tuple[LockedPath, ...]
+    """What packs lock, without what they waive for the chart today."""
     packs: tuple[Pack, ...]
     """The layers between the family's defaults and the spec, the weakest first."""
 
@@ -72,6 +77,7 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
 
     Raises:
         SpecError: there is no such family, or what the spec or a pack says is wrong; every problem with its line.
+        PlanError: a value is not what a pack locks.
     """
     chart, problems = check_types(document.tree, document.origins, ChartSpec, {})
     if chart is None:
@@ -82,8 +88,11 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
         problem = Problem(f"unknown family {chart.family}", str(document.origins["family",]), hint)
         raise SpecError("the spec is not valid", problems=(problem,))
     family = families[chart.family]
-    layers = [pack.family_defaults[family.name] for pack in packs if family.name in pack.family_defaults]
+    layers, every = _read_layers(family, packs)
+    locks = drop_waived(every, chart.name, utc_today())
     values = merge_values(family.values, layers, document)
+    origins = {(VALUES_KEY, *path): origin for path, origin in values.origins.items()}
+    require_allowed(chart.name, {VALUES_KEY: values.tree}, origins, locks)
     definitions = read_definitions(KUBERNETES_VERSION)
     try:
         with time_limit(_VALIDATION_SECONDS):
@@ -92,10 +101,32 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
                 raise SpecError(f"the values of family {family.title} are not valid", problems=problems)
             schema = render_family_schema(chart.name, close_schema(family.values.tree[VALUES_KEY]), definitions)
             require_values(values, schema, family.title)
+            schema = narrow_family_schema(schema, values.tree, locks)
     except TookTooLong as error:
         hint = "simplify its patterns: one such as ^(a+)+$ may never end"
         raise SpecError(f"{family.place}: checking values against its schemas takes too long", hint=hint) from error
-    return LocatedChart(spec, text, chart, family, values, schema, packs)
+    return LocatedChart(spec, text, chart, family, values, schema, locks, packs)
+
+
+def _read_layers(family: Family, packs: tuple[Pack, ...]) -> tuple[list[Document], list[LockedPath]]:
+    """Return what packs say of the values of a family, the weakest first, and what they lock.
+
+    Raises:
+        SpecError: a lock is on something that is no value of the family.
+    """
+    layers: list[Document] = []
+    locks: list[LockedPath] = []
+    problems: list[Problem] = []
+    for pack in packs:
+        found = [resolve_lock(family.values, locked) for locked in pack.policy.family_locks.get(family.name, ())]
+        problems += (each for each in found if isinstance(each, Problem))
+        own = tuple(each for each in found if isinstance(each, LockedPath))
+        each_layer = (pack.family_defaults.get(family.name), make_locked_defaults(own, f"pack {pack.title}"))
+        layers += (layer for layer in each_layer if layer is not None)
+        locks += own
+    if problems:
+        raise SpecError("the policy is not valid", problems=tuple(problems))
+    return layers, locks
 
 
 def render_chart_of_family(located: LocatedChart) -> RenderedChart:
@@ -104,4 +135,5 @@ def render_chart_of_family(located: LocatedChart) -> RenderedChart:
     shared = {path: own[path].encode() for path in _SHARED}
     family = located.family
     chart = render_family_chart(family, located.chart, located.values.tree, located.schema, shared)
+    chart = replace(chart, files=narrow_files(chart.files, located.locks))
     return add_lock(chart, located.spec, located.text, Source(family.name, family.sha256), located.packs)

@@ -11,15 +11,15 @@ from trainchart.actions.check import check_chart
 from trainchart.actions.support.family_charts import complete_chart, find_families, render_chart_of_family
 from trainchart.actions.support.rendered_version import render_version, values_sets
 from trainchart.check.finding import Severity
-from trainchart.errors import Problem, SpecError
+from trainchart.errors import PlanError, Problem, SpecError
 from trainchart.families.family import TESTS, Family
-from trainchart.families.values import VALUES_KEY
 from trainchart.helm.io.choose import find_engines
 from trainchart.helm.rendering import Rendering
 from trainchart.host.files import write_tree
 from trainchart.packs.pack import Pack
 from trainchart.packs.templates import TEMPLATES
 from trainchart.plan.typed import suggest_word
+from trainchart.spec.chart import VALUES_KEY
 from trainchart.spec.document import parse_document
 
 
@@ -34,19 +34,21 @@ class FamilyTest(NamedTuple):
 
 
 def render_tests(chain: tuple[Pack, ...]) -> tuple[list[FamilyTest], list[Problem]]:
-    """Return the tests of the families that the last pack of `chain` brings or has defaults for, and what is wrong.
+    """Return the tests of the families that the last pack of `chain` brings, or says something of, and what is wrong.
 
     Raises:
         SpecError: two families have the same name.
     """
     pack, families = chain[-1], find_families(chain)
+    named = {name: defaults.origins[VALUES_KEY,] for name, defaults in pack.family_defaults.items()}
+    named |= {name: locks[0].origin for name, locks in pack.policy.family_locks.items() if locks}
     problems = [
-        Problem(f"unknown family {name}", str(defaults.origins[VALUES_KEY,]), suggest_word(name, list(families)))
-        for name, defaults in pack.family_defaults.items()
+        Problem(f"unknown family {name}", str(origin), suggest_word(name, list(families)))
+        for name, origin in named.items()
         if name not in families
     ]
     tests = []
-    names = dict.fromkeys([*(family.name for family in pack.families), *pack.family_defaults])
+    names = dict.fromkeys([*(family.name for family in pack.families), *named])
     for family in (families[name] for name in names if name in families):
         if not family.tests:
             hint = f"add {TESTS}/NAME.yaml, the spec of a chart: pack check renders and checks it"
@@ -54,7 +56,7 @@ def render_tests(chain: tuple[Pack, ...]) -> tuple[list[FamilyTest], list[Proble
         for place, text in family.tests.items():
             try:
                 tests.append(_render_test(family, place, text, chain))
-            except SpecError as error:
+            except (SpecError, PlanError) as error:
                 problems += error.problems or (Problem(error.message, place, error.hint),)
     return tests, problems
 
@@ -68,7 +70,7 @@ def _render_test(family: Family, place: str, text: str, chain: tuple[Pack, ...])
 
 
 def find_family_problems(chain: tuple[Pack, ...], engines: tuple[str, ...]) -> list[Problem]:
-    """Return what is wrong with charts of the families that the last pack of `chain` brings, or has defaults for.
+    """Return what is wrong with charts of the families that the last pack of `chain` brings, or says something of.
 
     Raises:
         SpecError: two families have the same name.

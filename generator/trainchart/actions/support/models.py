@@ -121,7 +121,7 @@ def resolve_with_schema(
     plan = resolve(document, layers)
     today = utc_today()
     locks = drop_waived((lock for pack in packs for lock in pack.policy.locks), plan.name, today)
-    require_allowed(plan, locks)
+    require_allowed(plan.name, plan.spec.model_dump(by_alias=True, exclude_none=True), plan.origins, locks)
     require_rules(plan, (rule for pack in packs for rule in pack.policy.rules), today)
     schema = narrow_schema(build_values_schema(plan), plan, locks)
     require_fit(plan, schema)
