@@ -361,6 +361,27 @@ def test_logs_after_the_end_are_what_was_kept(api: SmallApi, tmp_path: Path) -> 
     assert "the kept logs are damaged" in done.stderr
 
 
+def test_quota_that_counts_finished_pods_is_explained(api: SmallApi, tmp_path: Path) -> None:
+    refused = (
+        'pods "exp1-mnist-worker-1" is forbidden: exceeded quota: team-objects, requested: count/pods=1, '
+        "used: count/pods=9, limited: count/pods=9"
+    )
+    api.objects["pods"] = [pod for pod in make_pods() if "worker-1" not in str(pod)]
+    api.objects["events"] = [make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", refused)]
+    for number in range(7):
+        owner = {"kind": "Job", "name": f"nightly-export-{number % 2}", "controller": True}
+        metadata = {"name": f"nightly-{number}", "namespace": NAMESPACE, "ownerReferences": [owner]}
+        api.objects["pods"].append({"metadata": metadata, "status": {"phase": "Succeeded"}})
+    remark = "1 problem: quota-exceeded (quota team-objects: count/pods, 9 of 9 used)"
+    assert run_to(api, tmp_path, "list").stdout.splitlines()[1].endswith(f"  {remark}")
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert "the quota team-objects counts finished pods too (count/pods, unlike pods)" in why
+    assert (
+        "7 of the 10 pods in the namespace have finished, of Job nightly-export-0 (4), Job nightly-export-1 (3)" in why
+    )
+    assert "They count until they are deleted" in why and "wait for room" not in why
+
+
 def test_pods_without_kept_lines_and_warnings_are_named(api: SmallApi, tmp_path: Path) -> None:
     end_run(api)
     kept = {

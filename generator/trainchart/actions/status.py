@@ -11,8 +11,9 @@ from trainchart.actions.support.cluster_logs import read_last_lines
 from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.cluster.diagnosis import diagnose, list_unknown
+from trainchart.cluster.finished_pods import find_count_quotas, find_finished_pods
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
-from trainchart.cluster.io.releases import read_policies, read_training
+from trainchart.cluster.io.releases import read_pods, read_policies, read_training
 from trainchart.cluster.policies import find_foreign_policies
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.local.io import run_report
@@ -37,7 +38,7 @@ def open_run(address: RunAddress) -> Look:
 
 
 def explain_run(address: RunAddress) -> Report:
-    """Return the report of one run, and where its pods may not reach each other, the policies that keep them from it.
+    """Return the report of one run, and what else of its namespace keeps its pods from starting or from each other.
 
     Where it seems to hang and no problem says why, the report has the last line of each pod.
 
@@ -54,6 +55,10 @@ def explain_run(address: RunAddress) -> Report:
         remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))
         unknown = (*report.unknown, *list_unknown(policies))
         report = replace(report, remarks=remarks, unknown=unknown)
+    if find_count_quotas(report):
+        pods = read_pods(api, namespace)
+        unknown = (*report.unknown, *list_unknown(pods))
+        report = replace(report, remarks=(*find_finished_pods(report, pods), *report.remarks), unknown=unknown)
     if report.problems or not report.seems_to_hang:
         return report
     return replace(report, last_lines=tuple(read_last_lines(address.place, report)))

@@ -8,7 +8,8 @@ from trainchart.cluster.objects import Controller, RoleSet, TrainingPod, as_clus
 from trainchart.cluster.record import Record
 from trainchart.cluster.snapshot import Snapshot, Unreadable, label, listed
 from trainchart.cluster.stalls import find_stalls
-from trainchart.reports.report import FROM_RECORD, NO_CONTROLLER, Report
+from trainchart.reports.quotas import parse_refusal
+from trainchart.reports.report import FROM_RECORD, NO_CONTROLLER, Report, ReportedProblem
 from trainchart.reports.text import describe_time
 from trainchart_runtime.cluster import deciding_tasks
 from trainchart_runtime.contract import KUEUE_LABEL
@@ -62,7 +63,7 @@ def find_remarks(
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
     remarks += _find_late_stop(report, pods)
     remarks += find_stalls(report, seen, {pod.view.name for pod in pods if not pod.view.node})
-    homeless = {each.subject for each in report.problems if each.cause in (UNSCHEDULABLE.name, QUOTA_EXCEEDED.name)}
+    homeless = {each.subject for each in report.problems if _lacks_room(each)}
     waiting = homeless - {controller.subject}
     running = sum(pod.view.is_running for pod in pods)
     if waiting and running and report.phase == STARTING:
@@ -77,6 +78,12 @@ def find_remarks(
     if stuck:
         remarks.append(f"stuck terminating: {list_names(stuck)}: check its finalizers, volumes and node")
     return remarks
+
+
+def _lacks_room(problem: ReportedProblem) -> bool:
+    """Say whether a pod waits for what others hold; a quota of the number of objects is not shared by turns."""
+    is_counted = any(each.is_count for each in parse_refusal(problem.message))
+    return problem.cause == UNSCHEDULABLE.name or (problem.cause == QUOTA_EXCEEDED.name and not is_counted)
 
 
 def _find_foreign_queue(seen: Snapshot) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from trainchart.reports.quotas import describe_refusal
 from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
@@ -19,6 +20,7 @@ from trainchart.reports.report import (
     describe_hyperparameters,
 )
 from trainchart_runtime.log_text import clean
+from trainchart_runtime.pod_causes import QUOTA_EXCEEDED
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import KILLED, Setback
 
@@ -26,7 +28,9 @@ _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
 _NAMES_SHOWN = 4
 _REMARK_LIMIT = 80
-"""Characters of an error in the table of `list`; `why` shows all of it."""
+"""Characters of an error or a remark in the table of `list`; `why` shows all of it."""
+_REMARKS_LIMIT = 120
+"""Characters of several remarks there."""
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -81,11 +85,28 @@ def list_lines(reports: Sequence[Report]) -> list[str]:
 
 def _list_row(report: Report) -> tuple[str, ...]:
     gpus, held = report.gpus, report.gpus_since
-    remarks = [*report.remarks, *report.unknown]
+    return (
+        report.place,
+        report.key.release,
+        report.chart or report.key.chart,
+        report.phase,
+        describe_seconds(report.now - report.since) if report.since else "?",
+        _count_pods(report),
+        "?" if gpus is None else _describe_gpus(gpus),
+        describe_seconds(report.now - held) if held else "-",
+        "-" if report.progress.step is None else str(report.progress.step),
+        _join_remarks(_list_remarks(report)),
+    )
+
+
+def _list_remarks(report: Report) -> list[str]:
+    """Return what `list` says of a training, the most important first."""
+    remarks = [_find_head(each) for each in (*report.remarks, *report.unknown)]
     if report.problems:
-        remarks.insert(
-            0, f"{len(report.problems)} {_plural(len(report.problems), 'problem')}: {report.problems[0].cause}"
-        )
+        first = report.problems[0]
+        refusal = describe_refusal(first.message) if first.cause == QUOTA_EXCEEDED.name else ""
+        number = f"{len(report.problems)} {_plural(len(report.problems), 'problem')}"
+        remarks.insert(0, f"{number}: {first.cause}{f' ({refusal})' if refusal else ''}")
     if report.queue is not None:
         remarks.insert(0, describe_standing(report.queue))
     if report.outcome is not None and report.outcome.error:
@@ -98,18 +119,26 @@ def _list_row(report: Report) -> tuple[str, ...]:
     if report.outside_changes:
         names = list(dict.fromkeys(change.set_name for change in report.outside_changes))
         remarks.append(f"changed outside Helm: {list_names(names)}")
-    return (
-        report.place,
-        report.key.release,
-        report.chart or report.key.chart,
-        report.phase,
-        describe_seconds(report.now - report.since) if report.since else "?",
-        _count_pods(report),
-        "?" if gpus is None else _describe_gpus(gpus),
-        describe_seconds(report.now - held) if held else "-",
-        "-" if report.progress.step is None else str(report.progress.step),
-        "; ".join(remarks) or "-",
-    )
+    return remarks
+
+
+def _find_head(remark: str) -> str:
+    """Return the beginning of a remark that says what is the matter; what it means and what to do is in `why`."""
+    if len(remark) <= _REMARK_LIMIT:
+        return remark
+    head = re.split(r"[:;.] |, (?=and |so |which )", remark)[0]
+    return _shorten(head)
+
+
+def _join_remarks(remarks: Sequence[str]) -> str:
+    """Return as many remarks as fit, the first one always, and how many more there are."""
+    shown = remarks[:1]
+    for remark in remarks[1:]:
+        if len("; ".join([*shown, remark])) > _REMARKS_LIMIT:
+            break
+        shown = [*shown, remark]
+    more = f"; and {len(remarks) - len(shown)} more" if len(remarks) > len(shown) else ""
+    return f"{'; '.join(shown)}{more}" if shown else "-"
 
 
 def status_lines(report: Report) -> list[str]:

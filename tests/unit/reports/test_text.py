@@ -77,3 +77,11 @@ def test_a_list_shows_what_is_not_known_as_such() -> None:
     row = list_lines([report])[1]
     assert row.split()[:9] == ["team-a", "exp1", "mnist", "Unknown", "?", "?/0", "?", "-", "-"]
     assert row.endswith("could not find out pods")
+
+
+def test_list_has_the_beginnings_of_long_remarks() -> None:
+    held = "its run controller is held back: its Job is suspended (spec.suspend); nothing starts, restarts or ends it"
+    remarks = (held, "a" * 90, "b" * 30, "c")
+    report = Report(TrainingKey("team-a", "exp1", "mnist"), NOW, "Running", "record", remarks=remarks)
+    row = list_lines([report])[1]
+    assert row.endswith(f"  its run controller is held back; {'a' * 79}…; and 2 more")

@@ -59,6 +59,11 @@ def read_policies(api: KubernetesApi, namespace: str) -> Objects:
     return _list(api, kubernetes_api.NETWORK_POLICIES, namespace, "")
 
 
+def read_pods(api: KubernetesApi, namespace: str) -> Objects:
+    """Return all pods of a namespace."""
+    return _list(api, kubernetes_api.PODS, namespace, "")
+
+
 def read_training(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Snapshot]:
     """Return the training that `name` means: RELEASE, or RELEASE/CHART where a release holds several.
 

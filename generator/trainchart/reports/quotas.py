@@ -1,0 +1,47 @@
+"""Reads what a quota refuses out of the refusal of a pod. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_REFUSAL = re.compile(r"exceeded quota: ([^,\s]+), requested: (\S+), used: (\S+), limited: (\S+)")
+_COUNT = "count/"
+COUNT_OF_PODS = "count/pods"
+"""Counts finished pods too, unlike the resource `pods`."""
+
+
+class ExceededQuota(NamedTuple):
+    """One resource of which a quota has not enough left."""
+
+    quota: str
+    resource: str
+    requested: str
+    used: str
+    hard: str
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it limits a number of objects: no room on nodes helps."""
+        return self.resource.startswith(_COUNT) or self.resource == "pods"
+
+
+def parse_refusal(message: str) -> list[ExceededQuota]:
+    """Return what the API server says is exceeded, as in "exceeded quota: Q, requested: pods=1, used: pods=9, …"."""
+    found = _REFUSAL.search(message)
+    if found is None:
+        return []
+    requested, used, hard = (
+        dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair) for text in found.groups()[1:]
+    )
+    return [
+        ExceededQuota(found.group(1), name, requested[name], used.get(name, "?"), hard.get(name, "?"))
+        for name in requested
+    ]
+
+
+def describe_refusal(message: str) -> str:
+    """Return "quota team-objects: count/pods, 9 of 9 used"; "" for another message."""
+    exceeded = parse_refusal(message)
+    parts = (f"{each.resource}, {each.used} of {each.hard} used" for each in exceeded)
+    return f"quota {exceeded[0].quota}: {'; '.join(parts)}" if exceeded else ""
