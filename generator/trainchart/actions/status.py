@@ -59,7 +59,7 @@ def explain_run(address: RunAddress) -> Report:
         pods = read_pods(api, namespace)
         unknown = (*report.unknown, *list_unknown(pods))
         report = replace(report, remarks=(*find_finished_pods(report, pods), *report.remarks), unknown=unknown)
-    if report.problems or not report.seems_to_hang:
+    if report.problems or not (report.seems_to_hang or report.waits_long):
         return report
     return replace(report, last_lines=tuple(read_last_lines(address.place, report)))
 

@@ -21,6 +21,7 @@ from trainchart_runtime.cluster import SINGLE, TASK_TYPES_BY_STRATEGY, Cluster, 
 from trainchart_runtime.contract import (
     CHART_LABEL,
     COMPONENT_LABEL,
+    EVALUATOR_GRACE_ANNOTATION,
     MAX_RESTARTS,
     NAME_LABEL,
     REPLICAS_ANNOTATION,
@@ -63,6 +64,8 @@ class RoleSet:
     problem: Problem | None = None
     """Why its pods are not created."""
     uid: str = ""
+    evaluator_grace: int = 0
+    """Seconds that others than the leading task have to finish after its success."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ def parse_set(each: Object, events: Sequence[Event]) -> RoleSet:
         chart=label(each, CHART_LABEL) or label(each, NAME_LABEL),
         problem=find_set_problem(name_of(each), events),
         uid=str(section(each, "metadata").get("uid") or ""),
+        evaluator_grace=_whole(annotations.get(EVALUATOR_GRACE_ANNOTATION)),
     )
 
 

@@ -19,7 +19,7 @@ from trainchart_runtime.cause import RESTART_NEVER, Cause
 from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING
 from trainchart_runtime.contract import CHECKPOINTS_DIR, PROGRESS_FILE
 from trainchart_runtime.records import dump_record
-from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, HistoryEntry, Incident, Setback, Verdict
+from trainchart_runtime.run.state import ENDED_PHASES, FINISHING, RUNNING, HistoryEntry, Incident, Setback, Verdict
 
 NOT_RUNNING = "NotRunning"
 """No pod is there or asked for, and no record says why."""
@@ -237,6 +237,11 @@ class Report:
         is_known = all(pod.last_end != "succeeded" or pod.label in self.finished for pod in self.pods or ())
         is_acting = self.controller not in _IDLE_CONTROLLERS
         return is_running and is_known and is_acting and 0 < self.progress.at <= self.now - SILENT_SECONDS
+
+    @property
+    def waits_long(self) -> bool:
+        """Whether its end is waited for since long, though its leading task has succeeded."""
+        return self.phase == FINISHING and self.now - self.since >= SILENT_SECONDS
 
     @property
     def lacks_peers(self) -> bool:

@@ -30,6 +30,7 @@ from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import (
     FAILED,
+    FINISHING,
     QUEUED,
     RESTARTING,
     RUNNING,
@@ -312,6 +313,8 @@ def _explain_phase(report: Report) -> str:
         return f"{subject}{step}{_number(outcome.metrics)}"
     if report.phase == QUEUED:
         return "It waits until its queue has room for all of its pods."
+    if report.phase == FINISHING:
+        return "Its leading task has succeeded; others may finish their work."
     if report.phase == RESTARTING:
         return "Its pods save and go; the next attempt starts when the last one is gone."
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):

@@ -254,6 +254,15 @@ def test_steps_lost_by_a_chief_that_did_not_save_are_recorded():
     assert lose_steps(saved, first_step=711) == []
 
 
+def test_a_step_is_as_old_as_it_is_while_other_numbers_change():
+    state = running()
+    for number, (step, rate) in enumerate(((70, 8.0), (70, 4.0), (70, 2.0), (71, 2.0)), start=1):
+        reports = {"uid-chief-0": LauncherReport(1, step=step, examples_per_second=rate)}
+        state = decide(PLAN, see(group(), now=NOW + 60 * number)._replace(reports=reports), state).state
+        assert state.progress.at == NOW + (60 if step == 70 else 240)
+    assert (state.first_step, state.progress.examples_per_second) == (70, 2.0)
+
+
 def test_restart_in_place_loses_steps_once_the_file_is_new():
     state = running()
     for number, (attempt, step) in enumerate(((1, 500), (2, 500), (2, 300), (2, 299)), start=1):

@@ -54,6 +54,7 @@ STATE = RunState(
     incidents=(Incident(2.0, "exp1-worker-1", "node-2", "killed", "restarted", 137, uid="u2"),),
     taken_away=("u1",),
     progress=RunProgress(6.0, 2, 800, 4.5, {"loss": 0.5}, 900, 1, "u3", 790, KILLED),
+    first_step=10,
     setbacks=(Setback(5.5, 1, "exp1-worker-0", 706, 120, KILLED),),
     final_lines={"worker-1": "end of shard"},
 )
@@ -129,6 +130,7 @@ def test_the_schema():
             "before": 790,
             "end": "killed",
         },
+        "firstStep": 10,
         "setbacks": [
             {"at": 5.5, "attempt": 1, "pod": "exp1-worker-0", "reached": 706, "resumed": 120, "end": "killed"}
         ],

@@ -40,8 +40,12 @@ def note_progress(
     progress = RunProgress(
         now, report.attempt, report.step, report.examples_per_second, report.metrics, best, fruitless, uid, before, end
     )
-    if last and progress == last._replace(at=now):
+    if last and report.step is not None and not is_other_pod and (report.attempt, report.step) == last[1:3]:
+        # Other numbers may change in a program that makes no step.
+        progress = progress._replace(at=last.at)
+    if last and progress == last._replace(at=progress.at):
         return state
+    state = state._replace(first_step=report.step if state.first_step is None else state.first_step)
     return _note_setback(state._replace(progress=progress), leader, now)
 
 

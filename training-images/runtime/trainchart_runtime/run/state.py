@@ -218,6 +218,8 @@ class RunState(NamedTuple):
     taken_away: Sequence[str] = ()
     """Uids of the pods that are known to be taken away: of so many, incidents are not kept."""
     progress: Optional[RunProgress] = None
+    first_step: Optional[int] = None
+    """The first step that the leading task reported: a program that had nothing left to do makes none after it."""
     setbacks: Sequence[Setback] = ()
     """The last of them."""
     final_lines: Mapping[str, str] = {}

@@ -1,0 +1,114 @@
+"""Says what is odd about a training that has not failed: lost pods, a long end, a success without a step. Pure.
+
+Each remark begins with what `list` shows of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from trainchart.cluster.log_lines import name_pods
+from trainchart.cluster.objects import RoleSet, as_cluster
+from trainchart.cluster.record import Record
+from trainchart.cluster.snapshot import Snapshot, listed, section
+from trainchart.reports.report import FROM_RECORD, Report
+from trainchart.reports.text import describe_time, fill_in
+from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.cluster import EVALUATOR, deciding_tasks
+from trainchart_runtime.pod_causes import EVICTED, NODE_LOST, POD_DELETED, PREEMPTED
+from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import FINISHING, SUCCEEDED, Incident
+
+_TAKEN_AWAY = tuple(cause.name for cause in (EVICTED, PREEMPTED, NODE_LOST, POD_DELETED))
+_OFTEN = 2
+"""So many times a pod is taken away, and it is no accident."""
+_RESTORED = re.compile(r"\b(restor(ed|ing)|resum(ed|ing))\b", re.IGNORECASE)
+
+
+def find_oddities(report: Report, seen: Snapshot, record: Record, sets: Sequence[RoleSet]) -> list[str]:
+    """Return a remark for each."""
+    return [
+        *_find_repeated_losses(report),
+        *_find_awaited_end(report, sets),
+        *_find_idle_success(report, seen, record),
+    ]
+
+
+def _find_repeated_losses(report: Report) -> Iterator[str]:
+    """Yield which pods the cluster has taken away several times, and with which words."""
+    if report.is_over:
+        return
+    found: dict[tuple[str, str], list[Incident]] = {}
+    for each in report.incidents:
+        if each.cause in _TAKEN_AWAY:
+            found.setdefault((each.pod, each.cause), []).append(each)
+    labels = name_pods(report)
+    for (pod, cause), incidents in sorted(found.items(), key=lambda item: -len(item[1])):
+        if len(incidents) < _OFTEN:
+            continue
+        first, last = incidents[0], incidents[-1]
+        same = "each time" if len({_without_numbers(each.error) for each in incidents}) == 1 else "the last time"
+        name = labels.get(pod, pod)
+        yield (
+            f"{name} was {_describe_loss(cause)} {len(incidents)} times since {describe_time(first.at)}: {same}: "
+            f"{last.error or CAUSES[cause].sentence}; it comes back, and the run goes on without failing of it. "
+            f"{fill_in(CAUSES[cause].hint, report.address, pod, last.node)}"
+        )
+
+
+def _describe_loss(cause: str) -> str:
+    return {NODE_LOST.name: "lost with its node", POD_DELETED.name: "deleted"}.get(cause, cause)
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d+", "0", text)
+
+
+def _find_awaited_end(report: Report, sets: Sequence[RoleSet]) -> Iterator[str]:
+    """Yield for which tasks a run waits whose leading task has succeeded, and until when."""
+    if report.phase != FINISHING or not sets:
+        return
+    cluster = as_cluster(sets)
+    leader = deciding_tasks(cluster)[:1]
+    tasks = [*deciding_tasks(cluster), *cluster.tasks(EVALUATOR)]
+    late = [str(task) for task in tasks if task not in leader and str(task) not in report.finished]
+    step = "" if report.progress.step is None else f" at step {report.progress.step}"
+    until = report.since + max(each.evaluator_grace for each in sets)
+    if late:
+        yield (
+            f"waits for {list_names(late)} until {describe_time(until)}: {leader[0]} has succeeded{step}, and the pods "
+            f"keep what they hold until {list_names(late)} has ended too, or run.evaluatorGrace is over. An evaluator "
+            "ends once it has measured the checkpoint of the last step: one that was never saved never comes. To end "
+            f"the run now: trainchart stop {report.address}, or helm upgrade with a shorter run.evaluatorGrace"
+        )
+
+
+def _find_idle_success(report: Report, seen: Snapshot, record: Record) -> Iterator[str]:
+    """Yield that a run has succeeded without a step of its own: its log says that it restored an earlier result."""
+    outcome, state = report.outcome, record.state
+    if outcome is None or state is None or outcome.result != SUCCEEDED or report.source != FROM_RECORD:
+        return
+    kept = [line for log in record.logs if log.pod == outcome.pod for line in log.lines]
+    restored = next((line for line in (*kept, *outcome.lines) if _RESTORED.search(line)), "")
+    if not restored or outcome.step != state.first_step:
+        return
+    where = "it reported none" if outcome.step is None else f"the first that it reported was {outcome.step}, its last"
+    claims = sorted(_list_claims(seen))
+    place = f" in {list_names([f'the claim {claim}' for claim in claims])}" if claims else ""
+    yield (
+        f"succeeded without a step of its own: {where}, and its log says: {restored.strip()}. "
+        f"What an earlier run left{place} was at its end already. To train, give the run a claim or "
+        "volumes.checkpoints.subPath of its own, or more steps or epochs, and rerun it"
+    )
+
+
+def _list_claims(seen: Snapshot) -> set[str]:
+    """Return the claims that the training's pods mount."""
+    found = set()
+    for each in listed(seen.sets):
+        volumes = section(each, "spec", "template", "spec").get("volumes")
+        for volume in volumes if isinstance(volumes, list) else ():
+            name = section(volume, "persistentVolumeClaim").get("claimName") if isinstance(volume, dict) else None
+            found |= {str(name)} if name else set()
+    return found

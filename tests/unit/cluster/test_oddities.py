@@ -1,0 +1,103 @@
+"""What is odd about a training that has not failed: briefly in `list`, and as a whole in `why`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.small_cluster.cluster_objects import (
+    NAMESPACE,
+    NOW,
+    make_job,
+    make_pods,
+    make_record,
+    make_set,
+    make_sets,
+    make_state,
+    make_verdict,
+)
+from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.snapshot import Snapshot
+from trainchart.reports.report import Report, TrainingKey
+from trainchart.reports.text import describe_time, list_lines
+from trainchart.reports.why import why_lines
+from trainchart_runtime import causes
+
+TMP_FULL = 'Usage of EmptyDir volume "tmp" exceeds the limit "48Mi".'
+
+
+def look(state: Any, *, is_over: bool = False, logs: Any = None, sets: Any = None) -> Report:
+    record = make_record(state, logs=json.dumps(logs) if logs else None)
+    seen = Snapshot(
+        now=NOW,
+        sets=tuple(sets or make_sets(0 if is_over else None)),
+        pods=() if is_over else tuple(make_pods()),
+        records=(record,),
+        jobs=(make_job("Complete" if is_over else ""),),
+    )
+    return diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)
+
+
+def evict(number: int, pod: str = "exp1-mnist-worker-1") -> list[dict[str, Any]]:
+    return [
+        {"at": NOW - 120 * each, "pod": pod, "node": "node1", "cause": "evicted", "action": "", "error": TMP_FULL}
+        for each in range(number, 0, -1)
+    ]
+
+
+def test_pod_that_is_evicted_again_and_again_is_remarked() -> None:
+    step = {"at": NOW - 5, "attempt": 1, "step": 70, "bestStep": 70}
+    report = look(make_state("Running", progress=step, incidents=evict(5)))
+    words = f"worker-1 was evicted 5 times since {describe_time(NOW - 600)}"
+    assert list_lines([report])[1].endswith(f"  {words}")
+    text = "\n".join(why_lines(report))
+    assert f"{words}: each time: {TMP_FULL}; it comes back" in text and "raise tmpSize" in text
+    assert not look(make_state("Running", progress=step, incidents=evict(1))).remarks
+    drained = [*evict(1), *evict(1, "exp1-mnist-worker-0")]
+    assert not look(make_state("Running", progress=step, incidents=drained)).remarks
+
+
+def test_run_that_waits_for_its_evaluator_says_until_when() -> None:
+    sets = [*make_sets(), make_set("worker", 1, wanted=1)]
+    sets[-1]["metadata"]["name"] = "exp1-mnist-evaluator"
+    sets[-1]["metadata"]["labels"]["app.kubernetes.io/component"] = "evaluator"
+    for each in sets:
+        each["metadata"]["annotations"]["trainchart/evaluator-grace-seconds"] = "86400"
+    success = make_verdict("Succeeded", causes.SUCCEEDED, error="", step=500)
+    state = make_state("Finishing", pendingVerdict=success, succeeded={"chief-0": NOW - 120})
+    report = look(state, sets=sets)
+    words = f"waits for evaluator-0 until {describe_time(NOW - 120 + 86400)}"
+    assert list_lines([report])[1].endswith(f"  {words}")
+    text = "\n".join(why_lines(report))
+    assert f"{words}: chief-0 has succeeded at step 500, and the pods keep what they hold" in text
+    assert "trainchart stop exp1 -n team-a, or helm upgrade with a shorter run.evaluatorGrace" in text
+    done = state | {"succeeded": {"chief-0": NOW - 120, "evaluator-0": NOW - 1}}
+    assert not any("waits for" in remark for remark in look(done, sets=sets).remarks)
+
+
+@pytest.mark.parametrize(
+    ("step", "first", "line", "is_remarked"),
+    [
+        (None, None, "restored epoch 15 from /checkpoints/ckpt-15", True),
+        (945, 945, "Resuming from step 945", True),
+        (945, 3, "restored epoch 0", False),
+        (945, None, "restored epoch 15", False),
+        (None, None, "trained", False),
+        (945, 945, "trained", False),
+    ],
+)
+def test_success_without_a_step_is_remarked(step: int | None, first: int | None, line: str, is_remarked: bool) -> None:
+    sets = make_sets(0)
+    volume = {"name": "checkpoints", "persistentVolumeClaim": {"claimName": "digits"}}
+    sets[0]["spec"]["template"]["spec"]["volumes"] = [volume]
+    verdict = make_verdict(
+        "Succeeded", causes.SUCCEEDED, error="", step=step, lines=["done"], pod="exp1-mnist-chief-0", hint=""
+    )
+    logs = {"exp1-mnist-chief-0": {"at": NOW, "lines": [line, "done"]}}
+    state = make_state("Succeeded", verdict=verdict, firstStep=first)
+    report = look(state, is_over=True, logs=logs, sets=sets)
+    assert list_lines([report])[1].endswith("  succeeded without a step of its own" if is_remarked else "  -")
+    text = "\n".join(why_lines(report))
+    assert (f"its log says: {line}. What an earlier run left in the claim digits was at its end" in text) == is_remarked
