@@ -63,7 +63,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def succeed(*arguments: str) -> str:
     result = invoke(*arguments)
-    assert result.exit_code == 0, (result.output, result.exception)
+    assert result.exit_code == 0, (result.output, result.exception, getattr(result.exception, "problems", ()))
     return result.stdout
 
 
@@ -231,6 +231,67 @@ def test_wrong_defaults_for_a_family_fail_pack_check(project: Path, defaults: st
     found = [each.where for each in problems if message in each.message]
     assert found, problems
     assert found[0].startswith("packs/acme/defaults.yaml:1:")
+
+
+EGRESS = """\
+<% extends "templates/networkpolicy.yaml" %>
+<% block egress_rules %>
+<%= super() %>
+    - to: [{ipBlock: {cidr: 10.9.8.7/32}}]
+<% endblock %>
+"""
+VIEWERS = CONFIG.replace("  words: {{ .Values.words | quote }}", "  team: {{ .Release.Name | quote }}")
+
+
+def test_a_pack_changes_and_adds_templates_of_a_built_in_family(project: Path) -> None:
+    changes = {"families/tenant/templates/networkpolicy.yaml": EGRESS, "families/tenant/templates/team.yaml": VIEWERS}
+    add_pack(project, **changes)
+    succeed("init", "team-a", "--family", "tenant")
+    (problem,) = refuse("generate").problems
+    assert problem.message == "the overridden text of the block egress_rules is not recorded"
+    assert problem.where == "packs/acme/families/tenant/templates/networkpolicy.yaml:2"
+    assert problem.hint.endswith("then run: trainchart pack accept packs/acme")
+    place = "packs/acme/families/tenant/templates/networkpolicy.yaml"
+    assert succeed("pack", "accept", "packs/acme") == f"{place}  egress_rules  accepted\n"
+    assert succeed("pack", "accept", "packs/acme") == f"{place}  egress_rules  unchanged\n"
+    succeed("generate")
+    succeed("pack", "check")
+    rendering = find_engine().render(Path("charts/team-a"), release="team-a")
+    (policy,) = (each.document for each in rendering.manifests if each.kind == "NetworkPolicy")
+    assert policy["spec"]["egress"][-1] == {"to": [{"ipBlock": {"cidr": "10.9.8.7/32"}}]}
+    assert policy["spec"]["egress"][0] == {"to": [{"podSelector": {}}]}
+    (added,) = (each.document for each in rendering.manifests if each.kind == "ConfigMap")
+    assert added["data"] == {"team": "team-a"}
+    base = Path("packs/acme/families/tenant/bases/networkpolicy.yaml")
+    base.write_text(base.read_text().replace("53", "54"))
+    (problem,) = refuse("generate").problems
+    assert problem.message.startswith("the overridden block egress_rules has changed")
+
+
+def test_a_pack_changes_a_family_of_another_pack(project: Path) -> None:
+    block = CONFIG.replace("\ndata:\n", "\ndata:\n<% block data %>\n") + "<% endblock %>\n"
+    add_pack(project, **{"families/speech/templates/words.yaml": block})
+    team = project / "packs" / "team" / "families" / "speech" / "templates"
+    team.mkdir(parents=True)
+    (team.parent.parent.parent / "pack.yaml").write_text(PACK.replace("acme", "team") + "extends: [{path: ../acme}]\n")
+    (team / "words.yaml").write_text(
+        '<% extends "templates/words.yaml" %>\n<% block data %>\n<%= super() %>\n  more: words\n<% endblock %>\n'
+    )
+    (project / "trainchart.yaml").write_text("apiVersion: trainchart/v1\nkind: Project\nextends: [packs/team]\n")
+    (project / "models" / "hello.yaml").write_text(SPEC)
+    succeed("pack", "accept", "packs/team")
+    succeed("pack", "check")
+    succeed("generate")
+    (manifest,) = find_engine().render(Path("charts/hello"), release="a").manifests
+    assert manifest.document["data"] == {"words": "hello", "more": "words"}
+
+
+def test_templates_for_an_unknown_family_fail_pack_check(project: Path) -> None:
+    add_pack(project, **{"families/tenants/templates/networkpolicy.yaml": EGRESS})
+    (problem,) = refuse("pack", "check").problems
+    assert (problem.message, problem.hint) == ("unknown family tenants", "did you mean tenant?")
+    assert problem.where.startswith("packs/acme/families/tenants")
+    assert "there is no family tenants" in refuse("pack", "accept", "packs/acme").message
 
 
 def test_two_families_of_one_name_are_refused(project: Path) -> None:

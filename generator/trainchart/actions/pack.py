@@ -10,6 +10,7 @@ from typing import Any
 
 from trainchart.actions.package import require_no_secrets
 from trainchart.actions.publish import utc_now
+from trainchart.actions.support.family_charts import family_layers, find_families
 from trainchart.actions.support.family_installs import find_install_problems
 from trainchart.actions.support.family_tests import find_family_problems
 from trainchart.actions.support.models import resolve_spec
@@ -34,10 +35,10 @@ from trainchart.host.new_files import write_new_files
 from trainchart.packs.admission import make_admission_policies
 from trainchart.packs.archive import pack_archive, parse_pack_archive
 from trainchart.packs.lock import LockedPack, dump_pack_lock
-from trainchart.packs.pack import PACK_FILE, Pack, parse_pack
+from trainchart.packs.pack import FAMILIES, PACK_FILE, Pack, parse_pack
 from trainchart.packs.probe import make_probes
 from trainchart.packs.source import PackSource
-from trainchart.packs.templates import base_path
+from trainchart.packs.templates import PackTemplates, base_path
 from trainchart.packs.waivers import find_ended_waivers
 from trainchart.publish.repository import Publication, prepare_upload, publish_upload
 from trainchart.render.chart import FAMILY
@@ -164,8 +165,7 @@ def _find_problems(chain: tuple[Pack, ...], engines: tuple[str, ...]) -> list[Pr
         except (SpecError, PlanError) as error:
             found += [problem for problem in error.problems if problem.where.startswith(f"{chain[-1].place}/")]
     found = found or find_template_problems(make_probes(chain[-1].layers), chain, engines[0])
-    has_families = chain[-1].families or chain[-1].family_defaults or chain[-1].policy.family_locks
-    return found + find_family_problems(chain, engines) if has_families else found
+    return found + find_family_problems(chain, engines)
 
 
 @dataclass(frozen=True)
@@ -188,19 +188,31 @@ def accept_blocks(path: Path) -> tuple[AcceptedBlock, ...]:
         raise ToolError(f"{path} is not a folder", hint="change the pack in its folder, and publish it again")
     chain = read_pack(path, find_project())
     layers = tuple(pack.templates for pack in chain if pack.templates is not None)
-    has_templates = chain[-1].templates is not None
-    before = dict(layers[-1].bases) if has_templates else {}
-    bases = find_bases(read_family(FAMILY), layers) if has_templates else {}
+    accepted = []
+    if chain[-1].templates is not None:
+        accepted += _accept(path, read_family(FAMILY), layers)
+    for name in chain[-1].family_templates:
+        family = find_families(chain).get(name)
+        if family is None:
+            raise SpecError(f"there is no family {name} for {path / FAMILIES / name} to change")
+        accepted += _accept(path / FAMILIES / name, {}, (family.templates, *family_layers(name, chain)))
+    return tuple(accepted)
+
+
+def _accept(folder: Path, family: Mapping[str, str], layers: tuple[PackTemplates, ...]) -> list[AcceptedBlock]:
+    """Write the texts below the blocks that the last of `layers`, whose files are in `folder`, overrides."""
+    before = dict(layers[-1].bases)
+    bases = find_bases(family, layers)
     accepted = []
     for template, blocks in bases.items():
         known = read_texts(before.get(template, ""))
-        accepted += [AcceptedBlock(path / template, name, known.get(name) != text) for name, text in blocks.items()]
+        accepted += [AcceptedBlock(folder / template, name, known.get(name) != text) for name, text in blocks.items()]
     files = {base_path(template): dump_blocks(template, blocks) for template, blocks in bases.items() if blocks}
     for base, text in files.items():
-        write_file(path / base, text.encode())
+        write_file(folder / base, text.encode())
     for base in {base_path(template) for template in before} - {*files}:
-        (path / base).unlink()
-    return tuple(accepted)
+        (folder / base).unlink()
+    return accepted
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,8 @@ class Pack:
     """Kinds of charts that it brings."""
     family_defaults: Mapping[str, Document]
     """What the pack says of the values of every chart of a family, below `values`, by the name of the family."""
+    family_templates: Mapping[str, PackTemplates]
+    """Templates that it adds to charts of a family of another pack, or changes, by the name of the family."""
     sha256: str
     """Of all files of the pack, names and contents."""
 
@@ -108,6 +110,7 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
     defaults, family_defaults = _split_families(
         _parse_defaults(_text(files, DEFAULTS_FILE, place), f"{place}/{DEFAULTS_FILE}", layer)
     )
+    families, family_templates = _parse_families(files, place, layer, path or place)
     text = _text(files, POLICY_FILE, place)
     policy = Policy() if _says_nothing(text) else parse_policy(text, f"{place}/{POLICY_FILE}", layer)
     return Pack(
@@ -120,25 +123,38 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
         defaults,
         policy,
         parse_templates(files, f"{about.name} {about.version}", place, path or place),
-        tuple(_parse_families(files, place, layer)),
+        families,
         family_defaults,
+        family_templates,
         hash_tree(files),
     )
 
 
-def _parse_families(files: Mapping[str, bytes], place: str, layer: str) -> Iterator[Family]:
+def _parse_families(
+    files: Mapping[str, bytes], place: str, layer: str, path: str
+) -> tuple[tuple[Family, ...], dict[str, PackTemplates]]:
+    """Return the families that a pack brings, and its templates for others: of these it has nothing else."""
     own: dict[str, dict[str, bytes]] = {}
-    for path, content in files.items():
-        folder, _, below = path.partition("/")
-        name, _, file = below.partition("/")
+    for file, content in files.items():
+        folder, _, below = file.partition("/")
+        name, _, rest = below.partition("/")
         if folder == FAMILIES:
-            own.setdefault(name, {})[file] = content
-    for name, family in sorted(own.items()):
+            own.setdefault(name, {})[rest] = content
+    families = []
+    templates = {}
+    for name, content_by_path in sorted(own.items()):
         where = f"{place}/{FAMILIES}/{name}"
         if not re.fullmatch(NAME_PATTERN, name):
             hint = "use lower-case letters, digits and dashes, at most 40 characters"
             raise SpecError(f"{where} is not a valid family name", hint=hint)
-        yield parse_family(family, name, where, layer)
+        changes = None
+        if all(file.split("/")[0] in (TEMPLATES, BASES) for file in content_by_path):
+            changes = parse_templates(content_by_path, layer.removeprefix("pack "), where, path)
+        if changes is None:
+            families.append(parse_family(content_by_path, name, where, layer))
+        else:
+            templates[name] = changes
+    return tuple(families), templates
 
 
 def _split_families(defaults: Document | None) -> tuple[Document | None, dict[str, Document]]:

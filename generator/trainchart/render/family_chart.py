@@ -8,6 +8,7 @@ from typing import Any
 
 from trainchart.families.family import README, Family
 from trainchart.families.values import build_nodes
+from trainchart.packs.templates import PackTemplates
 from trainchart.render.chart import RenderedChart
 from trainchart.render.layers import layer_templates
 from trainchart.render.metadata import KUBE_VERSION, render_family_chart_yaml
@@ -19,12 +20,19 @@ from trainchart.spec.chart import VALUES_KEY, ChartSpec
 
 
 def render_family_chart(
-    family: Family, spec: ChartSpec, values: Mapping[str, Any], schema: Schema, shared: Mapping[str, bytes]
+    family: Family,
+    spec: ChartSpec,
+    values: Mapping[str, Any],
+    schema: Schema,
+    shared: Mapping[str, bytes],
+    packs: tuple[PackTemplates, ...],
 ) -> RenderedChart:
     """Return all files of a chart: those of its `family`, and those of `shared` that the family does not have.
 
+    `packs` are the templates that packs add or change, the weakest first.
+
     Raises:
-        SpecError: a template of the family is wrong; names file and line.
+        SpecError: a template is wrong, or was written against another block; names file and line.
     """
     nodes = build_nodes(family.values.tree[VALUES_KEY], values)
     rows = [_make_row(leaf) for leaf in walk_leaves(nodes)]
@@ -34,7 +42,7 @@ def render_family_chart(
         "kube_version": KUBE_VERSION,
         "value_rows": rows,
     }
-    rendered = layer_templates({}, (family.templates,)).render(variables)
+    rendered = layer_templates({}, (family.templates, *packs)).render(variables)
     if README not in rendered:
         rendered[README] = _render_readme(spec, rows)
     files = {

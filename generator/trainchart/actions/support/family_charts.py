@@ -16,6 +16,7 @@ from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.host.time_limit import TookTooLong, time_limit
 from trainchart.packs.locks import LockedPath, drop_waived, make_locked_defaults, require_allowed
 from trainchart.packs.pack import Pack
+from trainchart.packs.templates import PackTemplates
 from trainchart.plan.typed import check_types, suggest_word
 from trainchart.render.chart import FAMILY, RenderedChart
 from trainchart.render.family_chart import render_family_chart
@@ -134,6 +135,12 @@ def render_chart_of_family(located: LocatedChart) -> RenderedChart:
     own = read_family(FAMILY)
     shared = {path: own[path].encode() for path in _SHARED}
     family = located.family
-    chart = render_family_chart(family, located.chart, located.values.tree, located.schema, shared)
+    layers = family_layers(family.name, located.packs)
+    chart = render_family_chart(family, located.chart, located.values.tree, located.schema, shared, layers)
     chart = replace(chart, files=narrow_files(chart.files, located.locks))
     return add_lock(chart, located.spec, located.text, Source(family.name, family.sha256), located.packs)
+
+
+def family_layers(family: str, packs: tuple[Pack, ...]) -> tuple[PackTemplates, ...]:
+    """Return the templates that packs add to charts of a family, or change, the weakest first."""
+    return tuple(pack.family_templates[family] for pack in packs if family in pack.family_templates)

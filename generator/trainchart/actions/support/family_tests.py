@@ -20,7 +20,7 @@ from trainchart.packs.pack import Pack
 from trainchart.packs.templates import TEMPLATES
 from trainchart.plan.typed import suggest_word
 from trainchart.spec.chart import VALUES_KEY
-from trainchart.spec.document import parse_document
+from trainchart.spec.document import Origin, parse_document
 
 
 class FamilyTest(NamedTuple):
@@ -41,6 +41,7 @@ def render_tests(chain: tuple[Pack, ...]) -> tuple[list[FamilyTest], list[Proble
     """
     pack, families = chain[-1], find_families(chain)
     named = {name: defaults.origins[VALUES_KEY,] for name, defaults in pack.family_defaults.items()}
+    named |= {name: Origin(pack.title, templates.place, 1) for name, templates in pack.family_templates.items()}
     named |= {name: locks[0].origin for name, locks in pack.policy.family_locks.items() if locks}
     problems = [
         Problem(f"unknown family {name}", str(origin), suggest_word(name, list(families)))
