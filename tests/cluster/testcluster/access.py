@@ -134,19 +134,22 @@ def _describe(client: Client, namespace: str, start: str) -> str:
         containers = status.containerStatuses or [] if status else []
         states = [f"{c.name}: restarts {c.restartCount}, {c.state and c.state.to_dict()}" for c in containers]
         lines.append(f"pod {pod.metadata.name} {status and status.phase} on {pod.spec and pod.spec.nodeName} {states}")
-        lines += [f"    {line}" for line in _read_log(client, str(pod.metadata.name), namespace)]
+        for container in containers:
+            log = _read_log(client, str(pod.metadata.name), namespace, str(container.name))
+            lines += [f"    {line}" for line in log]
     events = [event for event in client.list(Event, namespace=namespace) if event.type != "Normal"]
     events = [event for event in events if str(event.involvedObject.name).startswith(start)]
     lines += [f"event {e.involvedObject.name} {e.reason}: {e.message}" for e in events[-15:]]
     return "\n".join(lines)
 
 
-def _read_log(client: Client, pod: str, namespace: str) -> list[str]:
+def _read_log(client: Client, pod: str, namespace: str, container: str) -> list[str]:
     try:
-        return [line.rstrip("\n")[:300] for line in client.log(pod, namespace=namespace, tail_lines=15)]
+        lines = client.log(pod, namespace=namespace, container=container, tail_lines=15)
+        return [f"{container}: {line.rstrip()[:300]}" for line in lines]
     # A node that does not answer says nothing for ten seconds, and then the client raises an error of its own.
     except Exception as error:
-        return [f"no log: {type(error).__name__}: {error}"]
+        return [f"{container}: no log: {type(error).__name__}: {error}"]
 
 
 def _read(client: Client, read: Callable[[Client], Value | None]) -> Value | None:

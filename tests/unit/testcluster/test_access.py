@@ -1,13 +1,19 @@
-"""Tests reach a cluster of their own directly, wherever this machine's proxies lead."""
+"""Tests reach a cluster of their own directly, wherever this machine's proxies lead, and describe what is there."""
 
 from __future__ import annotations
 
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from lightkube.core.client import Client
+from lightkube.models.core_v1 import ContainerStatus, PodStatus
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Pod
 
-from tests.cluster.testcluster.access import Access, keep_direct
+from tests.cluster.testcluster.access import Access, describe, keep_direct
 from tests.cluster.testcluster.config import ClusterConfig
 
 ADDRESS = ClusterConfig(slot=7).address
@@ -43,3 +49,24 @@ def test_own_cluster_bypasses_proxies_and_others_use_them(
         monkeypatch.setenv(name, value)
     assert urllib.request.proxy_bypass(ADDRESS)
     assert not urllib.request.proxy_bypass("198.18.8.2")
+
+
+class TwoContainers:
+    """A client of an API server with one pod, which has two containers: it refuses to guess whose log is meant."""
+
+    def list(self, kind: Any, namespace: str) -> list[Pod]:
+        names = ("training", "git-sync")
+        statuses = [ContainerStatus(image="", imageID="", name=name, ready=True, restartCount=0) for name in names]
+        pod = Pod(metadata=ObjectMeta(name="exp1-mnist-chief-0"), status=PodStatus(containerStatuses=statuses))
+        return [pod] if kind is Pod else []
+
+    def log(self, name: str, *, namespace: str, tail_lines: int, container: str = "") -> Iterator[str]:
+        if not container:
+            raise ValueError("a container name must be specified")
+        yield f"{namespace}/{name} says hello\n"
+
+
+def test_description_has_the_log_of_every_container() -> None:
+    text = describe(cast(Client, TwoContainers()), "team-a")
+    for container in ("training", "git-sync"):
+        assert f"    {container}: team-a/exp1-mnist-chief-0 says hello" in text
