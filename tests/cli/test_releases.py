@@ -31,6 +31,7 @@ from tests.small_cluster.cluster_objects import (
     unschedulable,
 )
 from tests.small_cluster.small_api import SmallApi, serve_small_api
+from trainchart.reports.text import describe_time
 from trainchart_runtime import causes
 
 LOGS = json.dumps({"exp1-mnist-worker-1": {"at": NOW, "lines": ["step 1", "ValueError: no data today"]}})
@@ -359,6 +360,48 @@ def test_logs_after_the_end_are_what_was_kept(api: SmallApi, tmp_path: Path) -> 
     done = run_to(api, tmp_path, "logs", "exp1")
     assert done.stdout.splitlines() == ["[worker-1] starting", "[worker-1] ValueError: no data today"]
     assert "the kept logs are damaged" in done.stderr
+
+
+def test_pod_that_uses_the_claim_is_named(api: SmallApi, tmp_path: Path) -> None:
+    message = (
+        "0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
+        "access mode."
+    )
+    volumes = [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": "lstm-scratch"}}]
+    waiting = make_pod("worker-1", node="", conditions=[unschedulable(message)])
+    waiting["spec"]["volumes"] = volumes
+    owner = {"kind": "StatefulSet", "name": "notebook-kim", "controller": True}
+    metadata = {"namespace": NAMESPACE, "creationTimestamp": stamp(NOW - 900), "ownerReferences": [owner]}
+    others = [
+        {"metadata": metadata | {"name": "notebook-kim-0"}, "status": {"phase": "Running"}},
+        {"metadata": metadata | {"name": "export-1"}, "status": {"phase": "Succeeded"}},
+    ]
+    for each in others:
+        each["spec"] = {"nodeName": "node1", "volumes": volumes}
+    api.objects["pods"] = [*make_pods(worker_1=waiting), *others]
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert "[claim-in-use]" in why
+    user = f"pod notebook-kim-0 (of StatefulSet notebook-kim, since {describe_time(NOW - 900)})"
+    assert f"note: the claim lstm-scratch is in use by {user}: exp1-mnist-worker-1 waits" in why
+
+
+def test_exception_of_a_thread_is_shown_where_a_run_stalls(api: SmallApi, tmp_path: Path) -> None:
+    step = {"attempt": 1, "step": 70, "bestStep": 70, "at": time.time() - 840}
+    api.objects |= {"configmaps": [make_record(make_state("Running", progress=step))], "jobs": [make_job()]}
+    trace = """step 70
+Exception in thread prefetch:
+Traceback (most recent call last):
+  File "train.py", line 9
+    block = unpack(part)
+zlib.error: Error -3: invalid distance
+queue is empty"""
+    api.logs = {f"exp1-mnist-{task}": f"{stamp(NOW)} step 70\n" for task in ("chief-0", "worker-0", "ps-0")}
+    api.logs["exp1-mnist-worker-1"] = "".join(f"{stamp(NOW)} {line}\n" for line in trace.splitlines())
+    done = run_to(api, tmp_path, "why", "exp1")
+    line = f"{stamp(NOW)}  worker-1  zlib.error: Error -3: invalid distance (exception in thread prefetch)"
+    heading = "The last exception that pods have printed, in a program that goes on:"
+    assert f"{heading}\n  {line}\n  next: an exception in a thread ends no program" in done.stdout
+    assert "one of its tasks hangs" not in done.stdout
 
 
 def test_quota_that_counts_finished_pods_is_explained(api: SmallApi, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from trainchart.actions.support.cluster_logs import read_last_lines
 from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.cluster.diagnosis import diagnose, list_unknown
-from trainchart.cluster.finished_pods import find_count_quotas, find_finished_pods
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import read_pods, read_policies, read_training
+from trainchart.cluster.log_lines import find_exceptions
+from trainchart.cluster.namespace_pods import find_claim_users, find_finished_pods, wants_other_pods
 from trainchart.cluster.policies import find_foreign_policies
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.local.io import run_report
@@ -40,7 +41,7 @@ def open_run(address: RunAddress) -> Look:
 def explain_run(address: RunAddress) -> Report:
     """Return the report of one run, and what else of its namespace keeps its pods from starting or from each other.
 
-    Where it seems to hang and no problem says why, the report has the last line of each pod.
+    Where it seems to hang, the report has the last line of each pod, and the last exception that each has printed.
 
     Raises:
         TrainchartError: there is no such run, or it cannot be read.
@@ -55,13 +56,16 @@ def explain_run(address: RunAddress) -> Report:
         remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))
         unknown = (*report.unknown, *list_unknown(policies))
         report = replace(report, remarks=remarks, unknown=unknown)
-    if find_count_quotas(report):
+    if wants_other_pods(report):
         pods = read_pods(api, namespace)
         unknown = (*report.unknown, *list_unknown(pods))
-        report = replace(report, remarks=(*find_finished_pods(report, pods), *report.remarks), unknown=unknown)
-    if report.problems or not (report.seems_to_hang or report.waits_long):
+        remarks = (*find_claim_users(report, pods), *find_finished_pods(report, pods), *report.remarks)
+        report = replace(report, remarks=remarks, unknown=unknown)
+    if not (report.seems_to_hang or report.waits_long):
         return report
-    return replace(report, last_lines=tuple(read_last_lines(address.place, report)))
+    logs = read_last_lines(address.place, report)
+    last_lines = tuple(lines[-1] for lines in logs)
+    return replace(report, last_lines=last_lines, warnings=tuple(find_exceptions(logs)))
 
 
 def _look(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Snapshot, Report]:

@@ -47,7 +47,7 @@ def _status(
     from trainchart.actions.status import open_run, watch_report
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.support.run_lookup import RunAddress
-    from trainchart.reports.report import describe_report
+    from trainchart.reports.report_json import describe_report
     from trainchart.reports.text import status_lines
 
     look = open_run(RunAddress(release, Place(context, namespace), runs_folder))
@@ -60,7 +60,7 @@ def _status(
 
 
 def _show(reports: Iterator[Report], output: Format) -> None:
-    from trainchart.reports.report import describe_report
+    from trainchart.reports.report_json import describe_report
     from trainchart.reports.text import status_lines
 
     if output is Format.json:

@@ -43,7 +43,7 @@ def _wait(
     from trainchart.actions.support.run_lookup import RunAddress
     from trainchart.actions.wait import wait_for_end
     from trainchart.durations import parse_duration
-    from trainchart.reports.report import describe_report
+    from trainchart.reports.report_json import describe_report
     from trainchart.reports.text import headline
     from trainchart_runtime.run.state import SUCCEEDED
 

@@ -29,7 +29,7 @@ def _why(
     from trainchart.actions.status import explain_run
     from trainchart.actions.support.cluster_access import Place
     from trainchart.actions.support.run_lookup import RunAddress
-    from trainchart.reports.report import describe_report
+    from trainchart.reports.report_json import describe_report
     from trainchart.reports.why import why_lines
 
     report = explain_run(RunAddress(release, Place(context, namespace), runs_folder))

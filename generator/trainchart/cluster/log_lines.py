@@ -22,6 +22,8 @@ _VERDICT_LEAD_SECONDS = 15.0
 _WARNINGS_SHOWN = 3
 """Of one pod."""
 _WARNERS_SHOWN = 8
+_TRACEBACK = "Traceback (most recent call last):"
+_THREAD = re.compile(r"Exception in thread [^:]+")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 
 
@@ -111,6 +113,21 @@ def find_warnings(kept: Sequence[KeptLog], report: Report, labels: Mapping[str, 
         if own and log.pod != failed:
             found.append([LogLine("", labels.get(log.pod, log.pod), line) for line in own[:_WARNINGS_SHOWN]])
     return [line for lines in found[:_WARNERS_SHOWN] for line in lines]
+
+
+def find_exceptions(logs: Iterable[Sequence[LogLine]]) -> Iterator[LogLine]:
+    """Yield the last exception in each pod's log: of a thread, it ends no program, and all else may wait for it."""
+    for lines in logs:
+        heads = [index for index, line in enumerate(lines) if _TRACEBACK in line.text]
+        if not heads:
+            continue
+        rest = lines[heads[-1] + 1 :]
+        # Its frames are indented; then comes its own line.
+        own = next((line for line in rest if line.text.strip() and not line.text[:1].isspace()), None)
+        thread = _THREAD.search(lines[heads[-1] - 1].text) if heads[-1] else None
+        if own is not None:
+            words = f" ({thread.group().lower()})" if thread else ""
+            yield LogLine(own.at, own.label, own.text + words)
 
 
 def name_pods(report: Report) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""What is known about one training, here or on a cluster, as `list`, `status`, `why` and `wait` say it; and as JSON.
+"""What is known about one training, here or on a cluster, as `list`, `status`, `why` and `wait` say it.
 
-Types and their JSON, those of the run's record where it has them. local/io/run_report.py and cluster/diagnosis.py fill
-them, text.py and why.py put them into words.
+Types only, those of the run's record where it has them. local/io/run_report.py and cluster/diagnosis.py fill
+them, text.py and why.py put them into words, report_json.py into JSON.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 from trainchart.reports.log_line import LogLine
 from trainchart_runtime.cause import RESTART_NEVER, Cause
-from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING
+from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE
 from trainchart_runtime.contract import CHECKPOINTS_DIR, PROGRESS_FILE
-from trainchart_runtime.records import dump_record
 from trainchart_runtime.run.state import ENDED_PHASES, FINISHING, RUNNING, HistoryEntry, Incident, Setback, Verdict
 
 NOT_RUNNING = "NotRunning"
@@ -61,6 +60,7 @@ SILENT_SECONDS = 180.0
 
 _SAME_MOMENT_SECONDS = 60.0
 """A step is recorded up to half a minute late."""
+_PEER_CAUSES = (PEER_LOST.name, PEER_MISSING.name, PEER_UNRESOLVABLE.name)
 _IDLE_CONTROLLERS = ("starting", "held", "failed", "missing")
 
 FROM_RECORD = "record"
@@ -221,7 +221,7 @@ class Report:
     last_lines: tuple[LogLine, ...] = ()
     """The last line of each pod, read where a run seems to hang."""
     warnings: tuple[LogLine, ...] = ()
-    """Of a run that failed: warnings in the lines that were kept of the other pods."""
+    """Of a run that failed: those in the kept lines of other pods; of one that seems to hang: exceptions in logs."""
     log_gaps: tuple[str, ...] = ()
     """Of a run that failed: of which pods no lines were kept, or not all."""
     remarks: tuple[str, ...] = ()
@@ -245,8 +245,8 @@ class Report:
 
     @property
     def lacks_peers(self) -> bool:
-        """Whether tasks that run do not reach each other, or lose each other again and again."""
-        return any(each.cause in (PEER_LOST.name, PEER_MISSING.name) for each in self.problems)
+        """Whether tasks that run do not find or reach each other, or lose each other again and again."""
+        return any(each.cause in _PEER_CAUSES for each in self.problems)
 
     @property
     def early_finishers(self) -> tuple[str, ...]:
@@ -305,96 +305,3 @@ def describe_hyperparameters(values: Mapping[str, Any]) -> str:
         f"{name} {'unset' if value is None else json.dumps(value, ensure_ascii=False)}"
         for name, value in values.items()
     )
-
-
-def describe_report(report: Report) -> dict[str, Any]:
-    """Return the report as a JSON document; what is not known is null, times are Unix seconds."""
-    return {
-        "origin": report.origin,
-        "namespace": report.key.namespace or None,
-        "folder": report.folder or None,
-        "release": report.key.release,
-        "model": report.key.chart,
-        "chart": report.chart,
-        "phase": report.phase,
-        "phaseFrom": report.source,
-        "since": report.since or None,
-        "runId": report.run_id,
-        "attempt": report.attempt,
-        "controller": report.controller or None,
-        "progress": {
-            "step": report.progress.step,
-            "examplesPerSecond": report.progress.examples_per_second,
-            "metrics": dict(report.progress.metrics),
-            "at": report.progress.at or None,
-        },
-        "gpus": report.gpus,
-        "gpusSince": report.gpus_since or None,
-        "queue": None if report.queue is None else _describe_queue(report.queue),
-        "outcome": None if report.outcome is None else dump_record(report.outcome),
-        "roles": [
-            {
-                "role": role.role,
-                "wanted": role.wanted,
-                "running": role.running,
-                "finished": role.finished,
-                "failures": role.failures,
-            }
-            for role in report.roles
-        ],
-        "pods": None if report.pods is None else [_describe_pod(pod) for pod in report.pods],
-        "problems": [_describe_problem(problem) for problem in report.problems],
-        "finished": dict(report.finished),
-        "finalLines": dict(report.final_lines),
-        "incidents": [dump_record(incident) for incident in report.incidents],
-        "setbacks": [dump_record(setback) for setback in report.setbacks],
-        "history": [dump_record(entry) for entry in report.history],
-        "outsideChanges": [
-            {"statefulSet": change.set_name, "by": change.by, "at": change.at or None, "fields": list(change.fields)}
-            for change in report.outside_changes
-        ],
-        "lastLines": [{"at": line.at, "pod": line.label, "text": line.text} for line in report.last_lines],
-        "warnings": [{"pod": line.label, "text": line.text} for line in report.warnings],
-        "logGaps": list(report.log_gaps),
-        "remarks": list(report.remarks),
-        "unknown": list(report.unknown),
-        "record": dict(report.record) or None,
-    }
-
-
-def _describe_queue(queue: QueueStanding) -> dict[str, Any]:
-    return {
-        "name": queue.name,
-        "position": queue.position,
-        "length": queue.length,
-        "needs": dict(queue.needs),
-        "free": None if queue.free is None else dict(queue.free),
-    }
-
-
-def _describe_pod(pod: PodReport) -> dict[str, Any]:
-    return {
-        "pod": pod.name,
-        "label": pod.label,
-        "role": pod.role,
-        "state": pod.state,
-        "node": pod.node,
-        "restarts": pod.restarts,
-        "programRestarts": pod.program_restarts,
-        "created": pod.created,
-        "gpus": dict(pod.gpus),
-        "holdsGpus": pod.holds_gpus,
-        "lastEnd": pod.last_end,
-    }
-
-
-def _describe_problem(problem: ReportedProblem) -> dict[str, Any]:
-    return {
-        "subject": problem.subject,
-        "node": problem.node,
-        "cause": problem.cause,
-        "message": problem.message,
-        "sentence": problem.sentence,
-        "hint": problem.hint,
-        "since": problem.since or None,
-    }

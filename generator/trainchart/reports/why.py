@@ -124,9 +124,17 @@ def _standing(report: Report) -> Iterator[str]:
     elif is_running and report.seems_to_hang:
         yield f"No step was reported in the {describe_seconds(report.now - report.since)} that it runs."
     yield from _early_finish(report)
+    if report.warnings and report.outcome is None:
+        yield "The last exception that pods have printed, in a program that goes on:"
+        yield from (f"  {line.at[:19]}Z  {line.label}  {line.text}" for line in report.warnings)
+        yield (
+            "  next: an exception in a thread ends no program, and what waits for the thread hangs: correct it, let "
+            "the program end when a thread fails, and set run.noProgressTimeout, which lets such a run start again."
+        )
     if report.problems:
         return
-    if report.seems_to_hang and progress.step is not None and not report.early_finishers and not report.remarks:
+    is_unexplained = not (report.early_finishers or report.remarks or report.warnings)
+    if report.seems_to_hang and progress.step is not None and is_unexplained:
         yield (
             "If its steps do not take that long, one of its tasks hangs, and the others wait for it: the one whose "
             f"last line differs, or one whose peers do not answer (trainchart logs {report.address}), perhaps "
@@ -289,7 +297,7 @@ def _last_words(outcome: Verdict | None) -> Iterator[str]:
 
 
 def _warnings(report: Report) -> Iterator[str]:
-    if report.warnings:
+    if report.warnings and report.outcome is not None:
         yield ""
         yield "Warnings of other pods, which may say what came before:"
         yield from (f"  {line.label} | {line.text}" for line in report.warnings)

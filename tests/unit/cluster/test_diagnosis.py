@@ -32,7 +32,8 @@ from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.gpus import count_gpus
 from trainchart.cluster.snapshot import Snapshot, Unreadable, find_trainings
 from trainchart.reports.log_line import LogLine
-from trainchart.reports.report import Report, TrainingKey, describe_report
+from trainchart.reports.report import Report, TrainingKey
+from trainchart.reports.report_json import describe_report
 from trainchart.reports.text import describe_time, list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
@@ -324,6 +325,9 @@ def test_lost_peers_are_a_problem_while_their_controller_says_so() -> None:
     assert "It was at step 159 14 min ago." in lines
     assert not any("one of its tasks hangs" in line for line in lines), "there is a problem that says more"
     assert list_lines([report])[1].endswith("1 problem: peer-lost; no new step for 14 min")
+    for cause in ("peer-lost", "peer-missing", "peer-unresolvable"):
+        told = make_state("Running", problems=[problem | {"cause": cause, "since": NOW - 800}], progress=progress)
+        assert look(records=[make_record(told)], jobs=[make_job()]).lacks_peers
     away = make_pod("worker-0", ended=make_end(causes.KILLED, 137))
     assert not look(records=[make_record(state)], jobs=[make_job()], pods=make_pods(worker_0=away)).problems
     held = look(records=[make_record(state)], jobs=[make_job("Failed")])

@@ -29,7 +29,7 @@ from trainchart.cluster.snapshot import Snapshot
 from trainchart.errors import ClusterError, Forbidden, NotFound, Unauthorized, Unreachable
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import PodReport, Report
-from trainchart_runtime.contract import TRAINING_CONTAINER
+from trainchart_runtime.contract import LOG_LINES_KEPT, TRAINING_CONTAINER
 
 _READERS = 8
 _LAST_LINES_OF = 16
@@ -57,12 +57,14 @@ def read_cluster_logs(place: Place, release: str, wanted: LogsFilter, note: Call
     return iter(_read_kept(wanted, seen, report, note))
 
 
-def read_last_lines(place: Place, report: Report) -> list[LogLine]:
-    """Return the last line of each of the first pods of a release, by pod; nothing of those that cannot be read."""
+def read_last_lines(place: Place, report: Report) -> list[list[LogLine]]:
+    """Return the last lines of each of the first pods of a release; nothing of those that cannot be read."""
     api, namespace = open_cluster(place)
     pods = [pod for pod in report.pods or () if pod.node][:_LAST_LINES_OF]
     with suppress(ClusterError):
-        return [lines[-1] for lines in _Reader(api, namespace, lambda text: None).read(pods, {}, "", 1) if lines]
+        return [
+            lines for lines in _Reader(api, namespace, lambda text: None).read(pods, {}, "", LOG_LINES_KEPT) if lines
+        ]
     return []
 
 

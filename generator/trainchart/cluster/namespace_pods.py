@@ -1,19 +1,50 @@
-"""Says which finished pods of a namespace use up a quota that counts them. Pure."""
+"""Says which other pods of a namespace keep a training waiting: they hold its claim, or use up a quota. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from trainchart.cluster.snapshot import Object, Objects, listed, section
+from trainchart.cluster.snapshot import Object, Objects, listed, name_of, section
 from trainchart.reports.quotas import COUNT_OF_PODS, ExceededQuota, parse_refusal
 from trainchart.reports.report import Report
+from trainchart.reports.text import describe_time
+from trainchart_runtime.pod_causes import CLAIM_IN_USE
+from trainchart_runtime.pod_problems import find_claims, parse_time
 from trainchart_runtime.run.judge import list_names
 
 _FINISHED = ("Succeeded", "Failed")
 
 
-def find_count_quotas(report: Report) -> list[ExceededQuota]:
+def wants_other_pods(report: Report) -> bool:
+    """Return whether other pods of the namespace may say what the training waits for."""
+    return bool(_find_count_quotas(report)) or any(each.cause == CLAIM_IN_USE.name for each in report.problems)
+
+
+def find_claim_users(report: Report, pods: Objects) -> Iterator[str]:
+    """Yield which pods use the claims that pods of the training wait for."""
+    waiting = {each.subject for each in report.problems if each.cause == CLAIM_IN_USE.name}
+    wanted = {claim: name_of(pod) for pod in listed(pods) if name_of(pod) in waiting for claim in find_claims(pod)}
+    users: dict[str, list[Object]] = {}
+    for pod in listed(pods):
+        is_using = section(pod, "spec").get("nodeName") and section(pod, "status").get("phase") not in _FINISHED
+        for claim in find_claims(pod) if is_using and name_of(pod) not in waiting else ():
+            users.setdefault(claim, []).append(pod)
+    for claim in sorted(set(users) & set(wanted)):
+        names = list_names([_describe_user(pod) for pod in users[claim]])
+        yield (
+            f"the claim {claim} is in use by {names}: {wanted[claim]} waits until they have gone. Ask their owner to "
+            "end them, or give the release another claim"
+        )
+
+
+def _describe_user(pod: Object) -> str:
+    owner = _find_owner(pod)
+    since = describe_time(parse_time(section(pod, "metadata").get("creationTimestamp")))
+    return f"pod {name_of(pod)} ({f'of {owner}, ' if owner else ''}since {since})"
+
+
+def _find_count_quotas(report: Report) -> list[ExceededQuota]:
     """Return the quotas that refuse pods of the training because of the number of pods, finished ones included."""
     exceeded = [each for problem in report.problems for each in parse_refusal(problem.message)]
     return [each for each in dict.fromkeys(exceeded) if each.resource == COUNT_OF_PODS]
@@ -21,7 +52,7 @@ def find_count_quotas(report: Report) -> list[ExceededQuota]:
 
 def find_finished_pods(report: Report, pods: Objects) -> Iterator[str]:
     """Yield how many of the pods that a quota counts have finished, whose they are, and how they are freed."""
-    quotas = {each.quota: each for each in find_count_quotas(report)}
+    quotas = {each.quota: each for each in _find_count_quotas(report)}
     finished = [pod for pod in listed(pods) if section(pod, "status").get("phase") in _FINISHED]
     owners = Counter(filter(None, map(_find_owner, finished)))
     for quota in quotas.values():

@@ -1,0 +1,106 @@
+"""Reports about trainings as JSON documents. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainchart.reports.log_line import LogLine
+from trainchart.reports.report import PodReport, QueueStanding, Report, ReportedProblem
+from trainchart_runtime.records import dump_record
+
+
+def describe_report(report: Report) -> dict[str, Any]:
+    """Return the report as a JSON document; what is not known is null, times are Unix seconds."""
+    return {
+        "origin": report.origin,
+        "namespace": report.key.namespace or None,
+        "folder": report.folder or None,
+        "release": report.key.release,
+        "model": report.key.chart,
+        "chart": report.chart,
+        "phase": report.phase,
+        "phaseFrom": report.source,
+        "since": report.since or None,
+        "runId": report.run_id,
+        "attempt": report.attempt,
+        "controller": report.controller or None,
+        "progress": {
+            "step": report.progress.step,
+            "examplesPerSecond": report.progress.examples_per_second,
+            "metrics": dict(report.progress.metrics),
+            "at": report.progress.at or None,
+        },
+        "gpus": report.gpus,
+        "gpusSince": report.gpus_since or None,
+        "queue": None if report.queue is None else _describe_queue(report.queue),
+        "outcome": None if report.outcome is None else dump_record(report.outcome),
+        "roles": [
+            {
+                "role": role.role,
+                "wanted": role.wanted,
+                "running": role.running,
+                "finished": role.finished,
+                "failures": role.failures,
+            }
+            for role in report.roles
+        ],
+        "pods": None if report.pods is None else [_describe_pod(pod) for pod in report.pods],
+        "problems": [_describe_problem(problem) for problem in report.problems],
+        "finished": dict(report.finished),
+        "finalLines": dict(report.final_lines),
+        "incidents": [dump_record(incident) for incident in report.incidents],
+        "setbacks": [dump_record(setback) for setback in report.setbacks],
+        "history": [dump_record(entry) for entry in report.history],
+        "outsideChanges": [
+            {"statefulSet": change.set_name, "by": change.by, "at": change.at or None, "fields": list(change.fields)}
+            for change in report.outside_changes
+        ],
+        "lastLines": _describe_lines(report.last_lines),
+        "warnings": _describe_lines(report.warnings),
+        "logGaps": list(report.log_gaps),
+        "remarks": list(report.remarks),
+        "unknown": list(report.unknown),
+        "record": dict(report.record) or None,
+    }
+
+
+def _describe_lines(lines: tuple[LogLine, ...]) -> list[dict[str, Any]]:
+    return [{"at": line.at or None, "pod": line.label, "text": line.text} for line in lines]
+
+
+def _describe_queue(queue: QueueStanding) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "position": queue.position,
+        "length": queue.length,
+        "needs": dict(queue.needs),
+        "free": None if queue.free is None else dict(queue.free),
+    }
+
+
+def _describe_pod(pod: PodReport) -> dict[str, Any]:
+    return {
+        "pod": pod.name,
+        "label": pod.label,
+        "role": pod.role,
+        "state": pod.state,
+        "node": pod.node,
+        "restarts": pod.restarts,
+        "programRestarts": pod.program_restarts,
+        "created": pod.created,
+        "gpus": dict(pod.gpus),
+        "holdsGpus": pod.holds_gpus,
+        "lastEnd": pod.last_end,
+    }
+
+
+def _describe_problem(problem: ReportedProblem) -> dict[str, Any]:
+    return {
+        "subject": problem.subject,
+        "node": problem.node,
+        "cause": problem.cause,
+        "message": problem.message,
+        "sentence": problem.sentence,
+        "hint": problem.hint,
+        "since": problem.since or None,
+    }
