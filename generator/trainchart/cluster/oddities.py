@@ -23,6 +23,10 @@ from trainchart_runtime.run.state import FINISHING, SUCCEEDED, Incident
 _TAKEN_AWAY = tuple(cause.name for cause in (EVICTED, PREEMPTED, NODE_LOST, POD_DELETED))
 _OFTEN = 2
 """So many times a pod is taken away, and it is no accident."""
+_OF_EVALUATORS = (
+    "An evaluator ends once it has measured the checkpoint of the last step: it waits in vain for one that was never "
+    "saved. "
+)
 _RESTORED = re.compile(r"\b(restor(ed|ing)|resum(ed|ing))\b", re.IGNORECASE)
 
 
@@ -75,13 +79,15 @@ def _find_awaited_end(report: Report, sets: Sequence[RoleSet]) -> Iterator[str]:
     late = [str(task) for task in tasks if task not in leader and str(task) not in report.finished]
     step = "" if report.progress.step is None else f" at step {report.progress.step}"
     until = report.since + max(each.evaluator_grace for each in sets)
-    if late:
-        yield (
-            f"waits for {list_names(late)} until {describe_time(until)}: {leader[0]} has succeeded{step}, and the pods "
-            f"keep what they hold until {list_names(late)} has ended too, or run.evaluatorGrace is over. An evaluator "
-            "ends once it has measured the checkpoint of the last step: one that was never saved never comes. To end "
-            f"the run now: trainchart stop {report.address}, or helm upgrade with a shorter run.evaluatorGrace"
-        )
+    if not late:
+        return
+    names = list_names(late)
+    advice = _OF_EVALUATORS if any(task.startswith(EVALUATOR) for task in late) else ""
+    yield (
+        f"waits for {names} until {describe_time(until)}: {leader[0]} has succeeded{step}, and the pods keep what they "
+        f"hold until {names} has ended too, or run.evaluatorGrace is over. {advice}To end the run now: trainchart stop "
+        f"{report.address}, or helm upgrade with a shorter run.evaluatorGrace"
+    )
 
 
 def _find_idle_success(report: Report, seen: Snapshot, record: Record) -> Iterator[str]:

@@ -73,6 +73,7 @@ def test_run_that_waits_for_its_evaluator_says_until_when() -> None:
     text = "\n".join(why_lines(report))
     assert f"{words}: chief-0 has succeeded at step 500, and the pods keep what they hold" in text
     assert "trainchart stop exp1 -n team-a, or helm upgrade with a shorter run.evaluatorGrace" in text
+    assert "An evaluator ends once it has measured the checkpoint of the last step" in text
     done = state | {"succeeded": {"chief-0": NOW - 120, "evaluator-0": NOW - 1}}
     assert not any("waits for" in remark for remark in look(done, sets=sets).remarks)
 
