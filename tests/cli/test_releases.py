@@ -404,6 +404,37 @@ queue is empty"""
     assert "one of its tasks hangs" not in done.stdout
 
 
+def test_why_shows_warnings_that_a_running_pod_repeats(api: SmallApi, tmp_path: Path) -> None:
+    step = {"attempt": 1, "step": 2900, "bestStep": 2900, "at": time.time()}
+    api.objects |= {"configmaps": [make_record(make_state("Running", progress=step))], "jobs": [make_job()]}
+    for pod in api.objects["pods"]:
+        pod["spec"]["volumes"] = [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": "team-ckpt"}}]
+    warning = "WARNING saver: could not save step {}00: [Errno 28] No space left on device"
+    lines = [f"{stamp(NOW + number)} {warning.format(number)}\n" for number in range(5)]
+    api.logs = {"exp1-mnist-chief-0": "".join(lines), "exp1-mnist-ps-0": "".join(lines[:2])}
+    done = run_to(api, tmp_path, "why", "exp1")
+    (note,) = (line for line in done.stdout.splitlines() if "again and again" in line)
+    assert note.startswith("note: chief-0 prints the same warning again and again (5 times from ")
+    assert f"{warning.format(4)}. Make room in a volume (claim team-ckpt, or /tmp) now" in note
+    assert "see the notes below" in done.stdout
+
+
+def test_why_names_who_changed_a_config_map_of_the_run(api: SmallApi, tmp_path: Path) -> None:
+    end_run(api)
+    pods = api.objects["statefulsets"][0]["spec"]["template"]["spec"]
+    pods["volumes"] = [{"name": "code", "configMap": {"name": "exp1-code"}}]
+    helm = {"manager": "helm", "operation": "Apply", "time": stamp(NOW - 9000), "fieldsV1": {"f:data": {"f:a.py": {}}}}
+    edit = {"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:data": {"f:train.py": {}}}}
+    own = {"name": "exp1-code", "namespace": NAMESPACE, "labels": {}}
+    changed = {"metadata": own | {"managedFields": [helm, edit | {"time": stamp(NOW)}]}}
+    api.objects["configmaps"].append(changed)
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert "ConfigMap exp1-code, by kubectl-edit: data.train.py" in why
+    assert "What to do next: A ConfigMap was changed while the run went on" in why
+    changed["metadata"]["managedFields"] = [helm, edit | {"time": stamp(NOW - 90000)}]
+    assert "exp1-code" not in run_to(api, tmp_path, "why", "exp1").stdout, "the run began after it"
+
+
 def test_quota_that_counts_finished_pods_is_explained(api: SmallApi, tmp_path: Path) -> None:
     refused = (
         'pods "exp1-mnist-worker-1" is forbidden: exceeded quota: team-objects, requested: count/pods=1, '

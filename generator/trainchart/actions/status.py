@@ -12,15 +12,18 @@ from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.cluster.diagnosis import diagnose, list_unknown
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
-from trainchart.cluster.io.releases import read_pods, read_policies, read_training
-from trainchart.cluster.log_lines import find_exceptions
-from trainchart.cluster.namespace_pods import find_claim_users, find_finished_pods, wants_other_pods
+from trainchart.cluster.io.releases import read_config_maps, read_pods, read_policies, read_training
+from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions
+from trainchart.cluster.namespace_pods import claims_by_label, find_claim_users, find_finished_pods, wants_other_pods
+from trainchart.cluster.outside_changes import find_config_changes, list_config_maps
 from trainchart.cluster.policies import find_foreign_policies
-from trainchart.cluster.snapshot import Snapshot
+from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.local.io import run_report
 from trainchart.reports.report import Report, TrainingKey
+from trainchart_runtime.run.state import RUNNING
 
 WATCH_SECONDS = 2.0
+_CONFIG_MAPS_READ = 8
 Look = Callable[[], Report]
 """Returns the report of a run as it is now; raises ClusterError of the kind that fits."""
 
@@ -41,7 +44,8 @@ def open_run(address: RunAddress) -> Look:
 def explain_run(address: RunAddress) -> Report:
     """Return the report of one run, and what else of its namespace keeps its pods from starting or from each other.
 
-    Where it seems to hang, the report has the last line of each pod, and the last exception that each has printed.
+    Of one that runs, it has the warnings that its pods repeat; where it seems to hang, also the last line of each pod,
+    and the last exception that each has printed.
 
     Raises:
         TrainchartError: there is no such run, or it cannot be read.
@@ -51,6 +55,7 @@ def explain_run(address: RunAddress) -> Report:
         return run_report.read_report(folder)
     api, namespace = open_cluster(address.place)
     _, seen, report = _look(api, namespace, address.name)
+    report = _add_config_changes(api, seen, report)
     if report.seems_to_hang or report.lacks_peers:
         policies = read_policies(api, namespace)
         remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))
@@ -61,11 +66,24 @@ def explain_run(address: RunAddress) -> Report:
         unknown = (*report.unknown, *list_unknown(pods))
         remarks = (*find_claim_users(report, pods), *find_finished_pods(report, pods), *report.remarks)
         report = replace(report, remarks=remarks, unknown=unknown)
-    if not (report.seems_to_hang or report.waits_long):
+    is_running = report.phase == RUNNING and report.outcome is None
+    if not (is_running or report.waits_long):
         return report
     logs = read_last_lines(address.place, report)
+    repeated = describe_repeated_warnings(logs, claims_by_label(report, seen))
+    report = replace(report, remarks=(*repeated, *report.remarks))
+    if not (report.seems_to_hang or report.waits_long):
+        return report
     last_lines = tuple(lines[-1] for lines in logs)
     return replace(report, last_lines=last_lines, warnings=tuple(find_exceptions(logs)))
+
+
+def _add_config_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
+    """Return the report with what others than Helm changed about the ConfigMaps of its pods since the run began."""
+    maps = read_config_maps(api, report.key.namespace, list_config_maps(listed(seen.sets))[:_CONFIG_MAPS_READ])
+    began = report.history[0].at if report.history else report.since
+    changes = (*report.outside_changes, *find_config_changes(maps, began))
+    return replace(report, outside_changes=tuple(sorted(changes, key=lambda change: change.at)))
 
 
 def _look(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Snapshot, Report]:

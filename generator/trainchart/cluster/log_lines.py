@@ -22,6 +22,9 @@ _VERDICT_LEAD_SECONDS = 15.0
 _WARNINGS_SHOWN = 3
 """Of one pod."""
 _WARNERS_SHOWN = 8
+_TIMES = 3
+"""A warning that is printed as often is repeated."""
+_NO_SPACE = "No space left on device"
 _TRACEBACK = "Traceback (most recent call last):"
 _THREAD = re.compile(r"Exception in thread [^:]+")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
@@ -128,6 +131,34 @@ def find_exceptions(logs: Iterable[Sequence[LogLine]]) -> Iterator[LogLine]:
         if own is not None:
             words = f" ({thread.group().lower()})" if thread else ""
             yield LogLine(own.at, own.label, own.text + words)
+
+
+def describe_repeated_warnings(logs: Iterable[Sequence[LogLine]], claims: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield the warnings that running pods print again and again; `claims` are the volume claims of each by its label.
+
+    Numbers in them may differ, such as steps.
+    """
+    for lines in logs:
+        alike: dict[str, list[LogLine]] = {}
+        for line in lines:
+            if is_warning(line.text):
+                alike.setdefault(re.sub(r"\d+", "0", line.text), []).append(line)
+        for same in [same for same in alike.values() if len(same) >= _TIMES][:_WARNINGS_SHOWN]:
+            first, last = same[0], same[-1]
+            yield (
+                f"{last.label} prints the same warning again and again ({len(same)} times from {first.at[11:19]} to "
+                f"{last.at[11:19]} UTC): {last.text.strip()}{_advise_on_space(last, claims.get(last.label, ()))}"
+            )
+
+
+def _advise_on_space(line: LogLine, claims: Sequence[str]) -> str:
+    if _NO_SPACE not in line.text:
+        return ""
+    where = f"a volume ({list_names([f'claim {claim}' for claim in claims])}, or /tmp)" if claims else "/tmp"
+    return (
+        f". Make room in {where} now, and do not suspend, stop or upgrade the run before it has saved again: what it "
+        "has done since its last checkpoint would be lost"
+    )
 
 
 def name_pods(report: Report) -> dict[str, str]:

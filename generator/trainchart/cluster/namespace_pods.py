@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from trainchart.cluster.snapshot import Object, Objects, listed, name_of, section
+from trainchart.cluster.snapshot import Object, Objects, Snapshot, listed, name_of, section
 from trainchart.reports.quotas import COUNT_OF_PODS, ExceededQuota, parse_refusal
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
@@ -36,6 +36,12 @@ def find_claim_users(report: Report, pods: Objects) -> Iterator[str]:
             f"the claim {claim} is in use by {names}: {wanted[claim]} waits until they have gone. Ask their owner to "
             "end them, or give the release another claim"
         )
+
+
+def claims_by_label(report: Report, seen: Snapshot) -> dict[str, tuple[str, ...]]:
+    """Return the volume claims of each pod of the training, by the pod's label."""
+    labels = {pod.name: pod.label for pod in report.pods or ()}
+    return {labels[name_of(pod)]: tuple(find_claims(pod)) for pod in listed(seen.pods) if name_of(pod) in labels}
 
 
 def _describe_user(pod: Object) -> str:

@@ -23,6 +23,8 @@ from trainchart_runtime.run.state import FINISHING, SUCCEEDED, Incident
 _TAKEN_AWAY = tuple(cause.name for cause in (EVICTED, PREEMPTED, NODE_LOST, POD_DELETED))
 _OFTEN = 2
 """So many times a pod is taken away, and it is no accident."""
+_HINTS = {POD_DELETED.name: "Find out who or what deletes it again and again: a person, a script, an autoscaler."}
+"""What to do where it happens again and again, if that is not what to do the first time."""
 _OF_EVALUATORS = (
     "An evaluator ends once it has measured the checkpoint of the last step: it waits in vain for one that was never "
     "saved. "
@@ -57,7 +59,7 @@ def _find_repeated_losses(report: Report) -> Iterator[str]:
         yield (
             f"{name} was {_describe_loss(cause)} {len(incidents)} times since {describe_time(first.at)}: {same}: "
             f"{last.error or CAUSES[cause].sentence}; it comes back, and the run goes on without failing of it. "
-            f"{fill_in(CAUSES[cause].hint, report.address, pod, last.node)}"
+            f"{fill_in(_HINTS.get(cause, CAUSES[cause].hint), report.address, pod, last.node)}"
         )
 
 

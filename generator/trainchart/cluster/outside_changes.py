@@ -1,20 +1,25 @@
-"""Reads what was changed about a StatefulSet's pods after it was made, and by what: the API server keeps it. Pure.
+"""Reads what was changed about a release's objects after they were made, and by what: the API server keeps it. Pure.
 
 Helm's own record would say what it was before, but lies in a Secret, which those on call seldom may read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from trainchart.cluster.snapshot import Object, name_of, section
+from trainchart.cluster.snapshot import Object, items_of, name_of, section
 from trainchart.json_documents import parse_json
 from trainchart.reports.report import OutsideChange
+from trainchart.reports.text import describe_time
 from trainchart_runtime.pod_problems import parse_time
+from trainchart_runtime.run.judge import list_names
 
 _SHOWN = ("resources", "image")
 """Fields whose values are shown: others, such as env, may hold secrets."""
+_HELM = "helm"
+_CONTROLLER = "trainchart-controller"
+"""Names of those who may change a release, as the API server knows them."""
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 """kubectl rollout restart changes no more than this annotation."""
 
@@ -31,6 +36,58 @@ def find_outside_changes(each: Object) -> tuple[OutsideChange, ...]:
     return tuple(sorted(changes, key=lambda change: change.at))
 
 
+def describe_scalers(sets: Sequence[Object]) -> Iterator[str]:
+    """Yield who else changes the number of pods of StatefulSets, or has noted at them that it does."""
+    found: dict[str, dict[str, tuple[float, str]]] = {}
+    for each in sets:
+        for entry in _entries(each):
+            who, owned = str(entry.get("manager") or "?"), section(entry, "fieldsV1")
+            marks = [
+                key.removeprefix("f:") for key in section(owned, "f:metadata", "f:annotations") if "replicas" in key
+            ]
+            has_scaled = "f:replicas" in section(owned, "f:spec")
+            is_own = who in (_HELM, _CONTROLLER) or "f:selector" in section(owned, "f:spec")
+            if not is_own and (has_scaled or marks):
+                how = "it has set spec.replicas" if has_scaled else f"annotation {marks[0]}"
+                found.setdefault(who, {})[name_of(each)] = (parse_time(entry.get("time")), how)
+    for who, names in found.items():
+        at, how = max(names.values())
+        yield (
+            f"{who} scales {list_names(list(names))} ({how}, last at {describe_time(at)}): its pods go each time, "
+            f"whatever the run does. Keep {who} away from this release"
+        )
+
+
+def find_config_changes(maps: Iterable[Object], since: float) -> Iterator[OutsideChange]:
+    """Yield the changes of ConfigMaps' data by others than Helm after `since`, when the run began."""
+    for each in maps:
+        for entry in _entries(each):
+            who, at = str(entry.get("manager") or "?"), parse_time(entry.get("time"))
+            keys = [
+                f"{part}.{key.removeprefix('f:')}"
+                for part in ("data", "binaryData")
+                for key in section(entry, "fieldsV1", f"f:{part}")
+                if key != "."
+            ]
+            if keys and at > since and who not in (_HELM, _CONTROLLER):
+                yield OutsideChange(f"ConfigMap {name_of(each)}", who, at, tuple(keys))
+
+
+def list_config_maps(sets: Iterable[Object]) -> list[str]:
+    """Return the names of the ConfigMaps that the pods of StatefulSets use."""
+    names: dict[str, None] = {}
+    for each in sets:
+        pod = section(each, "spec", "template", "spec")
+        for volume in items_of(pod, "volumes"):
+            names[str(section(volume, "configMap").get("name") or "")] = None
+        for container in (*items_of(pod, "containers"), *items_of(pod, "initContainers")):
+            for source in items_of(container, "envFrom"):
+                names[str(section(source, "configMapRef").get("name") or "")] = None
+            for variable in items_of(container, "env"):
+                names[str(section(variable, "valueFrom", "configMapKeyRef").get("name") or "")] = None
+    return [name for name in names if name]
+
+
 def lay_over(manifest: Object, each: Object) -> Object:
     """Return the manifest of a StatefulSet with what others have changed since about the pods that it describes.
 
@@ -44,12 +101,15 @@ def lay_over(manifest: Object, each: Object) -> Object:
 
 def _foreign_entries(each: Object) -> Iterator[tuple[Object, Object]]:
     """Yield who owns fields of the pod template beside what applies the release, and those fields as a tree."""
-    found = section(each, "metadata").get("managedFields")
-    for entry in found if isinstance(found, list) else ():
-        owned = section(entry, "fieldsV1", "f:spec") if isinstance(entry, dict) else {}
+    for entry in _entries(each):
+        owned = section(entry, "fieldsV1", "f:spec")
         # What applies the release owns the selector, which cannot be changed later.
         if owned and not entry.get("subresource") and "f:selector" not in owned:
             yield entry, section(owned, "f:template")
+
+
+def _entries(each: Object) -> list[Object]:
+    return items_of(section(each, "metadata"), "managedFields")
 
 
 def _take(fields: Mapping[str, Any], value: Any, live: Any) -> Any:

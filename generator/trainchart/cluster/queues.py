@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainchart.cluster.gpus import count_gpus
-from trainchart.cluster.snapshot import Object, Objects, Unreadable, listed, name_of, section
+from trainchart.cluster.snapshot import Object, Objects, Unreadable, items_of, listed, name_of, section
 from trainchart.quantities import parse_quantity
 from trainchart.reports.report import QueueStanding
 from trainchart_runtime.contract import QUEUE_ANNOTATION, REPLICAS_ANNOTATION
@@ -75,9 +75,9 @@ def _sum_free(cluster_queues: Objects, needs: Mapping[str, float]) -> dict[str, 
     if not queues:
         return None
     left: dict[tuple[str, str], float] = {}
-    for group in _items(section(queues[0], "spec"), "resourceGroups"):
-        left |= _read_amounts(_items(group, "flavors"), "nominalQuota")
-    for key, used in _read_amounts(_items(section(queues[0], "status"), "flavorsReservation"), "total").items():
+    for group in items_of(section(queues[0], "spec"), "resourceGroups"):
+        left |= _read_amounts(items_of(group, "flavors"), "nominalQuota")
+    for key, used in _read_amounts(items_of(section(queues[0], "status"), "flavorsReservation"), "total").items():
         left[key] = left.get(key, 0.0) - used
     return {
         resource: sum(max(0.0, amount) for (_, known), amount in left.items() if known == resource)
@@ -90,13 +90,8 @@ def _read_amounts(flavors: Sequence[Object], key: str) -> dict[tuple[str, str], 
     return {
         (str(flavor.get("name")), str(resource.get("name"))): _amount(resource.get(key))
         for flavor in flavors
-        for resource in _items(flavor, "resources")
+        for resource in items_of(flavor, "resources")
     }
-
-
-def _items(each: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    found = each.get(key)
-    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
 
 
 def _amount(value: Any) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from trainchart.cluster.objects import Controller, RoleSet, TrainingPod, as_cluster
 from trainchart.cluster.oddities import find_oddities
+from trainchart.cluster.outside_changes import describe_scalers
 from trainchart.cluster.record import Record
 from trainchart.cluster.snapshot import Snapshot, Unreadable, label, listed
 from trainchart.cluster.stalls import find_stalls
@@ -63,6 +64,7 @@ def find_remarks(
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
     remarks += _find_late_stop(report, pods)
+    remarks += describe_scalers(listed(seen.sets))
     remarks += find_oddities(report, seen, record, sets)
     remarks += find_stalls(report, seen, {pod.view.name for pod in pods if not pod.view.node})
     homeless = {each.subject for each in report.problems if _lacks_room(each)}

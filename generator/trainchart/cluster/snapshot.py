@@ -100,6 +100,12 @@ def section(each: Object, *path: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def items_of(each: Object, key: str) -> list[Object]:
+    """Return the mappings in a list inside an object; none where it is missing or something else."""
+    found = each.get(key)
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+
+
 def label(each: Object, name: str) -> str:
     return str(section(each, "metadata", "labels").get(name) or "")
 

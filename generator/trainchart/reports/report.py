@@ -167,9 +167,10 @@ class PodReport:
 
 @dataclass(frozen=True)
 class OutsideChange:
-    """A change of the pods that a StatefulSet makes, by another program than the one that applies the release."""
+    """A change of the pods that a StatefulSet makes, or of a ConfigMap, by another than what applies the release."""
 
     set_name: str
+    """The StatefulSet, or ConfigMap and its name."""
     by: str
     """Name of the program as the API server knows it, such as kubectl-set."""
     at: float

@@ -49,6 +49,11 @@ _UNDO = (
     "The pod was not as the release has it, see above. If that was not meant: helm rollback RELEASE REVISION, with the "
     "newest revision of helm history RELEASE, puts it back (Helm 4: with --force-conflicts)."
 )
+_UNDO_CONFIG = (
+    "A ConfigMap was changed while the run went on, see above: what starts later has other files than what started "
+    "before. If that was not meant: helm rollback RELEASE REVISION puts it back (Helm 4: with --force-conflicts). "
+    "If it was meant: start a new run, from its beginning where checkpoints do not fit."
+)
 _ADMITTED = (
     "The pod was not as its StatefulSet has it, see above: a policy, a webhook or a default of the namespace changed "
     "it when it was created, or a person or an autoscaler did later. kubectl get mutatingadmissionpolicies,"
@@ -273,6 +278,8 @@ def _advise(report: Report) -> str:
         hint += f" Set another value: helm upgrade with --set {' --set '.join(settings)}."
     if outcome.changes:
         hint = f"{_ADMITTED.replace('NAMESPACE', report.key.namespace)} Else: {hint}"
+    if any(change.set_name.startswith("ConfigMap ") for change in report.outside_changes):
+        hint = f"{fill_in(_UNDO_CONFIG, report.address)} Else: {hint}"
     if outcome.pod.rpartition("-")[0] in {change.set_name for change in report.outside_changes}:
         hint = f"{fill_in(_UNDO, report.address)} Else: {hint}"
     if report.problems:

@@ -16,7 +16,7 @@ from tests.small_cluster.cluster_objects import (
     make_verdict,
 )
 from trainchart.cluster.diagnosis import diagnose
-from trainchart.cluster.outside_changes import find_outside_changes, lay_over
+from trainchart.cluster.outside_changes import describe_scalers, find_outside_changes, lay_over, list_config_maps
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import OutsideChange, TrainingKey
 from trainchart.reports.text import list_lines
@@ -133,3 +133,45 @@ def test_changes_by_hand_are_laid_over_the_manifest() -> None:
 @pytest.mark.parametrize("entries", [(), (STATUS,), ({"manager": "x", "fieldsV1": {}},), ("junk",)])
 def test_without_changes_by_hand_the_manifest_stays(entries: tuple[Any, ...]) -> None:
     assert lay_over(make_set("ps", 0), make_changed(*entries)) == make_set("ps", 0)
+
+
+def make_scaled(manager: str, fields: dict[str, Any], subresource: str = "") -> dict[str, Any]:
+    entry = {"manager": manager, "operation": "Update", "time": "2026-11-26T19:41:00Z", "fieldsV1": fields}
+    return make_changed(entry | ({"subresource": subresource} if subresource else {}))
+
+
+@pytest.mark.parametrize(
+    ("manager", "fields", "subresource", "how"),
+    [
+        ("kubectl", {"f:spec": {"f:replicas": {}}}, "scale", "it has set spec.replicas"),
+        (
+            "kube-downscaler",
+            {"f:metadata": {"f:annotations": {"f:downscaler/original-replicas": {}}}},
+            "",
+            "annotation downscaler/original-replicas",
+        ),
+    ],
+)
+def test_who_else_scales_a_release_is_named(manager: str, fields: dict[str, Any], subresource: str, how: str) -> None:
+    (told,) = describe_scalers([make_scaled(manager, fields, subresource)])
+    assert told.startswith(f"{manager} scales exp1-mnist-ps ({how}, last at 2026-11-26 19:41:00 UTC): ")
+    report = diagnose(
+        TrainingKey(NAMESPACE, "exp1", "mnist"), Snapshot(NOW, sets=(make_scaled(manager, fields, subresource),))
+    )
+    assert told in report.remarks
+
+
+def test_the_run_controller_and_helm_may_scale() -> None:
+    scaled = {"f:spec": {"f:replicas": {}}}
+    sets = [make_scaled("trainchart-controller", scaled, "scale"), make_scaled("helm", scaled)]
+    assert list(describe_scalers(sets)) == []
+    assert list(describe_scalers([make_changed()])) == []
+
+
+def test_config_maps_of_all_kinds_of_use_are_found() -> None:
+    each = make_set("ps", 1)
+    pods = each["spec"]["template"]["spec"]
+    pods["volumes"] = [{"name": "a", "configMap": {"name": "code"}}, {"name": "b", "emptyDir": {}}]
+    pods["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
+    pods["containers"][0]["env"] = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "key", "key": "a"}}}]
+    assert list_config_maps([each]) == ["code", "settings", "key"]

@@ -7,10 +7,20 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import Kind, KubernetesApi
-from trainchart.cluster.snapshot import CONTROLLER, Objects, Snapshot, Unreadable, find_trainings, listed
+from trainchart.cluster.snapshot import (
+    CONTROLLER,
+    Object,
+    Objects,
+    Snapshot,
+    Unreadable,
+    find_trainings,
+    listed,
+    name_of,
+)
 from trainchart.errors import ClusterError, Forbidden, NotFound
 from trainchart.reports.report import TrainingKey
 from trainchart.reports.text import natural_key
@@ -57,6 +67,14 @@ def read_events(api: KubernetesApi, namespace: str) -> Objects:
 def read_policies(api: KubernetesApi, namespace: str) -> Objects:
     """Return the NetworkPolicies of a namespace."""
     return _list(api, kubernetes_api.NETWORK_POLICIES, namespace, "")
+
+
+def read_config_maps(api: KubernetesApi, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:
+    """Return the ConfigMaps of these names, as far as they are there and may be read."""
+    found = (_list(api, kubernetes_api.CONFIG_MAPS, namespace, "", fields=f"metadata.name={name}") for name in names)
+    return tuple(
+        each for objects, name in zip(found, names, strict=True) for each in listed(objects) if name_of(each) == name
+    )
 
 
 def read_pods(api: KubernetesApi, namespace: str) -> Objects:
