@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -190,7 +191,7 @@ def test_wait_returns_how_the_run_ended(api: SmallApi, tmp_path: Path, result: s
     end_run(api, result)
     done = run_to(api, tmp_path, "wait", "exp1")
     assert done.returncode == code
-    assert f": {result} for " in done.stdout
+    assert re.search(rf": {result} \d+ s ago\n", done.stdout)
     assert ("trainchart why exp1 -n team-a" in done.stderr) == (code == 10)
 
 
@@ -404,6 +405,19 @@ queue is empty"""
     assert "one of its tasks hangs" not in done.stdout
 
 
+def test_a_volume_that_few_nodes_reach_is_named(api: SmallApi, tmp_path: Path) -> None:
+    message = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match PersistentVolume's node affinity."
+    waiting = make_pod("worker-1", node="", conditions=[unschedulable(message)])
+    waiting["spec"]["volumes"] = [{"name": "tiles", "persistentVolumeClaim": {"claimName": "seg-tiles"}}]
+    waiting["status"]["containerStatuses"] = []
+    api.objects["pods"] = make_pods(worker_1=waiting)
+    words = "note: a volume of exp1-mnist-worker-1 (claim seg-tiles) can be reached from some nodes only"
+    assert words in run_to(api, tmp_path, "why", "exp1").stdout
+    refused = run_to(api, tmp_path, "logs", "exp1", "--pod", "worker-1")
+    assert refused.returncode != 0
+    assert "worker-1 of exp1 has no node yet, and so has printed nothing" in refused.stderr
+
+
 def test_why_shows_warnings_that_a_running_pod_repeats(api: SmallApi, tmp_path: Path) -> None:
     step = {"attempt": 1, "step": 2900, "bestStep": 2900, "at": time.time()}
     api.objects |= {"configmaps": [make_record(make_state("Running", progress=step))], "jobs": [make_job()]}
@@ -413,7 +427,7 @@ def test_why_shows_warnings_that_a_running_pod_repeats(api: SmallApi, tmp_path: 
     lines = [f"{stamp(NOW + number)} {warning.format(number)}\n" for number in range(5)]
     api.logs = {"exp1-mnist-chief-0": "".join(lines), "exp1-mnist-ps-0": "".join(lines[:2])}
     done = run_to(api, tmp_path, "why", "exp1")
-    (note,) = (line for line in done.stdout.splitlines() if "again and again" in line)
+    (note,) = (line for line in done.stdout.splitlines() if line.startswith("note: ") and "again and again" in line)
     assert note.startswith("note: chief-0 prints the same warning again and again (5 times from ")
     assert f"{warning.format(4)}. Make room in a volume (claim team-ckpt, or /tmp) now" in note
     assert "see the notes below" in done.stdout
@@ -453,7 +467,8 @@ def test_quota_that_counts_finished_pods_is_explained(api: SmallApi, tmp_path: P
     assert (
         "7 of the 10 pods in the namespace have finished, of Job nightly-export-0 (4), Job nightly-export-1 (3)" in why
     )
-    assert "They count until they are deleted" in why and "wait for room" not in why
+    assert "next: Delete finished pods and Jobs of the namespace, or have the quota raised" in why
+    assert "They count until they are deleted" in why and "for room" not in why
 
 
 def test_pods_without_kept_lines_and_warnings_are_named(api: SmallApi, tmp_path: Path) -> None:
@@ -467,7 +482,7 @@ def test_pods_without_kept_lines_and_warnings_are_named(api: SmallApi, tmp_path:
     gone = "note: no lines were kept of chief-0: its pod was gone"
     cut = "note: only a part of the last lines was kept of worker-1"
     done = run_to(api, tmp_path, "why", "exp1")
-    assert "\n  worker-0 | WARNING input: skipped train-00002.csv\nnote: " in done.stdout
+    assert "\n  worker-0 | WARNING input: skipped train-00002.csv\n\nThe last lines of " in done.stdout
     assert gone in done.stdout and cut in done.stdout
     done = run_to(api, tmp_path, "logs", "exp1")
     assert gone in done.stderr and cut in done.stderr

@@ -10,12 +10,11 @@ from trainchart.cluster.outside_changes import describe_scalers
 from trainchart.cluster.record import Record
 from trainchart.cluster.snapshot import Snapshot, Unreadable, label, listed
 from trainchart.cluster.stalls import find_stalls
-from trainchart.reports.quotas import parse_refusal
 from trainchart.reports.report import FROM_RECORD, NO_CONTROLLER, Report, ReportedProblem
 from trainchart.reports.text import describe_time
 from trainchart_runtime.cluster import deciding_tasks
 from trainchart_runtime.contract import KUEUE_LABEL
-from trainchart_runtime.pod_causes import CHANGE_REFUSED, QUOTA_EXCEEDED, UNSCHEDULABLE
+from trainchart_runtime.pod_causes import CHANGE_REFUSED, UNSCHEDULABLE
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import ENDED_PHASES, RUNNING, STARTING, STOPPING, VERDICTS, RunState
 
@@ -71,10 +70,11 @@ def find_remarks(
     waiting = homeless - {controller.subject}
     running = sum(pod.view.is_running for pod in pods)
     if waiting and running and report.phase == STARTING:
+        holding = f"{running} of its pods {'holds its' if running == 1 else 'hold their'} place"
         remarks.append(
-            f"{running} of its pods hold their place while {len(waiting)} wait for room, and it trains only with "
-            "all of them: where several releases do so, each waits for the others until one gives up; a queue that "
-            "starts all pods of a release or none prevents that (see queues and gangs in the documentation)"
+            f"{holding} while {len(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for room, and it trains only "
+            "with all of them: where several releases do so, each waits for the others until one gives up; a queue "
+            "that starts all pods of a release or none prevents that (see queues and gangs in the documentation)"
         )
     # A run controller tells the same as a problem.
     reported = {problem.subject for problem in report.problems}
@@ -85,9 +85,8 @@ def find_remarks(
 
 
 def _lacks_room(problem: ReportedProblem) -> bool:
-    """Say whether a pod waits for what others hold; a quota of the number of objects is not shared by turns."""
-    is_counted = any(each.is_count for each in parse_refusal(problem.message))
-    return problem.cause == UNSCHEDULABLE.name or (problem.cause == QUOTA_EXCEEDED.name and not is_counted)
+    """Say whether a pod waits for what others hold; a quota says nothing of other releases that wait."""
+    return problem.cause == UNSCHEDULABLE.name
 
 
 def _find_foreign_queue(seen: Snapshot) -> Iterator[str]:

@@ -40,6 +40,11 @@ def parse_refusal(message: str) -> list[ExceededQuota]:
     ]
 
 
+def is_count_of_pods(message: str) -> bool:
+    """Return whether the API server refuses a pod because of the number of pods, finished ones included."""
+    return any(each.resource == COUNT_OF_PODS for each in parse_refusal(message))
+
+
 def describe_refusal(message: str) -> str:
     """Return "quota team-objects: count/pods, 9 of 9 used"; "" for another message."""
     exceeded = parse_refusal(message)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from trainchart.reports.quotas import describe_refusal
+from trainchart.reports.quotas import describe_refusal, is_count_of_pods
 from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
@@ -22,11 +22,12 @@ from trainchart.reports.report import (
 from trainchart_runtime.log_text import clean
 from trainchart_runtime.pod_causes import QUOTA_EXCEEDED
 from trainchart_runtime.run.judge import list_names
-from trainchart_runtime.run.state import KILLED, Setback
+from trainchart_runtime.run.state import ENDED_PHASES, KILLED, Setback
 
 _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
 _NAMES_SHOWN = 4
+_DELETE_FINISHED = "Delete finished pods and Jobs of the namespace, or have the quota raised: kubectl describe quota."
 _REMARK_LIMIT = 80
 """Characters of an error or a remark in the table of `list`; `why` shows all of it."""
 _REMARKS_LIMIT = 120
@@ -101,7 +102,7 @@ def _list_row(report: Report) -> tuple[str, ...]:
 
 def _list_remarks(report: Report) -> list[str]:
     """Return what `list` says of a training, the most important first."""
-    remarks = [_find_head(each) for each in (*report.remarks, *report.unknown)]
+    remarks = [find_head(each) for each in (*report.remarks, *report.unknown)]
     if report.problems:
         first = report.problems[0]
         refusal = describe_refusal(first.message) if first.cause == QUOTA_EXCEEDED.name else ""
@@ -122,7 +123,7 @@ def _list_remarks(report: Report) -> list[str]:
     return remarks
 
 
-def _find_head(remark: str) -> str:
+def find_head(remark: str) -> str:
     """Return the beginning of a remark that says what is the matter; what it means and what to do is in `why`."""
     if len(remark) <= _REMARK_LIMIT:
         return remark
@@ -162,7 +163,8 @@ def headline(report: Report) -> str:
     """Return what the training does, in one line."""
     words = report.phase
     if report.since:
-        words += f" for {describe_seconds(report.now - report.since)}"
+        age = describe_seconds(report.now - report.since)
+        words += f" {age} ago" if report.phase in ENDED_PHASES else f" for {age}"
     if report.attempt and report.attempt > 1:
         words += f", attempt {report.attempt}"
     if report.run_id:
@@ -274,8 +276,9 @@ def problem_lines(problems: Sequence[ReportedProblem], address: str) -> list[str
         since = f", since {describe_time(begin)}" if begin else ""
         lines.append(f"problem: {names}{more}{node}: {group[0].sentence or cause} [{cause}]{since}")
         lines.append(f"  {message}")
-        if group[0].hint:
-            lines.append(f"  next: {fill_in(group[0].hint, address, group[0].subject, group[0].node)}")
+        hint = _DELETE_FINISHED if is_count_of_pods(message) else group[0].hint
+        if hint:
+            lines.append(f"  next: {fill_in(hint, address, group[0].subject, group[0].node)}")
     return lines
 
 

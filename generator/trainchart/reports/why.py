@@ -22,6 +22,7 @@ from trainchart.reports.text import (
     describe_seconds,
     describe_time,
     fill_in,
+    find_head,
     headline,
     problem_lines,
     setback_lines,
@@ -85,8 +86,8 @@ def why_lines(report: Report) -> list[str]:
     lines += _history(report)
     lines += _outside_changes(report)
     lines += _next(report)
-    lines += _last_words(outcome)
     lines += _warnings(report)
+    lines += _last_words(outcome)
     lines += [f"note: {remark}" for remark in (*report.remarks, *report.log_gaps, *report.unknown)]
     return clean_lines(lines)
 
@@ -125,7 +126,7 @@ def _standing(report: Report) -> Iterator[str]:
         yield f"It was at step {progress.before} before it was started again, and has reported no new step since."
     elif is_running and progress.step is not None and progress.at:
         ago, numbers = describe_seconds(report.now - progress.at), _number(progress.metrics)
-        yield f"It was at step {progress.step} {ago} ago{numbers}."
+        yield f"Its last known step is {progress.step}, {ago} ago{numbers}."
     elif is_running and report.seems_to_hang:
         yield f"No step was reported in the {describe_seconds(report.now - report.since)} that it runs."
     yield from _early_finish(report)
@@ -236,7 +237,7 @@ def _word(incident: Incident) -> str:
 def _history(report: Report) -> Iterator[str]:
     if report.history:
         yield ""
-        yield "What was done:"
+        yield "History:"
         for change in report.history:
             yield f"  {describe_time(change.at)}  {change.phase}: {change.message}"
 
@@ -268,6 +269,8 @@ def _advise(report: Report) -> str:
     if outcome.result == STOPPED:
         return again
     hint = outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
+    if report.warnings:
+        hint = f"First read the warnings of other pods below: the cause may be there. {hint}".rstrip()
     same = [each.at for each in report.incidents if (each.pod, each.error) == (outcome.pod, outcome.error)]
     if any(at < outcome.at - _SAME_SECONDS for at in same):
         hint += " The same error occurred more than once, so starting again is not enough."
@@ -335,7 +338,7 @@ def _explain_phase(report: Report) -> str:
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):
         return "Not every pod runs yet."
     if report.remarks:
-        return "No failure is recorded, but there are problems: see the notes below."
+        return f"No failure is recorded, but see the notes below: {find_head(report.remarks[0])}"
     if report.seems_to_hang:
         return "No failure is recorded, but there has been no step for a long time."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:

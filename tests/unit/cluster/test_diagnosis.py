@@ -322,7 +322,7 @@ def test_lost_peers_are_a_problem_while_their_controller_says_so() -> None:
     report = look(records=[make_record(state)], jobs=[make_job()])
     lines = why_lines(report)
     assert lines[2].startswith("problem: exp1-mnist-worker-0 on node2: The program lost its connection")
-    assert "It was at step 159 14 min ago." in lines
+    assert "Its last known step is 159, 14 min ago." in lines
     assert not any("one of its tasks hangs" in line for line in lines), "there is a problem that says more"
     assert list_lines([report])[1].endswith("1 problem: peer-lost; no new step for 14 min")
     for cause in ("peer-lost", "peer-missing", "peer-unresolvable"):
@@ -427,7 +427,7 @@ def test_blocked_controller_is_reported_with_what_to_do(spec: dict[str, Any], wh
     (remark,) = report.remarks
     assert why in remark
     assert "kubectl edit job exp1-mnist-controller-1 -n" in remark
-    assert any("but there are problems" in line for line in why_lines(report))
+    assert any("but see the notes below" in line for line in why_lines(report))
 
 
 def test_a_controller_without_pod_or_event_is_told() -> None:
@@ -612,7 +612,7 @@ def test_pods_that_stay_long_after_the_end_are_remarked() -> None:
 def test_metrics_of_a_run_that_goes_on_are_shown() -> None:
     progress = {"attempt": 1, "step": 700, "at": NOW - 5, "metrics": {"loss": 2.3026, "accuracy": 0.098}}
     lines = why_lines(look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()]))
-    assert "It was at step 700 5 s ago, loss 2.3026, accuracy 0.098." in lines
+    assert "Its last known step is 700, 5 s ago, loss 2.3026, accuracy 0.098." in lines
 
 
 def test_deleted_object_is_still_named_when_the_run_is_over() -> None:
@@ -724,4 +724,4 @@ def test_partly_scheduled_release_gets_a_hint_about_gang_queues() -> None:
     lacking["status"]["containerStatuses"] = []
     report = look(records=[make_record(make_state("Starting"))], jobs=[make_job()], pods=make_pods(worker_1=lacking))
     (remark,) = report.remarks
-    assert remark.startswith("3 of its pods hold their place while 1 wait for room")
+    assert remark.startswith("3 of its pods hold their place while 1 waits for room")

@@ -28,7 +28,7 @@ def test_ongoing_run_says_where_it_is_and_what_to_check_on_hangs(silence: float,
     progress = Progress(53, at=NOW - silence)
     report = Report(TrainingKey("team-a", "r03", "lang"), NOW, RUNNING, "record", progress=progress)
     text = "\n".join(why_lines(report))
-    assert "It was at step 53 " in text
+    assert "Its last known step is 53, " in text
     assert ("trainchart logs" in text) == is_suspicious
 
 

@@ -30,6 +30,7 @@ from trainchart.errors import ClusterError, Forbidden, NotFound, Unauthorized, U
 from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import PodReport, Report
 from trainchart_runtime.contract import LOG_LINES_KEPT, TRAINING_CONTAINER
+from trainchart_runtime.run.judge import list_names
 
 _READERS = 8
 _LAST_LINES_OF = 16
@@ -96,6 +97,14 @@ def _read_kept(wanted: LogsFilter, seen: Snapshot, report: Report, note: Callabl
         note(f"note: {error}")
     chosen = [line for line in lines if _is_wanted(wanted, line.label.rpartition("-")[0], line.label, line.label)]
     if not chosen:
+        silent = [
+            pod.label for pod in report.pods or () if not pod.node and _is_wanted(wanted, pod.role, pod.label, pod.name)
+        ]
+        if silent:
+            raise NotFound(
+                f"{list_names(silent)} of {report.key.release} has no node yet, and so has printed nothing",
+                hint=f"see: trainchart why {report.key.release} -n {report.key.namespace}",
+            )
         raise NotFound(
             f"no pod of {report.key.release} matches, and no matching lines were kept",
             hint=f"see: trainchart status {report.key.release} -n {report.key.namespace}",
