@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
+from trainchart.reports.deaths import death_lines, find_first_death
 from trainchart.reports.report import (
     FROM_PODS,
     LOCAL,
@@ -39,7 +40,6 @@ from trainchart_runtime.run.state import (
     STOPPED,
     SUCCEEDED,
     SUSPENDED,
-    Incident,
     Verdict,
 )
 
@@ -60,8 +60,6 @@ _ADMITTED = (
     "it when it was created, or a person or an autoscaler did later. kubectl get mutatingadmissionpolicies,"
     "mutatingwebhookconfigurations and kubectl get limitranges -n NAMESPACE list what may do so."
 )
-_LAG_SECONDS = 30.0
-"""A step is reported this much later than it was made, at most."""
 _SAME_SECONDS = 10.0
 """A verdict comes this much later than the death it is about, at most."""
 
@@ -81,7 +79,7 @@ def why_lines(report: Report) -> list[str]:
         lines += _standing(report)
         lines += _finished(report)
     if outcome is None or outcome.result != FAILED:
-        lines += _deaths(report)
+        lines += death_lines(report)
     lines += ["", *setback_lines(report.setbacks)] if report.setbacks else []
     lines += _history(report)
     lines += _outside_changes(report)
@@ -93,6 +91,15 @@ def why_lines(report: Report) -> list[str]:
 
 
 def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
+    first = find_first_death(report, outcome)
+    if first is not None:
+        yield f"What failed first: {first.pod}{f' on {first.node}' if first.node else ''}"
+        yield f"  cause      {first.cause}: {CAUSES[first.cause].sentence if first.cause in CAUSES else ''}".rstrip(
+            ": "
+        )
+        yield from [f"  error      {first.error}"] if first.error else []
+        yield f"  when       {describe_time(first.at)}"
+        yield ""
     where = f"{outcome.pod or 'no pod'}{f' on {outcome.node}' if outcome.node else ''}"
     yield f"{'What ended the run' if _has_earlier_deaths(report, outcome) else 'What failed first'}: {where}"
     yield f"  cause      {outcome.cause}: {outcome.sentence}".rstrip(": ")
@@ -105,7 +112,7 @@ def _first_failure(report: Report, outcome: Verdict) -> Iterator[str]:
     step = f", at step {outcome.step}" if outcome.step is not None else ""
     yield f"  when       {describe_time(outcome.at)}, {describe_seconds(report.now - outcome.at)} ago{step}"
     if _has_earlier_deaths(report, outcome):
-        yield from _deaths(report)
+        yield from death_lines(report)
     if report.problems:
         yield ""
         yield "What was wrong when it ended:"
@@ -197,41 +204,6 @@ def _finished(report: Report) -> Iterator[str]:
             yield f"  {describe_time(at)}  {task}"
         if len(report.finished) > _INCIDENTS_SHOWN:
             yield f"  and {len(report.finished) - _INCIDENTS_SHOWN} more"
-
-
-def _deaths(report: Report) -> Iterator[str]:
-    """Yield the deaths; of a run that goes on, first those after which it has made no step."""
-    progress = report.progress
-    # Each start of the leading task renews the report, also where it has come no further.
-    has_steps = report.outcome is None and progress.step is not None and not progress.fruitless_restarts
-    past = [each for each in report.incidents if has_steps and each.at < progress.at - _LAG_SECONDS]
-    last = [each for each in report.incidents if each not in past]
-    yield from _list_deaths("Deaths in this run, the oldest first:", last)
-    # What took the pod away is why it now waits.
-    newest = last[-1] if last else None
-    if newest and newest.cause in CAUSES and newest.pod in {each.subject for each in report.problems}:
-        yield f"  next: {fill_in(CAUSES[newest.cause].hint, report.address, newest.pod, newest.node)}"
-    yield from _list_deaths("Earlier deaths, after which the training made steps:", past)
-
-
-def _list_deaths(heading: str, incidents: Sequence[Incident]) -> Iterator[str]:
-    if not incidents:
-        return
-    yield ""
-    yield heading
-    shown = incidents[:_INCIDENTS_SHOWN]
-    for incident in shown:
-        yield f"  {_word(incident)}"
-    if len(incidents) > len(shown):
-        yield f"  and {len(incidents) - len(shown)} more"
-
-
-def _word(incident: Incident) -> str:
-    code = "" if incident.exit_code is None else f", exit code {incident.exit_code}"
-    error = f": {incident.error}" if incident.error else ""
-    action = f" → {incident.action}" if incident.action else ""
-    node = f" on {incident.node}" if incident.node else ""
-    return f"{describe_time(incident.at)}  {incident.pod}{node} ({incident.cause}{code}){error}{action}"
 
 
 def _history(report: Report) -> Iterator[str]:

@@ -43,11 +43,55 @@ def test_deaths_that_a_run_has_outlived_come_last() -> None:
 
     since, last, earlier, first = headings(53)
     assert (since, earlier) == (
-        "Deaths in this run, the oldest first:",
-        "Earlier deaths, after which the training made steps:",
+        "Deaths in this run, the newest first:",
+        "Earlier deaths, after which the training made steps, the newest first:",
     )
     assert describe_time(NOW - 625) in last and describe_time(NOW - 900) in first
     assert not [line for line in (*headings(None), *headings(53, 1)) if line.startswith("Earlier")]
+
+
+def test_equal_deaths_are_one_line_and_the_newest_come_first() -> None:
+    swept = [
+        Incident(NOW - 600 + 60 * minute, pod, f"node{minute % 2}", "pod-deleted", "")
+        for minute in range(9)
+        for pod in ("d-ps-0", "d-chief-0")
+    ]
+    other = [Incident(NOW - 900 + number, f"d-worker-{number}", "node1", "killed", "") for number in range(10)]
+    report = Report(TrainingKey("a", "d", "m"), NOW, RUNNING, "record", incidents=(*other, *swept))
+    lines = why_lines(report)
+    begin = lines.index("Deaths in this run, the newest first:")
+    first, second, third = lines[begin + 1 : begin + 4]
+    times = f"{describe_time(NOW - 120)}  d-ps-0 on node0, node1 (pod-deleted) 9 times since {describe_time(NOW - 600)}"
+    assert first.strip() == times and second.strip() == times.replace("ps", "chief")
+    assert "d-worker-9" in third
+    assert lines[begin + 9].strip() == f"and 4 older, from {describe_time(NOW - 900)} on"
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "before", "is_shown"),
+    [
+        ("ValueError: got 14 gradients for 12 variables", "program-error", 5, True),
+        ("", "out-of-memory", 5, True),
+        ("ValueError: got 14 gradients for 12 variables", "program-error", 5000, False),
+        ("ValueError: cannot restore ckpt-200: it…", "program-error", 5, False),
+        ("UnavailableError: peer", "peer-lost", 5, False),
+        ("", "pod-deleted", 5, False),
+    ],
+)
+def test_failure_before_another_that_ended_the_run_is_shown(
+    error: str, cause: str, before: float, is_shown: bool
+) -> None:
+    last = "ValueError: cannot restore ckpt-300: it holds 12 variables"
+    deaths = (
+        Incident(NOW - 20 - before, "a-chief-0", "node1", cause, "", 1, error),
+        Incident(NOW - 20, "a-chief-0", "node1", "program-error", "", 1, last),
+    )
+    outcome = Verdict(FAILED, NOW - 18, "program-error", "It failed.", pod="a-chief-0", error=last)
+    lines = why_lines(Report(TrainingKey("a", "a", "m"), NOW, FAILED, "record", incidents=deaths, outcome=outcome))
+    assert ("What failed first: a-chief-0 on node1" in lines) == is_shown
+    if is_shown:
+        assert lines.index("What failed first: a-chief-0 on node1") < lines.index("What ended the run: a-chief-0")
+        assert not error or f"  error      {error}" in lines
 
 
 def test_a_killed_run_goes_on_without_advice() -> None:

@@ -125,3 +125,11 @@ def test_failure_has_a_known_cause_and_no_terminal_commands():
     forged = {"number": 1, "at": 5.0, "cause": "\x1b[31mlies 17", "exitCode": 0, "error": "\x1b]0;title\x07bad\rthing"}
     assert parse_failures([forged]) == (Failure(1, 5.0, "program-exit", 0, "badthing"),)
     assert parse_failures([{**forged, "cause": "killed"}])[0].cause == "killed"
+
+
+def test_errors_of_earlier_ends_are_cut_between_words():
+    error = "ValueError: " + "variables " * 60
+    message = WORKER._replace(failures=(Failure(1, 5.0, "program-error", 1, error),))
+    (failure,) = parse_termination(dump_termination(message).decode()).failures
+    assert len(failure.error) <= 200 and failure.error.endswith(" variables…")
+    assert parse_failures([{"number": 1, "at": 5.0, "cause": "killed", "error": "a " * 400}])[0].error.endswith("a…")

@@ -19,6 +19,7 @@ from trainchart_launcher.disks import describe_full_disks
 from trainchart_launcher.settings import Settings, find_termination_file
 from trainchart_runtime import causes, contract
 from trainchart_runtime.classify import ERROR_LIMIT, Diagnosis, Ending, classify
+from trainchart_runtime.log_text import shorten
 from trainchart_runtime.restart import Attempts
 from trainchart_runtime.termination import FAILURES_KEPT, LINE_LIMIT, Failure, Termination, dump_termination
 
@@ -67,7 +68,7 @@ def note_failure(
 ) -> Sequence[Failure]:
     """Return the last failures with one more, which is counted in `attempts` already."""
     code = _resolve_exit_code(end, 0)
-    new = Failure(attempts.ended, end.finished_at, diagnosis.cause.name, code, diagnosis.error[:LINE_LIMIT])
+    new = Failure(attempts.ended, end.finished_at, diagnosis.cause.name, code, shorten(diagnosis.error, LINE_LIMIT))
     return (*failures, new)[-FAILURES_KEPT:]
 
 

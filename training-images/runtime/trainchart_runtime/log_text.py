@@ -35,3 +35,12 @@ def visible_line(line: str) -> str:
 def is_warning(line: str) -> bool:
     """Say whether a line of a log warns, or tells of an error."""
     return bool(_WARNING.search(line)) and _USUAL not in line
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return text of at most `limit` characters: cut between words where it has any, with "…" in place of the rest."""
+    if len(text) <= limit:
+        return text
+    head, _, rest = text[: limit - 1].rpartition(" ")
+    # A word that is most of the text is cut all the same.
+    return (head if len(head) > len(rest) else text[: limit - 1]) + "…"

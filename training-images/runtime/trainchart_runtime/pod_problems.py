@@ -13,6 +13,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.contract import TRAINING_CONTAINER
+from trainchart_runtime.log_text import shorten
 
 MESSAGE_LIMIT = 500
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
@@ -325,4 +326,4 @@ def _problem(cause: Cause, message: Any) -> Problem:
     deleted = _DELETED_CLAIM.search(words) if cause is pod_causes.CLAIM_DELETED else None
     if deleted:
         words = f'claim "{deleted.group(1)}" is being deleted'
-    return Problem(cause.name, words[:MESSAGE_LIMIT])
+    return Problem(cause.name, shorten(words, MESSAGE_LIMIT))

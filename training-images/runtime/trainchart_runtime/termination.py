@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from trainchart_runtime import causes
 from trainchart_runtime.cause import RESTART_IN_PLACE_PEER
 from trainchart_runtime.contract import TERMINATION_MESSAGE_LIMIT
-from trainchart_runtime.log_text import clean
+from trainchart_runtime.log_text import clean, shorten
 from trainchart_runtime.progress import parse_metrics, parse_number, parse_whole
 
 LINES_KEPT = 20
@@ -24,7 +24,7 @@ _TEXT_LIMIT = 1000
 FAILURES_KEPT = 10
 """Earlier ends of the program in one pod that its launcher remembers."""
 _FAILURES_LEFT = 5
-_FAILURE_LIMIT = 100
+_FAILURE_LIMIT = 200
 """Characters of an earlier end's error in a termination message; its launcher tells more while it lives."""
 
 
@@ -157,7 +157,7 @@ def parse_failures(value: Any) -> Tuple[Failure, ...]:
         document = each if isinstance(each, dict) else {}
         number, at = parse_whole(document.get("number")), parse_number(document.get("at"))
         if number is not None and number > 0 and at is not None and _text(document, "cause"):
-            cause, error = _text(document, "cause"), clean(_text(document, "error")[:LINE_LIMIT])
+            cause, error = _text(document, "cause"), shorten(clean(_text(document, "error")), LINE_LIMIT)
             cause = cause if cause in causes.CAUSES else causes.PROGRAM_EXIT.name
             found.append(Failure(number, float(at), cause, parse_whole(document.get("exitCode")) or 0, error))
     return tuple(found)
@@ -184,7 +184,9 @@ def follows_a_peer(message: Termination) -> bool:
 
 def _ever_shorter(message: Termination) -> Iterator[Termination]:
     lines = tuple(line[:LINE_LIMIT] for line in message.lines[-LINES_KEPT:])
-    failures = tuple(each._replace(error=each.error[:_FAILURE_LIMIT]) for each in message.failures[-_FAILURES_LEFT:])
+    failures = tuple(
+        each._replace(error=shorten(each.error, _FAILURE_LIMIT)) for each in message.failures[-_FAILURES_LEFT:]
+    )
     message = message._replace(failures=failures)
     for start in range(len(lines)):
         yield message._replace(lines=lines[start:])
@@ -192,7 +194,7 @@ def _ever_shorter(message: Termination) -> Iterator[Termination]:
     bare = message._replace(lines=(), metrics={}, failures=())
     yield bare
     yield bare._replace(
-        error=bare.error[:LINE_LIMIT],
+        error=shorten(bare.error, LINE_LIMIT),
         cause=bare.cause[:_SHORT],
         task_type=bare.task_type[:_SHORT],
         run_id=bare.run_id[: 2 * _SHORT],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
+from trainchart_runtime.log_text import shorten
 from trainchart_runtime.records import RecordError, dump_record, parse_record
 
 VERSION = 1
@@ -228,7 +229,7 @@ class RunState(NamedTuple):
 
 def enter_phase(state: RunState, phase: str, now: float, message: str) -> RunState:
     """Return `state` in `phase` from `now` on, with an entry in its history."""
-    entry = HistoryEntry(now, phase, message[:MESSAGE_LIMIT])
+    entry = HistoryEntry(now, phase, shorten(message, MESSAGE_LIMIT))
     return state._replace(phase=phase, since=now, history=(*state.history, entry)[-HISTORY_KEPT:])
 
 
@@ -260,7 +261,7 @@ def _ever_shorter(state: RunState) -> Iterator[RunState]:
 def _cut_texts(value: Any, limit: int) -> Any:
     """Return a record in which no text is longer than `limit` characters."""
     if isinstance(value, str):
-        return value[:limit]
+        return shorten(value, limit)
     if hasattr(value, "_asdict"):
         return value._replace(**{field: _cut_texts(each, limit) for field, each in value._asdict().items()})
     if isinstance(value, Mapping):

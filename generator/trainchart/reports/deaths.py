@@ -1,0 +1,88 @@
+"""Words the deaths of a run: equal ones together, the outlived ones apart, and the one that was first. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from trainchart.reports.report import Report
+from trainchart.reports.text import describe_time, fill_in
+from trainchart_runtime.cause import RESTART_IN_PLACE_PEER
+from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.pod_causes import POD_DELETED
+from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import Incident, Verdict
+
+_GROUPS_SHOWN = 8
+_LAG_SECONDS = 30.0
+"""A step is reported this much later than it was made, at most."""
+_LINKED_SECONDS = 600.0
+"""A failure that another follows so soon may be what that one comes from."""
+
+
+def death_lines(report: Report) -> Iterator[str]:
+    """Yield the deaths; of a run that goes on, first those after which it has made no step."""
+    progress = report.progress
+    # Each start of the leading task renews the report, also where it has come no further.
+    has_steps = report.outcome is None and progress.step is not None and not progress.fruitless_restarts
+    past = [each for each in report.incidents if has_steps and each.at < progress.at - _LAG_SECONDS]
+    last = [each for each in report.incidents if each not in past]
+    yield from _list_deaths("Deaths in this run, the newest first:", last)
+    # What took the pod away is why it now waits.
+    newest = last[-1] if last else None
+    if newest and newest.cause in CAUSES and newest.pod in {each.subject for each in report.problems}:
+        yield f"  next: {fill_in(CAUSES[newest.cause].hint, report.address, newest.pod, newest.node)}"
+    yield from _list_deaths("Earlier deaths, after which the training made steps, the newest first:", past)
+
+
+def find_first_death(report: Report, outcome: Verdict) -> Incident | None:
+    """Return the failure from which that which ended the run may come; None where it is the same, or there is none."""
+    first: Incident | None = None
+    until = outcome.at
+    for each in sorted(report.incidents, key=lambda incident: incident.at, reverse=True):
+        if each.at < until - _LINKED_SECONDS:
+            break
+        until = min(until, each.at)
+        cause = CAUSES.get(each.cause)
+        if each.cause != POD_DELETED.name and (cause is None or cause.restart != RESTART_IN_PLACE_PEER):
+            first = each
+    if first is None or (first.cause == outcome.cause and _is_cut_from(first.error, outcome.error)):
+        return None
+    return first
+
+
+def _is_cut_from(error: str, whole: str) -> bool:
+    """Say whether an error, perhaps cut short, is the same as another, but for numbers such as steps."""
+    return _without_numbers(whole).startswith(_without_numbers(error.rstrip("…").rstrip()))
+
+
+def _list_deaths(heading: str, incidents: Sequence[Incident]) -> Iterator[str]:
+    if not incidents:
+        return
+    alike: dict[tuple[str, str, int | None, str], list[Incident]] = {}
+    for each in sorted(incidents, key=lambda incident: incident.at, reverse=True):
+        alike.setdefault((each.pod, each.cause, each.exit_code, _without_numbers(each.error)), []).append(each)
+    groups = list(alike.values())
+    yield ""
+    yield heading
+    for group in groups[:_GROUPS_SHOWN]:
+        yield f"  {_word(group)}"
+    if len(groups) > _GROUPS_SHOWN:
+        older = sum(map(len, groups[_GROUPS_SHOWN:]))
+        yield f"  and {older} older, from {describe_time(min(each.at for each in incidents))} on"
+
+
+def _word(alike: Sequence[Incident]) -> str:
+    """Return the line of deaths that differ in nothing but their time and node, the newest first."""
+    last = alike[0]
+    times = f" {len(alike)} times since {describe_time(alike[-1].at)}" if len(alike) > 1 else ""
+    nodes = list_names(sorted({each.node for each in alike if each.node}))
+    code = "" if last.exit_code is None else f", exit code {last.exit_code}"
+    error = f": {last.error}" if last.error else ""
+    action = f" → {last.action}" if last.action else ""
+    where = f" on {nodes}" if nodes else ""
+    return f"{describe_time(last.at)}  {last.pod}{where} ({last.cause}{code}){times}{error}{action}"
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d+", "0", text)
