@@ -39,7 +39,7 @@ def check_types(
 def _problem(kind: type[Section], detail: ErrorDetails, origins: Mapping[Path, Origin]) -> Problem:
     """Turn one of pydantic's findings into what, where and the next action."""
     # Imported where it is needed: it imports all of the spec's model, which takes 40 ms.
-    from trainchart.plan.wording import expect, expect_member
+    from trainchart.plan.wording import expect, expect_mapping, expect_member
 
     path = _path(detail)
     member_of_union = detail["loc"][-1:] and detail["loc"][-1] in _UNION_MEMBERS
@@ -51,7 +51,7 @@ def _problem(kind: type[Section], detail: ErrorDetails, origins: Mapping[Path, O
         return Problem(f"{key}: {_shorten(given)} is not accepted", where, expect_member(key, given, spelling))
     match detail["type"]:
         case "model_type" | "dict_type":
-            return Problem(f"{key}: {_shorten(given)} is not accepted", where, "expected a mapping of keys to values")
+            return Problem(f"{key}: {_shorten(given)} is not accepted", where, expect_mapping(key, given, spelling))
         case "extra_forbidden":
             return Problem(f"unknown key {key}", where, suggest_word(str(path[-1]), _known_keys(kind, path[:-1])))
         case "string_type" if spelling:

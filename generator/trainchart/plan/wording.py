@@ -58,6 +58,14 @@ def expect(kind: str, key: str, given: Any, context: Mapping[str, Any], message:
     return message.replace("Input should", "the value should")
 
 
+def expect_mapping(key: str, given: Any, spelling: str) -> str:
+    """Return the hint on a value that is no mapping: of a hyperparameter, people write the default alone."""
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    if key.startswith("hyperparameters.") and key.count(".") == 1 and type(given) in kinds:
+        return f"write {key.partition('.')[2]}: {{type: {kinds[type(given)]}, default: {spelling or given}}}"
+    return "expected a mapping of keys to values"
+
+
 def expect_member(key: str, given: Any, spelling: str) -> str:
     """Return the hint on a value that may be of several types, and is of none of them."""
     name = key.rpartition(".")[2]

@@ -44,6 +44,22 @@ def test_a_hyperparameter_is_told_what_it_should_be(resolved: Resolve, spec: str
 
 
 @pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("1e-3", "write lr: {type: number, default: 1e-3}"),
+        ("10", "write lr: {type: integer, default: 10}"),
+        ("adam", "write lr: {type: string, default: adam}"),
+        ("true", "write lr: {type: boolean, default: true}"),
+        ("[1]", "expected a mapping of keys to values"),
+    ],
+)
+def test_a_default_alone_is_told_how_to_be_written(resolved: Resolve, spec: str, written: str, hint: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        resolved(f"{spec}hyperparameters: {{lr: {written}}}\n")
+    assert caught.value.problems[0].hint == hint
+
+
+@pytest.mark.parametrize(
     ("old", "new", "says"),
     [
         ("mountPath: /checkpoints", "mountPath: checkpoints", "expected an absolute path without colons"),
