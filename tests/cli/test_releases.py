@@ -183,7 +183,8 @@ def test_why_names_the_policy_that_keeps_pods_apart(api: SmallApi, tmp_path: Pat
     api.objects["configmaps"] = [make_record(make_state("Running", progress=progress))]
     api.requests.clear()
     run_to(api, tmp_path, "why", "exp1")
-    assert not any("networkpolicies" in request for request in api.requests)
+    of_all = [each for each in api.requests if "networkpolicies" in each and "labelSelector" not in each]
+    assert not of_all, "only those of the release are read"
 
 
 @pytest.mark.parametrize(("result", "code"), [("Succeeded", 0), ("Failed", 10), ("Stopped", 10)])
@@ -431,6 +432,17 @@ def test_why_shows_warnings_that_a_running_pod_repeats(api: SmallApi, tmp_path: 
     assert note.startswith("note: chief-0 prints the same warning again and again (5 times from ")
     assert f"{warning.format(4)}. Make room in a volume (claim team-ckpt, or /tmp) now" in note
     assert "see the notes below" in done.stdout
+
+
+@pytest.mark.parametrize(("plural", "kind"), [("services", "Service"), ("networkpolicies", "NetworkPolicy")])
+def test_why_names_who_changed_another_object(api: SmallApi, tmp_path: Path, plural: str, kind: str) -> None:
+    edit = {"manager": "kubectl-edit", "time": stamp(NOW + 60), "fieldsV1": {"f:spec": {"f:ports": {}}}}
+    labels = {"app.kubernetes.io/instance": "exp1"}
+    own = {"name": "exp1-mnist", "namespace": NAMESPACE, "labels": labels, "managedFields": [edit]}
+    api.objects[plural] = [{"metadata": own}]
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert f"{kind} exp1-mnist, by kubectl-edit: spec.ports" in why
+    assert "next: if that was not meant, helm rollback exp1 REVISION" in why
 
 
 def test_why_names_who_changed_a_config_map_of_the_run(api: SmallApi, tmp_path: Path) -> None:

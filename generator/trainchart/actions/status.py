@@ -12,10 +12,16 @@ from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.cluster.diagnosis import diagnose, list_unknown
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
-from trainchart.cluster.io.releases import read_config_maps, read_pods, read_policies, read_training
+from trainchart.cluster.io.releases import (
+    read_config_maps,
+    read_network_objects,
+    read_pods,
+    read_policies,
+    read_training,
+)
 from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions
 from trainchart.cluster.namespace_pods import claims_by_label, find_claim_users, find_finished_pods, wants_other_pods
-from trainchart.cluster.outside_changes import find_config_changes, list_config_maps
+from trainchart.cluster.outside_changes import find_config_changes, find_object_changes, list_config_maps
 from trainchart.cluster.policies import find_foreign_policies
 from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.local.io import run_report
@@ -55,7 +61,7 @@ def explain_run(address: RunAddress) -> Report:
         return run_report.read_report(folder)
     api, namespace = open_cluster(address.place)
     _, seen, report = _look(api, namespace, address.name)
-    report = _add_config_changes(api, seen, report)
+    report = _add_changes(api, seen, report)
     if report.seems_to_hang or report.lacks_peers:
         policies = read_policies(api, namespace)
         remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))
@@ -78,11 +84,14 @@ def explain_run(address: RunAddress) -> Report:
     return replace(report, last_lines=last_lines, warnings=tuple(find_exceptions(logs)))
 
 
-def _add_config_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
-    """Return the report with what others than Helm changed about the ConfigMaps of its pods since the run began."""
-    maps = read_config_maps(api, report.key.namespace, list_config_maps(listed(seen.sets))[:_CONFIG_MAPS_READ])
+def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
+    """Return the report with what others than Helm changed since the run began, about objects beside its pods' sets."""
+    namespace = report.key.namespace
+    maps = read_config_maps(api, namespace, list_config_maps(listed(seen.sets))[:_CONFIG_MAPS_READ])
     began = report.history[0].at if report.history else report.since
-    changes = (*report.outside_changes, *find_config_changes(maps, began))
+    changes = [*report.outside_changes, *find_config_changes(maps, began)]
+    for kind, objects in {"Job": seen.jobs, **read_network_objects(api, namespace, report.key.release)}.items():
+        changes += find_object_changes(kind, listed(objects), began)
     return replace(report, outside_changes=tuple(sorted(changes, key=lambda change: change.at)))
 
 

@@ -20,6 +20,7 @@ _SHOWN = ("resources", "image")
 _HELM = "helm"
 _CONTROLLER = "trainchart-controller"
 """Names of those who may change a release, as the API server knows them."""
+_OF_KUBERNETES = "kube-controller-manager"
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 """kubectl rollout restart changes no more than this annotation."""
 
@@ -71,6 +72,19 @@ def find_config_changes(maps: Iterable[Object], since: float) -> Iterator[Outsid
             ]
             if keys and at > since and who not in (_HELM, _CONTROLLER):
                 yield OutsideChange(f"ConfigMap {name_of(each)}", who, at, tuple(keys))
+
+
+def find_object_changes(kind: str, objects: Iterable[Object], since: float) -> Iterator[OutsideChange]:
+    """Yield the changes of what objects of a kind ask for, by others than what applies the release, after `since`."""
+    for each in objects:
+        for entry in _entries(each):
+            who, at = str(entry.get("manager") or "?"), parse_time(entry.get("time"))
+            # What applies the release owns the label of its chart, whatever its name.
+            applies = "f:helm.sh/chart" in section(entry, "fieldsV1", "f:metadata", "f:labels")
+            is_own = applies or who in (_HELM, _CONTROLLER, _OF_KUBERNETES) or entry.get("subresource")
+            fields = [f"spec.{key.removeprefix('f:')}" for key in section(entry, "fieldsV1", "f:spec") if key != "."]
+            if fields and at > since and not is_own:
+                yield OutsideChange(f"{kind} {name_of(each)}", who, at, tuple(fields))
 
 
 def list_config_maps(sets: Iterable[Object]) -> list[str]:

@@ -50,6 +50,10 @@ _UNDO = (
     "The pod was not as the release has it, see above. If that was not meant: helm rollback RELEASE REVISION, with the "
     "newest revision of helm history RELEASE, puts it back (Helm 4: with --force-conflicts)."
 )
+_UNDO_CHANGES = (
+    "if that was not meant, helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, puts it "
+    "back (Helm 4: with --force-conflicts); what starts later may differ from what started before."
+)
 _UNDO_CONFIG = (
     "A ConfigMap was changed while the run went on, see above: what starts later has other files than what started "
     "before. If that was not meant: helm rollback RELEASE REVISION puts it back (Helm 4: with --force-conflicts). "
@@ -220,6 +224,8 @@ def _outside_changes(report: Report) -> Iterator[str]:
         yield "What was changed outside Helm:"
         for change in report.outside_changes[:_INCIDENTS_SHOWN]:
             yield f"  {describe_time(change.at)}  {change.set_name}, by {change.by}: {list_names(change.fields)}"
+        if report.outcome is None:
+            yield f"  next: {fill_in(_UNDO_CHANGES, report.address)}"
 
 
 def _next(report: Report) -> Iterator[str]:

@@ -16,12 +16,19 @@ from tests.small_cluster.cluster_objects import (
     make_verdict,
 )
 from trainchart.cluster.diagnosis import diagnose
-from trainchart.cluster.outside_changes import describe_scalers, find_outside_changes, lay_over, list_config_maps
+from trainchart.cluster.outside_changes import (
+    describe_scalers,
+    find_object_changes,
+    find_outside_changes,
+    lay_over,
+    list_config_maps,
+)
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import OutsideChange, TrainingKey
 from trainchart.reports.text import list_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
+from trainchart_runtime.pod_problems import parse_time
 
 HELM = {
     "manager": "helm",
@@ -175,3 +182,25 @@ def test_config_maps_of_all_kinds_of_use_are_found() -> None:
     pods["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
     pods["containers"][0]["env"] = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "key", "key": "a"}}}]
     assert list_config_maps([each]) == ["code", "settings", "key"]
+
+
+@pytest.mark.parametrize(
+    ("manager", "owned", "more", "is_named"),
+    [
+        ("kubectl-patch", {"f:spec": {".": {}, "f:selector": {}}}, {}, True),
+        ("kubectl-patch", {"f:spec": {"f:selector": {}}}, {"time": "2026-11-20T19:41:00Z"}, False),
+        ("kubectl-patch", {"f:metadata": {"f:annotations": {"f:note": {}}}}, {}, False),
+        ("argocd", {"f:spec": {"f:selector": {}}, "f:metadata": {"f:labels": {"f:helm.sh/chart": {}}}}, {}, False),
+        ("helm", {"f:spec": {"f:selector": {}}}, {}, False),
+        ("trainchart-controller", {"f:spec": {"f:backoffLimit": {}}}, {}, False),
+        ("kubelet", {"f:spec": {"f:selector": {}}}, {"subresource": "status"}, False),
+    ],
+)
+def test_who_changed_a_service_is_named(
+    manager: str, owned: dict[str, Any], more: dict[str, str], is_named: bool
+) -> None:
+    entry = {"manager": manager, "operation": "Update", "time": "2026-11-26T19:41:00Z", "fieldsV1": owned} | more
+    service = {"metadata": {"name": "exp1-mnist", "managedFields": [entry]}}
+    at = parse_time("2026-11-26T19:41:00Z")
+    expected = [OutsideChange("Service exp1-mnist", manager, at, ("spec.selector",))] if is_named else []
+    assert list(find_object_changes("Service", [service], at - 60)) == expected

@@ -57,6 +57,7 @@ NAMESPACES = Kind("api/v1", "namespaces")
 NETWORK_POLICIES = Kind("apis/networking.k8s.io/v1", "networkpolicies")
 PODS = Kind("api/v1", "pods")
 SECRETS = Kind("api/v1", "secrets")
+SERVICES = Kind("api/v1", "services")
 STATEFUL_SETS = Kind("apis/apps/v1", "statefulsets")
 
 

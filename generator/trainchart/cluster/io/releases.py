@@ -69,6 +69,15 @@ def read_policies(api: KubernetesApi, namespace: str) -> Objects:
     return _list(api, kubernetes_api.NETWORK_POLICIES, namespace, "")
 
 
+def read_network_objects(api: KubernetesApi, namespace: str, release: str) -> dict[str, Objects]:
+    """Return by their kind the objects of a release that decide who reaches its pods."""
+    labels = f"{INSTANCE_LABEL}={release}"
+    return {
+        "Service": _list(api, kubernetes_api.SERVICES, namespace, labels),
+        "NetworkPolicy": _list(api, kubernetes_api.NETWORK_POLICIES, namespace, labels),
+    }
+
+
 def read_config_maps(api: KubernetesApi, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:
     """Return the ConfigMaps of these names, as far as they are there and may be read."""
     found = (_list(api, kubernetes_api.CONFIG_MAPS, namespace, "", fields=f"metadata.name={name}") for name in names)
