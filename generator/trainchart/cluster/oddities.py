@@ -32,22 +32,24 @@ _OF_EVALUATORS = (
 _RESTORED = re.compile(r"\b(restor(ed|ing)|resum(ed|ing))\b", re.IGNORECASE)
 
 
-def find_oddities(report: Report, seen: Snapshot, record: Record, sets: Sequence[RoleSet]) -> list[str]:
-    """Return a remark for each."""
+def find_oddities(
+    report: Report, seen: Snapshot, record: Record, sets: Sequence[RoleSet], *, is_scaled: bool
+) -> list[str]:
+    """Return a remark for each. Where another program scales the sets, no other has deleted their pods."""
     return [
-        *_find_repeated_losses(report),
+        *_find_repeated_losses(report, is_scaled=is_scaled),
         *_find_awaited_end(report, sets),
         *_find_idle_success(report, seen, record),
     ]
 
 
-def _find_repeated_losses(report: Report) -> Iterator[str]:
+def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:
     """Yield which pods the cluster has taken away several times, and with which words."""
     if report.is_over:
         return
     found: dict[tuple[str, str], list[Incident]] = {}
     for each in report.incidents:
-        if each.cause in _TAKEN_AWAY:
+        if each.cause in _TAKEN_AWAY and not (is_scaled and each.cause == POD_DELETED.name):
             found.setdefault((each.pod, each.cause), []).append(each)
     labels = name_pods(report)
     for (pod, cause), incidents in sorted(found.items(), key=lambda item: -len(item[1])):

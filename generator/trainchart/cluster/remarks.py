@@ -63,8 +63,9 @@ def find_remarks(
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
     remarks += _find_late_stop(report, pods)
-    remarks += describe_scalers(listed(seen.sets))
-    remarks += find_oddities(report, seen, record, sets)
+    scalers = list(describe_scalers(listed(seen.sets)))
+    remarks += scalers
+    remarks += find_oddities(report, seen, record, sets, is_scaled=bool(scalers))
     remarks += find_stalls(report, seen, {pod.view.name for pod in pods if not pod.view.node})
     homeless = {each.subject for each in report.problems if _lacks_room(each)}
     waiting = homeless - {controller.subject}

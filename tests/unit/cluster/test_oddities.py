@@ -17,6 +17,7 @@ from tests.small_cluster.cluster_objects import (
     make_sets,
     make_state,
     make_verdict,
+    stamp,
 )
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.snapshot import Snapshot
@@ -57,6 +58,21 @@ def test_pod_that_is_evicted_again_and_again_is_remarked() -> None:
     assert not look(make_state("Running", progress=step, incidents=evict(1))).remarks
     drained = [*evict(1), *evict(1, "exp1-mnist-worker-0")]
     assert not look(make_state("Running", progress=step, incidents=drained)).remarks
+
+
+def test_pods_deleted_again_and_again_are_explained_once() -> None:
+    step = {"at": NOW - 5, "attempt": 1, "step": 70, "bestStep": 70}
+    deleted = [each | {"cause": "pod-deleted", "error": ""} for each in evict(5)]
+    state = make_state("Running", progress=step, incidents=deleted)
+    (remark,) = look(state).remarks
+    assert remark.startswith("worker-1 was deleted 5 times since ")
+    assert "Find out who or what deletes it again and again" in remark
+    sets = make_sets()
+    fields = {"f:metadata": {"f:annotations": {"f:downscaler/original-replicas": {}}}}
+    entry = {"manager": "kube-downscaler", "operation": "Update", "time": stamp(NOW), "fieldsV1": fields}
+    sets[0]["metadata"]["managedFields"] = [entry]
+    (remark,) = look(state, sets=sets).remarks
+    assert remark.startswith("kube-downscaler scales ")
 
 
 def test_run_that_waits_for_its_evaluator_says_until_when() -> None:
