@@ -67,6 +67,11 @@ class RoleSet:
     evaluator_grace: int = 0
     """Seconds that others than the leading task have to finish after its success."""
 
+    @property
+    def unasked_pods(self) -> list[str]:
+        """Names of the pods that the chart asks for, and the set is not told to have now."""
+        return [f"{self.name}-{ordinal}" for ordinal in range(self.requested, self.wanted)]
+
 
 @dataclass(frozen=True)
 class TrainingPod:

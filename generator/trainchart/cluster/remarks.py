@@ -138,6 +138,10 @@ def _find_idle_controller(
         words = "" if controller.cause else f": {controller.problem}"
         as_of = f"; phase and step are as of {describe_time(record.state.updated)}" if record.state else ""
         yield f"its run controller does not run, so nothing starts, restarts or ends this run{as_of}{words}"
+        unasked = [name for each in sets for name in each.unasked_pods] if report.phase == STARTING else []
+        if unasked:
+            verb = "is" if len(unasked) == 1 else "are"
+            yield f"{list_names(unasked)} {verb} not asked for yet: the run controller does so as soon as it runs"
     if controller.state in ("running", "starting") and report.source == FROM_RECORD:
         yield from _find_unheard(report, sets, pods, controller)
 

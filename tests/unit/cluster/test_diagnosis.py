@@ -719,6 +719,19 @@ def test_address_of_another_releases_task_is_named(argument: str, silence: float
     assert not (is_named and any("NetworkPolicy" in line for line in why_lines(report)))
 
 
+@pytest.mark.parametrize(("requested", "ready", "is_named"), [(1, 0, True), (2, 0, False), (1, 1, False)])
+def test_pods_that_wait_for_the_run_controller_are_named(requested: int, ready: int, is_named: bool) -> None:
+    words = (
+        "Error creating: exceeded quota: objects, requested: count/pods=1, used: count/pods=9, limited: count/pods=9"
+    )
+    event = make_event("Job", "exp1-mnist-controller-1", "FailedCreate", words)
+    sets = [make_set("chief"), make_set("ps"), make_set("worker", requested, wanted=2)]
+    pods = [pod for pod in make_pods() if not pod["metadata"]["name"].endswith("worker-1")]
+    report = look(sets=sets, jobs=[make_job(ready=ready)], pods=pods, events=[] if ready else [event])
+    remark = "exp1-mnist-worker-1 is not asked for yet: the run controller does so as soon as it runs"
+    assert (remark in report.remarks) == is_named
+
+
 def test_partly_scheduled_release_gets_a_hint_about_gang_queues() -> None:
     lacking = make_pod("worker-1", conditions=[unschedulable()], node="")
     lacking["status"]["containerStatuses"] = []
