@@ -28,6 +28,7 @@ _PODS_SHOWN = 30
 """Of a release with a thousand workers, those that run as they should are only counted."""
 _NAMES_SHOWN = 4
 _DELETE_FINISHED = "Delete finished pods and Jobs of the namespace, or have the quota raised: kubectl describe quota."
+_CHANGES_SHOWN = 8
 _REMARK_LIMIT = 80
 """Characters of an error or a remark in the table of `list`; `why` shows all of it."""
 _REMARKS_LIMIT = 120
@@ -155,7 +156,11 @@ def status_lines(report: Report) -> list[str]:
         lines += [*_pod_lines(report.pods, report.now), ""]
     lines += setback_lines(report.setbacks)
     lines += problem_lines(report.problems, report.address)
-    lines += [f"note: {remark}" for remark in (*report.remarks, *report.unknown)]
+    changes = (
+        f"changed outside Helm: {each.set_name}, by {each.by} at {describe_time(each.at)}"
+        for each in report.outside_changes[-_CHANGES_SHOWN:]
+    )
+    lines += [f"note: {remark}" for remark in (*report.remarks, *changes, *report.unknown)]
     return clean_lines(lines[:-1] if lines[-1] == "" else lines)
 
 
