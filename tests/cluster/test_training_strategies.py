@@ -91,7 +91,7 @@ def trained(admin: Access, module_namespace: str, tmp_path_factory: pytest.TempP
     def train(strategy: str) -> Release:
         release = plan_training(admin, module_namespace, strategy, ROLES[strategy], folder / strategy)
         release.install()
-        wait_for_phase(release, *ENDED, deadline_seconds=TRAINING_SECONDS)
+        wait_for_phase(release, *ENDED, deadline_seconds=2 * TRAINING_SECONDS)
         return release
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
