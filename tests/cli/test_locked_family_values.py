@@ -47,6 +47,7 @@ REFUSED = (
     "forbiddenPriorityClasses={}",
     "forbiddenPriorityClasses[0]=x",
     "forbiddenPriorityClasses=null",
+    r"namespaceLabels.pod-security\.kubernetes\.io/enforce=privileged",
 )
 ALLOWED = (f"{GPUS}=2", "podSecurity=restricted", "quota.pods=200", r"quota.requests\.amd\.com/gpu=4")
 
@@ -180,6 +181,11 @@ def test_a_chart_with_locks_passes_every_check() -> None:
         ("network: {value: {}}", "values.network is a section"),
         ("podSecurity: {maximum: 1}", "values.podSecurity is not an integer, so it has no range"),
         ("engineers.kind: {value: User}", "values.engineers.kind cannot be locked by itself"),
+        ("containers.max.*: {enum: [64Gi]}", "values.containers.max.* cannot be locked by itself"),
+        (
+            "quota.requests.amd.com/gpu: {maximum: 4}",
+            "values.quota.requests.amd.com/gpu is locked, and no layer sets it",
+        ),
         ("podSecurity: {}", "families.tenant.podSecurity: expected value, or enum, or minimum and maximum"),
     ],
 )
@@ -193,6 +199,7 @@ def test_a_lock_that_makes_no_sense_is_refused(project: Path, lock: str, message
             assert [problem.message for problem in error.problems] == [message]
             assert error.problems[0].where.startswith("packs/acme/policy.yaml:5")
         policy.write_text(POLICY.replace("  tenant:\n", "  tenants:\n"))
-        assert refuse("pack", "check").problems[0].message == "unknown family tenants"
+        for command in (("pack", "check"), ("generate", "team-a")):
+            assert refuse(*command).problems[0].message == "unknown family tenants"
     finally:
         policy.write_text(POLICY)

@@ -134,6 +134,15 @@ def test_init_leaves_to_the_packs_what_they_decide(pack: PackWriter) -> None:
     assert "packs/acme/defaults.yaml" in explained
 
 
+def test_init_leaves_out_what_packs_lock(pack: PackWriter) -> None:
+    pack("")
+    locks = 'apiVersion: trainchart/v1\nkind: Policy\nlocked: {"volumes.*.storageClass": {value: cephfs}}\n'
+    Path("packs/acme/policy.yaml").write_text(locks)
+    assert call("init", "new").exit_code == 0
+    assert "storageClass" not in parse_mapping(Path("models/new.yaml").read_text())["volumes"]["checkpoints"]
+    assert call("generate", "new").exit_code == 0
+
+
 def test_a_wrong_value_in_a_pack_is_refused_at_its_line(pack: PackWriter) -> None:
     pack("run: {maxRestarts: often}\nrnu: {}\n")
     error = fail("generate")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainchart.actions.support.family_charts import find_families
-from trainchart.actions.support.models import resolve_spec
+from trainchart.actions.support.models import read_defaults
 from trainchart.actions.support.new_models import NAME_RULE, render_schema_file, require_chart, require_new
 from trainchart.actions.support.own_script import locate_code
 from trainchart.actions.support.packs import read_packs
@@ -16,7 +16,7 @@ from trainchart.host.files import read_text
 from trainchart.host.new_files import write_new_files
 from trainchart.packs.pack import Pack
 from trainchart.placeholder import REGISTRY
-from trainchart.plan.layers import BUILTIN_LAYER
+from trainchart.plan.layers import BUILTIN_LAYER, merge_layers
 from trainchart.plan.strategies import find_strategy
 from trainchart.plan.typed import suggest_word
 from trainchart.resources import read_script_template
@@ -146,7 +146,9 @@ def _find_decided(text: str, spec: Path, packs: tuple[Pack, ...]) -> frozenset[s
     """Return the dotted keys of a spec of which a pack says something, too: the spec would beat it."""
     if not packs:
         return frozenset()
-    overridden = resolve_spec(parse_document(text, file=str(spec), layer="model spec"), packs).overridden
+    layers = [read_defaults(), *(layer for pack in packs for layer in pack.layers)]
+    # Only merged: what a pack locks, the spec is about to leave out.
+    overridden = merge_layers(layers, parse_document(text, file=str(spec), layer="model spec")).overridden
     return frozenset(
         ".".join(map(str, path))
         for path, settings in overridden.items()

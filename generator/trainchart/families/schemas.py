@@ -14,6 +14,7 @@ import referencing
 from trainchart.errors import Problem, SpecError
 from trainchart.families.values import PROPERTIES, FamilyValues
 from trainchart.packs.locks import LockedPath
+from trainchart.plan.layers import ANY_ENTRY
 from trainchart.plan.typed import find_origin, suggest_word
 from trainchart.render.schema import SCHEMAS_BY_NAME, SUBCHART_KEYS
 from trainchart.spec.chart import VALUES_KEY
@@ -117,7 +118,9 @@ def resolve_lock(values: Document, locked: LockedPath) -> LockedPath | Problem:
         what = f"unknown value {locked.key}" if rest else f"{locked.key} is a section"
         return Problem(what, str(locked.origin), hint)
     if rest:
-        if schema.get("type") != "object" or not isinstance(schema.get("additionalProperties"), Mapping):
+        is_open = schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), Mapping)
+        # With * for every key, the chart's schema would not know it.
+        if not is_open or ANY_ENTRY in rest:
             hint = f"lock {'.'.join(path)} itself"
             return Problem(f"{locked.key} cannot be locked by itself", str(locked.origin), hint)
         schema = schema["additionalProperties"]

@@ -14,7 +14,7 @@ from trainchart.families.values import FamilyValues, merge_values
 from trainchart.host.clock import utc_today
 from trainchart.host.kubernetes_schemas import read_definitions
 from trainchart.host.time_limit import TookTooLong, time_limit
-from trainchart.packs.locks import LockedPath, drop_waived, make_locked_defaults, require_allowed
+from trainchart.packs.locks import LockedPath, drop_waived, find_values, make_locked_defaults, require_allowed
 from trainchart.packs.pack import Pack
 from trainchart.packs.templates import PackTemplates
 from trainchart.plan.typed import check_types, suggest_word
@@ -94,6 +94,7 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
     values = merge_values(family.values, layers, document)
     origins = {(VALUES_KEY, *path): origin for path, origin in values.origins.items()}
     require_allowed(chart.name, {VALUES_KEY: values.tree}, origins, locks)
+    _require_there(values, locks)
     definitions = read_definitions(KUBERNETES_VERSION)
     try:
         with time_limit(_VALIDATION_SECONDS):
@@ -109,25 +110,44 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
     return LocatedChart(spec, text, chart, family, values, schema, locks, packs)
 
 
+def _require_there(values: FamilyValues, locks: tuple[LockedPath, ...]) -> None:
+    """Refuse a lock on a key that no layer sets: while it is absent, the lock bounds nothing. Raises SpecError."""
+    problems = tuple(
+        Problem(
+            f"{locked.key} is locked, and no layer sets it", str(locked.origin), "set it in the pack's defaults.yaml"
+        )
+        for locked in locks
+        if not any(found for found in find_values({VALUES_KEY: values.tree}, locked.path))
+    )
+    if problems:
+        raise SpecError("the policy is not valid", problems=problems)
+
+
 def _read_layers(family: Family, packs: tuple[Pack, ...]) -> tuple[list[Document], list[LockedPath]]:
     """Return what packs say of the values of a family, the weakest first, and what they lock.
 
     Raises:
-        SpecError: a lock is on something that is no value of the family.
+        SpecError: a lock is on something that is no value of the family, or of a family that is not there.
     """
     layers: list[Document] = []
-    locks: list[LockedPath] = []
+    held: list[LockedPath] = []
     problems: list[Problem] = []
+    families = find_families(packs)
     for pack in packs:
+        problems += (
+            Problem(f"unknown family {name}", str(locks[0].origin), suggest_word(name, list(families)))
+            for name, locks in pack.policy.family_locks.items()
+            if locks and name not in families
+        )
         found = [resolve_lock(family.values, locked) for locked in pack.policy.family_locks.get(family.name, ())]
         problems += (each for each in found if isinstance(each, Problem))
         own = tuple(each for each in found if isinstance(each, LockedPath))
         each_layer = (pack.family_defaults.get(family.name), make_locked_defaults(own, f"pack {pack.title}"))
         layers += (layer for layer in each_layer if layer is not None)
-        locks += own
+        held += own
     if problems:
         raise SpecError("the policy is not valid", problems=tuple(problems))
-    return layers, locks
+    return layers, held
 
 
 def render_chart_of_family(located: LocatedChart) -> RenderedChart:

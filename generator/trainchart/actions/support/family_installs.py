@@ -69,12 +69,15 @@ def _try(trial: Trial, test: FamilyTest, tell: Callable[[str], None]) -> list[Pr
     found: list[Problem] = []
     try:
         for what, act in steps:
-            for problem in _attempt(what, act, test) if not found else ():
-                unknown = _UNKNOWN_KIND.search(problem.message)
-                if unknown is None:
-                    found.append(problem)
-                else:
-                    tell(f"the chart of {test.place} was not {what}: this cluster has no {unknown[1]} of {unknown[2]}")
+            failed = _attempt(what, act, test)
+            unknown = _UNKNOWN_KIND.search(failed[0].message) if failed else None
+            if unknown is not None:
+                tell(f"the chart of {test.place} was not {what}: this cluster has no {unknown[1]} of {unknown[2]}")
+                if act == trial.install:
+                    break
+            elif failed:
+                found += failed
+                break
     finally:
         found += _attempt("removed", partial(trial.uninstall, test.files), test)
     return found

@@ -44,8 +44,17 @@ class Trial:
         """Remove all that the chart has made, including what Helm would keep."""
         try:
             manifest = self._run("get", "manifest")
-        except ToolError:
-            return  # Helm came no further than to say that it does not install the chart.
+        except ToolError as error:
+            if "not found" in error.message:
+                return  # Helm came no further than to say that it does not install the chart.
+            raise
+        try:
+            self._release_kept(manifest, files)
+        finally:  # Helm refuses to upgrade what was ended while it was installed.
+            self._run("uninstall", options=_WAIT)
+
+    def _release_kept(self, manifest: str, files: Mapping[str, bytes]) -> None:
+        """Upgrade to the same objects without the annotation with which Helm keeps them, where there are such."""
         stored = split_by_source(manifest)
         objects = tuple((source, each.value) for source, text in stored.items() for each in parse_objects(text))
         if any(RESOURCE_POLICY_ANNOTATION in _annotations(each) for _, each in objects):
@@ -54,7 +63,6 @@ class Trial:
             texts = dump_objects(removable, marks_sources=not is_helm_3)
             upgrade = HelmUpgrade(self.release, self.namespace, self.context, files, objects=texts)
             run_upgrade(upgrade, is_helm_3=is_helm_3)
-        self._run("uninstall", options=_WAIT)
 
     def _run(self, *command: str, options: tuple[str, ...] = ()) -> str:
         context = [f"--kube-context={self.context}"] if self.context else []
