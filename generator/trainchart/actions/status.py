@@ -34,8 +34,8 @@ Look = Callable[[], Report]
 """Returns the report of a run as it is now; raises ClusterError of the kind that fits."""
 
 
-def open_run(address: RunAddress, *, is_repeated: bool = True) -> Look:
-    """Return what looks at one run; where it does so once, also at what others changed about all of its objects.
+def open_run(address: RunAddress) -> Look:
+    """Return what looks at one run.
 
     Raises:
         TrainchartError: there is no such run, or it cannot be read.
@@ -44,9 +44,7 @@ def open_run(address: RunAddress, *, is_repeated: bool = True) -> Look:
     if folder is not None:
         return lambda: run_report.read_report(folder)
     api, namespace = open_cluster(address.place)
-    if is_repeated:
-        return lambda: _look(api, namespace, address.name)[2]
-    return lambda: _add_changes(api, *_look(api, namespace, address.name)[1:])
+    return lambda: _look(api, namespace, address.name)[2]
 
 
 def explain_run(address: RunAddress) -> Report:

@@ -50,7 +50,7 @@ def _status(
     from trainchart.reports.report_json import describe_report
     from trainchart.reports.text import status_lines
 
-    look = open_run(RunAddress(release, Place(context, namespace), runs_folder), is_repeated=watch)
+    look = open_run(RunAddress(release, Place(context, namespace), runs_folder))
     if watch:
         _show(watch_report(look), output)
     elif output is Format.json:

@@ -10,7 +10,7 @@ from typing import Any
 
 from trainchart.cluster.snapshot import Object, items_of, name_of, section
 from trainchart.json_documents import parse_json
-from trainchart.reports.report import OutsideChange
+from trainchart.reports.report import STATEFUL_SET, OutsideChange
 from trainchart.reports.text import describe_time
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
@@ -33,7 +33,7 @@ def find_outside_changes(each: Object) -> tuple[OutsideChange, ...]:
         fields = [words for path, value in _walk(owned, template, ()) for words in _say(path, value)]
         if fields:
             who, at = str(entry.get("manager") or "?"), parse_time(entry.get("time"))
-            changes.append(OutsideChange(name_of(each), who, at, tuple(fields)))
+            changes.append(OutsideChange(STATEFUL_SET, name_of(each), who, at, tuple(fields)))
     return tuple(sorted(changes, key=lambda change: change.at))
 
 
@@ -71,7 +71,7 @@ def find_config_changes(maps: Iterable[Object], since: float) -> Iterator[Outsid
                 if key != "."
             ]
             if keys and at > since and who not in (_HELM, _CONTROLLER):
-                yield OutsideChange(f"ConfigMap {name_of(each)}", who, at, tuple(keys))
+                yield OutsideChange("ConfigMap", name_of(each), who, at, tuple(keys))
 
 
 def find_object_changes(kind: str, objects: Iterable[Object], since: float) -> Iterator[OutsideChange]:
@@ -84,7 +84,7 @@ def find_object_changes(kind: str, objects: Iterable[Object], since: float) -> I
             is_own = applies or who in (_HELM, _CONTROLLER, _OF_KUBERNETES) or entry.get("subresource")
             fields = [f"spec.{key.removeprefix('f:')}" for key in section(entry, "fieldsV1", "f:spec") if key != "."]
             if fields and at > since and not is_own:
-                yield OutsideChange(f"{kind} {name_of(each)}", who, at, tuple(fields))
+                yield OutsideChange(kind, name_of(each), who, at, tuple(fields))
 
 
 def list_config_maps(sets: Iterable[Object]) -> list[str]:

@@ -7,7 +7,7 @@ chart of a family are below `values`, in its spec and in the paths of its locks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any
@@ -108,30 +108,36 @@ def make_locks(
     Raises:
         SpecError: unknown paths, and locks that no value can satisfy, each with its line.
     """
-    locks = []
-    problems = []
+
+    def make(key: str, lock: Lock) -> LockedPath:
+        path, kind = _find_path(key)
+        _require_sense(key, lock, kind)
+        return LockedPath(path, lock, origins["locked", key], waivers.get(key, ()))
+
+    return _make_all(locked, {key: origins["locked", key] for key in locked}, make)
+
+
+def _make_all(
+    locked: Mapping[str, Lock], origins: Mapping[str, Origin], make: Callable[[str, Lock], LockedPath]
+) -> tuple[LockedPath, ...]:
+    """Return what `make` makes of each lock. Its ValueErrors hold message and hint, and become one SpecError."""
+    locks: list[LockedPath] = []
+    problems: list[Problem] = []
     for key, lock in locked.items():
-        origin = origins["locked", key]
         try:
-            path, kind = _find_path(key)
-            _require_sense(key, lock, kind)
-            locks.append(LockedPath(path, lock, origin, waivers.get(key, ())))
+            locks.append(make(key, lock))
         except ValueError as error:
             what, _, hint = str(error).partition("\n")
-            problems.append(Problem(what, str(origin), hint))
-    problems += _find_overlaps(locks)
-    if problems:
-        raise SpecError("the policy is not valid", problems=tuple(problems))
-    return tuple(locks)
-
-
-def _find_overlaps(locks: Iterable[LockedPath]) -> list[Problem]:
-    return [
+            problems.append(Problem(what, str(origins[key]), hint))
+    problems += [
         Problem(f"{locked.key} is part of {above.key}, which is also locked", str(locked.origin), "keep one of them")
         for above in locks
         for locked in locks
         if locked is not above and locked.path[: len(above.path)] == above.path
     ]
+    if problems:
+        raise SpecError("the policy is not valid", problems=tuple(problems))
+    return tuple(locks)
 
 
 def make_family_locks(
@@ -145,19 +151,13 @@ def make_family_locks(
     Raises:
         SpecError: a lock that no value can satisfy, with its line.
     """
-    locks, problems = [], []
-    for key, lock in locked.items():
-        origin, name = origins["families", family, key], family_lock_name(family, key)
-        try:
-            _require_sense(name, lock, int)
-            locks.append(LockedPath((VALUES_KEY, *key.split(".")), lock, origin, waivers.get(name, ())))
-        except ValueError as error:
-            what, _, hint = str(error).partition("\n")
-            problems.append(Problem(what, str(origin), hint))
-    problems += _find_overlaps(locks)
-    if problems:
-        raise SpecError("the policy is not valid", problems=tuple(problems))
-    return tuple(locks)
+
+    def make(key: str, lock: Lock) -> LockedPath:
+        name = family_lock_name(family, key)
+        _require_sense(name, lock, int)
+        return LockedPath((VALUES_KEY, *key.split(".")), lock, origins["families", family, key], waivers.get(name, ()))
+
+    return _make_all(locked, {key: origins["families", family, key] for key in locked}, make)
 
 
 def family_lock_name(family: str, key: str) -> str:

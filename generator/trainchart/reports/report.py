@@ -23,6 +23,7 @@ from trainchart_runtime.run.state import ENDED_PHASES, FINISHING, RUNNING, Histo
 NOT_RUNNING = "NotRunning"
 """No pod is there or asked for, and no record says why."""
 NO_CONTROLLER = "none"
+STATEFUL_SET = "StatefulSet"
 """The release has no run controller."""
 UNKNOWN = "Unknown"
 """What would tell could not be read."""
@@ -169,13 +170,18 @@ class PodReport:
 class OutsideChange:
     """A change of the pods that a StatefulSet makes, or of a ConfigMap, by another than what applies the release."""
 
-    set_name: str
-    """The StatefulSet, or ConfigMap and its name."""
+    kind: str
+    name: str
     by: str
     """Name of the program as the API server knows it, such as kubectl-set."""
     at: float
     fields: tuple[str, ...]
     """Such as training.resources.limits.memory=176Mi."""
+
+    @property
+    def subject(self) -> str:
+        """The object, for people: pods are known by the name of their StatefulSet."""
+        return self.name if self.kind == STATEFUL_SET else f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True)

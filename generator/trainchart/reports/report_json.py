@@ -52,7 +52,13 @@ def describe_report(report: Report) -> dict[str, Any]:
         "setbacks": [dump_record(setback) for setback in report.setbacks],
         "history": [dump_record(entry) for entry in report.history],
         "outsideChanges": [
-            {"statefulSet": change.set_name, "by": change.by, "at": change.at or None, "fields": list(change.fields)}
+            {
+                "kind": change.kind,
+                "name": change.name,
+                "by": change.by,
+                "at": change.at or None,
+                "fields": list(change.fields),
+            }
             for change in report.outside_changes
         ],
         "lastLines": _describe_lines(report.last_lines),

@@ -119,7 +119,7 @@ def _list_remarks(report: Report) -> list[str]:
     elif report.outcome is not None and report.outcome.cause in (NOTHING_DONE, RUN_KILLED):
         remarks.insert(0, f"{report.outcome.cause}: {report.outcome.sentence}")
     if report.outside_changes:
-        names = list(dict.fromkeys(change.set_name for change in report.outside_changes))
+        names = list(dict.fromkeys(change.subject for change in report.outside_changes))
         remarks.append(f"changed outside Helm: {list_names(names)}")
     return remarks
 
@@ -157,7 +157,7 @@ def status_lines(report: Report) -> list[str]:
     lines += setback_lines(report.setbacks)
     lines += problem_lines(report.problems, report.address)
     changes = (
-        f"changed outside Helm: {each.set_name}, by {each.by} at {describe_time(each.at)}"
+        f"changed outside Helm: {each.subject}, by {each.by} at {describe_time(each.at)}"
         for each in report.outside_changes[-_CHANGES_SHOWN:]
     )
     lines += [f"note: {remark}" for remark in (*report.remarks, *changes, *report.unknown)]

@@ -223,7 +223,7 @@ def _outside_changes(report: Report) -> Iterator[str]:
         yield ""
         yield "What was changed outside Helm:"
         for change in report.outside_changes[:_INCIDENTS_SHOWN]:
-            yield f"  {describe_time(change.at)}  {change.set_name}, by {change.by}: {list_names(change.fields)}"
+            yield f"  {describe_time(change.at)}  {change.subject}, by {change.by}: {list_names(change.fields)}"
         if report.outcome is None:
             yield f"  next: {fill_in(_UNDO_CHANGES, report.address)}"
 
@@ -259,9 +259,9 @@ def _advise(report: Report) -> str:
         hint += f" Set another value: helm upgrade with --set {' --set '.join(settings)}."
     if outcome.changes:
         hint = f"{_ADMITTED.replace('NAMESPACE', report.key.namespace)} Else: {hint}"
-    if any(change.set_name.startswith("ConfigMap ") for change in report.outside_changes):
+    if any(change.kind == "ConfigMap" for change in report.outside_changes):
         hint = f"{fill_in(_UNDO_CONFIG, report.address)} Else: {hint}"
-    if outcome.pod.rpartition("-")[0] in {change.set_name for change in report.outside_changes}:
+    if outcome.pod.rpartition("-")[0] in {change.name for change in report.outside_changes}:
         hint = f"{fill_in(_UNDO, report.address)} Else: {hint}"
     if report.problems:
         hint = f"First fix what was wrong when it ended. {hint}".rstrip()

@@ -25,7 +25,7 @@ from trainchart.cluster.outside_changes import (
 )
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import OutsideChange, TrainingKey
-from trainchart.reports.text import list_lines
+from trainchart.reports.text import list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
 from trainchart_runtime.pod_problems import parse_time
@@ -68,6 +68,7 @@ def make_changed(*entries: Any) -> dict[str, Any]:
 def test_resources_that_were_set_by_hand_are_told_with_values() -> None:
     assert find_outside_changes(make_changed(SET_RESOURCES)) == (
         OutsideChange(
+            "StatefulSet",
             "exp1-mnist-ps",
             "kubectl-set",
             1795722039.0,
@@ -109,6 +110,8 @@ def test_advice_after_a_change_by_hand_is_to_undo_it() -> None:
     record = make_record(make_state("Failed", verdict=verdict))
     seen = Snapshot(NOW, (make_changed(SET_RESOURCES),), (), (record,), (make_job("Failed"),))
     report = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)
+    told = "note: changed outside Helm: exp1-mnist-ps, by kubectl-set at 2026-11-26 19:40:39 UTC"
+    assert told in status_lines(report)
     lines = why_lines(report)
     start = lines.index("What was changed outside Helm:")
     assert lines[start + 1] == (
@@ -202,5 +205,5 @@ def test_who_changed_a_service_is_named(
     entry = {"manager": manager, "operation": "Update", "time": "2026-11-26T19:41:00Z", "fieldsV1": owned} | more
     service = {"metadata": {"name": "exp1-mnist", "managedFields": [entry]}}
     at = parse_time("2026-11-26T19:41:00Z")
-    expected = [OutsideChange("Service exp1-mnist", manager, at, ("spec.selector",))] if is_named else []
+    expected = [OutsideChange("Service", "exp1-mnist", manager, at, ("spec.selector",))] if is_named else []
     assert list(find_object_changes("Service", [service], at - 60)) == expected

@@ -154,7 +154,7 @@ def test_what_is_rejected_restarts_all_the_same() -> None:
 
 
 def test_an_outside_change_is_taken_back() -> None:
-    edited = OutsideChange("exp1-mnist-worker", "kubectl-set", NOW, ("training.image=a:3",))
+    edited = OutsideChange("StatefulSet", "exp1-mnist-worker", "kubectl-set", NOW, ("training.image=a:3",))
     told = predict(report(outside_changes=(edited,)), change(), TARGET)
     assert told.outcome is Outcome.restarted
     assert told.reason == "undoes changes made outside Helm: training.image=a:3 (kubectl-set)"

@@ -89,7 +89,7 @@ def complete_chart(spec: Path, text: str, document: Document, packs: tuple[Pack,
         problem = Problem(f"unknown family {chart.family}", str(document.origins["family",]), hint)
         raise SpecError("the spec is not valid", problems=(problem,))
     family = families[chart.family]
-    layers, every = _read_layers(family, packs)
+    layers, every = _read_layers(family, packs, list(families))
     locks = drop_waived(every, chart.name, utc_today())
     values = merge_values(family.values, layers, document)
     origins = {(VALUES_KEY, *path): origin for path, origin in values.origins.items()}
@@ -123,8 +123,10 @@ def _require_there(values: FamilyValues, locks: tuple[LockedPath, ...]) -> None:
         raise SpecError("the policy is not valid", problems=problems)
 
 
-def _read_layers(family: Family, packs: tuple[Pack, ...]) -> tuple[list[Document], list[LockedPath]]:
+def _read_layers(family: Family, packs: tuple[Pack, ...], known: list[str]) -> tuple[list[Document], list[LockedPath]]:
     """Return what packs say of the values of a family, the weakest first, and what they lock.
+
+    `known` are the names of all families.
 
     Raises:
         SpecError: a lock is on something that is no value of the family, or of a family that is not there.
@@ -132,12 +134,11 @@ def _read_layers(family: Family, packs: tuple[Pack, ...]) -> tuple[list[Document
     layers: list[Document] = []
     held: list[LockedPath] = []
     problems: list[Problem] = []
-    families = find_families(packs)
     for pack in packs:
         problems += (
-            Problem(f"unknown family {name}", str(locks[0].origin), suggest_word(name, list(families)))
+            Problem(f"unknown family {name}", str(locks[0].origin), suggest_word(name, known))
             for name, locks in pack.policy.family_locks.items()
-            if locks and name not in families
+            if locks and name not in known
         )
         found = [resolve_lock(family.values, locked) for locked in pack.policy.family_locks.get(family.name, ())]
         problems += (each for each in found if isinstance(each, Problem))
