@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -103,6 +104,7 @@ def make_flag(
         raise NotReadableError(f"its default is {default}")
     if not all(map(_is_storable, (default, *bounds.get("enum", ())))):
         raise NotReadableError("its default or one of its choices holds a control character")
+    default = str(default) if isinstance(default, PurePath) else default
     settings = {"type": type_, "default": default, "description": clean_text(description), **bounds}
     try:
         return Flag(option, Hyperparameter.model_validate(settings), form, negative)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 
 from trainchart.scaffold.flag import Declaration, split_words, to_camel_case
 from trainchart.secret_names import names_secret
@@ -137,7 +137,9 @@ def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> 
 
 
 def is_path(default: object) -> bool:
-    """Tell whether a default reads as a folder or file of this machine."""
+    """Tell whether a default is, or reads as, a folder or file of this machine."""
+    if isinstance(default, PurePath):
+        return default != PurePath()
     if not isinstance(default, str) or "://" in default or set(default) & set("<>|*?"):
         return False
     return "/" in default.strip("/ ") or default[:1] in ("/", "~") or default[:2] == "./"

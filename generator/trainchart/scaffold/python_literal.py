@@ -1,4 +1,4 @@
-"""Values that a Python expression plainly has: literals, simple arithmetic, and constants of the module. Pure.
+"""Values that a Python expression plainly has: literals, simple arithmetic, paths, constants of the module. Pure.
 
 Nothing is executed. What cannot be told raises NotReadableError.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import operator
+import posixpath
 import re
 from collections.abc import Callable, Mapping
+from pathlib import PurePath, PurePosixPath
 from typing import Any
 
 from trainchart.scaffold.flag import NotReadableError
@@ -20,8 +22,16 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
 }
+_COMPUTED = "it is computed when the script runs"
 _ENVIRONMENT = re.compile(r"(?:os\.)?(?:environ\[|environ\.get\(|getenv\()'(\w+)'.*")
 _LARGEST_EXPONENT = 64
+_PATHS = ("Path", "PosixPath", "PurePath", "PurePosixPath")
+_JOINING = ("path", "osp", "gfile")
+"""Modules whose `join` joins paths, by their last word."""
+_SAME_PATH = ("str", "expanduser", "abspath", "realpath", "normpath", "fspath", "resolve", "absolute", "as_posix")
+"""Functions and methods that return the path that they are given, in another form."""
+_LONGEST_TEXT = 4096
+"""Texts can double in every line."""
 
 Constants = Mapping[str, Any]
 
@@ -48,7 +58,11 @@ def read_constants(tree: ast.Module) -> dict[str, Any]:
 
 
 def read_value(node: ast.expr, constants: Constants) -> Any:
-    """Return what `node` evaluates to; raises NotReadableError where that takes running the script."""
+    """Return what `node` evaluates to, a PurePosixPath for any Path.
+
+    Raises:
+        NotReadableError: telling takes running the script.
+    """
     match node:
         case ast.Constant(value=value):
             return value
@@ -63,23 +77,57 @@ def read_value(node: ast.expr, constants: Constants) -> Any:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_number(read_value(operand, constants))
         case ast.BinOp(left=left, op=kind, right=right):
-            return _combine(kind, _number(read_value(left, constants)), _number(read_value(right, constants)))
-    raise NotReadableError("it is computed when the script runs")
+            return _combine(kind, read_value(left, constants), read_value(right, constants))
+        case ast.JoinedStr(values=parts):
+            return "".join(_text(read_value(part, constants)) for part in parts)
+        case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+            value = read_value(value, constants)
+            return _text(value if isinstance(value, PurePath) else str(value))
+        case ast.Call(func=ast.Name() | ast.Attribute()):
+            return _read_path(node, constants)
+    raise NotReadableError(_COMPUTED)
+
+
+def _read_path(call: ast.Call, constants: Constants) -> Any:
+    """Return the path that a call makes of other paths and texts."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    name = called_name(call)
+    if is_joining(call):
+        parts = [_text(read_value(argument, constants)) for argument in call.args]
+        return PurePosixPath(*parts) if name in _PATHS else posixpath.join(*parts)
+    if name in _SAME_PATH and call.args:
+        return _text(read_value(call.args[0], constants))
+    if name in _SAME_PATH and owner is not None:
+        path = read_value(owner, constants)
+        if isinstance(path, PurePath):
+            return path
+    raise NotReadableError(_COMPUTED)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, (str, PurePath)) or len(str(value)) > _LONGEST_TEXT:
+        raise NotReadableError(_COMPUTED)
+    return str(value)
 
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise NotReadableError("it is computed when the script runs")
+        raise NotReadableError(_COMPUTED)
     return value
 
 
 def _combine(kind: ast.operator, left: Any, right: Any) -> Any:
+    if isinstance(kind, ast.Div) and isinstance(left, PurePath):
+        return left / _text(right)
+    if isinstance(kind, ast.Add) and isinstance(left, str):
+        return _text(left) + _text(right)
+    left, right = _number(left), _number(right)
     try:
         if isinstance(kind, ast.Pow) and abs(right) <= _LARGEST_EXPONENT and abs(left) <= _LARGEST_EXPONENT:
             return left**right
         return _OPERATORS[type(kind)](left, right)
     except (KeyError, ArithmeticError) as error:
-        raise NotReadableError("it is computed when the script runs") from error
+        raise NotReadableError(_COMPUTED) from error
 
 
 class Arguments:
@@ -137,6 +185,14 @@ def called_name(call: ast.Call) -> str:
     if isinstance(call.func, ast.Attribute):
         return call.func.attr
     return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def is_joining(call: ast.Call) -> bool:
+    """Tell whether a call makes one path of its arguments: os.path.join(…), Path(…)."""
+    if not call.args or called_name(call) in _PATHS:
+        return called_name(call) in _PATHS
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return called_name(call) == "join" and type_name(owner) in _JOINING
 
 
 def type_name(node: ast.expr | None) -> str:
