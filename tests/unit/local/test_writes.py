@@ -112,6 +112,30 @@ def test_end_of_run_names_written_paths(plan: Any, tmp_path: Path) -> None:
     assert warning.startswith(f"the program wrote {places}: in a pod only volumes and /tmp are writable")
 
 
+@pytest.mark.parametrize(
+    ("count", "named"),
+    [
+        (20, "w/00, {0}/w/01, {0}/w/02, {0}/w/03, {0}/w/04, {0}/w/05, "),
+        (21, "w/ (21 files), {0}/x: in a pod"),
+    ],
+)
+def test_many_written_paths_are_grouped_by_folder(plan: Any, tmp_path: Path, count: int, named: str) -> None:
+    folder = f"{tmp_path}/elsewhere"
+    paths = [f"{folder}/w/{number:02}" for number in range(count)] + [f"{folder}/x"] * (count > 20)
+    Path(plan.pods[0].environment[WRITES_FILE]).write_text("\n".join(paths))
+    (warning,) = describe_writes(plan, read_code_times(plan))
+    assert warning.startswith(f"the program wrote {folder}/{named.format(folder)}")
+    assert " more: " not in warning
+
+
+def test_folders_beyond_a_sensible_number_are_counted(plan: Any) -> None:
+    paths = [f"/a{number:02}/{name}" for number in range(25) for name in "bc"]
+    Path(plan.pods[0].environment[WRITES_FILE]).write_text("\n".join(paths))
+    (warning,) = describe_writes(plan, read_code_times(plan))
+    assert "/a00/ (2 files), /a01/ (2 files)" in warning
+    assert "/a19/ (2 files) and 5 more: in a pod" in warning
+
+
 def test_unwatched_run_names_nothing(plan: Any) -> None:
     before = read_code_times(plan)
     del plan.pods[0].environment[WRITES_FILE]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from trainchart.local.plan import WRITES_FILE, LocalPlan
@@ -19,7 +20,7 @@ _SKIPPED = ("__pycache__", "node_modules", "venv")
 _EDITED = (".py", ".ipynb", ".md", ".sh", ".toml", ".yaml", ".yml")
 """Files that people change in an editor while a run goes on."""
 _FILES_LIMIT = 50_000
-_NAMED = 4
+_NAMED = 20
 
 
 def read_code_times(plan: LocalPlan) -> Mapping[str, int]:
@@ -41,11 +42,19 @@ def describe_writes(plan: LocalPlan, before: Mapping[str, int]) -> tuple[str, ..
     paths = sorted(path for path in every if not any(str(parent) in every for parent in PurePosixPath(path).parents))
     if not paths:
         return ()
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    named = paths if len(paths) <= _NAMED else _group_by_folder(paths)
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return (
-        f"the program wrote {', '.join(paths[:_NAMED])}{more}: in a pod only volumes and /tmp are writable, and only "
+        f"the program wrote {', '.join(named[:_NAMED])}{more}: in a pod only volumes and /tmp are writable, and only "
         "volumes outlive it. Write below $TRAINCHART_CHECKPOINTS_DIR or another volume of the spec.",
     )
+
+
+def _group_by_folder(paths: Sequence[str]) -> list[str]:
+    """Return the paths with one entry for all that are in the same folder."""
+    folders = Counter(str(PurePosixPath(path).parent) for path in paths)
+    alone = [path for path in paths if folders[str(PurePosixPath(path).parent)] == 1]
+    return sorted([*alone, *(f"{folder}/ ({count} files)" for folder, count in folders.items() if count > 1)])
 
 
 def _walk(folder: str, left_out: Collection[str]) -> Iterator[tuple[str, int]]:
