@@ -50,6 +50,16 @@ class KeyPlace:
 
 
 @dataclass(frozen=True)
+class PlainScalar:
+    """A number, truth value or null: where it stands, how it is written, and what Helm reads."""
+
+    path: tuple[str, ...]
+    line: int
+    spelling: str
+    value: float | bool | None
+
+
+@dataclass(frozen=True)
 class PlacedObject:
     """A Kubernetes object, or what stands in its place, and the line where it starts."""
 
@@ -273,6 +283,31 @@ def _keys(node: yaml.Node | None, above: tuple[str, ...], visited: set[int]) -> 
         is_section = isinstance(value, yaml.MappingNode) and bool(value.value)
         yield KeyPlace(path, key.start_mark.line + 1, is_section)
         yield from _keys(value, path, visited)
+
+
+def find_plain_scalars(text: str) -> tuple[PlainScalar, ...]:
+    """Return the numbers, truth values and nulls of one document, in order; nothing where it is no YAML."""
+    try:
+        loader = Loader(text)
+        root = loader.get_single_node()
+        if root is not None and "*" in text:
+            _require_finite(root)
+        return tuple(_plain_scalars(loader, root, ()))
+    except (yaml.YAMLError, YamlError, ValueError, RecursionError):
+        return ()
+
+
+def _plain_scalars(loader: Loader, node: yaml.Node | None, path: tuple[str, ...]) -> Iterator[PlainScalar]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _plain_scalars(loader, value, (*path, str(key.value)))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _plain_scalars(loader, value, (*path, str(index)))
+    elif isinstance(node, yaml.ScalarNode):
+        value = loader.construct_object(node)
+        if not isinstance(value, str):
+            yield PlainScalar(path, _line(node), str(node.value), value)
 
 
 def _mappings(root: yaml.Node) -> Iterator[yaml.MappingNode]:

@@ -98,6 +98,13 @@ def test_findings_name_rule_file_and_case(plain_chart: Path) -> None:
     assert done.stderr.startswith("1 chart checked: 3 errors, 0 warnings")
 
 
+def test_values_that_helm_reads_otherwise_are_warned_of(plain_chart: Path, tmp_path: Path) -> None:
+    (tmp_path / "v.yaml").write_text("free: {a: 1}\nlabels: {b: 0755}\n")
+    done = run(plain_chart, "-f", tmp_path / "v.yaml")
+    assert "warning: line 2: labels.b: 0755 is read as the number 493 [values-as-written]" in done.stdout
+    assert 'hint: quote it: "0755", or write 493\n' in done.stdout
+
+
 def test_json_and_a_values_file_of_the_user(plain_chart: Path, tmp_path: Path) -> None:
     values = tmp_path / "cluster.yaml"
     values.write_text("gpuz: 1\n")

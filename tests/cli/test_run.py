@@ -42,6 +42,13 @@ def test_a_dry_run_as_text_names_commands_and_addresses(tmp_path: Path) -> None:
     assert f"--  {sys.executable}".replace("  ", " ") in done.stdout
 
 
+def test_a_run_tells_what_helm_reads_otherwise_in_a_values_file(tmp_path: Path) -> None:
+    (tmp_path / "v.yaml").write_text("roles:\n  worker: {replicas: 0x1}\n")
+    done = run(tmp_path, str(_CHART), "--dry-run", "-f", "v.yaml")
+    assert "note: v.yaml:2: roles.worker.replicas: 0x1 is read as the number 1\n" in done.stderr
+    assert 'hint: quote it: "0x1", or write 1\n' in done.stderr
+
+
 MODEL = """\
 apiVersion: trainchart/v1
 kind: Model

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from trainchart.errors import RenderError, ToolError, UsageError
+from trainchart.helm.io import inputs
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import Rendering, ValueOverrides
+from trainchart.kubernetes_yaml import find_plain_scalars
 
 pytestmark = pytest.mark.helm
 
@@ -202,6 +204,66 @@ def test_values_files_of_several_documents_are_refused(engine: HelmEngine, plain
         engine.lint(plain_chart, overrides=overrides)
     # Marks of a document alone make no second one.
     assert engine.render(plain_chart, release="exp-7", overrides=ValueOverrides(files=(("my.yaml", "---\n{}\n...\n"),)))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"free": {"a": 1}}\n{"free": {"a": 2}}\n', "Helm would leave out what begins in line 2"),
+        ('{"free": {"a": 1}} {"free": {"a": 2}}\n', "Helm would leave out what begins in line 1"),
+        ("free: {a: 1}\n...\nfree: {a: 2}\n", "Helm would leave out what begins in line 3"),
+        ("free: {a: 1}\nfree: {a: 2}\n", "the key free twice in one mapping, the second time in line 2"),
+        ('{"free": {"a": 1, "a": 2}}', "the key a twice in one mapping"),
+    ],
+)
+def test_values_of_which_helm_reads_a_part_are_refused(
+    engine: HelmEngine, plain_chart: Path, text: str, problem: str
+) -> None:
+    overrides = ValueOverrides(files=(("my.yaml", text),))
+    for ask in (engine.render, engine.lint):
+        options = {"release": "exp-7"} if ask == engine.render else {}
+        with pytest.raises(RenderError, match=rf"my\.yaml .*{problem}"):
+            ask(plain_chart, overrides=overrides, **options)
+
+
+def test_templates_that_do_not_end_are_given_up(
+    engine: HelmEngine, plain_chart: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Some seconds of work, so that what is left of it does not run on beside other tests.
+    loop = "{{ range until 3000 }}{{ range until 3000 }}{{ end }}{{ end }}"
+    (plain_chart / "templates" / "endless.yaml").write_text(loop)
+    monkeypatch.setattr(inputs, "RENDER_SECONDS", 0.5)
+    with pytest.raises(RenderError, match=r"did not finish the templates of chart plain within 0\.5 seconds"):
+        render(engine, plain_chart)
+    with pytest.raises(RenderError, match=r"did not finish the templates of chart plain within 0\.5 seconds"):
+        engine.lint(plain_chart)
+
+
+SPELLINGS = (
+    "0755",
+    "0o17",
+    "0x1f",
+    "0b11",
+    "1_0",
+    "1e3",
+    "1.10",
+    "+5",
+    ".5",
+    "-0",
+    "08",
+    "12e4567",
+    "y",
+    "on",
+    "1_0.5",
+)
+
+
+def test_helm_reads_numbers_and_words_as_is_told(engine: HelmEngine, plain_chart: Path) -> None:
+    text = f"free: {{{', '.join(f'k{i}: {spelling}' for i, spelling in enumerate(SPELLINGS))}}}"
+    told = {scalar.path[-1]: scalar.value for scalar in find_plain_scalars(text)}
+    read = values(render(engine, plain_chart, files=(text,)))["free"]
+    assert len(told) == len(SPELLINGS) - 1
+    assert {**read, **told} == read
 
 
 @pytest.mark.parametrize("release", ["Bad_Name", "", "-a", "a" * 54, "a..b", "a\nb"])

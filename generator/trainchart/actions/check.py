@@ -222,7 +222,7 @@ def _render_chart(chart: Path, values: tuple[Path, ...], helm: HelmEngine, newes
             else {}
         )
         lint = (CaseLint("", linting.result()),)
-    added = tuple(text for chosen in overrides.values() for _, text in chosen.files)
+    added = dict(file for chosen in overrides.values() for file in chosen.files)
     return replace(plain, added_values=added, cases=tuple(cases), lint=lint, probes=probes, values_fit="" in rendered)
 
 

@@ -25,8 +25,10 @@ from trainchart.actions.support.run_record import add_overrides, make_record, me
 from trainchart.archive.lock import LOCK_FILE
 from trainchart.errors import PlanError, Problem, RenderError, ToolError
 from trainchart.helm.io.choose import find_engine
-from trainchart.helm.io.inputs import find_near_chart, require_chart, require_release_name
+from trainchart.helm.io.inputs import describe_request, find_near_chart, require_chart, require_release_name
+from trainchart.helm.misread_values import find_misread_values
 from trainchart.helm.rendering import Rendering, ValueOverrides
+from trainchart.helm.schema_refusals import Asked
 from trainchart.host.files import read_text, read_tree
 from trainchart.host.machine import has_gpu
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
@@ -263,7 +265,8 @@ def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -
             max_restarts=None if request.kills or _sets_restarts(overrides) else 0,
         )
         plan = plan_local_run(rendering.manifests, settings)
-        notes = (str(note) for note in (*code.notes, *target.notes) if note.message not in plan.warnings)
+        found = (*code.notes, *target.notes, *_find_misread(target.chart, overrides))
+        notes = (str(note) for note in found if note.message not in plan.warnings)
         starts_over = request.existing is Existing.RESUME and not holds_outputs(plan)
         plan = replace(plan, warnings=(*notes, *plan.warnings, *([_STARTS_OVER] if starts_over else [])))
         return _Prepared(plan, make_record(asked, target.chart, code.folder), reservation)
@@ -279,6 +282,14 @@ def _read_overrides(request: RunRequest) -> ValueOverrides:
         set_strings=request.set_strings,
         set_jsons=request.set_jsons,
     )
+
+
+def _find_misread(chart: Path, overrides: ValueOverrides) -> Iterator[Problem]:
+    """Yield what Helm reads as something else than what a values file says."""
+    asked = describe_request(chart, overrides) if overrides.files else Asked()
+    for file, text in asked.overrides.files:
+        for line, problem in find_misread_values(text, asked.schemas, asked.chart):
+            yield replace(problem, where=f"{file}:{line}")
 
 
 def _sets_restarts(overrides: ValueOverrides) -> bool:

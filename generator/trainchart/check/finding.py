@@ -102,8 +102,8 @@ class CheckInput:
     """The versions that are only asked whether they have an object's kind."""
     probes: Mapping[Probe, Rendering] = field(default_factory=dict)
     """What rendered of the probes; those that were refused are not here."""
-    added_values: tuple[str, ...] = ()
-    """The texts of the values files that cases were installed with."""
+    added_values: Mapping[str, str] = field(default_factory=dict)
+    """The texts of the values files that cases were installed with, by name."""
     values_fit: bool = False
     """Helm has compared values.yaml with its schema already, and was content."""
     pack_rules: tuple[PackRule, ...] = ()

@@ -10,19 +10,21 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.durations import DURATION_EXAMPLES, DURATION_PATTERN
 from trainchart.errors import Problem
 from trainchart.helm.rendering import ValueOverrides
-from trainchart.json_documents import resolve_reference
-from trainchart.kubernetes_yaml import YamlError, parse_mapping
+from trainchart.json_documents import parse_json, resolve_reference
+from trainchart.kubernetes_yaml import YamlError, find_plain_scalars, parse_mapping
 from trainchart.quantities import QUANTITY_PATTERN
 from trainchart.spec.section import LOCKED
 
 Path = tuple[str, ...]
 Schema = Mapping[str, Any]
 
+SCHEMA_FILE = "values.schema.json"
 _REFUSAL = re.compile(r"^(?P<indent> *)- (?:at '(?P<pointer>[^']*)'|(?P<dotted>[^:\s]+)): (?P<message>.*)$")
 _CHART = re.compile(r"^(?P<name>[a-z0-9][-a-z0-9.]*):$")
 _UNKNOWN = re.compile(r"[Aa]dditional propert(?:y|ies) (?P<names>.+?) (?:is|are)? ?not allowed")
@@ -50,6 +52,8 @@ _BOUNDS = {
 _EXAMPLES = {QUANTITY_PATTERN: "500m, 2, 512Mi or 4Gi", DURATION_PATTERN: DURATION_EXAMPLES}
 _FALLBACK = "values.yaml of the chart lists the keys that it takes"
 DAMAGED = "values.yaml of the chart seems to be damaged: restore it, for a generated chart with trainchart generate"
+_LARGEST = "9.007199254740991×10¹⁵"
+"""How Helm prints the largest integer that it represents exactly, by which only texts are bounded."""
 _MANY, _SHOWN = 5, 3
 """More keys than a user deletes at once, and how many of them are named."""
 _HYPERPARAMETERS = "hyperparameters"
@@ -65,6 +69,13 @@ class Asked:
     chart: str = ""
     """The name of the chart itself; other names are those of subcharts."""
     overrides: ValueOverrides = field(default_factory=ValueOverrides)
+
+
+def read_schemas(files: Mapping[str, bytes], chart: str) -> dict[str, Schema]:
+    """Return the schemas of values of a chart and of the charts below it, by name. Raises ValueError: not JSON."""
+    paths = [PurePosixPath(path) for path in files if PurePosixPath(path).name == SCHEMA_FILE]
+    schemas = {path.parent.name or chart: parse_json(files[str(path)]) for path in paths}
+    return {name: schema for name, schema in schemas.items() if isinstance(schema, dict)}
 
 
 @dataclass
@@ -123,7 +134,10 @@ class _Teller:
             yield from self._tell(refusal.path, refusal.message)
         elif refusal.message in ("'anyOf' failed", "'oneOf' failed", "'oneOf' failed, none matched"):
             deepest = max(len(part.path) for part in refusal.parts)
-            problems = [problem for part in refusal.parts if len(part.path) == deepest for problem in self.tell(part)]
+            near = [part for part in refusal.parts if len(part.path) == deepest]
+            # Of a value that has the type of one member, the types of the others say nothing.
+            near = [part for part in near if not _TYPE.match(part.message)] or near
+            problems = [problem for part in near for problem in self.tell(part)]
             hints = dict.fromkeys(problem.hint for problem in problems if problem.hint)
             yield Problem("; or ".join(problem.message for problem in problems), hint="; or ".join(hints))
         else:
@@ -140,8 +154,15 @@ class _Teller:
                 yield Problem(f"unknown key {self._called((*path, name))}", hint=self._suggest(path, name))
         elif match := _TYPE.match(message) or _OLD_TYPE.match(message):
             wanted = [name for name in re.split(r" or |/", match["want"]) if name != "null"]
+            if given is not None and isinstance(schema.get("enum"), list):
+                hint = _closest(self._spelling(path), list(map(str, schema["enum"])))
+                yield Problem(f"{key}: {self._spelling(path) or given} is not known", hint=hint)
+                return
             expected = " or ".join(_TYPES.get(name, name) for name in wanted)
-            yield Problem(f"{key}: {_show(given, match['got'])}, expected {expected}", hint=_rewrite(given, wanted))
+            yield Problem(
+                f"{key}: {_show(given, match['got'])}, expected {expected}",
+                hint=_rewrite(given, wanted, self._spelling(path)),
+            )
         elif match := _PATTERN.match(message):
             pattern = match["pattern"].replace("\\\\", "\\")
             example = next((text for known, text in _EXAMPLES.items() if known in (pattern, f"^$|{pattern}")), "")
@@ -151,7 +172,10 @@ class _Teller:
             hint = f"for example {example}" if example else f"expected a string that matches {pattern}"
             yield Problem(f"{key}: {match['given']!r} is not accepted", hint=hint)
         elif (match := _BOUND.match(message)) and match["rule"] in _BOUNDS:
-            yield Problem(f"{key}: {match['given']} {_BOUNDS[match['rule']]} {match['bound']}")
+            shown = self._spelling(path) or given or match["given"]
+            is_text = "string" in schema.get("type", ()) or "anyOf" in schema
+            hint = _as_text(given, str(shown)) if is_text and match["bound"] == _LARGEST else ""
+            yield Problem(f"{key}: {shown} {_BOUNDS[match['rule']]} {match['bound']}", hint=hint)
         elif match := _CHOICE.match(message):
             choices = _names(match["choices"])
             shown = repr(given) if given is not None else "the value"
@@ -192,16 +216,14 @@ class _Teller:
     def _given(self, path: Path) -> Any:
         return _given_values(self.asked.overrides).get((*self._prefix(), *path))
 
+    def _spelling(self, path: Path) -> str:
+        """Return how a values file writes a number, truth value or null."""
+        scalars = (scalar for _, text in self.asked.overrides.files for scalar in find_plain_scalars(text))
+        return {scalar.path: scalar.spelling for scalar in scalars}.get((*self._prefix(), *path), "")
+
     def _schema(self, path: Path) -> Schema:
         """Return the schema of the value at `path`, an empty one where there is none."""
-        root = self.asked.schemas.get(self.chart, {})
-        node = _resolve(root, root)
-        for part in path:
-            below = node.get("properties", {}).get(part)
-            if below is None:
-                below = node.get("items") if part.isdecimal() else node.get("additionalProperties")
-            node = _resolve(below, root) if isinstance(below, Mapping) else {}
-        return node
+        return find_schema(path, self.asked.schemas.get(self.chart, {}))
 
     def _suggest(self, path: Path, name: str) -> str:
         """Name the closest key beside an unknown one, for one at the top also below, else all that are known there."""
@@ -231,6 +253,17 @@ class _Teller:
         yield from names
         for below in names if depth < 2 else ():
             yield from self._keys(below, depth + 1)
+
+
+def find_schema(path: Path, root: Schema) -> Schema:
+    """Return the schema of the value at `path`, an empty one where there is none."""
+    node = _resolve(root, root)
+    for part in path:
+        below = node.get("properties", {}).get(part)
+        if below is None:
+            below = node.get("items") if part.isdecimal() else node.get("additionalProperties")
+        node = _resolve(below, root) if isinstance(below, Mapping) else {}
+    return node
 
 
 def _resolve(node: Schema, root: Schema, seen: set[int] | None = None) -> Schema:
@@ -290,11 +323,16 @@ def _show(given: Any, got: str) -> str:
     return f"{repr(given) if got == 'string' else given} is {kind}"
 
 
-def _rewrite(given: Any, wanted: list[str]) -> str:
+def _as_text(given: Any, spelling: str) -> str:
+    """Return how to give a text that would be read as something else; what an option gives is a text here."""
+    return "give it as text: --set-string" if isinstance(given, str) else f'quote it: "{spelling}"'
+
+
+def _rewrite(given: Any, wanted: list[str], spelling: str) -> str:
     """Return how to write a value that has the wrong type, where that is plain."""
     want = wanted[0] if len(wanted) == 1 else ""
     if not isinstance(given, str):
-        return f'quote it: "{given}"' if want == "string" and isinstance(given, (int, float)) else ""
+        return _as_text(given, spelling or str(given)) if want == "string" and isinstance(given, (int, float)) else ""
     if (
         want == "integer"
         and re.fullmatch(r"[+-]?[0-9]+(\.0*)?([eE]\+?[0-9]{1,2})?", given)
@@ -305,7 +343,7 @@ def _rewrite(given: Any, wanted: list[str]) -> str:
     if want == "boolean" and given.lower() in ("yes", "on", "no", "off", "y", "n", "true", "false"):
         return f"write {str(given.lower() in ('yes', 'on', 'y', 'true')).lower()}"
     if want == "string":
-        return "give it as text: --set-string"
+        return _as_text(given, given)
     if want == "array" and given:
         return f"write {{{given}}}"
     return ""

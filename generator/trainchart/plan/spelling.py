@@ -7,16 +7,14 @@ Such a spelling is refused wherever a text is meant, and wherever readers of YAM
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trainchart.number_spelling import name_misreading, print_value
 from trainchart.spec.document import Origin, Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import LARGEST_INTEGER, TEXT_MAPS, JsonSchema, Section, section_of
 
-_PLAIN_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]+)?")
-"""Every reader takes these for the same number: no leading zeros, underscores, or bases other than ten."""
 _TEXTS = (("image", "tag"), ("run", "id"))
 """Texts outside of mappings that may also be given as integers."""
 
@@ -36,23 +34,14 @@ def _misreading(path: Path, value: float | bool | None, spelling: str) -> tuple[
     if value is not None and not isinstance(value, bool):
         if isinstance(value, float) and not math.isfinite(value):
             return ("", "") if _is_bound(path) else ("is not a finite number", "")
-        if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-            reason = "exceeds the integers that Helm represents exactly, ±(2^53 - 1)"
-            return ("", "") if _is_bound(path) else (reason, "")
-        if value == 0 and re.search("[1-9]", re.split("[eE]", spelling)[0]):
-            return "is read as the number 0", ""
-        if not _PLAIN_NUMBER.fullmatch(spelling):
-            return f"is read as the number {value}", f", or write {value}"
+        if isinstance(value, int) and abs(value) > LARGEST_INTEGER and _is_bound(path):
+            return "", ""
+        reason, remedy = name_misreading(value, spelling)
+        if reason:
+            return reason, remedy
     if (path in _TEXTS or _is_in_text_map(path)) and spelling != print_value(value):
         return f"would become {'null' if value is None else f'the text {print_value(value)}'}", ""
     return "", ""
-
-
-def print_value(value: float | bool | None) -> str:
-    """Return the text that a chart makes of a value where Kubernetes takes only texts."""
-    if value is None or isinstance(value, bool):
-        return {None: "", True: "true", False: "false"}[value]
-    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _leaves(node: Any, path: Path) -> Iterator[tuple[Path, Any]]:

@@ -53,5 +53,5 @@ def test_a_field_is_told_once() -> None:
 
 
 def test_number_written_so_in_a_users_values_file_is_accepted() -> None:
-    assert find(replace(chart(CONFIG), added_values=("most: 'x > 1e+06'\n",))) == []
-    assert find(replace(chart(CONFIG), added_values=("most: 1000000\n",))) != []
+    assert find(replace(chart(CONFIG), added_values={"v.yaml": "most: 'x > 1e+06'\n"})) == []
+    assert find(replace(chart(CONFIG), added_values={"v.yaml": "most: 1000000\n"})) != []

@@ -188,7 +188,7 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "- at '/env/A': 'anyOf' failed\n  - at '/env/A': got object, want string\n"
             "  - at '/env/A': additional properties 'valueFrm' not allowed",
             "env.A.valueFrm=1",
-            "env.A: a mapping is given, expected a string; or unknown key env.A.valueFrm",
+            "unknown key env.A.valueFrm",
             "did you mean valueFrom?",
         ),
         (
@@ -226,6 +226,32 @@ def test_a_value_of_a_file_is_shown_and_options_win() -> None:
     assert tell(line, files=("image: {tag: 1.5}",)) == (problem,)
     [shown] = tell(line, "image.tag=7", files=("image: {tag: 1.5}",))
     assert shown.message == "image.tag: 7 is a number, expected a string"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message", "hint"),
+    [
+        ("image: {tag: 0x1f}", "got number, want string", "31 is a number, expected a string", 'quote it: "0x1f"'),
+        ("image: {tag: off}", "got boolean, want string", "False, expected a string", 'quote it: "off"'),
+        (
+            "image: {tag: 9007199254740993}",
+            "maximum: got 9.007199254740992×10¹⁵, want 9.007199254740991×10¹⁵",
+            "9007199254740993 is greater than the maximum 9.007199254740991×10¹⁵",
+            'quote it: "9007199254740993"',
+        ),
+    ],
+)
+def test_a_hint_has_the_spelling_of_the_file(text: str, line: str, message: str, hint: str) -> None:
+    schema = {"properties": {"image": {"properties": {"tag": {"type": ["string", "integer"]}}}}}
+    asked = Asked({"mnist": schema}, "mnist", ValueOverrides(files=(("v.yaml", text),)))
+    assert find_refusals(f"{HEADER}- at '/image/tag': {line}", asked) == (Problem(f"image.tag: {message}", hint=hint),)
+
+
+def test_a_truth_value_where_one_of_some_words_is_meant() -> None:
+    schema = {"properties": {"state": {"type": "string", "enum": ["offline", "on"]}}}
+    asked = Asked({"mnist": schema}, "mnist", ValueOverrides(files=(("v.yaml", "state: off"),)))
+    (problem,) = find_refusals(f"{HEADER}- at '/state': got boolean, want string", asked)
+    assert problem == Problem("state: off is not known", hint="known here: offline, on")
 
 
 def test_values_of_a_subchart_have_its_key() -> None:

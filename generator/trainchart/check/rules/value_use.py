@@ -173,7 +173,7 @@ def _is_read(path: tuple[str, ...], paths: set[tuple[str, ...]], names: set[str]
 
 def _texts(given: CheckInput) -> Iterator[str]:
     yield from (content.decode(errors="replace") for content in given.files.values() if b"e+" in content)
-    yield from given.added_values
+    yield from given.added_values.values()
 
 
 def _place(manifest: Manifest, where: str) -> tuple[str, ...]:

@@ -16,7 +16,9 @@ from referencing.exceptions import Unresolvable
 from trainchart.archive.lock import LOCK_FILE
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
-from trainchart.check.sources import SCHEMA_FILE, VALUES_FILE, read_source
+from trainchart.check.sources import SCHEMA_FILE, VALUES_FILE, chart_file, read_source
+from trainchart.helm.misread_values import find_misread_values
+from trainchart.helm.schema_refusals import read_schemas
 from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_documents, parse_mapping
 
 
@@ -78,6 +80,21 @@ def _sum_up(is_there: bool, misfits: tuple[Finding, ...]) -> Iterator[Finding]:
         yield Finding(f"{message}, but {SCHEMA_FILE} requires values", path=VALUES_FILE, hint=hint, stands_alone=True)
 
 
+def check_spellings(given: CheckInput) -> Iterator[Finding]:
+    """Find numbers and words of the values files given, which Helm reads as something else than what is written."""
+    name = str(chart_file(given).get("name", ""))
+    try:
+        schemas = read_schemas(given.files, name)
+    except ValueError:
+        return  # another rule says so
+    for file, text in given.added_values.items():
+        for line, problem in find_misread_values(text, schemas, name):
+            if file in given.files:
+                yield Finding(problem.message, path=file, line=line, hint=problem.hint)
+            else:
+                yield Finding(f"line {line}: {problem.message}", hint=problem.hint, values=file)
+
+
 def _find_misfits(schema: Any, values: Any) -> Iterator[Finding]:
     try:
         # An empty registry: a schema made elsewhere must not make us ask the network.
@@ -129,6 +146,15 @@ RULES = (
         "A closed, correct schema refuses a typo at install.",
         check_values_schema,
         "https://helm.sh/docs/topics/charts/#schema-files",
+        scope=Scope.charts,
+    ),
+    Rule(
+        "values-as-written",
+        "Helm reads 0755 as 493 and 1_0 as 10, and a tag 1.10 becomes 1.1.",
+        check_spellings,
+        "https://helm.sh/docs/chart_template_guide/yaml_techniques/#scalar-types-in-yaml",
+        severity=Severity.warning,
+        others=Severity.warning,
         scope=Scope.charts,
     ),
 )

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from trainchart.errors import ToolError
 from trainchart.helm.errors import clean_lint_message, render_error
+from trainchart.helm.io import inputs
 from trainchart.helm.io.inputs import (
     DEFAULT_KUBE_VERSION,
     chart_label,
@@ -24,13 +25,12 @@ from trainchart.helm.io.inputs import (
     require_chart,
     require_own_schemas,
     require_release_name,
-    require_single_documents,
+    require_whole_values,
 )
 from trainchart.helm.manifests import parse_manifests, sections, split_by_source
 from trainchart.helm.rendering import LintMessage, Rendering, ValueOverrides
 from trainchart.helm.schema_refusals import Asked
 
-TIMEOUT_SECONDS = 120.0
 _LINT_LINE = re.compile(r"^\[(?P<severity>INFO|WARNING|ERROR)\] (?P<path>[^:\n]*): ", re.MULTILINE)
 _LINT_SUMMARY = re.compile(r"^(?:==> Linting|\d+ chart\(s\) linted).*$", re.MULTILINE)
 
@@ -60,7 +60,7 @@ class BinaryEngine:
         require_chart(chart)
         require_own_schemas(chart)
         require_release_name(release)
-        require_single_documents(overrides)
+        require_whole_values(overrides)
         with _value_options(overrides) as (options, names):
             # The version is always said: helm's own default depends on how the program was built.
             argv = ["template", release, _absolute(chart), "--namespace", namespace, "--include-crds"]
@@ -70,7 +70,7 @@ class BinaryEngine:
                 argv.append("--is-upgrade")
             if not validate:
                 argv.append("--skip-schema-validation")
-            done = self._run(argv)
+            done = self._run(argv, chart)
             if done.returncode != 0:
                 raise render_error(_named(done.stderr, names), chart_label(chart), describe_request(chart, overrides))
         found = split_by_source(done.stdout)
@@ -88,21 +88,26 @@ class BinaryEngine:
     ) -> tuple[LintMessage, ...]:
         require_chart(chart)
         require_own_schemas(chart)
-        require_single_documents(overrides)
+        require_whole_values(overrides)
         with _value_options(overrides) as (options, names):
             version = kube_version or DEFAULT_KUBE_VERSION
             if not validate:
                 options.append("--skip-schema-validation")
-            done = self._run(["lint", _absolute(chart), "--strict", "--kube-version", version, *options])
+            done = self._run(["lint", _absolute(chart), "--strict", "--kube-version", version, *options], chart)
             messages = _parse_lint(_named(done.stdout, names), strict, describe_request(chart, overrides))
             if done.returncode != 0 and not any(message.severity != "info" for message in messages):
                 raise render_error(_named(done.stderr, names), chart_label(chart), describe_request(chart, overrides))
         return messages
 
-    def _run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
+    def _run(self, argv: list[str], chart: Path) -> subprocess.CompletedProcess[str]:
         # HELM_DEBUG, HELM_NAMESPACE and the like would change the result behind the caller's back.
         environment = {key: value for key, value in os.environ.items() if not key.startswith("HELM_")}
-        return run_helm(self.path, argv, environment, TIMEOUT_SECONDS)
+        try:
+            return run_helm(self.path, argv, environment, inputs.RENDER_SECONDS)
+        except ToolError as error:
+            if isinstance(error.__cause__, subprocess.TimeoutExpired):
+                raise inputs.endless_chart(chart) from error
+            raise
 
 
 def run_helm(

@@ -8,23 +8,24 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from trainchart.archive.lock import LOCK_FILE, incomplete_chart, parse_lock
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, RenderError, ToolError, TrainchartError, UsageError
 from trainchart.helm.rendering import ValueOverrides
-from trainchart.helm.schema_refusals import Asked
+from trainchart.helm.schema_refusals import SCHEMA_FILE, Asked, read_schemas
 from trainchart.host.files import read_bytes, read_text, read_tree
 from trainchart.json_documents import parse_json
-from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_documents, parse_mapping
+from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, find_duplicate_keys, parse_documents, parse_mapping
 
 RELEASE_NAME_LIMIT = 53
 """Helm's own limit: maxReleaseNameLen."""
 DEFAULT_KUBE_VERSION = "1.36.0"
 """What .Capabilities.KubeVersion says where no version is asked for; the SDK has it built in."""
+RENDER_SECONDS = 120.0
+"""The time that Helm has for one rendering or lint; the charts of this project take a tenth of a second."""
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-SCHEMA_FILE = "values.schema.json"
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef", "$schema")
 _PARTS = "core|applicator|validation|meta-data|content"
 _DIALECT = re.compile(
@@ -35,6 +36,8 @@ _DIALECT = re.compile(
 _SCHEMA_PATH = re.compile(rf"(?:charts/[^/]+/)*{re.escape(SCHEMA_FILE)}")
 _PACKED_PATH = re.compile(r"(?:charts/[^/]+/)*charts/[^/._][^/]*\.tgz")
 """The schemas and packed charts that Helm loads; other files of such names are data."""
+_SECOND_VALUE = "did not find expected <document start>"
+"""The message of libyaml about what stands behind the end of a document, as between two objects of JSON."""
 _BOM = b"\xef\xbb\xbf"
 """Helm drops it from every file, archives included."""
 _NESTED_LIMIT = 5
@@ -89,17 +92,19 @@ def require_release_name(release: str) -> None:
         )
 
 
-def require_single_documents(overrides: ValueOverrides) -> None:
-    """Raise RenderError for a values file that is no mapping, too large, or of several documents.
-
-    Of several, helm 3 reads the first.
-    """
+def require_whole_values(overrides: ValueOverrides) -> None:
+    """Raise RenderError for a values file of which Helm would read a part only, or which is no mapping or too large."""
     for name, text in overrides.files:
         try:
             documents = parse_documents(text)
         except YamlTooLarge as error:
             raise RenderError(f"{name} is too large: {error.message}", hint="give fewer values") from error
-        except YamlError:
+        except YamlError as error:
+            if error.message == _SECOND_VALUE:
+                raise RenderError(
+                    f"{name} holds more than one document: Helm would leave out what begins in line {error.line}",
+                    hint="merge them into one document, or pass each as a file of its own with -f",
+                ) from error
             continue  # The engine says what it cannot read, and where.
         if len(documents) > 1:
             raise RenderError(
@@ -110,6 +115,19 @@ def require_single_documents(overrides: ValueOverrides) -> None:
         if documents and not isinstance(documents[0], dict):
             kind = "a list" if isinstance(documents[0], list) else "a single value"
             raise RenderError(f"{name} holds {kind}, expected keys with their values", hint="write KEY: VALUE")
+        for twice in find_duplicate_keys(text):
+            raise RenderError(
+                f"{name} has the key {twice.key} twice in one mapping, the second time in line {twice.line}",
+                hint="Helm would use only the last one: remove the others",
+            )
+
+
+def endless_chart(chart: Path) -> RenderError:
+    """Return the error about templates that Helm is still running after RENDER_SECONDS."""
+    return RenderError(
+        f"Helm did not finish the templates of chart {chart_label(chart)} within {RENDER_SECONDS:g} seconds",
+        hint="look for a range over a very large number, or a template that includes itself",
+    )
 
 
 def require_own_schemas(chart: Path) -> None:
@@ -219,11 +237,6 @@ def describe_request(chart: Path, overrides: ValueOverrides) -> Asked:
     try:
         files = read_tree(chart) if chart.is_dir() else parse_archive(read_bytes(chart)).files
         name = str(parse_mapping(files["Chart.yaml"].decode()).get("name", ""))
-        schemas = {
-            PurePosixPath(path).parent.name or name: parse_json(content)
-            for path, content in files.items()
-            if PurePosixPath(path).name == SCHEMA_FILE
-        }
+        return Asked(read_schemas(files, name), name, overrides)
     except (TrainchartError, YamlError, KeyError, ValueError):
         return Asked(overrides=overrides)
-    return Asked({key: schema for key, schema in schemas.items() if isinstance(schema, dict)}, name, overrides)

@@ -11,29 +11,31 @@ import functools
 import gzip
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from trainchart.archive.identity import build_tar
 from trainchart.archive.ignore import drop_ignored
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, RenderError, ToolError, UsageError
 from trainchart.helm.errors import clean_lint_message, explain_comma, render_error
+from trainchart.helm.io import inputs
 from trainchart.helm.io.inputs import (
     chart_label,
     describe_request,
     require_chart,
     require_own_schemas,
     require_release_name,
-    require_single_documents,
+    require_whole_values,
 )
 from trainchart.helm.io.protocol import INSTALL_HINT, HelmEngine
 from trainchart.helm.manifests import parse_manifests
 from trainchart.helm.rendering import LintMessage, Rendering, ValueOverrides, merge_maps
 from trainchart.helm.values import SetParser, merge_set
+from trainchart.host.deadline import run_within
 from trainchart.host.files import read_bytes, read_tree
 from trainchart.json_documents import parse_json
 
@@ -64,6 +66,8 @@ except ImportError as error:
         f"the Helm engine helm-python-sdk does not load: {error}",
         hint=INSTALL_HINT if isinstance(error, ModuleNotFoundError) else "choose another: --engine binary",
     ) from error
+
+Result = TypeVar("Result")
 
 _SEVERITIES = {1: "info", 2: "warning", 3: "error"}
 _NOTES = "templates/NOTES.txt"
@@ -107,9 +111,10 @@ class SdkEngine:
         _require_unicode(chart)
         require_own_schemas(chart)
         require_release_name(release)
-        require_single_documents(overrides)
+        require_whole_values(overrides)
         label = chart_label(chart)
-        try:
+
+        def load_and_render() -> tuple[dict[str, str], list[dict[str, str]]]:
             # Loaded again for every rendering: rendering changes the values that a loaded chart holds.
             with _load(chart, validate) as loaded:
                 _require_installable(loaded, label, chart)
@@ -120,9 +125,9 @@ class SdkEngine:
                     is_install=not is_upgrade,
                     is_upgrade=is_upgrade,
                 )
-                definitions = loaded.crds
-        except helm_python.HelmError as error:
-            raise render_error(str(error), label, describe_request(chart, overrides)) from error
+                return rendered, loaded.crds
+
+        rendered, definitions = _ask(load_and_render, chart, overrides)
         texts = {path.partition("/")[2]: text for path, text in rendered.items()}
         texts |= {definition["filename"].partition("/")[2]: definition["data"] for definition in definitions}
         notes = texts.get(_NOTES, "")
@@ -145,17 +150,18 @@ class SdkEngine:
         require_chart(chart)
         _require_unicode(chart)
         require_own_schemas(chart)
-        require_single_documents(overrides)
-        try:
-            report = helm_python.lint(
+        require_whole_values(overrides)
+
+        def lint() -> dict[str, Any]:
+            return helm_python.lint(
                 chart,
                 merge_overrides(overrides),
                 strict=True,
                 kube_version=kube_version,
                 skip_schema_validation=not validate,
             )
-        except helm_python.HelmError as error:
-            raise render_error(str(error), chart_label(chart), describe_request(chart, overrides)) from error
+
+        report = _ask(lint, chart, overrides)
         messages = []
         for found in report["messages"]:
             severity = _SEVERITIES.get(found["severity"], "warning")
@@ -215,6 +221,16 @@ def _parse_set_json(expression: str) -> dict[str, Any]:
 
 def _problems(error: Exception) -> tuple[Problem, ...]:
     return render_error(str(error), "").problems or (Problem(str(error)),)
+
+
+def _ask(call: Callable[[], Result], chart: Path, overrides: ValueOverrides) -> Result:
+    """Return what a call of the library returns. Raises RenderError: it refuses the chart, or does not end in time."""
+    try:
+        return run_within(inputs.RENDER_SECONDS, call)
+    except helm_python.HelmError as error:
+        raise render_error(str(error), chart_label(chart), describe_request(chart, overrides)) from error
+    except TimeoutError as error:
+        raise inputs.endless_chart(chart) from error
 
 
 def _require_unicode(chart: Path) -> None:
