@@ -36,7 +36,8 @@ _COMMAND = f"it belongs to a subcommand, and {NAMES_COMMAND} one"
 _EXCLUSIVE = "it excludes others of its group"
 _SWITCHES = ("store_true", "store_false", "store_const")
 _NO_SETTING = ("help", "version")
-_TEXT_TYPES = ("Path", "PurePath", "expanduser", "abspath", "lower", "upper", "strip", "FileType", "string")
+_PATH_TYPES = ("Path", "PosixPath", "PurePath", "PurePosixPath", "expanduser", "abspath", "realpath")
+_TEXT_TYPES = (*_PATH_TYPES, "lower", "upper", "strip", "FileType", "string")
 """Callables that argparse may have as type= and that take any text."""
 _BOOLEANS = re.compile(
     r"_?(str|string|text|parse|to|as|arg)?_?(2|to|_)*_?(bool|boolean)(_?(flag|type|arg|parser|value))?"
@@ -78,9 +79,8 @@ def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Itera
             variable = environment_variable(arguments.node("default"))
             is_list = arguments.node("nargs") is not None or arguments.text("action") in ("append", "extend")
             separator = " " if is_list and arguments.text("nargs") != "?" else ""
-            yield Declaration(
-                option, call.lineno, read, is_required, kind, arguments.plain("default"), variable, separator
-            )
+            default, is_path = arguments.plain("default"), _type(arguments) in _PATH_TYPES
+            yield Declaration(option, call.lineno, read, is_required, kind, default, variable, separator, is_path)
         elif names and isinstance(names[0], str) and names[0]:
             may_be_missing = Arguments(call, constants).text("nargs") in ("?", "*", "...")
             yield Declaration(names[0], call.lineno, partial(refuse, POSITIONAL), is_required=not may_be_missing)

@@ -86,8 +86,9 @@ def _find_click_parameter(arguments: Arguments) -> Iterator[Declaration]:
             read = partial(_read_click, option, arguments)
             default, is_required = arguments.plain("default"), arguments.is_true("required")
             separator = " " if arguments.node("multiple") or arguments.node("nargs") else ""
-            kind = _click_kind(arguments)
-            yield Declaration(option.split("/")[0], line, read, is_required, kind, default, separator=separator)
+            kind, is_path = _click_kind(arguments), _click_type(arguments.node("type")) == "Path"
+            option = option.split("/")[0]
+            yield Declaration(option, line, read, is_required, kind, default, separator=separator, is_path=is_path)
         return
     name = arguments.text("param_decls", 0)
     # Unlike an option's, an argument's value must be given unless something says otherwise.
@@ -112,8 +113,12 @@ def _click_kind(arguments: Arguments) -> FlagType | None:
         return None
     if node is None:
         return TYPES.get(type(default).__name__, "string")
-    given = called_name(node) if isinstance(node, ast.Call) else type_name(node)
+    given = _click_type(node)
     return "string" if given == "Choice" else _CLICK_TYPES.get(given)
+
+
+def _click_type(node: ast.expr | None) -> str:
+    return called_name(node) if isinstance(node, ast.Call) else type_name(node)
 
 
 def _read_click(option: str, arguments: Arguments) -> Flag:
@@ -196,8 +201,9 @@ def _find_typer(function: ast.FunctionDef, tree: ast.Module, constants: Constant
         is_list = _inner_type(annotation) in _SEVERAL
         kind = None if is_list else TYPES.get(_inner_type(annotation), "string")
         read = partial(_read_typer, option, annotation, plain, call, constants)
-        separator = " " if is_list else ""
-        yield Declaration(option.split("/")[0], parameter.lineno, read, is_required, kind, plain, separator=separator)
+        separator, is_path = " " if is_list else "", _inner_type(annotation) == "Path"
+        option, line = option.split("/")[0], parameter.lineno
+        yield Declaration(option, line, read, is_required, kind, plain, separator=separator, is_path=is_path)
 
 
 def _info_call(node: ast.expr | None) -> ast.Call | None:

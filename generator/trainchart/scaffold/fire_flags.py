@@ -83,7 +83,8 @@ def _find_parameters(function: ast.FunctionDef, constants: Constants) -> Iterato
         option = f"--{parameter.arg}"
         read = partial(_read, option, given, default)
         kind, separator = TYPES.get(given, "string"), " " if isinstance(default, list) else ""
-        yield Declaration(option, parameter.lineno, read, node is None, kind, default, separator=separator)
+        is_path, line = given in ("Path", "PurePosixPath"), parameter.lineno
+        yield Declaration(option, line, read, node is None, kind, default, separator=separator, is_path=is_path)
 
 
 def _read(option: str, given: str, default: Any) -> Flag:

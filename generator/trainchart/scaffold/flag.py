@@ -9,7 +9,8 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
+from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -78,11 +79,35 @@ class Declaration:
     kind: FlagType | None = None
     """Type of its one value, as far as that can be told; None for switches and lists."""
     default: Any = None
-    """Its plain default, None where it has none or computes it."""
+    """Its plain default, a PurePosixPath for any Path, None where it has none or computes it."""
     variable: str = ""
     """The variable of the environment that its default is read from."""
     separator: str = ""
     """What separates the items of a list on the command line: a comma, or a blank for any other form."""
+    is_path: bool = False
+    """Whether its type is one of paths."""
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it can become a hyperparameter."""
+        return self._settings is not None
+
+    @property
+    def help_text(self) -> str:
+        """Its help, as far as the flag can be read."""
+        return self._settings.description if self._settings else ""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The texts that it takes, empty where it takes any."""
+        return tuple(self._settings.enum or ()) if self._settings else ()
+
+    @cached_property
+    def _settings(self) -> Hyperparameter | None:
+        try:
+            return self.read().hyperparameter
+        except NotReadableError:
+            return None
 
 
 def make_flag(
@@ -104,7 +129,7 @@ def make_flag(
         raise NotReadableError(f"its default is {default}")
     if not all(map(_is_storable, (default, *bounds.get("enum", ())))):
         raise NotReadableError("its default or one of its choices holds a control character")
-    default = str(default) if isinstance(default, PurePath) else default
+    default = str(default) if isinstance(default, PurePosixPath) else default
     settings = {"type": type_, "default": default, "description": clean_text(description), **bounds}
     try:
         return Flag(option, Hyperparameter.model_validate(settings), form, negative)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from pathlib import PurePath, PurePosixPath
+from pathlib import PurePosixPath
 
 from trainchart.scaffold.flag import Declaration, split_words, to_camel_case
 from trainchart.secret_names import names_secret
@@ -18,6 +18,7 @@ _PLACES = {"dir", "dirs", "directory", "folder", "path", "root", "file", "filena
 _FILES = {"file", "filename", "path", "prefix", "fn", "location"}
 _ONLY_FILES = _FILES - {"path", "location"}
 """A path may be one of a folder."""
+_ONLY_FOLDERS = {"dir", "dirs", "directory", "folder", "root"}
 _WRITTEN = {"output", "out", "export", "save"}
 """First words of what the program writes: --output_data_dir is no folder of data."""
 _NOUNS = {
@@ -25,26 +26,36 @@ _NOUNS = {
     "records corpus image images img imagenet mnist cifar cifar10 coco",
     LOGS: "log logs logging summary summaries tensorboard tb board event events trace traces profile profiler",
     CHECKPOINTS: "checkpoint checkpoints ckpt ckpts chkpt train training model models save saved saver snapshot "
-    "snapshots backup job weights weight",
+    "snapshots backup job weights weight saves saveto saving",
     OUTPUT: "output outputs out export exports exported export result results work experiment exp run "
     "runs artifact artifacts sample samples plot plots figure figures fig prediction predictions pred metrics "
-    "metric history report serving savedmodel working",
+    "metric history report reports serving savedmodel working cache caches dump dumps storage workspace workdir "
+    "workspaces evaluation evaluations visualization visualizations vis stats statistics submission submissions "
+    "recordings generated dest destination",
 }
 _KINDS = {noun: kind for kind, nouns in _NOUNS.items() for noun in nouns.split()}
 _ALONE = {
-    "output",
-    "outputs",
-    "out",
-    "export",
-    "logs",
-    "checkpoints",
-    "save_to",
-    "save",
-    "checkpoint",
-    "ckpt",
-    "log",
-    "results",
+    *("output", "outputs", "out", "export", "exports", "log", "logs", "checkpoint", "checkpoints", "ckpt", "ckpts"),
+    *("save", "saves", "save_to", "saveto", "result", "results", "artifact", "artifacts", "snapshot", "snapshots"),
+    *("summaries", "tensorboard", "cache", "workdir", "workspace", "dest", "destination", "runs", "models", "plots"),
+    *("figures", "predictions", "samples", "reports", "experiments", "recordings", "dumps", "submissions"),
 }
+"""Names of folders that do not end in dir or path."""
+_LINKS = {"to", "saved", "best", "final"}
+"""Words beside nouns in the name of an output: --save_model_to."""
+_SPLITS = {"data", "dataset", "datasets", "input", "inputs", "train", "training", "val", "valid", "validation", "test"}
+_MAYBE_READ = {"model", "weights", "weight"}
+"""What a program reads as often as it writes it."""
+_FOLDER = re.compile(r"\b(director(y|ies)|folders?)\b", re.IGNORECASE)
+_SAVES = re.compile(
+    r"\b(saves?|saving|(is|are|be|gets?) (saved|stored|written)|(saved|stored) (to|in|into|under|at|here)"
+    r"|writ(e|es|ten|ing)|stor(e|es|ing)|exports?|dumps?|puts?|go|goes|outputs?)\b",
+    re.IGNORECASE,
+)
+_READS = re.compile(
+    r"\b(resum\w*|restor\w*|load\w*|read\w*|pre-?trained|initiali[sz]\w*|warm.?start\w*|fine.?tun\w*|continu\w*)\b",
+    re.IGNORECASE,
+)
 _SOURCES = {
     "resume",
     "restore",
@@ -82,26 +93,61 @@ def folder_kind(declaration: Declaration) -> str:
     if named:
         return named
     words = [part for word in split_words(declaration.option) for part in _parts(word)]
-    if _SOURCES & set(words):
+    if _SOURCES & set(words) or declaration.choices or _is_read(declaration):
         return ""
     if words[-1] not in _PLACES:
-        is_output = "_".join(words) in _ALONE and (
-            words[0] in ("output", "out", "export") or is_path(declaration.default)
-        )
-        is_data = words in (["data"], ["dataset"], ["input"]) and is_path(declaration.default)
-        return DATA if is_data else _KINDS.get(words[0], OUTPUT) if is_output else ""
+        return _kind_alone(declaration, words)
     nouns = [word for word in words if word in _KINDS]
     if words == words[-1:]:
         # A flag that is called --dir says by its default what is there.
         nouns = [word for word in split_words(PurePosixPath(str(declaration.default or "")).stem) if word in _KINDS]
-    kind = _KINDS[nouns[-1]] if nouns else ""
+    kind = _KINDS[nouns[-1]] if nouns else OUTPUT if _SAVES.search(declaration.help_text) else ""
     if words[0] in _WRITTEN:
         kind = OUTPUT
     elif any(_KINDS[noun] == DATA for noun in nouns) and kind != OUTPUT:
         kind = DATA
     # A file without a name is an optional one, or has to be named; a folder does not stand in for it.
     is_file = words[-1] in _FILES if kind == CHECKPOINTS else words[-1] in _ONLY_FILES
-    return "" if is_file and not declaration.default else kind
+    is_file = is_file and not _FOLDER.search(declaration.help_text)
+    return "" if (is_file or "cache" in words) and not declaration.default else kind
+
+
+def _kind_alone(declaration: Declaration, words: list[str]) -> str:
+    """Return what a flag holds whose name has no word for a folder, but whose default, type or help may say it."""
+    if "_".join(words) in _ALONE and words[0] in ("output", "outputs", "out", "export"):
+        return OUTPUT
+    if set(words) <= _SPLITS:
+        return DATA if _says_path(declaration) else ""
+    nouns = [word for word in words if word in _KINDS]
+    if not nouns or set(words) - _KINDS.keys() - _LINKS or any(_KINDS[noun] == DATA for noun in nouns):
+        return ""
+    is_output = _says_path(declaration) or (
+        {*words[:1], "_".join(words), *words[-1:]} & _ALONE and _is_folder(declaration)
+    )
+    if set(words) <= _MAYBE_READ:
+        is_output = is_output and bool(_SAVES.search(declaration.help_text))
+    is_cache = "cache" in words and not declaration.default
+    return "" if is_cache or not is_output else LOGS if _KINDS[nouns[0]] == LOGS else _KINDS[nouns[-1]]
+
+
+def _says_path(declaration: Declaration) -> bool:
+    """Tell whether the type, the default or the help of a flag says that it is a path."""
+    default, text = declaration.default, declaration.help_text
+    is_told = bool(_FOLDER.search(text)) or (not default and bool(re.search(r"\bpaths?\b", text, re.IGNORECASE)))
+    is_plain = not default or (isinstance(default, str) and " " not in default)
+    return declaration.is_path or is_path(default) or (is_told and is_plain)
+
+
+def _is_folder(declaration: Declaration) -> bool:
+    """Tell whether the default of a flag is a word for a folder of outputs: results, ckpt_v1, results.json."""
+    return not _ALONE.isdisjoint(split_words(str(declaration.default or "")))
+
+
+def _is_read(declaration: Declaration) -> bool:
+    """Tell whether the help says of a flag without a folder's name that it is only read."""
+    is_folder = bool(declaration.default) and not PurePosixPath(str(declaration.default)).suffix
+    text = declaration.help_text
+    return bool(_READS.search(text)) and not _SAVES.search(text) and not is_folder
 
 
 def folder_kinds(declarations: Sequence[Declaration]) -> list[str]:
@@ -118,9 +164,9 @@ def folder_kinds(declarations: Sequence[Declaration]) -> list[str]:
     return [parts.get(name, kind) if kind else "" for kind, name in zip(kinds, names, strict=True)]
 
 
-def makes_data(declaration: Declaration, description: str) -> bool:
+def makes_data(declaration: Declaration) -> bool:
     """Tell whether a program without this folder of data makes data itself, by the help of the flag."""
-    return not declaration.default and bool(_MADE.search(description))
+    return not declaration.default and bool(_MADE.search(declaration.help_text))
 
 
 def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> str:
@@ -131,6 +177,9 @@ def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> 
         return f"$({DATA_DIR})" + _file_name(declaration)
     if kind == LOGS:
         return LOG_FOLDER + _file_name(declaration)
+    if "cache" in split_words(declaration.option):
+        # No two pods may write the same cache of tf.data.
+        return f"$({contract.CHECKPOINTS_DIR})/{declaration.option.strip('-')}-$({contract.POD_NAME})"
     folder = f"$({contract.CHECKPOINTS_DIR})" + _file_name(declaration)
     # Several outputs get a folder each, so that none overwrites the other's files.
     return folder if folder not in given else f"$({contract.CHECKPOINTS_DIR})/{declaration.option.strip('-')}"
@@ -138,11 +187,20 @@ def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> 
 
 def is_path(default: object) -> bool:
     """Tell whether a default is, or reads as, a folder or file of this machine."""
-    if isinstance(default, PurePath):
-        return default != PurePath()
+    if isinstance(default, PurePosixPath):
+        return default != PurePosixPath()
     if not isinstance(default, str) or "://" in default or set(default) & set("<>|*?"):
         return False
     return "/" in default.strip("/ ") or default[:1] in ("/", "~") or default[:2] == "./"
+
+
+def names_folder(declaration: Declaration) -> bool:
+    """Tell whether the default of a flag is a path, by itself, by the type of the flag or by its name."""
+    default = declaration.default
+    is_named = declaration.is_path or _parts(split_words(declaration.option)[-1])[-1] in _ONLY_FOLDERS
+    return declaration.kind == "string" and (
+        is_path(default) or (is_named and isinstance(default, str) and default != "")
+    )
 
 
 def _file_name(declaration: Declaration) -> str:

@@ -10,7 +10,7 @@ import operator
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from pathlib import PurePath, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from trainchart.scaffold.flag import NotReadableError
@@ -82,7 +82,7 @@ def read_value(node: ast.expr, constants: Constants) -> Any:
             return "".join(_text(read_value(part, constants)) for part in parts)
         case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
             value = read_value(value, constants)
-            return _text(value if isinstance(value, PurePath) else str(value))
+            return _text(value if isinstance(value, PurePosixPath) else str(value))
         case ast.Call(func=ast.Name() | ast.Attribute()):
             return _read_path(node, constants)
     raise NotReadableError(_COMPUTED)
@@ -99,13 +99,13 @@ def _read_path(call: ast.Call, constants: Constants) -> Any:
         return _text(read_value(call.args[0], constants))
     if name in _SAME_PATH and owner is not None:
         path = read_value(owner, constants)
-        if isinstance(path, PurePath):
+        if isinstance(path, PurePosixPath):
             return path
     raise NotReadableError(_COMPUTED)
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, (str, PurePath)) or len(str(value)) > _LONGEST_TEXT:
+    if not isinstance(value, (str, PurePosixPath)) or len(str(value)) > _LONGEST_TEXT:
         raise NotReadableError(_COMPUTED)
     return str(value)
 
@@ -117,7 +117,7 @@ def _number(value: Any) -> Any:
 
 
 def _combine(kind: ast.operator, left: Any, right: Any) -> Any:
-    if isinstance(kind, ast.Div) and isinstance(left, PurePath):
+    if isinstance(kind, ast.Div) and isinstance(left, PurePosixPath):
         return left / _text(right)
     if isinstance(kind, ast.Add) and isinstance(left, str):
         return _text(left) + _text(right)

@@ -26,9 +26,9 @@ from trainchart.scaffold.folder_flags import (
     LOGS,
     fill_folder,
     folder_kinds,
-    is_path,
     is_secret,
     makes_data,
+    names_folder,
 )
 from trainchart.scaffold.library_settings import find_settings
 from trainchart.scaffold.modules import Load, Module, imported_names, read_modules
@@ -183,13 +183,9 @@ class _Sorting:
         # Where two flags name a folder of logs, a program may refuse both together.
         is_second_log = kind == LOGS and declaration.default is None and LOG_FOLDER in self.references.values()
         is_shipped = kind == DATA and self._is_shipped(declaration.default)
-        if not kind or is_shipped or is_second_log:
+        if not kind or is_shipped or is_second_log or not declaration.is_readable:
             return False
-        try:
-            description = declaration.read().hyperparameter.description
-        except NotReadableError:
-            return False
-        return kind != DATA or not makes_data(declaration, description)
+        return kind != DATA or not makes_data(declaration)
 
     def _add_hyperparameter(self, declaration: Declaration, kind: str) -> str:
         """Add a flag to the hyperparameters, and return what is told of it."""
@@ -203,14 +199,14 @@ class _Sorting:
         if default is None and declaration.is_required:
             self.required.append(name)
             return f"is required: give hyperparameters.{name} a default in the spec, or set it"
-        if kind == DATA and makes_data(declaration, flag.hyperparameter.description):
+        if kind == DATA and makes_data(declaration):
             return _MAKES_DATA % name
-        if is_path(default) and not self._is_shipped(declaration.default) and declaration.kind == "string":
+        if names_folder(declaration) and not self._is_shipped(default):
             return f"is {default!r} by default: {_PATH}"
         return ""
 
     def _is_shipped(self, default: object) -> bool:
-        return isinstance(default, str) and self.folder.has_path(default)
+        return isinstance(default, (str, PurePosixPath)) and self.folder.has_path(str(default))
 
 
 def _find_misplaced(modules: tuple[Module, ...], folder: CodeFolder) -> Iterator[str]:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from pathlib import PurePath, PurePosixPath
+from pathlib import PurePosixPath
 
 from trainchart.scaffold.flag import NotReadableError
 from trainchart.scaffold.folder_flags import is_path
@@ -115,12 +115,12 @@ def _find_constants(module: Module) -> Constants:
     return found
 
 
-def _read_target(call: ast.Call, constants: Constants) -> str | PurePath:
+def _read_target(call: ast.Call, constants: Constants) -> str | PurePosixPath:
     """Return the path that a call writes to, empty where it writes none or where that cannot be told."""
     name, arguments = called_name(call), Arguments(call, constants)
     if name in _METHODS and isinstance(call.func, ast.Attribute):
         path = _read_start(call.func.value, constants)
-        if isinstance(path, PurePath):
+        if isinstance(path, PurePosixPath):
             return path if name != "open" or _writes(arguments.text("mode", 0)) else ""
     place = next((_WRITERS[end] for end in _WRITERS if "." in end and _ends_with(call, end)), _WRITERS.get(name))
     if place is None and name in _OPENERS and _writes(arguments.text("mode", 1)):
@@ -133,11 +133,11 @@ def _writes(mode: str) -> bool:
     return bool(set(mode) & set("wax+"))
 
 
-def _read_start(node: ast.expr, constants: Constants) -> str | PurePath:
+def _read_start(node: ast.expr, constants: Constants) -> str | PurePosixPath:
     """Return a path, with … for what of its end cannot be told; empty where its start cannot be."""
     try:
         value = read_value(node, constants)
-        return value if isinstance(value, (str, PurePath)) else ""
+        return value if isinstance(value, (str, PurePosixPath)) else ""
     except NotReadableError:
         pass
     match node:
@@ -148,7 +148,7 @@ def _read_start(node: ast.expr, constants: Constants) -> str | PurePath:
             return _leave_open(re.split("[%{]", str(_read_start(first, constants)))[0])
         case ast.BinOp(left=first, op=ast.Div()):
             start = _read_start(first, constants)
-            return start / "…" if isinstance(start, PurePath) else ""
+            return start / "…" if isinstance(start, PurePosixPath) else ""
         case ast.Call(args=[first, _, *_]) if is_joining(node):
             start = _read_start(first, constants)
             return PurePosixPath(str(start), "…") if str(start).strip("./") else ""

@@ -559,6 +559,29 @@ FOLDERS = [
     ('"--working_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--dir", default="logs"', "$(TRAINCHART_TENSORBOARD_DIR)"),
     ('"--output_data_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--out", type=Path, default=Path("out")', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--checkpoints", default="checkpoints"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--checkpoints", type=pathlib.Path', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--checkpoints", help="Directory of the checkpoints."', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--artifacts", type=Path, default=Path("artifacts")', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--artifacts", default="mine", help="Folder for what comes out."', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--results", default="./mine"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--results", default="results.json"', "$(TRAINCHART_CHECKPOINTS_DIR)/results.json"),
+    ('"--snapshots", default="snapshots_v1"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--summaries", default="summaries"', "$(TRAINCHART_TENSORBOARD_DIR)"),
+    ('"--tensorboard", default=os.path.join("runs", "tb")', "$(TRAINCHART_TENSORBOARD_DIR)"),
+    ('"--runs", default="runs"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--workdir", default="./"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--destination", default="out"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--dump_path"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--evaluation_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--model_out", default="model_out"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--save_model_to", default="out/best.keras"', "$(TRAINCHART_CHECKPOINTS_DIR)/best.keras"),
+    ('"--weights", default="out/w.h5", help="Weights are saved to this file."', "$(TRAINCHART_CHECKPOINTS_DIR)/w.h5"),
+    ('"--state_dir", help="Where the state is stored."', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--model_path", help="Folder the model is saved to."', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--cache_dir", default="cache"', "$(TRAINCHART_CHECKPOINTS_DIR)/cache_dir-$(TRAINCHART_POD_NAME)"),
+    ('"--cache", default="~/.cache"', "$(TRAINCHART_CHECKPOINTS_DIR)/cache-$(TRAINCHART_POD_NAME)"),
 ]
 
 
@@ -566,6 +589,48 @@ FOLDERS = [
 def test_outputs_go_into_the_volumes_of_the_run(arguments: str, value: str) -> None:
     facts = read(f"parser.add_argument({arguments})")
     assert (list(facts.references.values()), facts.flags, facts.notes) == ([value], (), ())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '"--checkpoint", help="Checkpoint file to resume from."',
+        '"--checkpoint", default="old/last.h5", help="Load this one."',
+        '"--checkpoint_dir", help="Directory of the checkpoint to restore."',
+        '"--model_path", default="old/m.keras", help="A saved model to load."',
+        '"--checkpoints"',
+        '"--weights", default="nets/yolo.h5"',
+        '"--weights", default="imagenet"',
+        '"--model", default="resnet"',
+        '"--results", type=int, default=5',
+        '"--cache_dir"',
+        '"--cache", default="memory"',
+        '"--log", default="info", help="How much to write."',
+        '"--summary", default="short"',
+        '"--run", default="run1"',
+        '"--experiment", default="experiment"',
+        '"--export", default="onnx", choices=["onnx", "tflite"]',
+        '"--metrics", default="accuracy loss"',
+        '"--data", default="mnist"',
+    ],
+)
+def test_what_only_sounds_like_an_output_is_varied(arguments: str) -> None:
+    facts = read(f"parser.add_argument({arguments})")
+    assert (facts.references, len(facts.flags)) == ({}, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ('"--data", type=Path', "$(TRAINCHART_DATA_DIR)"),
+        ('"--dataset", help="Path to the records."', "$(TRAINCHART_DATA_DIR)"),
+        ('"--train", default="data/train.csv"', "$(TRAINCHART_DATA_DIR)/train.csv"),
+        ('"--validation-data", default="data/val.csv"', "$(TRAINCHART_DATA_DIR)/val.csv"),
+    ],
+)
+def test_data_flags_without_a_folders_name_are_filled(arguments: str, value: str) -> None:
+    facts = read(f"parser.add_argument({arguments})")
+    assert (list(facts.references.values()), facts.reads_data) == ([value], True)
 
 
 def test_outputs_do_not_share_a_folder() -> None:
@@ -800,7 +865,13 @@ CAUTIONS = [
     ('tf.train.CheckpointManager(ck, "/tmp/ck")', "CheckpointManager('/tmp/ck') is lost with the pod"),
     ('saver.save(session, "/tmp/ck")', "save('/tmp/ck') is lost with the pod"),
     ('tf.saved_model.save(m, export_dir="/tmp/sm")', "save('/tmp/sm') is lost with the pod"),
-    ('p.add_argument("--cache", default="~/.cache")', "is '~/.cache' by default"),
+    ('p.add_argument("--words", default="~/words")', "is '~/words' by default"),
+    ('p.add_argument("--nets_dir", default="nets")', "is 'nets' by default"),
+    ('p.add_argument("--nets", type=Path, default="nets")', "is 'nets' by default"),
+    ('p.add_argument("--nets", type=Path, default=pathlib.Path("nets"))', "is 'nets' by default"),
+    ('@click.option("--nets", type=click.Path(), default="nets")\ndef f(nets): ...', "is 'nets' by default"),
+    ('def f(nets: Path = Path("nets")): ...\ntyper.run(f)', "is 'nets' by default"),
+    ('def f(nets: Path = Path("nets")): ...\nfire.Fire(f)', "is 'nets' by default"),
 ]
 
 
