@@ -33,7 +33,7 @@ IMPURE = {
     *("signal", "socket", "socketserver", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "uuid"),
     *("helm_python", "httpx2", "lightkube", "psutil"),
 }
-PURE_PARTS = {"pathlib": {"PurePosixPath"}, "signal": {"Signals"}}
+PURE_PARTS = {"pathlib": {"PurePath", "PurePosixPath"}, "signal": {"Signals"}}
 """What is pure of a library that otherwise is not."""
 SIBLINGS = {"cluster", "helm", "images", "local", "publish"}
 """Each owns one outside thing: none knows another, and all may use host/, which knows none of them."""

@@ -461,6 +461,50 @@ def test_why_names_who_changed_a_config_map_of_the_run(api: SmallApi, tmp_path: 
     assert "exp1-code" not in run_to(api, tmp_path, "why", "exp1").stdout, "the run began after it"
 
 
+def hold(name: str, amount: int, namespace: str = NAMESPACE, **metadata: object) -> dict[str, Any]:
+    """Return a pod that holds GPUs."""
+    resources = {"limits": {"nvidia.com/gpu": amount}}
+    return {
+        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": stamp(NOW - 900), **metadata},
+        "spec": {"nodeName": "node1", "containers": [{"name": "main", "resources": resources}]},
+        "status": {"phase": "Running"},
+    }
+
+
+def test_why_names_who_uses_a_quota(api: SmallApi, tmp_path: Path) -> None:
+    refused = (
+        'pods "exp1-mnist-worker-1" is forbidden: exceeded quota: team, requested: requests.nvidia.com/gpu=2, '
+        "used: requests.nvidia.com/gpu=7, limited: requests.nvidia.com/gpu=8"
+    )
+    ended = hold("old", 9) | {"status": {"phase": "Succeeded"}}
+    others = [hold(f"b-{number}", 3, labels={"app.kubernetes.io/instance": "exp-b"}) for number in range(2)]
+    elsewhere = hold("c", 50, "other-team")
+    api.objects["pods"] = [pod for pod in make_pods() if "worker-1" not in str(pod)]
+    api.objects["pods"] += [ended, *others, hold("lab", 1), elsewhere]
+    api.objects["events"] = [make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", refused)]
+    since = describe_time(NOW - 900)
+    users = f"release exp-b (6, since {since}), pod lab (1, since {since}), this release (1, since "
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert f"note: requests.nvidia.com/gpu of the quota team is used by {users}" in why
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_why_names_who_holds_the_gpus_of_the_nodes(api: SmallApi, tmp_path: Path, is_allowed: bool) -> None:
+    waiting = make_pod("worker-1", node="", conditions=[unschedulable("0/2 nodes: 2 Insufficient nvidia.com/gpu.")])
+    owner = {"kind": "Job", "name": "sweep", "controller": True}
+    api.objects["pods"] = [
+        *make_pods(worker_1=waiting),
+        hold("lab", 1),
+        hold("s", 4, "vision", ownerReferences=[owner]),
+    ]
+    if not is_allowed:
+        api.refused["/api/v1/pods"] = 403
+    since = describe_time(NOW - 900)
+    users = f"Job sweep in namespace vision (4, since {since}), " if is_allowed else ""
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert f"note: nvidia.com/gpu of the nodes is held by {users}pod lab (1, since {since})" in why
+
+
 def test_quota_that_counts_finished_pods_is_explained(api: SmallApi, tmp_path: Path) -> None:
     refused = (
         'pods "exp1-mnist-worker-1" is forbidden: exceeded quota: team-objects, requested: count/pods=1, '

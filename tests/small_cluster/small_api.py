@@ -27,7 +27,7 @@ class SmallApi:
     logs: dict[str, str] = field(default_factory=dict)
     """Pod → log with times."""
     refused: dict[str, int] = field(default_factory=dict)
-    """Plural → status code of every answer about it."""
+    """Plural, or a whole path → status code of every answer about it."""
     raw: tuple[int, str, bytes] | None = None
     """Status, content type and body of every answer, for servers that are no API."""
     encoding: str = ""
@@ -61,8 +61,7 @@ class SmallApi:
         if parts[-1] == "log":
             return self._answer_log(parts[-2], query)
         plural = parts[-1]
-        if plural in self.refused:
-            code = self.refused[plural]
+        if code := self.refused.get(plural) or self.refused.get(where.path):
             return _json(code, {"kind": "Status", "message": f"{plural} is forbidden: not for you", "code": code})
         namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts else ""
         found = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from trainchart.cluster.snapshot import Object, Objects, Snapshot, listed, name_of, section
+from trainchart.cluster.snapshot import Object, Objects, Snapshot, has_ended, listed, name_of, owner_of, section
 from trainchart.reports.quotas import COUNT_OF_PODS, ExceededQuota, parse_refusal
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
@@ -13,12 +13,10 @@ from trainchart_runtime.pod_causes import CLAIM_IN_USE
 from trainchart_runtime.pod_problems import find_claims, parse_time
 from trainchart_runtime.run.judge import list_names
 
-_FINISHED = ("Succeeded", "Failed")
-
 
 def wants_other_pods(report: Report) -> bool:
     """Return whether other pods of the namespace may say what the training waits for."""
-    return bool(_find_count_quotas(report)) or any(each.cause == CLAIM_IN_USE.name for each in report.problems)
+    return any(each.cause == CLAIM_IN_USE.name or parse_refusal(each.message) for each in report.problems)
 
 
 def find_claim_users(report: Report, pods: Objects) -> Iterator[str]:
@@ -27,7 +25,7 @@ def find_claim_users(report: Report, pods: Objects) -> Iterator[str]:
     wanted = {claim: name_of(pod) for pod in listed(pods) if name_of(pod) in waiting for claim in find_claims(pod)}
     users: dict[str, list[Object]] = {}
     for pod in listed(pods):
-        is_using = section(pod, "spec").get("nodeName") and section(pod, "status").get("phase") not in _FINISHED
+        is_using = section(pod, "spec").get("nodeName") and not has_ended(pod)
         for claim in find_claims(pod) if is_using and name_of(pod) not in waiting else ():
             users.setdefault(claim, []).append(pod)
     for claim in sorted(set(users) & set(wanted)):
@@ -45,7 +43,7 @@ def claims_by_label(report: Report, seen: Snapshot) -> dict[str, tuple[str, ...]
 
 
 def _describe_user(pod: Object) -> str:
-    owner = _find_owner(pod)
+    owner = owner_of(pod)
     since = describe_time(parse_time(section(pod, "metadata").get("creationTimestamp")))
     return f"pod {name_of(pod)} ({f'of {owner}, ' if owner else ''}since {since})"
 
@@ -59,8 +57,8 @@ def _find_count_quotas(report: Report) -> list[ExceededQuota]:
 def find_finished_pods(report: Report, pods: Objects) -> Iterator[str]:
     """Yield how many of the pods that a quota counts have finished, whose they are, and how they are freed."""
     quotas = {each.quota: each for each in _find_count_quotas(report)}
-    finished = [pod for pod in listed(pods) if section(pod, "status").get("phase") in _FINISHED]
-    owners = Counter(filter(None, map(_find_owner, finished)))
+    finished = list(filter(has_ended, listed(pods)))
+    owners = Counter(filter(None, map(owner_of, finished)))
     for quota in quotas.values():
         words = f"the quota {quota.quota} counts finished pods too ({COUNT_OF_PODS}, unlike pods): "
         if isinstance(pods, tuple):
@@ -73,12 +71,3 @@ def find_finished_pods(report: Report, pods: Objects) -> Iterator[str]:
             f"{report.key.namespace}), and set ttlSecondsAfterFinished in Jobs or successfulJobsHistoryLimit in "
             "CronJobs; what the training lacks then starts by itself"
         )
-
-
-def _find_owner(pod: Object) -> str:
-    """Return the kind and the name of what made a pod."""
-    owners = section(pod, "metadata").get("ownerReferences")
-    for owner in owners if isinstance(owners, list) else ():
-        if isinstance(owner, dict) and owner.get("controller"):
-            return f"{owner.get('kind')} {owner.get('name')}"
-    return ""

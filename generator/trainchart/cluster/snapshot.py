@@ -118,6 +118,17 @@ def namespace_of(each: Object) -> str:
     return str(section(each, "metadata").get("namespace") or "")
 
 
+def has_ended(pod: Object) -> bool:
+    """Return whether a pod has finished, so that it holds nothing of its node any more."""
+    return section(pod, "status").get("phase") in ("Succeeded", "Failed")
+
+
+def owner_of(each: Object) -> str:
+    """Return the kind and the name of what made an object; "" where nothing did."""
+    owners = items_of(section(each, "metadata"), "ownerReferences")
+    return next((f"{owner.get('kind')} {owner.get('name')}" for owner in owners if owner.get("controller")), "")
+
+
 def _key(each: Object) -> TrainingKey:
     return TrainingKey(namespace_of(each), label(each, INSTANCE_LABEL), label(each, NAME_LABEL))
 

@@ -87,7 +87,7 @@ def read_config_maps(api: KubernetesApi, namespace: str, names: Sequence[str]) -
 
 
 def read_pods(api: KubernetesApi, namespace: str) -> Objects:
-    """Return all pods of a namespace."""
+    """Return all pods of a namespace, with an empty one those of all namespaces."""
     return _list(api, kubernetes_api.PODS, namespace, "")
 
 

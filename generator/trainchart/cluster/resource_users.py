@@ -1,0 +1,107 @@
+"""Says who holds what a training waits for: the resources of a quota, or those of the nodes. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from decimal import Decimal
+
+from trainchart.cluster.snapshot import (
+    Object,
+    Objects,
+    has_ended,
+    items_of,
+    label,
+    listed,
+    name_of,
+    namespace_of,
+    owner_of,
+    section,
+)
+from trainchart.quantities import read_amount
+from trainchart.reports.quotas import parse_refusal
+from trainchart.reports.report import Report
+from trainchart.reports.text import describe_time
+from trainchart_runtime.contract import INSTANCE_LABEL
+from trainchart_runtime.pod_causes import UNSCHEDULABLE
+from trainchart_runtime.pod_problems import parse_time
+from trainchart_runtime.run.judge import list_names
+
+_INSUFFICIENT = re.compile(r"Insufficient ([a-z0-9][\w./-]*\w)")
+_QUOTA_NAME = re.compile(r"(?:(requests|limits)\.)?(.*)", re.DOTALL)
+_SHOWN = 4
+"""Owners that are named for one resource, those with most first."""
+_GIBI = 2**30
+
+
+def lacks_nodes(report: Report) -> bool:
+    """Return whether pods of the training find no node with enough left of a resource."""
+    return bool(_find_lacking(report))
+
+
+def find_node_users(report: Report, pods: Objects) -> Iterator[str]:
+    """Yield per resource that the nodes lack, which pods of any namespace hold it."""
+    for resource in _find_lacking(report):
+        on_nodes = tuple(pod for pod in listed(pods) if section(pod, "spec").get("nodeName"))
+        if users := _describe_users(report, resource, on_nodes):
+            yield f"{resource} of the nodes is held by {users}"
+
+
+def find_quota_users(report: Report, pods: Objects) -> Iterator[str]:
+    """Yield per resource that a quota does not give, which pods of the namespace use it."""
+    refusals = [each for problem in report.problems for each in parse_refusal(problem.message)]
+    for quota, resource in dict.fromkeys((each.quota, each.resource) for each in refusals):
+        if users := _describe_users(report, resource, pods):
+            yield f"{resource} of the quota {quota} is used by {users}"
+
+
+def _find_lacking(report: Report) -> list[str]:
+    messages = [problem.message for problem in report.problems if problem.cause == UNSCHEDULABLE.name]
+    return list(dict.fromkeys(name for message in messages for name in _INSUFFICIENT.findall(message)))
+
+
+def _describe_users(report: Report, resource: str, pods: Objects) -> str:
+    """Return who holds a resource, with the amounts, those with most first; "" where no pod that is seen does."""
+    held: dict[str, Decimal] = defaultdict(Decimal)
+    since: dict[str, float] = {}
+    for pod in listed(pods):
+        amount = _count(pod, resource)
+        if amount and not has_ended(pod):
+            user = _name_user(report, pod)
+            held[user] += amount
+            made = parse_time(section(pod, "metadata").get("creationTimestamp"))
+            since[user] = min(made, since.get(user, made))
+    users = sorted(held, key=lambda user: (-held[user], user))
+    parts = [f"{user} ({_show(resource, held[user])}, since {describe_time(since[user])})" for user in users[:_SHOWN]]
+    more = [f"{len(users) - _SHOWN} others"] if len(users) > _SHOWN else []
+    return list_names([*parts, *more])
+
+
+def _count(pod: Object, resource: str) -> Decimal:
+    """Return how much of a resource a pod's containers ask for. Quotas write requests. or limits. before its name."""
+    kind, name = _QUOTA_NAME.fullmatch(resource).groups()  # type: ignore[union-attr]
+    if name == "pods":
+        return Decimal(1)
+    total = Decimal(0)
+    for container in items_of(section(pod, "spec"), "containers"):
+        resources = section(container, "resources")
+        # The API server takes a limit for the request where there is none.
+        given = [section(resources, each).get(name) for each in (kind or "requests", "limits")]
+        total += next((amount for amount in map(read_amount, given) if amount is not None), Decimal(0))
+    return total
+
+
+def _name_user(report: Report, pod: Object) -> str:
+    release, namespace = label(pod, INSTANCE_LABEL), namespace_of(pod)
+    is_here = namespace == report.key.namespace
+    if is_here and release == report.key.release:
+        return "this release"
+    name = f"release {release}" if release else owner_of(pod) or f"pod {name_of(pod)}"
+    return name if is_here else f"{name} in namespace {namespace}"
+
+
+def _show(resource: str, amount: Decimal) -> str:
+    if "memory" in resource or "storage" in resource:
+        return f"{amount / _GIBI:.1f}Gi"
+    return f"{amount.normalize():f}"
