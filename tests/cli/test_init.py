@@ -111,6 +111,11 @@ def test_an_own_classic_script_gets_its_flags(tmp_path: Path) -> None:
         ('"--size", type=int, default=1', "next: trainchart run net\n"),
         ('"--data-size", type=int, required=True', "next: trainchart run net --set hyperparameters.dataSize=VALUE\n"),
         ('"source"', "next: complete code.command in models/net.yaml, then: trainchart run net\n"),
+        ('"--data-dir", required=True', "next: trainchart run net --claim data=FOLDER\n"),
+        (
+            '"--lr", type=float, default=float(os.environ["LR"])',
+            "next: change what the notes name, then: trainchart run net\n",
+        ),
     ],
 )
 def test_the_next_command_gives_what_the_script_needs(tmp_path: Path, arguments: str, command: str) -> None:

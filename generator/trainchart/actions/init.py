@@ -98,8 +98,10 @@ def init_model(request: InitRequest) -> NewFiles:
     files[spec] = spec_text.encode()
     write_new_files(files)
     run = f"trainchart run {request.name}" + "".join(f" --set hyperparameters.{name}=VALUE" for name in facts.required)
-    if facts.lacks_arguments:
-        run = f"complete code.command in {spec}, then: {run}"
+    run += " --claim data=FOLDER" if facts.reads_data else ""
+    first = [f"complete code.command in {spec}"] * facts.lacks_arguments
+    first += ["change what the notes name"] * facts.has_obstacles
+    run = f"{' and '.join(first)}, then: {run}" if first else run
     return NewFiles(request.name, strategy, tuple(files), tuple(notes), run)
 
 

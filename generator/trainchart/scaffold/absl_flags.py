@@ -11,6 +11,7 @@ from trainchart.scaffold.flag import (
     Flag,
     FlagType,
     NotReadableError,
+    explain_exclusive,
     make_flag,
     make_list,
     read_bounds,
@@ -39,7 +40,7 @@ def find_absl(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
     """Yield every flag that the script defines, in its order."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     marked = {name for call in calls for name in _names(call, constants, "required")}
-    exclusive = {name for call in calls for name in _names(call, constants, "mutual_exclusive")}
+    exclusive = _find_exclusive(calls, constants)
     for call in calls:
         if called_name(call).startswith("DEFINE_"):
             arguments = Arguments(call, constants)
@@ -47,11 +48,28 @@ def find_absl(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
             if name:
                 read = partial(_read, f"--{name}", called_name(call), arguments)
                 if name in exclusive:
-                    read = partial(refuse, "it is marked as mutually exclusive with others")
+                    read = partial(refuse, exclusive[name])
                 is_required = name in marked or arguments.is_true("required")
                 kind, default = _TYPES.get(called_name(call)), arguments.plain("default", 1)
                 separator = _SEPARATORS.get(called_name(call), " " if called_name(call) in _LISTS else "")
                 yield Declaration(f"--{name}", call.lineno, read, is_required, kind, default, separator=separator)
+
+
+def _find_exclusive(calls: list[ast.Call], constants: Constants) -> dict[str, str]:
+    """Return the flags that are marked as mutually exclusive, and what is told of them."""
+    # One that has a default counts as given, a boolean only where its default is true.
+    given = {
+        Arguments(call, constants).text("name", 0)
+        for call in calls
+        if called_name(call).startswith("DEFINE_")
+        and ast.unparse(Arguments(call, constants).node("default", 1) or ast.Constant(None)) not in ("None", "False")
+    }
+    found: dict[str, str] = {}
+    for call in calls:
+        names = list(_names(call, constants, "mutual_exclusive"))
+        is_required = Arguments(call, constants).is_true("required") and given.isdisjoint(names)
+        found.update(dict.fromkeys(names, explain_exclusive([f"--{name}" for name in names], is_required)))
+    return found
 
 
 def _names(call: ast.Call, constants: Constants, what: str) -> Iterator[str]:

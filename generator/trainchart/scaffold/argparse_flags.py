@@ -17,6 +17,7 @@ from trainchart.scaffold.flag import (
     FlagType,
     Form,
     NotReadableError,
+    explain_exclusive,
     make_flag,
     make_list,
     read_choices,
@@ -33,7 +34,6 @@ from trainchart.scaffold.python_literal import (
 
 _COMPUTED = "its name is computed when the script runs"
 _COMMAND = f"it belongs to a subcommand, and {NAMES_COMMAND} one"
-_EXCLUSIVE = "it excludes others of its group"
 _SWITCHES = ("store_true", "store_false", "store_const")
 _NO_SETTING = ("help", "version")
 _PATH_TYPES = ("Path", "PosixPath", "PurePath", "PurePosixPath", "expanduser", "abspath", "realpath")
@@ -51,8 +51,8 @@ def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Itera
     for call in calls:
         if called_name(call) == "ArgumentParser":
             program = Arguments(call, constants).text("prog", 0) or program
-    commands = set(_find_assigned(tree, "add_parser"))
-    exclusive = set(_find_assigned(tree, "add_mutually_exclusive_group"))
+    commands = {name for name, _ in _find_assigned(tree, "add_parser")}
+    exclusive = _find_exclusive(tree, calls, constants)
     defaults = {
         keyword.arg: keyword.value for call in calls if called_name(call) == "set_defaults" for keyword in call.keywords
     }
@@ -60,19 +60,19 @@ def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Itera
         if called_name(call) not in ("add_argument", "add_option") or not isinstance(call.func, ast.Attribute):
             continue
         names, is_computed = _read_names(call, constants)
-        options = [name for name in names if isinstance(name, str) and name.startswith("-")]
+        options = _options(names)
         owner = ast.unparse(call.func.value)
         if is_computed:
             yield Declaration(ast.unparse(call.args[0]), call.lineno, partial(refuse, _COMPUTED))
         elif options:
-            option = next((name for name in options if name.startswith("--")), options[0])
+            option = options[0]
             arguments = Arguments(call, constants)
             later = defaults.get(arguments.text("dest") or option.lstrip("-").replace("-", "_"))
             if later is not None:
                 arguments = arguments.replaced("default", later)
             if arguments.text("action") in _NO_SETTING:
                 continue
-            reason = _COMMAND if owner in commands else _EXCLUSIVE if owner in exclusive else ""
+            reason = _COMMAND if owner in commands else exclusive.get(owner, "")
             read = partial(refuse, reason) if reason else partial(_read, option, arguments, program)
             is_required = arguments.is_true("required")
             kind = _kind(arguments) if arguments.node("action") is None and arguments.node("nargs") is None else None
@@ -86,13 +86,36 @@ def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Itera
             yield Declaration(names[0], call.lineno, partial(refuse, POSITIONAL), is_required=not may_be_missing)
 
 
-def _find_assigned(tree: ast.Module, function: str) -> Iterator[str]:
-    """Yield the names that the result of `parser.<function>(…)` is assigned to."""
+def _find_assigned(tree: ast.Module, function: str) -> Iterator[tuple[str, ast.Call]]:
+    """Yield the names that the result of `parser.<function>(…)` is assigned to, with the call."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called_name(node.value) == function:
-            yield from map(ast.unparse, node.targets)
+            yield from ((ast.unparse(target), node.value) for target in node.targets)
         elif isinstance(node, ast.withitem) and node.optional_vars and isinstance(node.context_expr, ast.Call):
-            yield from [ast.unparse(node.optional_vars)] if called_name(node.context_expr) == function else []
+            found = [(ast.unparse(node.optional_vars), node.context_expr)]
+            yield from found if called_name(node.context_expr) == function else []
+
+
+def _find_exclusive(tree: ast.Module, calls: list[ast.Call], constants: Constants) -> dict[str, str]:
+    """Return the mutually exclusive groups, as the code calls them, and what is told of their arguments."""
+    function = "add_mutually_exclusive_group"
+    groups = {ast.unparse(call): call for call in calls if called_name(call) == function}
+    groups.update(_find_assigned(tree, function))
+    options: dict[str, list[str]] = {name: [] for name in groups}
+    for call in calls:
+        owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        if owner in groups and called_name(call) == "add_argument":
+            options[owner] += _options(_read_names(call, constants)[0])[:1]
+    return {
+        name: explain_exclusive(options[name], Arguments(group, constants).is_true("required"))
+        for name, group in groups.items()
+    }
+
+
+def _options(names: list[Any]) -> list[str]:
+    """Return the names that are flags, the long ones first."""
+    options = [name for name in names if isinstance(name, str) and name.startswith("-")]
+    return sorted(options, key=lambda name: not name.startswith("--"))
 
 
 def _read_names(call: ast.Call, constants: Constants) -> tuple[list[Any], bool]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from trainchart.errors import ToolError
+from trainchart.scaffold.flag import NEEDS_ONE
 from trainchart.scaffold.modules import Module
 from trainchart.scaffold.old_code import find_certain, find_old_code
 from trainchart.scaffold.python_literal import called_name
@@ -69,16 +70,21 @@ def _plain_imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield node.module.split(".")[0], node.lineno
 
 
-def find_cautions(modules: tuple[Module, ...], strategy: str, has_flags: bool) -> Iterator[str]:
-    """Yield notes on what will fail in a pod, or what cannot be read."""
+def find_obstacles(modules: tuple[Module, ...], strategy: str) -> Iterator[str]:
+    """Yield notes on what fails in every pod until the program, its image or its environment is changed."""
     yield from find_old_code(modules)
     yield from _find_keras_fit(modules, strategy)
+    for module in modules:
+        yield from _find_own_cluster(module)
+        yield from _find_environment(module)
+
+
+def find_cautions(modules: tuple[Module, ...], has_flags: bool) -> Iterator[str]:
+    """Yield notes on what may go wrong in a pod, or what cannot be read."""
     yield from _find_early_success(modules)
     if not has_flags:
         yield from _find_idle(modules[0])
     for module in modules:
-        yield from _find_own_cluster(module)
-        yield from _find_environment(module)
         yield from find_writes(module)
         yield from _find_unread(module, has_flags)
 
@@ -199,7 +205,9 @@ def _find_unread(module: Module, has_flags: bool) -> Iterator[str]:
     indexed = [node for node in slices if not isinstance(node.slice, ast.Slice)]
     if indexed or (slices and not has_flags):
         node = (indexed or slices)[0]
+        is_needed = bool(indexed) and "len(sys.argv)" not in ast.unparse(module.tree)
+        needs = f", because {NEEDS_ONE} it" if is_needed else ""
         yield (
             f"{module.file}:{node.lineno}: {ast.unparse(node)} is left to the script: add its arguments to "
-            "code.command, as $(TRAINCHART_HP_NAME) where an experiment varies them"
+            f"code.command, as $(TRAINCHART_HP_NAME) where an experiment varies them{needs}"
         )

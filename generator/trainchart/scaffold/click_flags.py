@@ -84,7 +84,7 @@ def _find_click_parameter(arguments: Arguments) -> Iterator[Declaration]:
         option = _option_name(arguments)
         if option:
             read = partial(_read_click, option, arguments)
-            default, is_required = arguments.plain("default"), arguments.is_true("required")
+            default, is_required = arguments.plain("default"), arguments.is_true("required") or _asks(arguments)
             separator = " " if arguments.node("multiple") or arguments.node("nargs") else ""
             kind, is_path = _click_kind(arguments), _click_type(arguments.node("type")) == "Path"
             option = option.split("/")[0]
@@ -97,6 +97,12 @@ def _find_click_parameter(arguments: Arguments) -> Iterator[Declaration]:
         yield Declaration(
             name, line, partial(refuse, POSITIONAL), is_required=not may_be_missing or arguments.is_true("required")
         )
+
+
+def _asks(arguments: Arguments) -> bool:
+    """Tell whether click asks for the option on a terminal, which no pod has, where it is not given."""
+    prompt = arguments.node("prompt")
+    return prompt is not None and ast.unparse(prompt) != "False" and arguments.node("default") is None
 
 
 def _option_name(arguments: Arguments) -> str:

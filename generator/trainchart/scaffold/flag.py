@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -145,8 +145,16 @@ def refuse(reason: str) -> Flag:
 
 NAMES_COMMAND = "code.command has to name"
 """What is told where a script has several commands and runs the one that its command line names."""
+NEEDS_ONE = "the script does not start until code.command has"
+"""What is told of flags one of which has to be given."""
 POSITIONAL = "it is an argument without a flag"
 """What is told by its place only cannot be set by name."""
+
+
+def explain_exclusive(options: Collection[str], is_required: bool) -> str:
+    """Return what is told of flags that exclude each other, of which the script needs one where `is_required`."""
+    reason = "it excludes others of its group"
+    return f"{reason}, and {NEEDS_ONE} one of {', '.join(options)}" if is_required else reason
 
 
 def to_camel_case(option: str) -> str:

@@ -13,12 +13,12 @@ from pathlib import PurePosixPath
 
 from trainchart.scaffold.absl_flags import find_absl
 from trainchart.scaffold.argparse_flags import find_argparse
-from trainchart.scaffold.cautions import find_cautions, refuse_other_frameworks
+from trainchart.scaffold.cautions import find_cautions, find_obstacles, refuse_other_frameworks
 from trainchart.scaffold.click_flags import find_click
 from trainchart.scaffold.copies import PLACE
 from trainchart.scaffold.environment_reads import find_environment_reads
 from trainchart.scaffold.fire_flags import find_fire, find_fire_command
-from trainchart.scaffold.flag import NAMES_COMMAND, Declaration, Flag, NotReadableError, to_camel_case
+from trainchart.scaffold.flag import NAMES_COMMAND, NEEDS_ONE, Declaration, Flag, NotReadableError, to_camel_case
 from trainchart.scaffold.folder_flags import (
     DATA,
     DATA_DIR,
@@ -59,7 +59,7 @@ _MAKES_DATA = (
     "may stay empty by its help, and then no data is read: to read some, add the volume data to the spec and set "
     "hyperparameters.%s to its mountPath"
 )
-_LACKING = re.compile(rf"{re.escape(_REQUIRED)}$|{NAMES_COMMAND}")
+_LACKING = re.compile(rf"{re.escape(_REQUIRED)}|{NAMES_COMMAND}|{NEEDS_ONE}")
 """What is told of arguments without which the script does not start."""
 
 
@@ -79,6 +79,8 @@ class ScriptFacts:
     """The word after the script that names which of its functions runs."""
     lacks_arguments: bool = False
     """Whether the script needs arguments beside those, which only the author can give."""
+    has_obstacles: bool = False
+    """Whether a note says what fails in every pod until something is changed."""
 
     @property
     def reads_data(self) -> bool:
@@ -122,7 +124,8 @@ def read_script(
         notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {shown}; --strategy overrides it")
     notes += _find_misplaced(modules, folder)
     notes += _find_beside(modules, PurePosixPath(*name.split(".")[:-1]), folder)
-    notes += find_cautions(modules, strategy or shown, bool(found))
+    obstacles = list(find_obstacles(modules, strategy or shown))
+    notes += [*obstacles, *find_cautions(modules, bool(found))]
     return ScriptFacts(
         tuple(sorting.flags.values()),
         sorting.references,
@@ -130,7 +133,8 @@ def read_script(
         tuple(notes),
         tuple(sorting.required),
         "".join(find_fire_command(module.tree) for module in modules),
-        any(_LACKING.search(says) for _, _, says in sorting.told),
+        any(map(_LACKING.search, notes)),
+        bool(obstacles),
     )
 
 
@@ -196,7 +200,7 @@ class _Sorting:
             return _leave(declaration, str(error))
         self.flags[name] = flag
         default = flag.hyperparameter.default
-        if default is None and declaration.is_required:
+        if declaration.is_required and (default in (None, "") or flag.form == "switch"):
             self.required.append(name)
             return f"is required: give hyperparameters.{name} a default in the spec, or set it"
         if kind == DATA and makes_data(declaration):

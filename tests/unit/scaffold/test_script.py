@@ -716,14 +716,59 @@ def test_tokens_of_texts_are_no_secrets() -> None:
         'flags.DEFINE_string("a", None, "")\nflags.DEFINE_string("b", None, "")\n'
         'flags.mark_flags_as_mutual_exclusive(["a", "b"])',
         'g = p.add_mutually_exclusive_group()\ng.add_argument("--a")\ng.add_argument("--b")',
+        # A group of which one has a default needs none of them.
+        'flags.DEFINE_string("a", None, "")\nflags.DEFINE_string("b", "x", "")\n'
+        'flags.mark_flags_as_mutual_exclusive(["a", "b"], required=True)',
     ],
 )
 def test_flags_that_exclude_each_other_are_left_to_the_script(text: str) -> None:
     facts = read(text)
-    assert facts.flags == ()
+    assert (facts.flags, facts.lacks_arguments) == ((), False)
     [note] = facts.notes
-    assert "exclu" in note
-    assert note.endswith("(also --b)")
+    assert note.endswith("it excludes others of its group (also --b)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'flags.DEFINE_string("a", None, "")\nflags.DEFINE_string("b", None, "")\n'
+        'flags.mark_flags_as_mutual_exclusive(["a", "b"], required=True)',
+        'flags.DEFINE_bool("a", False, "")\nflags.DEFINE_bool("b", False, "")\n'
+        'flags.mark_bool_flags_as_mutual_exclusive(["a", "b"], required=True)',
+        'g = p.add_mutually_exclusive_group(required=True)\ng.add_argument("-a", "--a")\ng.add_argument("--b")',
+        "with p.add_mutually_exclusive_group(required=True) as g:\n"
+        '    g.add_argument("--a")\n    g.add_argument("--b")',
+    ],
+)
+def test_one_of_a_required_group_is_asked_for(text: str) -> None:
+    facts = read(text)
+    assert (facts.flags, facts.lacks_arguments) == ((), True)
+    [note] = facts.notes
+    assert note.endswith("the script does not start until code.command has one of --a, --b (also --b)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'p.add_argument("--a", nargs="+", required=True)',
+        'p.add_argument("--a", action="append", required=True)',
+        'p.add_argument("--a", action="store_true", required=True)',
+        'flags.DEFINE_list("a", None, "", required=True)',
+        'flags.DEFINE_multi_integer("a", None, "")\nflags.mark_flag_as_required("a")',
+        '@click.option("--a", multiple=True, required=True)\ndef f(a): ...',
+        '@click.option("--a", type=int, prompt=True)\ndef f(a): ...',
+        "@app.command()\ndef f(a: list[str] = typer.Option(...)): ...",
+    ],
+)
+def test_required_flag_whose_default_leaves_it_out_is_named(text: str) -> None:
+    facts = read(text)
+    assert facts.required == ("a",)
+    assert "--a is required: give hyperparameters.a a default" in facts.notes[0]
+
+
+@pytest.mark.parametrize(("text", "is_lacking"), [("sys.argv[1]", True), ("len(sys.argv) > 1 and sys.argv[1]", False)])
+def test_argument_taken_from_the_command_line_is_lacking(text: str, is_lacking: bool) -> None:
+    assert read(f"import sys\nrun({text})").lacks_arguments is is_lacking
 
 
 def test_flags_with_the_same_reason_share_a_note() -> None:
