@@ -11,12 +11,21 @@ from collections.abc import Iterator, Sequence
 from trainchart.cluster.log_lines import name_pods
 from trainchart.cluster.objects import RoleSet, as_cluster
 from trainchart.cluster.record import Record
-from trainchart.cluster.snapshot import Snapshot, listed, section
+from trainchart.cluster.snapshot import (
+    Snapshot,
+    has_ended,
+    is_controllers,
+    is_training_pod,
+    listed,
+    name_of,
+    section,
+)
 from trainchart.reports.report import FROM_RECORD, Report
 from trainchart.reports.text import describe_time, fill_in
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.cluster import EVALUATOR, deciding_tasks
 from trainchart_runtime.pod_causes import EVICTED, NODE_LOST, POD_DELETED, PREEMPTED
+from trainchart_runtime.pod_problems import find_pod_problem, parse_event
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import FINISHING, SUCCEEDED, Incident
 
@@ -40,6 +49,7 @@ def find_oddities(
         *_find_repeated_losses(report, is_scaled=is_scaled),
         *_find_awaited_end(report, sets),
         *_find_idle_success(report, seen, record),
+        *_find_failing_companions(report, seen),
     ]
 
 
@@ -111,6 +121,19 @@ def _find_idle_success(report: Report, seen: Snapshot, record: Record) -> Iterat
         f"What an earlier run left{place} was at its end already. To train, give the run a claim or "
         "volumes.checkpoints.subPath of its own, or more steps or epochs, and rerun it"
     )
+
+
+def _find_failing_companions(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield which pods beside the training cannot run, such as that of TensorBoard."""
+    events = [parse_event(event) for event in listed(seen.events)]
+    for pod in listed(seen.pods):
+        if is_training_pod(pod) or is_controllers(pod) or has_ended(pod):
+            continue
+        problem = find_pod_problem(pod, events)
+        if problem is not None and problem.cause in CAUSES:
+            name, cause = name_of(pod), CAUSES[problem.cause]
+            hint = fill_in(cause.hint, report.address, name, str(section(pod, "spec").get("nodeName") or ""))
+            yield f"{name} does not run, without which the training goes on: {problem.message} [{cause.name}]. {hint}"
 
 
 def _list_claims(seen: Snapshot) -> set[str]:

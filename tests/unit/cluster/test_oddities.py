@@ -11,6 +11,7 @@ from tests.small_cluster.cluster_objects import (
     NAMESPACE,
     NOW,
     make_job,
+    make_pod,
     make_pods,
     make_record,
     make_set,
@@ -39,6 +40,25 @@ def look(state: Any, *, is_over: bool = False, logs: Any = None, sets: Any = Non
         jobs=(make_job("Complete" if is_over else ""),),
     )
     return diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "words"),
+    [
+        ({"reason": "ImagePullBackOff", "message": "no such tag"}, "does not run, without which the training goes on"),
+        (None, ""),
+    ],
+)
+def test_image_of_tensorboard_that_fails_is_remarked(waiting: dict[str, str] | None, words: str) -> None:
+    board = make_pod("tensorboard-0")
+    board["metadata"]["labels"] |= {"trainchart/training": "", "app.kubernetes.io/component": "tensorboard"}
+    if waiting:
+        board["status"]["containerStatuses"][0]["state"] = {"waiting": waiting}
+    seen = Snapshot(now=NOW, sets=tuple(make_sets()), pods=(*make_pods(), board))
+    remarks = diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen).remarks
+    assert [words in each and "no such tag" in each for each in remarks if "tensorboard" in each] == [True] * bool(
+        words
+    )
 
 
 def evict(number: int, pod: str = "exp1-mnist-worker-1") -> list[dict[str, Any]]:
