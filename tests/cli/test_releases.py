@@ -445,6 +445,41 @@ def test_why_names_who_changed_another_object(api: SmallApi, tmp_path: Path, plu
     assert "next: if that was not meant, helm rollback exp1 REVISION" in why
 
 
+ACCOUNT = "exp1-mnist-controller"
+
+
+def make_right(**more: Any) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/instance": "exp1"}
+    return {"metadata": {"name": ACCOUNT, "namespace": NAMESPACE, "labels": labels}, **more}
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("rolebindings", f"the RoleBinding {ACCOUNT} is missing, so its run controller may not do what the run needs"),
+        ("roles", f"the Role {ACCOUNT} is missing"),
+        ("subjects", f"the RoleBinding {ACCOUNT} does not name the ServiceAccount of its run controller any more"),
+        ("", ""),
+        ("all", ""),
+    ],
+)
+def test_why_names_missing_rights_of_the_controller(api: SmallApi, tmp_path: Path, missing: str, words: str) -> None:
+    job = make_job()
+    job["spec"] = {"template": {"spec": {"serviceAccountName": ACCOUNT}}}
+    subjects = [{"kind": "ServiceAccount", "name": "other" if missing == "subjects" else ACCOUNT}]
+    rights = {
+        "serviceaccounts": [make_right()],
+        "roles": [make_right()],
+        "rolebindings": [make_right(subjects=subjects)],
+    }
+    record = make_record(make_state("Running"))
+    api.objects |= {"jobs": [job], "configmaps": [record], **({} if missing == "all" else rights)}
+    api.objects.pop(missing, None)
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert words in why
+    assert ("helm rollback exp1 REVISION" in why) == bool(words)
+
+
 def test_why_names_who_changed_a_config_map_of_the_run(api: SmallApi, tmp_path: Path) -> None:
     end_run(api)
     pods = api.objects["statefulsets"][0]["spec"]["template"]["spec"]

@@ -86,7 +86,10 @@ def test_deleted_objects_are_named_and_restored(traces: Traces) -> None:
         return gone >= {"Service robbed-mnist", "NetworkPolicy robbed-mnist", "robbed-mnist-ps-0"}
 
     release.access.wait_for(named, "all three named", namespace=namespace, deadline_seconds=90)
-    assert {each["subject"] for each in ask(release, "why")["problems"]} >= {"Service robbed-mnist"}
+    release.access.kubectl("delete", "rolebinding", "robbed-mnist-controller", "-n", namespace)
+    report = ask(release, "why")
+    assert {each["subject"] for each in report["problems"]} >= {"Service robbed-mnist"}
+    assert any("the RoleBinding robbed-mnist-controller is missing" in remark for remark in report["remarks"])
 
     release.upgrade()
     release.access.wait_for(

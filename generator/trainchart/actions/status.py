@@ -10,6 +10,7 @@ from trainchart.actions.support.cluster_access import open_cluster
 from trainchart.actions.support.cluster_logs import read_last_lines
 from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
+from trainchart.cluster.controller_rights import find_account, find_missing_rights
 from trainchart.cluster.diagnosis import diagnose, list_unknown
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import (
@@ -17,6 +18,7 @@ from trainchart.cluster.io.releases import (
     read_network_objects,
     read_pods,
     read_policies,
+    read_rights,
     read_training,
 )
 from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions
@@ -63,6 +65,9 @@ def explain_run(address: RunAddress) -> Report:
     api, namespace = open_cluster(address.place)
     _, seen, report = _look(api, namespace, address.name)
     report = _add_changes(api, seen, report)
+    if account := find_account(listed(seen.jobs)):
+        missing = find_missing_rights(report, account, read_rights(api, namespace, account))
+        report = replace(report, remarks=(*missing, *report.remarks))
     if report.seems_to_hang or report.lacks_peers:
         policies = read_policies(api, namespace)
         remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))

@@ -44,7 +44,7 @@ def find_remarks(
         back = (
             "its run controller writes it again within a minute"
             if controller.state == "running"
-            else f"{_rollback(report)} recreates it empty"
+            else f"{describe_rollback(report)} recreates it empty"
         )
         remarks.append(f"its record was deleted; {back}")
     if record.state is not None and is_earlier(record.state, sets):
@@ -166,11 +166,11 @@ def _find_unheard(
     yield (
         f"{words}: its run controller cannot act. kubectl logs "
         f"job/{controller.job} {place} says why; if a request was forbidden, its Role or RoleBinding was changed: "
-        f"{_rollback(report)} brings it back"
+        f"{describe_rollback(report)} brings it back"
     )
 
 
-def _rollback(report: Report) -> str:
+def describe_rollback(report: Report) -> str:
     """Return how the objects of the release are made as its newest revision has them."""
     release, place = report.key.release, f"-n {report.key.namespace}"
     return f"helm rollback {release} REVISION {place}, with the newest one of helm history {release} {place},"

@@ -56,8 +56,11 @@ JOBS = Kind("apis/batch/v1", "jobs")
 NAMESPACES = Kind("api/v1", "namespaces")
 NETWORK_POLICIES = Kind("apis/networking.k8s.io/v1", "networkpolicies")
 PODS = Kind("api/v1", "pods")
+ROLES = Kind("apis/rbac.authorization.k8s.io/v1", "roles")
+ROLE_BINDINGS = Kind("apis/rbac.authorization.k8s.io/v1", "rolebindings")
 SECRETS = Kind("api/v1", "secrets")
 SERVICES = Kind("api/v1", "services")
+SERVICE_ACCOUNTS = Kind("api/v1", "serviceaccounts")
 STATEFUL_SETS = Kind("apis/apps/v1", "statefulsets")
 
 

@@ -78,6 +78,16 @@ def read_network_objects(api: KubernetesApi, namespace: str, release: str) -> di
     }
 
 
+def read_rights(api: KubernetesApi, namespace: str, account: str) -> dict[str, Objects]:
+    """Return by kind the objects that give a run controller its rights: all have the name of its account."""
+    kinds = {
+        "ServiceAccount": kubernetes_api.SERVICE_ACCOUNTS,
+        "Role": kubernetes_api.ROLES,
+        "RoleBinding": kubernetes_api.ROLE_BINDINGS,
+    }
+    return {name: _list(api, kind, namespace, "", fields=f"metadata.name={account}") for name, kind in kinds.items()}
+
+
 def read_config_maps(api: KubernetesApi, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:
     """Return the ConfigMaps of these names, as far as they are there and may be read."""
     found = (_list(api, kubernetes_api.CONFIG_MAPS, namespace, "", fields=f"metadata.name={name}") for name in names)
