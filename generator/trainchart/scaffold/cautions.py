@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from trainchart.errors import ToolError
 from trainchart.scaffold.flag import NEEDS_ONE
-from trainchart.scaffold.modules import Module
+from trainchart.scaffold.modules import Module, find_unread_modules
 from trainchart.scaffold.old_code import find_certain, find_old_code
 from trainchart.scaffold.python_literal import called_name
 from trainchart.scaffold.writes import find_writes
@@ -85,6 +85,7 @@ def find_cautions(modules: tuple[Module, ...], has_flags: bool) -> Iterator[str]
     if not has_flags:
         yield from _find_idle(modules[0])
     for module in modules:
+        yield from find_unread_modules(module)
         yield from find_writes(module)
         yield from _find_unread(module, has_flags)
 

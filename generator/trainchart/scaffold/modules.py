@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from trainchart.errors import Problem, ToolError
-from trainchart.scaffold.python_literal import read_constants
+from trainchart.scaffold.python_literal import Arguments, called_name, read_constants
 
 Load = Callable[[str], tuple[str, bytes] | None]
 """Dotted name of a module → its file as messages call it, and its content; None where the code has no such module."""
 _MOST_MODULES = 300
+_IMPORTING = ("import_module", "__import__")
+_RUNNING = ("run_module", "run_path", "spec_from_file_location", "SourceFileLoader")
+_RUNS = re.compile(r"exec\(.*\bopen\(|(os|subprocess|sp)\.\w+\(.*(python|sys\.executable).*\.py\b", re.DOTALL)
+_UNREAD = "its flags are not read: give them in code.command, or name it in --from-script"
 
 
 @dataclass
@@ -61,6 +66,7 @@ def _hint(content: bytes | str, line: int) -> str:
 
 def imported_names(tree: ast.Module, package: str = "") -> Iterator[tuple[str, str]]:
     """Yield (module, name taken from it) for every import, dotted and absolute; the name is empty for `import a`."""
+    constants = read_constants(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
@@ -69,6 +75,23 @@ def imported_names(tree: ast.Module, package: str = "") -> Iterator[tuple[str, s
             base = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
             module = ".".join(part for part in (base, node.module or "") if part)
             yield from ((module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Call) and called_name(node) in _IMPORTING:
+            name = Arguments(node, constants).text("name", 0)
+            above = package.split(".")[: len(package.split(".")) - (len(name) - len(name.lstrip("."))) + 1]
+            module = ".".join((*above, name.lstrip("."))) if name.startswith(".") else name
+            yield from [(module, "")] if name else []
+
+
+def find_unread_modules(module: Module) -> Iterator[str]:
+    """Yield notes on modules that the program imports by a name, or runs from a file, that only running it tells."""
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        function, called = called_name(node), f"{ast.unparse(node.func)}({ast.unparse(node.args[0])})"
+        if function in _IMPORTING and not Arguments(node, module.constants).text("name", 0):
+            yield f"{module.file}:{node.lineno}: {called} imports what only running tells: {_UNREAD}"
+        elif function in _RUNNING or _RUNS.match(called):
+            yield f"{module.file}:{node.lineno}: {called} runs another script: {_UNREAD}"
 
 
 def read_modules(name: str, file: str, content: bytes | str, load: Load) -> tuple[Module, ...]:

@@ -989,3 +989,44 @@ def test_file_beside_a_script_that_starts_above_is_reported() -> None:
 )
 def test_what_works_is_not_warned_of(text: str) -> None:
     assert read(text).notes == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'import importlib\nimportlib.import_module("net.flags")',
+        'from importlib import import_module\nimport_module("net.flags")',
+        'import importlib\nNAME = "net.flags"\nimportlib.import_module(NAME)',
+        'import importlib\nimportlib.import_module(".flags", package=__package__)',
+        '__import__("net.flags")',
+    ],
+)
+def test_module_imported_by_its_constant_name_is_read(text: str) -> None:
+    files = {"net.flags": ("net/flags.py", b'flags.DEFINE_float("lr", 0.1, "")')}
+    facts = read_script(text, "train.py", "net.train", CodeFolder(load=files.get))
+    assert ([flag.name for flag in facts.flags], facts.notes) == (["lr"], ())
+
+
+@pytest.mark.parametrize(
+    ("call", "does"),
+    [
+        ('importlib.import_module(f"models.{name}")', "imports what only running tells"),
+        ("__import__(name)", "imports what only running tells"),
+        ('runpy.run_path("flags.py")', "runs another script"),
+        ('runpy.run_module("flags", run_name="__main__")', "runs another script"),
+        ('exec(open("flags.py").read())', "runs another script"),
+        ('importlib.util.spec_from_file_location("flags", "flags.py")', "runs another script"),
+        ('subprocess.run([sys.executable, "flags.py"], check=True)', "runs another script"),
+        ('os.system("python3 flags.py --lr 1")', "runs another script"),
+    ],
+)
+def test_modules_that_cannot_be_told_are_named_in_a_note(call: str, does: str) -> None:
+    notes = [note for note in read(f"import os\n{call}").notes if does in note]
+    assert len(notes) == 1
+    assert notes[0].startswith("train.py:2: ")
+    assert notes[0].endswith("its flags are not read: give them in code.command, or name it in --from-script")
+
+
+@pytest.mark.parametrize("call", ['exec("x = 1")', 'subprocess.run(["nvidia-smi"])', 'importlib.import_module("json")'])
+def test_what_starts_no_script_of_the_code_needs_no_note(call: str) -> None:
+    assert read(f"import os\n{call}").notes == ()
