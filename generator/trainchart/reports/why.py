@@ -284,6 +284,17 @@ def _last_words(outcome: Verdict | None) -> Iterator[str]:
         yield from (f"  | {line}" for line in outcome.lines[-_LINES_SHOWN:])
 
 
+def _list_absent(report: Report) -> str:
+    """Return which pods do not run, and how far they are."""
+    if report.pods is None:
+        return ""
+    parts = [f"{pod.label} ({pod.state})" for pod in report.pods if pod.state not in ("Running", "Finished")]
+    for role in report.roles:
+        lacking = role.wanted - role.finished - sum(pod.role == role.role for pod in report.pods)
+        parts += [f"{role.role} lacks {lacking} {'pod' if lacking == 1 else 'pods'}"] if lacking > 0 else []
+    return f": {', '.join(parts)}" if parts else ""
+
+
 def _warnings(report: Report) -> Iterator[str]:
     if report.warnings and report.outcome is not None:
         yield ""
@@ -314,7 +325,7 @@ def _explain_phase(report: Report) -> str:
     if report.phase == RESTARTING:
         return "Its pods save and go; the next attempt starts when the last one is gone."
     if any(role.running is not None and role.running + role.finished < role.wanted for role in report.roles):
-        return "Not every pod runs yet."
+        return f"Not every pod runs yet{_list_absent(report)}."
     if report.remarks:
         return f"No failure is recorded, but see the notes below: {find_head(report.remarks[0])}"
     if report.seems_to_hang:

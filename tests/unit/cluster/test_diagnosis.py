@@ -458,7 +458,15 @@ def test_task_that_finished_before_the_run_is_shown_as_finished() -> None:
     (workers,) = [role for role in report.roles if role.role == "worker"]
     assert (workers.running, workers.finished) == (1, 1)
     assert any(line.endswith("worker-1") for line in why_lines(report))
-    assert "Not every pod runs yet." not in why_lines(report)
+    assert not any("Not every pod runs yet" in line for line in why_lines(report))
+
+
+def test_pods_that_do_not_run_yet_are_named() -> None:
+    state = make_state("Starting")
+    state["roles"]["worker"]["running"] = 1
+    pods = [pod for pod in make_pods(worker_1=make_pod("worker-1", node="")) if "ps-0" not in str(pod)]
+    report = look(records=[make_record(state)], pods=pods)
+    assert "Not every pod runs yet: worker-1 (Pending), ps lacks 1 pod." in why_lines(report)
 
 
 @pytest.mark.parametrize(("seconds", "is_told"), [(59, False), (60, True)])

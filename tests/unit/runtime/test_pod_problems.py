@@ -132,6 +132,13 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
         (waiting("ImagePullBackOff"), "image-pull", "ImagePullBackOff"),
         (waiting("InvalidImageName", "couldn't parse image name"), "image-pull", "parse"),
         (waiting("CreateContainerConfigError", 'secret "keys" not found'), "config-missing", "keys"),
+        (
+            waiting(
+                "CreateContainerConfigError", 'failed to prepare subPath for volumeMount "c" of container "training"'
+            ),
+            "volume-error",
+            "subPath",
+        ),
         (waiting("RunContainerError", "exec: no such file"), "program-missing", "exec"),
         (init_container(terminated={"exitCode": 1, "reason": "Error"}), "init-failed", "fetch ended with exit code 1"),
         (
@@ -260,6 +267,7 @@ def test_schedulers_event_is_read_like_the_pods_condition(message: str, cause: s
         ('admission webhook "policy" denied the request', "admission-refused"),
         ("Pod is invalid: metadata.labels: must be no more than 63 characters", "admission-refused"),
         ('pods "exp1-mnist-ps-0" already exists', "name-conflict"),
+        ('pods "exp1-mnist-ps-0" is forbidden: error looking up service account a/b: not found', "config-missing"),
     ],
 )
 def test_only_events_tell_why_a_pod_was_not_created(message: str, cause: str) -> None:

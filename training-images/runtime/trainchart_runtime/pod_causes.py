@@ -65,7 +65,8 @@ IMAGE_PULL = Cause(
 VOLUME_ERROR = Cause(
     "volume-error",
     "A volume of the pod cannot be provided or mounted.",
-    "Look at the claim and its StorageClass: kubectl describe pvc.",
+    "Look at the claim and its StorageClass: kubectl describe pvc. A subPath must lead to a folder of the volume: what "
+    "is a file or a link there cannot be mounted.",
     RESTART_WAITED_FOR,
 )
 CLAIM_DELETED = Cause(
@@ -85,8 +86,10 @@ CLAIM_IN_USE = Cause(
 )
 CONFIG_MISSING = Cause(
     "config-missing",
-    "A Secret, ConfigMap or key that the pod refers to does not exist, or the container cannot be made from it.",
-    "Create the named object in the release's namespace, or correct its name in the values.",
+    "A Secret, ConfigMap, ServiceAccount or key that the pod refers to does not exist, or the container cannot be made "
+    "from it.",
+    "Create the named object in the release's namespace, or correct its name in the values. What the chart itself "
+    "makes comes back by helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE.",
     RESTART_WAITED_FOR,
 )
 QUOTA_EXCEEDED = Cause(
@@ -98,7 +101,9 @@ QUOTA_EXCEEDED = Cause(
 ADMISSION_REFUSED = Cause(
     "admission-refused",
     "The cluster refuses to create the pod.",
-    "Read the refusal: a LimitRange, Pod Security, a policy's webhook, or a field that the cluster does not allow.",
+    "Read the refusal: a LimitRange, Pod Security, a policy's webhook, or a field that the cluster does not allow. A "
+    "webhook that cannot be called is its owner's to repair; kubectl get validatingwebhookconfigurations and "
+    "mutatingwebhookconfigurations list them.",
     RESTART_WAITED_FOR,
 )
 NAME_CONFLICT = Cause(

@@ -192,6 +192,7 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
 _SET_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ("FailedCreate", r"exceeded quota|failed quota", pod_causes.QUOTA_EXCEEDED),
     ("FailedCreate", r"already exists|AlreadyExists", pod_causes.NAME_CONFLICT),
+    ("FailedCreate", r"error looking up service account", pod_causes.CONFIG_MISSING),
     ("FailedCreate", "", pod_causes.ADMISSION_REFUSED),
 )
 
@@ -218,6 +219,8 @@ def _find_waiting(status: Mapping[str, Any]) -> Optional[Problem]:
             cause = _WAITING_REASONS.get(waiting.get("reason") or "")
             if cause and "exec format error" in (waiting.get("message") or ""):
                 cause = causes.WRONG_ARCHITECTURE
+            if cause is pod_causes.CONFIG_MISSING and "subPath" in (waiting.get("message") or ""):
+                cause = pod_causes.VOLUME_ERROR
             if cause:
                 return _problem(cause, waiting.get("message") or waiting["reason"])
     return None
