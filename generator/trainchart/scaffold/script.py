@@ -32,7 +32,14 @@ from trainchart.scaffold.folder_flags import (
 )
 from trainchart.scaffold.library_settings import find_settings
 from trainchart.scaffold.modules import Load, Module, imported_names, read_modules
-from trainchart.scaffold.place_flags import PS_HOSTS, WORKER_HOSTS, explain_unfilled, fill_place, may_be_size
+from trainchart.scaffold.place_flags import (
+    PS_HOSTS,
+    WORKER_HOSTS,
+    explain_unfilled,
+    fill_places,
+    may_be_size,
+    shown_roles,
+)
 from trainchart.scaffold.python_literal import called_name
 
 _STRATEGIES: Mapping[str, str] = {
@@ -113,13 +120,14 @@ def read_script(
     modules = read_modules(name, file, content, folder.load)
     refuse_other_frameworks(modules)
     found = [(module, declaration) for module in modules for declaration in _find_declarations(module)]
-    kinds = folder_kinds([declaration for _, declaration in found])
-    is_alone = strategy in ("", "single") and _is_alone(modules, [declaration for _, declaration in found])
+    declarations = [declaration for _, declaration in found]
+    kinds, places = folder_kinds(declarations), fill_places(declarations)
+    is_alone = strategy in ("", "single") and _is_alone(modules, declarations, places)
     sorting = _Sorting(folder, is_alone, is_one_process=strategy in _ONE_PROCESS)
-    for (module, declaration), kind in zip(found, kinds, strict=True):
-        sorting.add(module.file, declaration, kind)
+    for (module, declaration), kind, place in zip(found, kinds, places, strict=True):
+        sorting.add(module.file, declaration, kind, place)
     notes = list(sorting.notes())
-    shown, mentioned = _find_strategy(modules, sorting.references)
+    shown, mentioned = _find_strategy(modules, sorting.references, declarations)
     if len(mentioned) > 1 and not strategy:
         notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {shown}; --strategy overrides it")
     notes += _find_misplaced(modules, folder)
@@ -160,10 +168,9 @@ class _Sorting:
             also = f" (also {', '.join(dict.fromkeys(flag for _, flag in others))})" if others else ""
             yield f"{where}: {option} {says}{also}"
 
-    def add(self, file: str, declaration: Declaration, kind: str) -> None:
-        """Sort one flag; `kind` is what its folder holds."""
+    def add(self, file: str, declaration: Declaration, kind: str, place: str | None) -> None:
+        """Sort one flag; `kind` is what its folder holds, `place` what `fill_place` says of it."""
         option = declaration.option
-        place = fill_place(declaration) if option.startswith("-") else None
         if to_camel_case(option) in self.flags or option in self.references:
             says = "" if option in self.references else _SAME_NAME
         elif place and self.is_one_process and not declaration.is_required:
@@ -254,11 +261,12 @@ def _find_declarations(module: Module) -> Iterator[Declaration]:
     yield from sorted(found, key=lambda declaration: declaration.line)
 
 
-def _is_alone(modules: tuple[Module, ...], declarations: list[Declaration]) -> bool:
+def _is_alone(modules: tuple[Module, ...], declarations: list[Declaration], places: list[str | None]) -> bool:
     """Tell whether nothing in the program shows that it is one of several tasks."""
-    places = [flag for flag in declarations if flag.option.startswith("-") and not may_be_size(flag)]
-    is_placed = any(fill_place(flag) is not None for flag in places)
-    is_single = _find_strategy(modules, {})[0] in ("single", "mirrored")
+    is_placed = any(
+        place is not None and not may_be_size(flag) for flag, place in zip(declarations, places, strict=True)
+    )
+    is_single = _find_strategy(modules, {}, [])[0] in ("single", "mirrored")
     return is_single and not is_placed and not any(PLACE.search(ast.unparse(module.tree)) for module in modules)
 
 
@@ -267,7 +275,9 @@ def _leave(declaration: Declaration, reason: str) -> str:
     return f"{says}; {_REQUIRED}" if declaration.is_required else says
 
 
-def _find_strategy(modules: tuple[Module, ...], references: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def _find_strategy(
+    modules: tuple[Module, ...], references: Mapping[str, str], declarations: list[Declaration]
+) -> tuple[str, tuple[str, ...]]:
     """Return the strategy that the names in the program show, and those of tf.distribute that it mentions."""
     nodes = [node for module in modules for node in ast.walk(module.tree)]
     used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
@@ -276,8 +286,11 @@ def _find_strategy(modules: tuple[Module, ...], references: Mapping[str, str]) -
     shown = tuple(dict.fromkeys(strategy for name, strategy in _STRATEGIES.items() if name in used))
     distribute = tuple(strategy for strategy in shown if not strategy.startswith("between-graph"))
     filled = set(references.values())
-    if PS_HOSTS in filled and "parameter-server" not in shown:
+    roles = shown_roles(declarations)
+    if {"chief", "ps"} <= roles and not shown:
+        return "parameter-server", ()
+    if (PS_HOSTS in filled or "ps" in roles) and "parameter-server" not in shown:
         return ("between-graph-sync" if "SyncReplicasOptimizer" in used else "between-graph-async"), ()
-    if WORKER_HOSTS in filled and not shown:
+    if (WORKER_HOSTS in filled or "worker" in roles) and not shown:
         return "multi-worker-mirrored", ()
     return (shown[0] if shown else "single"), distribute
