@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from trainchart.plan.strategies import STRATEGIES
 from trainchart.scaffold.absl_flags import find_absl
 from trainchart.scaffold.argparse_flags import find_argparse
 from trainchart.scaffold.cautions import find_cautions, find_obstacles, refuse_other_frameworks
@@ -34,8 +35,10 @@ from trainchart.scaffold.library_settings import find_settings
 from trainchart.scaffold.modules import Load, Module, imported_names, read_modules
 from trainchart.scaffold.place_flags import (
     PS_HOSTS,
+    TASK_TYPE,
     WORKER_HOSTS,
     explain_unfilled,
+    fill_place,
     fill_places,
     may_be_size,
     shown_roles,
@@ -130,6 +133,7 @@ def read_script(
     shown, mentioned = _find_strategy(modules, sorting.references, declarations)
     if len(mentioned) > 1 and not strategy:
         notes.append(f"{file} mentions {', '.join(mentioned)}: taken for {shown}; --strategy overrides it")
+    notes += _find_missing_roles(found, strategy or shown)
     notes += _find_misplaced(modules, folder)
     notes += _find_beside(modules, PurePosixPath(*name.split(".")[:-1]), folder)
     obstacles = list(find_obstacles(modules, strategy or shown))
@@ -218,6 +222,17 @@ class _Sorting:
 
     def _is_shipped(self, default: object) -> bool:
         return isinstance(default, (str, PurePosixPath)) and self.folder.has_path(str(default))
+
+
+def _find_missing_roles(found: list[tuple[Module, Declaration]], strategy: str) -> Iterator[str]:
+    """Yield notes on flags that refuse the role of some pods of the strategy."""
+    for module, flag in found:
+        missing = [role for role in STRATEGIES[strategy].required if role not in flag.choices]
+        if flag.choices and missing and strategy not in _ONE_PROCESS and fill_place(flag) == TASK_TYPE:
+            yield (
+                f"{module.file}:{flag.line}: {flag.option} takes {', '.join(flag.choices)}, and {strategy} also starts "
+                f"{', '.join(missing)}: let it take that, or choose another --strategy"
+            )
 
 
 def _find_misplaced(modules: tuple[Module, ...], folder: CodeFolder) -> Iterator[str]:
