@@ -104,6 +104,8 @@ def folder_kind(declaration: Declaration) -> str:
     kind = _KINDS[nouns[-1]] if nouns else OUTPUT if _SAVES.search(declaration.help_text) else ""
     if words[0] in _WRITTEN:
         kind = OUTPUT
+    elif set(nouns) <= {"train", "training"} and words[-1] in _FILES and nouns:
+        kind = DATA  # Only folders for checkpoints are called so: --train_dir.
     elif any(_KINDS[noun] == DATA for noun in nouns) and kind != OUTPUT:
         kind = DATA
     # A file without a name is an optional one, or has to be named; a folder does not stand in for it.
@@ -121,8 +123,10 @@ def _kind_alone(declaration: Declaration, words: list[str]) -> str:
     nouns = [word for word in words if word in _KINDS]
     if not nouns or set(words) - _KINDS.keys() - _LINKS or any(_KINDS[noun] == DATA for noun in nouns):
         return ""
-    is_output = _says_path(declaration) or (
-        {*words[:1], "_".join(words), *words[-1:]} & _ALONE and _is_folder(declaration)
+    is_output = (
+        _says_path(declaration)
+        or _is_named_file(declaration, words)
+        or ({*words[:1], "_".join(words), *words[-1:]} & _ALONE and _is_folder(declaration))
     )
     if set(words) <= _MAYBE_READ:
         is_output = is_output and bool(_SAVES.search(declaration.help_text))
@@ -141,6 +145,12 @@ def _says_path(declaration: Declaration) -> bool:
 def _is_folder(declaration: Declaration) -> bool:
     """Tell whether the default of a flag is a word for a folder of outputs: results, ckpt_v1, results.json."""
     return not _ALONE.isdisjoint(split_words(str(declaration.default or "")))
+
+
+def _is_named_file(declaration: Declaration, words: list[str]) -> bool:
+    """Tell whether the default of a flag is a file of its name: metrics.json."""
+    path = PurePosixPath(str(declaration.default or ""))
+    return bool(path.suffix[1:].isalnum() and not set(words).isdisjoint(split_words(path.stem)))
 
 
 def _is_read(declaration: Declaration) -> bool:
@@ -197,6 +207,8 @@ def is_path(default: object) -> bool:
 def names_folder(declaration: Declaration) -> bool:
     """Tell whether the default of a flag is a path, by itself, by the type of the flag or by its name."""
     default = declaration.default
+    if str(default).startswith("/tmp") and not {"tmp", "temp", "scratch"}.isdisjoint(split_words(declaration.option)):
+        return False  # A pod may write there.
     is_named = declaration.is_path or _parts(split_words(declaration.option)[-1])[-1] in _ONLY_FOLDERS
     return declaration.kind == "string" and (
         is_path(default) or (is_named and isinstance(default, str) and default != "")

@@ -85,6 +85,10 @@ def read_value(node: ast.expr, constants: Constants) -> Any:
             return _text(value if isinstance(value, PurePosixPath) else str(value))
         case ast.Call(func=ast.Name() | ast.Attribute()):
             return _read_path(node, constants)
+        case ast.Attribute(value=value, attr="parent"):
+            path = read_value(value, constants)
+            if isinstance(path, PurePosixPath):
+                return path.parent
     raise NotReadableError(_COMPUTED)
 
 
@@ -95,6 +99,8 @@ def _read_path(call: ast.Call, constants: Constants) -> Any:
     if is_joining(call):
         parts = [_text(read_value(argument, constants)) for argument in call.args]
         return PurePosixPath(*parts) if name in _PATHS else posixpath.join(*parts)
+    if name == "dirname" and call.args:
+        return posixpath.dirname(_text(read_value(call.args[0], constants)))
     if name in _SAME_PATH and call.args:
         return _text(read_value(call.args[0], constants))
     if name in _SAME_PATH and owner is not None:

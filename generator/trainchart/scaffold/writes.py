@@ -47,6 +47,8 @@ _TARGETS: Mapping[tuple[str, int], str] = {
 }
 """The argument that is written to, by keyword and place → the calls, by their name or the end of their dotted name."""
 _WRITERS = {name: place for place, names in _TARGETS.items() for name in names.split()}
+_DEFAULTS = {"TensorBoard": "logs", "SummaryWriter": "runs", "plot_model": "model.png"}
+"""Calls → where they write if they are not told."""
 _OPENERS = ("open", "Open", "GFile", "FastGFile", "File", "ZipFile")
 """Calls that take a path and then a mode, which says whether they write."""
 _METHODS = ("write_text", "write_bytes", "mkdir", "touch", "open")
@@ -105,7 +107,7 @@ def _find_constants(module: Module) -> Constants:
     nodes = list(ast.walk(module.tree))
     stored = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     stored.update(node.arg for node in nodes if isinstance(node, ast.arg))
-    found = dict(module.constants)
+    found = {"__file__": PurePosixPath(module.file).name, **module.constants}
     assigned = [node for node in nodes if isinstance(node, ast.Assign) and len(node.targets) == 1]
     for node in sorted(assigned, key=lambda node: node.lineno):
         target = node.targets[0]
@@ -126,7 +128,9 @@ def _read_target(call: ast.Call, constants: Constants) -> str | PurePosixPath:
     if place is None and name in _OPENERS and _writes(arguments.text("mode", 1)):
         place = next((keyword for keyword in ("file", "name", "filename") if arguments.node(keyword)), "file"), 0
     node = arguments.node(*place) if place else None
-    return _read_start(node, constants) if node is not None else ""
+    if node is None:
+        return _DEFAULTS.get(name, "") if not arguments.is_open else ""
+    return _read_start(node, constants)
 
 
 def _writes(mode: str) -> bool:

@@ -567,6 +567,8 @@ FOLDERS = [
     ('"--artifacts", default="mine", help="Folder for what comes out."', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--results", default="./mine"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--results", default="results.json"', "$(TRAINCHART_CHECKPOINTS_DIR)/results.json"),
+    ('"--metrics", default="metrics.json"', "$(TRAINCHART_CHECKPOINTS_DIR)/metrics.json"),
+    ('"--train_dir", default="train"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--snapshots", default="snapshots_v1"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--summaries", default="summaries"', "$(TRAINCHART_TENSORBOARD_DIR)"),
     ('"--tensorboard", default=os.path.join("runs", "tb")', "$(TRAINCHART_TENSORBOARD_DIR)"),
@@ -612,11 +614,13 @@ def test_outputs_go_into_the_volumes_of_the_run(arguments: str, value: str) -> N
         '"--export", default="onnx", choices=["onnx", "tflite"]',
         '"--metrics", default="accuracy loss"',
         '"--data", default="mnist"',
+        '"--tmp_dir", default="/tmp/x"',
     ],
 )
 def test_what_only_sounds_like_an_output_is_varied(arguments: str) -> None:
     facts = read(f"parser.add_argument({arguments})")
     assert (facts.references, len(facts.flags)) == ({}, 1)
+    assert "/tmp/x" not in str(facts.notes)
 
 
 @pytest.mark.parametrize(
@@ -624,6 +628,8 @@ def test_what_only_sounds_like_an_output_is_varied(arguments: str) -> None:
     [
         ('"--data", type=Path', "$(TRAINCHART_DATA_DIR)"),
         ('"--dataset", help="Path to the records."', "$(TRAINCHART_DATA_DIR)"),
+        ('"--train_path", default="data/train.tfrecord"', "$(TRAINCHART_DATA_DIR)/train.tfrecord"),
+        ('"--training_file", default="train.csv"', "$(TRAINCHART_DATA_DIR)/train.csv"),
         ('"--train", default="data/train.csv"', "$(TRAINCHART_DATA_DIR)/train.csv"),
         ('"--validation-data", default="data/val.csv"', "$(TRAINCHART_DATA_DIR)/val.csv"),
     ],

@@ -47,6 +47,10 @@ RELATIVE = [
     ('archive.extractall("data")', "extractall('data')"),
     ('shutil.copyfile(found, "best.h5")', "copyfile('best.h5')"),
     ('os.rename("x.tmp", "x")', "rename('x')"),
+    ('HERE = Path(__file__).resolve().parent\n(HERE / "x").write_text(r)', "write_text('x')"),
+    ('open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "x"), "w")', "open('x')"),
+    ("keras.callbacks.TensorBoard(histogram_freq=1)", "TensorBoard('logs')"),
+    ("keras.utils.plot_model(m)", "plot_model('model.png')"),
 ]
 
 
@@ -64,6 +68,7 @@ def test_a_write_beside_the_volumes_is_noted(text: str, says: str) -> None:
         'open(os.path.join(folder, "x"), "w")\nopen(f"{folder}/x", "w")\nopen(f"/{folder}/x", "w")',
         'open("gs://%s/x" % bucket, "w")\nPath("rows.csv").open()\nPath("rows.csv").read_text()',
         'def f(out):\n    open(out + "/x", "w")\ndef g():\n    out = "x"\nf(g())',
+        "keras.callbacks.TensorBoard(**settings)\nkeras.callbacks.TensorBoard(folder)",
         'h5py.File("m.h5", "r")\nshutil.copy("rows.csv", folder)\njson.dumps("x.json")',
     ],
 )
