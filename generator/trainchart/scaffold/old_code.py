@@ -8,29 +8,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainchart.scaffold.modules import Module, imported_names
 from trainchart.scaffold.python_literal import called_name
+from trainchart.scaffold.tensorflow_1 import TENSORFLOW_1
 
-_GONE_MODULES = re.compile(
-    r"tensorflow\.(examples|contrib)\b|tensorflow(\.compat\.v1)?\.(contrib|estimator)\b|tf_slim|tensorflow_estimator"
+_GONE = re.compile(
+    r"tensorflow\.(examples|contrib|models|tensorboard|python\.(estimator|ops\.seq2seq|summary\.event_accumulator))\b"
+    r"|tensorflow(\.compat\.v1)?\.(contrib|estimator|keras\.estimator)\b|tf_slim|tensorflow_estimator"
 )
-_GONE = {"contrib", "estimator", "keras.estimator"}
-_OLD = {
-    "app", "flags", "logging", "Session", "InteractiveSession", "placeholder", "ConfigProto", "get_variable",
-    "variable_scope", "global_variables_initializer", "reset_default_graph", "set_random_seed", "layers", "gfile",
-    "local_variables_initializer", "get_default_graph", "truncated_normal", "random_normal", "GPUOptions",
-    "initialize_all_variables", "trainable_variables", "assign", "summary.FileWriter", "summary.merge_all", "log",
-    "losses.sparse_softmax_cross_entropy", "losses.softmax_cross_entropy", "losses.sigmoid_cross_entropy",
-    "losses.absolute_difference", "losses.get_total_loss", "losses.get_regularization_loss", "losses.add_loss",
-    "train.GradientDescentOptimizer", "train.AdamOptimizer", "train.Saver", "train.Server",
-    "train.SyncReplicasOptimizer",
-    "train.replica_device_setter", "train.MonitoredTrainingSession", "train.Supervisor", "train.get_global_step",
-    "train.get_or_create_global_step", "train.RMSPropOptimizer", "train.MomentumOptimizer", "train.AdagradOptimizer",
-    "nn.rnn_cell", "nn.dynamic_rnn", "nn.static_rnn", "python_io",
-}  # fmt: skip
+_SESSION = re.compile(r"(tensorflow\.(python\.)?)?keras\.backend\.(tensorflow_backend\.)?(get|set)_session")
+_OWN_SESSION = (
+    'take it out, or call tf.compat.v1.keras.backend\'s, with env TF_USE_LEGACY_KERAS: "1" in the spec and tf_keras in '
+    "the image"
+)
 _CONVERT = "import tensorflow.compat.v1 as tf and call tf.disable_v2_behavior()"
 _LAYERS = ', and set env TF_USE_LEGACY_KERAS: "1" in the spec, with tf_keras in the image'
 """tf_upgrade_v2 does not know these any more, and under compat.v1 they are part of Keras 2."""
@@ -47,9 +40,16 @@ _KERAS_2_NAMES = {
     "fit_generator", "evaluate_generator", "predict_generator", "predict_classes", "multi_gpu_model", "reset_states",
 }  # fmt: skip
 _KERAS_2_PATHS = re.compile(
-    r"(^|\.)keras\.(experimental|estimator|layers\.(experimental|DenseFeatures|CuDNNLSTM|CuDNNGRU)|optimizers\.legacy"
-    r"|backend\.(get_session|set_session|placeholder|function|learning_phase|set_learning_phase))(\.|$)"
+    r"(^|\.)keras\.(experimental|estimator|layers\.(experimental|DenseFeatures|CuDNNLSTM|CuDNNGRU)|optimizers\.legacy)(\.|$)"
 )
+_KERAS_2_BACKEND = re.compile(
+    r"keras\.backend\.(?!(backend|clear_session|get_uid|(set_)?(epsilon|floatx|image_data_format)|is_float_dtype"
+    r"|is_int_dtype|is_keras_tensor|result_type|standardize_dtype)$)\w+"
+    r"|tensorflow\.keras\.backend\.(experimental|function|in_test_phase|in_train_phase|(set_)?learning_phase"
+    r"|learning_phase_scope|local_conv1d|local_conv2d|manual_variable_initialization|normalize_batch_in_training"
+    r"|placeholder|print_tensor|random_binomial|reset_uids)"
+)
+"""What the backends of keras and of tf.keras do not have any more: almost everything, and these few."""
 _OPTIMIZERS = {"Adam", "SGD", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl"}
 _LEGACY = 'set env TF_USE_LEGACY_KERAS: "1" in the spec'
 _TF_KERAS = "import tf_keras instead of keras"
@@ -63,7 +63,7 @@ class _Place:
     file: str
     line: int
     name: str
-    has_successor: bool = True
+    way_out: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -72,13 +72,12 @@ class _Place:
 def find_old_code(modules: tuple[Module, ...]) -> Iterator[str]:
     """Yield a note on TensorFlow 1, and one on Keras 2, where the program uses them."""
     places = [place for module in modules for place in _find_tensorflow_1(module)]
-    gone = [place for place in places if not place.has_successor]
+    gone = [place for place in places if place.way_out == _REPLACE]
     if places:
         first = (gone or places)[0]
-        convert = _CONVERT + (_LAYERS if any(place.name.endswith((".layers", ".rnn_cell")) for place in places) else "")
-        way_out = "; for the rest, ".join([_REPLACE] * bool(gone) + [convert] * (len(gone) < len(places)))
         yield (
-            f"{first}: {first.name} needs TensorFlow 1, and images have TensorFlow 2: {way_out}{_also(first, places)}"
+            f"{first}: {first.name} needs TensorFlow 1, and images have TensorFlow 2: "
+            f"{_way_out(first, places)}{_also(first, places)}"
         )
     is_legacy = any(
         "tf_keras" in (text := ast.unparse(module.tree)) or "USE_LEGACY_KERAS" in text for module in modules
@@ -93,6 +92,14 @@ def find_old_code(modules: tuple[Module, ...]) -> Iterator[str]:
         )
 
 
+def _way_out(first: _Place, places: list[_Place]) -> str:
+    """Return what to do, for the first place and then for those that need something else."""
+    others = {place.way_out: place.name for place in reversed(places) if place.way_out != first.way_out}
+    ways = [first.way_out, *(f"for {name}, {way}" for way, name in sorted(others.items()))]
+    needs_layers = any(place.name.endswith((".layers", ".rnn_cell")) for place in places)
+    return "; ".join(way + _LAYERS * (needs_layers and way.endswith(_CONVERT)) for way in ways)
+
+
 def _also(first: _Place, places: list[_Place]) -> str:
     """Return " (also in …)" for the first place in each other module."""
     others = {place.file: str(place) for place in reversed(places) if place.file != first.file}
@@ -100,33 +107,31 @@ def _also(first: _Place, places: list[_Place]) -> str:
 
 
 def _find_tensorflow_1(module: Module) -> Iterator[_Place]:
-    aliases = _tensorflow_names(module.tree)
-    for node in find_certain(module.tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            for name in _imported(node):
-                if _GONE_MODULES.match(name):
-                    yield _Place(module.file, node.lineno, name, has_successor=False)
-        elif isinstance(node, ast.Attribute):
-            first, _, rest = ast.unparse(node).partition(".")
-            if first in aliases and rest in _GONE:
-                yield _Place(module.file, node.lineno, f"{first}.{rest}", has_successor=False)
-            elif aliases.get(first) == "v2" and rest in _OLD:
-                yield _Place(module.file, node.lineno, f"{first}.{rest}")
+    for node, name, full_name in _find_names(module.tree):
+        is_gone = _GONE.match(full_name) if isinstance(node, ast.stmt) else _GONE.fullmatch(full_name)
+        if is_gone:
+            yield _Place(module.file, node.lineno, name, _REPLACE)
+        elif _SESSION.fullmatch(full_name):
+            yield _Place(module.file, node.lineno, name, _OWN_SESSION)
+        elif full_name.startswith("tensorflow.") and full_name.removeprefix("tensorflow.") in TENSORFLOW_1:
+            yield _Place(module.file, node.lineno, name, _CONVERT)
 
 
 def _find_keras_2(module: Module) -> Iterator[_Place]:
-    has_keras = "keras" in ast.unparse(module.tree)
-    for node in find_certain(module.tree) if has_keras else ():
-        name = ""
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            name = next((name for name in _imported(node) if _KERAS_2_MODULES.match(name)), "")
-        elif isinstance(node, ast.Attribute):
-            path = ast.unparse(node)
-            name = path if node.attr in _KERAS_2_NAMES or _KERAS_2_PATHS.search(path) else ""
-        elif isinstance(node, ast.Call):
-            name = _old_call(node)
-        if name:
-            yield _Place(module.file, getattr(node, "lineno", 0), name)
+    if "keras" not in ast.unparse(module.tree):
+        return
+    for node, name, full_name in _find_names(module.tree):
+        if _SESSION.fullmatch(full_name):
+            continue  # Told as TensorFlow 1.
+        if isinstance(node, ast.Attribute):
+            is_old = node.attr in _KERAS_2_NAMES or _KERAS_2_PATHS.search(name)
+        else:
+            is_old = _KERAS_2_MODULES.match(full_name)
+        if is_old or _KERAS_2_BACKEND.fullmatch(full_name):
+            yield _Place(module.file, node.lineno, name)
+    for call in find_certain(module.tree):
+        if isinstance(call, ast.Call) and (name := _old_call(call)):
+            yield _Place(module.file, call.lineno, name)
 
 
 def _old_call(call: ast.Call) -> str:
@@ -179,23 +184,35 @@ def find_certain(tree: ast.AST) -> Iterator[ast.AST]:
             yield from find_certain(node)
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> list[str]:
-    base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-    return [base + alias.name for alias in node.names]
+def _find_names(tree: ast.Module) -> Iterator[tuple[ast.Import | ast.ImportFrom | ast.Attribute, str, str]]:
+    """Yield what the module imports and the attributes it uses: as written, and with the import's name in full."""
+    bound = _bound_names(tree)
+    for node in find_certain(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            yield from ((node, base + alias.name, base + alias.name) for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            name = ast.unparse(node)
+            yield node, name, _full_name(name, bound)
 
 
-def _tensorflow_names(tree: ast.Module) -> dict[str, str]:
-    """Return the names by which the module calls TensorFlow, and whether by its old interface."""
+def _full_name(name: str, bound: Mapping[str, str]) -> str:
+    first, dot, rest = name.partition(".")
+    return bound.get(first, "") + dot + rest
+
+
+def _bound_names(tree: ast.Module) -> dict[str, str]:
+    """Return the names that imports bind, and plain assignments of parts of what they import, with what they are."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name == "tensorflow":
-                    names[alias.asname or alias.name] = "v2"
-                elif alias.name == "tensorflow.compat.v1" and alias.asname:
-                    names[alias.asname] = "v1"
-        elif isinstance(node, ast.ImportFrom) and node.module == "tensorflow.compat":
-            names.update({alias.asname or "v1": "v1" for alias in node.names if alias.name == "v1"})
-        elif isinstance(node, ast.Assign) and ast.unparse(node.value).endswith("compat.v1"):
-            names.update({ast.unparse(target): "v1" for target in node.targets})
+            tops = {alias.name.partition(".")[0] for alias in node.names if not alias.asname}
+            names.update({top: top for top in tops})
+            names.update({alias.asname: alias.name for alias in node.names if alias.asname})
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
+            full = _full_name(ast.unparse(node.value), names)
+            if full.startswith(("tensorflow.", "keras.")):
+                names.update({ast.unparse(target): full for target in node.targets})
     return names

@@ -24,6 +24,7 @@ PER_REPLICA = "ValueError: Attempt to convert a value (PerReplica:{\n  0: <tf.Te
 NOT_PER_WORKER = (
     "ValueError: To use this dataset, you need to pass this dataset to ClusterCoordinator.create_per_worker_d"
 )
+NOT_IN = "ImportError: cannot import name 'get_session' from "
 KERAS_3 = HEAD + '  File "/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py", line 122, in handler\n'
 KERAS_2 = KERAS_3.replace("/keras/", "/tf_keras/")
 ON_BATCH = (
@@ -205,6 +206,29 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("program-error", 1, KERAS_2 + PER_REPLICA, "ValueError: Attempt"),
         ("program-error", 1, HEAD + NOT_PER_WORKER + "ataset.", "ValueError: To use this"),
         ("needs-tensorflow-1", 1, HEAD + ALL + "'tensorflow.examples'", ALL),
+        ("needs-tensorflow-1", 1, HEAD + ALL + "'tensorflow.models'", ALL),
+        ("needs-tensorflow-1", 1, HEAD + NOT_IN + "'tensorflow' (/lib/tensorflow/__init__.py)", NOT_IN),
+        ("needs-tensorflow-1", 1, HEAD + NOT_IN + "'keras.backend' (/lib/keras/backend/__init__.py)", NOT_IN),
+        (
+            "needs-tensorflow-1",
+            1,
+            HEAD
+            + "AttributeError: module 'keras.backend' has no attribute 'set_session'. Did you mean: 'set_epsilon'?",
+            "AttributeError: module 'keras.backend'",
+        ),
+        (
+            "needs-keras-2",
+            1,
+            HEAD + "AttributeError: module 'keras._tf_keras.keras.backend' has no attribute 'placeholder'",
+            "AttributeError: module 'keras._tf_keras.keras.backend'",
+        ),
+        (
+            "needs-keras-2",
+            1,
+            HEAD
+            + "ImportError: cannot import name 'function' from 'tensorflow.keras.backend' (/lib/keras/__init__.py)",
+            "ImportError: cannot import name 'function'",
+        ),
         ("needs-tensorflow-1", 1, HEAD + ALL + "'tensorflow_estimator'", ALL),
         ("module-missing", 1, HEAD + ALL + "'tensorflow_examples'", ALL),
         ("needs-tensorflow-1", 1, HEAD + ALL + "'tensorflow.contrib'", ALL),

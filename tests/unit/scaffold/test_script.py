@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from trainchart.errors import ToolError
 from trainchart.scaffold.script import CodeFolder, ScriptFacts, read_script
+from trainchart.scaffold.tensorflow_1 import TENSORFLOW_1
 
 
 def read(text: str) -> ScriptFacts:
@@ -929,6 +933,96 @@ CAUTIONS = [
 @pytest.mark.parametrize(("text", "says"), CAUTIONS)
 def test_what_will_not_work_in_a_pod_is_said(text: str, says: str) -> None:
     assert [note for note in read(text).notes if says in note]
+
+
+K = "from keras import backend as K\n"
+TF_K = "from tensorflow.keras import backend as K\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (K + "K.set_session(s)", "K.set_session"),
+        (TF_K + "K.get_session()", "K.get_session"),
+        ("import keras\nkeras.backend.set_session(s)", "keras.backend.set_session"),
+        (V1 + "tf.keras.backend.set_session(s)", "tf.keras.backend.set_session"),
+        ("import tensorflow.keras.backend as K\nK.set_session(s)", "K.set_session"),
+        ("from keras.backend.tensorflow_backend import set_session", "keras.backend.tensorflow_backend.set_session"),
+        (V1 + "tf.GPUOptions(allow_growth=True)", "tf.GPUOptions"),
+        (V1 + "tf.train.AdagradDAOptimizer(1, s)", "tf.train.AdagradDAOptimizer"),
+        (V1 + "tf.train.ProximalAdagradOptimizer(1)", "tf.train.ProximalAdagradOptimizer"),
+        (V1 + "tf.nn.xw_plus_b(x, w, b)", "tf.nn.xw_plus_b"),
+        (V1 + "tf.to_float(x)", "tf.to_float"),
+        (V1 + "tf.image.resize_images(x, [1, 1])", "tf.image.resize_images"),
+        (V1 + "tf.metrics.accuracy(a, b)", "tf.metrics.accuracy"),
+        (V1 + "train = tf.train\ntrain.AdamOptimizer(1)", "train.AdamOptimizer"),
+        ("from tensorflow import Session, constant", "tensorflow.Session"),
+        ("import tensorflow.compat.v2 as tf\nimport tensorflow\ntensorflow.layers.dense(x, 1)", "tensorflow.layers"),
+        ("from tensorflow.python.ops import seq2seq", "tensorflow.python.ops.seq2seq"),
+        ("from tensorflow.models.rnn import ptb", "tensorflow.models.rnn.ptb"),
+    ],
+)
+def test_names_of_tensorflow_1_are_told(text: str, name: str) -> None:
+    [note] = read(text).notes
+    assert f": {name} needs TensorFlow 1, and images have TensorFlow 2: " in note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        V1 + "tf.compat.v1.Session()\ntf.compat.v1.keras.backend.set_session(s)\ntf.compat.v1.layers.dense(x, 1)",
+        "import tensorflow.compat.v1 as tf\ntf.train.AdamOptimizer(1)\ntf.to_float(x)\ntf.keras.backend.set_session(s)",
+        "from tensorflow.compat.v1 import Session, placeholder",
+        V1 + "v1 = tf.compat.v1\nv1.placeholder(x)",
+        V1 + "tf.keras.backend.clear_session()\ntf.keras.backend.mean(x)\ntf.math.log(x)",
+        K + "K.clear_session()\nK.floatx()\nK.set_image_data_format(x)",
+        "from tensorflow.python.framework import ops\nfrom tensorflow.python.client import device_lib",
+    ],
+)
+def test_names_that_tensorflow_2_has_are_not_told(text: str) -> None:
+    assert read(text).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "way_out"),
+    [
+        (K + "K.mean(x)", "K.mean", "import tf_keras instead of keras"),
+        ("from keras.backend import square", "keras.backend.square", "import tf_keras instead of keras"),
+        (TF_K + "K.function([x], [y])", "K.function", 'set env TF_USE_LEGACY_KERAS: "1" in the spec'),
+    ],
+)
+def test_backend_functions_of_keras_2_are_told(text: str, name: str, way_out: str) -> None:
+    [note] = read(text).notes
+    assert f"{name} is Keras 2, and images have Keras 3: {way_out}" in note
+
+
+def test_a_session_of_keras_has_a_way_out_of_its_own() -> None:
+    [note] = read(V1 + "tf.Session()\n" + K + "K.set_session(s)").notes
+    assert "tf.Session needs TensorFlow 1, and images have TensorFlow 2: import tensorflow.compat.v1 as tf" in note
+    assert "; for K.set_session, take it out, or call tf.compat.v1.keras.backend's" in note
+
+
+_COMPARE = """
+import json, sys, tensorflow as tf
+def has(module, name):
+    for part in name.split("."):
+        module = getattr(module, part, ...)
+    return module is not ...
+names = json.load(sys.stdin)
+wrong = [name for name in names if has(tf, name) or not has(tf.compat.v1, name)]
+public = [name for name in dir(tf.compat.v1) if not name.startswith("_")]
+public += [f"train.{name}" for name in dir(tf.compat.v1.train) if not name.startswith("_")]
+print(json.dumps([wrong, [name for name in public if name not in names and not has(tf, name)]]))
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.timeout(120)
+def test_names_of_tensorflow_1_are_what_tensorflow_2_lacks() -> None:
+    asked = subprocess.run(
+        [sys.executable, "-c", _COMPARE], input=json.dumps(sorted(TENSORFLOW_1)), capture_output=True, text=True
+    )
+    assert json.loads(asked.stdout.splitlines()[-1]) == [[], []], asked.stderr
 
 
 def test_old_code_of_a_program_is_one_note_for_all_its_modules() -> None:

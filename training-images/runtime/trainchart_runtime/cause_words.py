@@ -69,8 +69,11 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     ),
     (
         re.compile(
-            r"^ModuleNotFoundError: No module named 'tensorflow(\.(contrib|examples|estimator)|_estimator)"
+            r"^ModuleNotFoundError: No module named 'tensorflow"
+            r"(\.(contrib|examples|estimator|models|python|tensorboard)|_estimator)"
             r"|module 'tensorflow[\w.]*' has no attribute"
+            r"|cannot import name '\w+' from 'tensorflow(?!\.(python\.)?keras)"
+            r"|(has no attribute|cannot import name) '[gs]et_session'"
             r"|has no attribute 'make_(one_shot|initializable)_iterator'"
             r"|(when|not (compatible|supported) with) eager execution|The Session graph is empty"
         ),
@@ -82,7 +85,8 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
             r"|(is not available with|is not supported in) Keras 3|Argument\(s\) not recognized: \{'(lr|decay)'"
             r"|KerasTensor cannot be used as input to a TensorFlow function"
             r"|has no attribute '(reset_states|(fit|evaluate|predict)_generator)'"
-            r"|No module named '(tensorflow\.)?keras\.|cannot import name '\w+' from '(tensorflow\.python\.)?keras\."
+            r"|module 'keras[\w.]*\.backend' has no attribute|No module named '(tensorflow\.)?keras\."
+            r"|cannot import name '\w+' from '(tensorflow\.(python\.)?)?keras\."
         ),
         causes.KERAS_2,
     ),
