@@ -284,6 +284,21 @@ def test_cause_of_a_signal(cause, number, text):
     assert diagnose(None, number, text)[0] == cause
 
 
+@pytest.mark.parametrize(
+    ("cause", "call", "error"),
+    [
+        ("program-error", "raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("program-error", "stop(step)", "KeyboardInterrupt: enough"),
+        ("program-error", "os.kill(os.getpid(), signal.SIGINT)", "KeyboardInterrupt"),
+        ("program-error", "signal.raise_signal(signal.SIGINT)\n    ^^^^^^^", "KeyboardInterrupt"),
+        ("killed", "time.sleep(60)", "KeyboardInterrupt"),
+    ],
+)
+def test_an_interrupt_is_of_the_program_where_it_says_so(cause, call, error):
+    text = HEAD + f'  File "train.py", line 9, in <module>\n    {call}\n{error}'
+    assert diagnose(None, signal.SIGINT, text) == (cause, error)
+
+
 def test_what_the_launcher_did_itself_comes_first():
     assert diagnose(0, stopped=True) == ("terminated", "")
     assert diagnose(1, None, HEAD + "KeyError: 1", stopped=True) == ("terminated", "")

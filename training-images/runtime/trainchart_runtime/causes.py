@@ -64,9 +64,9 @@ OUT_OF_MEMORY = Cause(
 )
 KILLED = Cause(
     "killed",
-    "The program was killed from outside.",
+    "The program was killed by a signal.",
     "SIGKILL often means that the pod reached its memory limit: compare its memory use with the limit. Otherwise a "
-    "user or another process killed it.",
+    "user, another process or the program itself sent the signal.",
     RESTART_IN_PLACE,
 )
 PROBE_FAILED = Cause(

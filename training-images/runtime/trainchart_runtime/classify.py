@@ -77,7 +77,7 @@ def classify(ending: Ending) -> Diagnosis:
     elif ending.memory_kills and _KILLED in (ending.signal, (ending.exit_code or 0) - _SHELL_SIGNAL):
         return Diagnosis(causes.OUT_OF_MEMORY, f"the kernel killed the program for memory; {_describe_limit(ending)}")
     else:
-        cause, error = _by_signal(ending) if ending.signal else _by_exit(ending, errors)
+        cause, error = _by_signal(ending, errors) if ending.signal else _by_exit(ending, errors)
     return Diagnosis(cause, _cut(error, _describe_memory_kills(ending)))
 
 
@@ -219,12 +219,18 @@ _COMPLAINT = re.compile(r"error|fatal|exception|failed|cannot", re.IGNORECASE)
 _INFORMATION = re.compile(r"^(I\d{4} \d\d:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: I )")
 """TensorFlow's lines of level INFO: of a coordination service that begins, and of errors from rounding."""
 
+_RAISES = re.compile(r"^raise\b|\b(raise_signal|interrupt_main|kill|killpg)\(")
+"""How a program interrupts itself; the interrupt of another process comes anywhere else, and says nothing."""
 _CRASH_SIGNALS = tuple(
     Signals[name] for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
 )
 
 
-def _by_signal(ending: Ending) -> Tuple[Cause, str]:
+def _by_signal(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
+    if ending.signal == Signals.SIGINT and errors and errors[0].startswith("KeyboardInterrupt"):
+        # Python ends itself by this signal after the exception, wherever that came from.
+        is_own = _RAISES.search(_last_call(errors[0], ending.lines)) or errors[0] != "KeyboardInterrupt"
+        return (causes.PROGRAM_ERROR if is_own else causes.KILLED), errors[0]
     if ending.signal not in _CRASH_SIGNALS:
         return causes.KILLED, ""
     # TensorFlow aborts itself when its coordination service reports a lost task.
@@ -279,9 +285,14 @@ def _by_exceptions(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
 
 def _is_lock(error: str, lines: Sequence[str]) -> bool:
     """Say whether the traceback that ends in `error` ends in a call that locks a file."""
+    return bool(re.search(r"\b(flock|lockf)\(", _last_call(error, lines)))
+
+
+def _last_call(error: str, lines: Sequence[str]) -> str:
+    """Return the line of code at which the traceback that ends in `error` ends; "" where it shows none."""
     above = lines[: list(lines).index(error)] if error in lines else ()
     calls = [line for line in above if line.startswith("    ") and line.strip(" ^~")]
-    return bool(calls and re.search(r"\b(flock|lockf)\(", calls[-1]))
+    return calls[-1].strip() if calls else ""
 
 
 def _own_words(lines: Sequence[str]) -> str:
