@@ -82,8 +82,7 @@ def find_obstacles(modules: tuple[Module, ...], strategy: str) -> Iterator[str]:
 def find_cautions(modules: tuple[Module, ...], has_flags: bool) -> Iterator[str]:
     """Yield notes on what may go wrong in a pod, or what cannot be read."""
     yield from _find_early_success(modules)
-    if not has_flags:
-        yield from _find_idle(modules[0])
+    yield from _find_idle(modules, has_flags)
     for module in modules:
         yield from find_unread_modules(module)
         yield from find_writes(module)
@@ -128,19 +127,31 @@ def _find_early_success(modules: tuple[Module, ...]) -> Iterator[str]:
             return
 
 
-def _find_idle(script: Module) -> Iterator[str]:
-    """Yield a note where the script only defines what others call."""
-    passive = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Pass)
-    active = (ast.Call, ast.For, ast.While, ast.With)
-    has_definitions = False
-    for node in script.tree.body:
-        test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
-        is_idle = isinstance(node, passive) or ("__name__" in test and "__main__" not in test)
-        if not is_idle and any(isinstance(part, active) for part in ast.walk(node)):
-            return
-        has_definitions |= isinstance(node, (ast.FunctionDef, ast.ClassDef))
-    if has_definitions:
-        yield f"{script.file} defines functions or classes and calls none of them: name the script that is started"
+def _find_idle(modules: tuple[Module, ...], has_flags: bool) -> Iterator[str]:
+    """Yield a note where the script only defines what others call, or nothing at all."""
+    script, *others = modules
+    body = script.tree.body
+    functions = [node for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if not has_flags and all(map(_is_idle, body)):
+        if functions or any(isinstance(node, ast.ClassDef) for node in body):
+            yield f"{script.file} defines functions or classes and calls none of them: name the script that is started"
+        elif not others:
+            yield f"{script.file} runs nothing: name the script that is started"
+    elif any(node.name == "main" and not node.decorator_list for node in functions):
+        text = ast.unparse(script.tree)
+        if len(re.findall(r"\bmain\b", text)) == 1 and "Fire(" not in text:
+            yield f"{script.file} defines main() and does not call it: name the script that is started, or call main()"
+
+
+def _is_idle(node: ast.stmt) -> bool:
+    """Tell whether a statement of a script does nothing but define, import or assign."""
+    if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Pass)):
+        return True
+    test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
+    if test in ("False", "0") or ("__name__" in test and "__main__" not in test):
+        return True
+    active = (ast.Call, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
+    return not any(isinstance(part, active) for part in ast.walk(node))
 
 
 def _find_own_cluster(module: Module) -> Iterator[str]:

@@ -48,8 +48,11 @@ def parse_module(content: bytes | str, file: str) -> ast.Module:
         reason = getattr(error, "msg", None) or "it is nested too deeply, or holds null bytes"
         problem = Problem(str(reason), where=f"{file}:{line}", hint=_hint(content, line))
         raise ToolError(f"{file} is not a Python script that can be read", problems=(problem,)) from error
-    if tree.body and all(isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call) for node in tree.body):
-        raise ToolError(f"{file} holds no statement that does anything", hint="is it data, such as JSON or a notebook?")
+    if all(isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call) for node in tree.body):
+        raise ToolError(
+            f"{file} holds no statement that does anything",
+            hint="name the script that is started, not an empty file or data such as JSON or a notebook",
+        )
     return tree
 
 

@@ -845,8 +845,8 @@ def test_other_frameworks_are_refused_by_name(text: str, framework: str) -> None
 
 
 def test_torch_beside_tensorflow_or_in_a_try_is_accepted() -> None:
-    assert read("import tensorflow\nimport torch").notes == ()
-    assert read("try:\n    import torch\nexcept ImportError:\n    pass").notes == ()
+    assert read("import tensorflow\nimport torch\nrun()").notes == ()
+    assert read("try:\n    import torch\nexcept ImportError:\n    pass\nrun()").notes == ()
 
 
 def test_hyperparameters_from_the_environment_need_no_flag() -> None:
@@ -908,6 +908,12 @@ CAUTIONS = [
         "train.py:1: needs BASE, JOB in the environment",
     ),
     ("import keras\ndef main(): ...\nif __name__ == 'train':\n    main()", "calls none of them"),
+    ("async def main(): ...", "calls none of them"),
+    ("def main(): ...\nif False:\n    main()", "calls none of them"),
+    ("import tensorflow as tf\nRATE = 0.1", "train.py runs nothing: name the script that is started"),
+    ("pass", "train.py runs nothing"),
+    ("X = tf.constant(1)\ndef main(): ...", "defines main() and does not call it"),
+    ('flags.DEFINE_float("lr", 0.1, "")\ndef main(_): ...', "defines main() and does not call it"),
     ("lr = float(sys.argv[1])", "sys.argv[1] is left to the script"),
     ("import docopt", "what docopt reads is left to the script"),
     ('model.save("model.keras")', "save('model.keras') writes where a pod cannot"),
@@ -963,7 +969,7 @@ TF_K = "from tensorflow.keras import backend as K\n"
     ],
 )
 def test_names_of_tensorflow_1_are_told(text: str, name: str) -> None:
-    [note] = read(text).notes
+    [note] = read(text + "\nrun()").notes
     assert f": {name} needs TensorFlow 1, and images have TensorFlow 2: " in note
 
 
@@ -980,7 +986,7 @@ def test_names_of_tensorflow_1_are_told(text: str, name: str) -> None:
     ],
 )
 def test_names_that_tensorflow_2_has_are_not_told(text: str) -> None:
-    assert read(text).notes == ()
+    assert read(text + "\nrun()").notes == ()
 
 
 @pytest.mark.parametrize(
@@ -992,7 +998,7 @@ def test_names_that_tensorflow_2_has_are_not_told(text: str) -> None:
     ],
 )
 def test_backend_functions_of_keras_2_are_told(text: str, name: str, way_out: str) -> None:
-    [note] = read(text).notes
+    [note] = read(text + "\nrun()").notes
     assert f"{name} is Keras 2, and images have Keras 3: {way_out}" in note
 
 
@@ -1047,9 +1053,9 @@ def test_keras_fit_is_told_where_another_module_imports_keras() -> None:
 
 def test_import_from_outside_pythons_search_path_is_reported() -> None:
     folder = CodeFolder(find_below={"net": "src"}.get)
-    [note] = read_script("import net, numpy", "train.py", folder=folder).notes
+    [note] = read_script("import net, numpy\nrun()", "train.py", folder=folder).notes
     assert note == "train.py imports net, which is in src/: set env PYTHONPATH: src in the spec"
-    assert read_script("import sys, net\nsys.path += ['src']", "train.py", folder=folder).notes == ()
+    assert read_script("import sys, net\nsys.path += ['src']\nrun()", "train.py", folder=folder).notes == ()
 
 
 BESIDE = 'import net\nopen("./rows.csv")\n'
@@ -1088,7 +1094,7 @@ def test_file_beside_a_script_that_starts_above_is_reported() -> None:
     ],
 )
 def test_what_works_is_not_warned_of(text: str) -> None:
-    assert read(text).notes == ()
+    assert read(text + "\nrun()").notes == ()
 
 
 @pytest.mark.parametrize(
@@ -1130,3 +1136,23 @@ def test_modules_that_cannot_be_told_are_named_in_a_note(call: str, does: str) -
 @pytest.mark.parametrize("call", ['exec("x = 1")', 'subprocess.run(["nvidia-smi"])', 'importlib.import_module("json")'])
 def test_what_starts_no_script_of_the_code_needs_no_note(call: str) -> None:
     assert read(f"import os\n{call}").notes == ()
+
+
+@pytest.mark.parametrize("text", ["", "# Comments\n# only.\n", '"""Only a docstring."""\n', "...", '{"lr": 0.1}'])
+def test_script_without_a_statement_is_refused(text: str) -> None:
+    with pytest.raises(ToolError, match="holds no statement that does anything"):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import net",
+        "import fire\ndef main(): ...\nfire.Fire()",
+        "import sys\ndef main(): ...\nsys.exit(main())",
+        "@app.command()\ndef main(lr: float = 0.1): ...\napp()",
+    ],
+)
+def test_script_that_runs_something_gets_no_note(text: str) -> None:
+    folder = CodeFolder(load={"net": ("net.py", b"print(1)")}.get)
+    assert read_script(text, "train.py", folder=folder).notes == ()
