@@ -540,6 +540,30 @@ def test_why_names_who_holds_the_gpus_of_the_nodes(api: SmallApi, tmp_path: Path
     assert f"note: nvidia.com/gpu of the nodes is held by {users}pod lab (1, since {since})" in why
 
 
+@pytest.mark.parametrize(
+    ("preemption", "is_useless"),
+    [("2 Preemption is not helpful for scheduling", True), ("2 No preemption victims found for incoming pod", False)],
+)
+def test_why_tells_what_is_held_from_what_no_node_has(
+    api: SmallApi, tmp_path: Path, preemption: str, is_useless: bool
+) -> None:
+    words = (
+        "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/2 nodes "
+    )
+    waiting = make_pod("worker-1", node="", conditions=[unschedulable(f"{words}are available: {preemption}.")])
+    api.objects["pods"] = [*make_pods(worker_1=waiting), hold("lab", 1)]
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert ("note: no node has as much nvidia.com/gpu as a pod asks for" in why) == is_useless
+    assert ("is held by pod lab" in why) != is_useless
+
+
+def test_why_does_not_take_one_burst_of_warnings_for_many(api: SmallApi, tmp_path: Path) -> None:
+    step = {"attempt": 1, "step": 2900, "bestStep": 2900, "at": time.time()}
+    api.objects |= {"configmaps": [make_record(make_state("Running", progress=step))], "jobs": [make_job()]}
+    api.logs = {"exp1-mnist-chief-0": f"{stamp(NOW)} WARNING saver: failed to connect\n" * 4}
+    assert "again and again" not in run_to(api, tmp_path, "why", "exp1").stdout
+
+
 def test_quota_that_counts_finished_pods_is_explained(api: SmallApi, tmp_path: Path) -> None:
     refused = (
         'pods "exp1-mnist-worker-1" is forbidden: exceeded quota: team-objects, requested: count/pods=1, '

@@ -12,6 +12,7 @@ from trainchart.reports.log_line import LogLine
 from trainchart.reports.report import Report
 from trainchart_runtime.kept_logs import LEFT_OUT
 from trainchart_runtime.log_text import is_warning
+from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import FAILED
 
@@ -23,6 +24,7 @@ _WARNINGS_SHOWN = 3
 """Of one pod."""
 _WARNERS_SHOWN = 8
 _TIMES = 3
+_BURST_SECONDS = 2.0
 """A warning that is printed as often is repeated."""
 _NO_SPACE = "No space left on device"
 _TRACEBACK = "Traceback (most recent call last):"
@@ -143,12 +145,18 @@ def describe_repeated_warnings(logs: Iterable[Sequence[LogLine]], claims: Mappin
         for line in lines:
             if is_warning(line.text):
                 alike.setdefault(re.sub(r"\d+", "0", line.text), []).append(line)
-        for same in [same for same in alike.values() if len(same) >= _TIMES][:_WARNINGS_SHOWN]:
+        repeated = [same for same in alike.values() if len(same) >= _TIMES and not _is_burst(same)]
+        for same in repeated[:_WARNINGS_SHOWN]:
             first, last = same[0], same[-1]
             yield (
                 f"{last.label} prints the same warning again and again ({len(same)} times from {first.at[11:19]} to "
                 f"{last.at[11:19]} UTC): {last.text.strip()}{_advise_on_space(last, claims.get(last.label, ()))}"
             )
+
+
+def _is_burst(lines: Sequence[LogLine]) -> bool:
+    """Say whether all lines are of one moment, as when a peer is lost: that is one warning."""
+    return parse_time(lines[-1].at) - parse_time(lines[0].at) < _BURST_SECONDS
 
 
 def _advise_on_space(line: LogLine, claims: Sequence[str]) -> str:

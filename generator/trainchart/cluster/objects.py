@@ -5,14 +5,16 @@ What the run controller asks of a pod too is asked through trainchart_runtime, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainchart.cluster.gpus import count_gpus
 from trainchart.cluster.snapshot import (
     Object,
+    has_ended,
     is_controllers,
+    items_of,
     label,
     name_of,
     section,
@@ -187,13 +189,24 @@ def find_controller(jobs: Sequence[Object], pods: Sequence[Object], events: Sequ
     if _whole(section(jobs[-1], "status").get("ready")):
         return Controller("running", job=name_of(jobs[-1]))
     own = [pod for pod in pods if is_controllers(pod)]
-    problems = [problem for pod in own if (problem := find_pod_problem(pod, events))]
-    refusal = None if own else find_job_problem(name_of(jobs[-1]), events)
+    alive = [pod for pod in own if not has_ended(pod)]
+    problems = [problem for pod in alive if (problem := find_pod_problem(pod, events))]
+    refusal = None if alive else find_job_problem(name_of(jobs[-1]), events)
     problems += [refusal] if refusal else []
     if problems:
         return Controller("starting", problems[0].message, name_of(jobs[-1]), problems[0].cause)
-    words = "" if own else "Kubernetes has not created its Job's pod yet, and no event says why"
-    return Controller("starting", words, name_of(jobs[-1]))
+    words = "" if alive else "Kubernetes has not created its Job's pod yet, and no event says why"
+    ends = [words for pod in own if not alive for words in _describe_ends(pod)]
+    return Controller("starting", f"its pod ended with {ends[-1]}" if ends else words, name_of(jobs[-1]))
+
+
+def _describe_ends(pod: Object) -> Iterator[str]:
+    """Yield the exit code of each container that has failed, with its last words."""
+    for container in items_of(section(pod, "status"), "containerStatuses"):
+        ended = section(container, "state", "terminated")
+        if ended.get("exitCode"):
+            words = " ".join(str(ended.get("message") or ended.get("reason") or "").split())
+            yield f"exit code {ended['exitCode']}: {words}"
 
 
 def _find_hold(job: Object) -> str:

@@ -9,13 +9,25 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trainchart.check.objects import selects
-from trainchart.cluster.snapshot import Object, Objects, Snapshot, is_training_pod, label, listed, name_of, section
+from trainchart.cluster.snapshot import (
+    Object,
+    Objects,
+    Snapshot,
+    is_controllers,
+    is_training_pod,
+    items_of,
+    label,
+    listed,
+    name_of,
+    section,
+)
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
 from trainchart_runtime.contract import INSTANCE_LABEL, TF_PORT
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
+_CONTROLLER = "controller"
 _PEERS = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
 """Direction → where a policy lists its rules, and where a rule lists its peers."""
 
@@ -32,14 +44,36 @@ def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> 
             if not any(each in own or _admits(each, direction, pods) for each in selecting):
                 for policy in selecting:
                     limits.setdefault((name_of(policy), direction), []).append(name_of(pod))
+    for pod in filter(is_controllers, listed(seen.pods)):
+        selecting = [each for each in listed(policies) if "Egress" in _list_directions(each) and _selects(each, pod)]
+        if not any(each in own or _admits_elsewhere(each) for each in selecting):
+            for policy in selecting:
+                limits.setdefault((name_of(policy), _CONTROLLER), []).append(name_of(pod))
     made = {name_of(each): section(each, "metadata").get("creationTimestamp") for each in listed(policies)}
     for (name, direction), names in limits.items():
         since = describe_time(parse_time(made[name]))
+        admits = f"kubectl describe networkpolicy {name} -n {report.key.namespace} shows what it admits: its owner must"
+        selects = f"the NetworkPolicy {name}, which is not this release's, selects"
+        if direction == _CONTROLLER:
+            yield (
+                f"{selects} the run controller {list_names(names)} (Egress) and does not admit what is outside of the "
+                f"namespace, so perhaps not the API server; it was made {since}. Without the API server, it neither "
+                f"records steps nor restarts or ends the run. {admits} admit the API server and the cluster's DNS to it"
+            )
+            continue
         yield (
-            f"the NetworkPolicy {name}, which is not this release's, selects {list_names(names)} ({direction}) and "
-            f"does not admit their traffic to each other; it was made {since}. kubectl describe networkpolicy "
-            f"{name} -n {report.key.namespace} shows what it admits: its owner must admit the pods of this release"
+            f"{selects} {list_names(names)} ({direction}) and does not admit their traffic to each other; it was made "
+            f"{since}. {admits} admit the pods of this release"
         )
+
+
+def _admits_elsewhere(policy: Object) -> bool:
+    """Say whether a policy admits anything outside of its namespace."""
+    rules = items_of(section(policy, "spec"), "egress")
+    peers = [peer for rule in rules for peer in items_of(rule, "to")]
+    return any(not rule.get("to") for rule in rules) or any(
+        "podSelector" not in peer or "namespaceSelector" in peer for peer in peers
+    )
 
 
 def _list_directions(policy: Object) -> Sequence[str]:

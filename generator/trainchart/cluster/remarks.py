@@ -173,4 +173,5 @@ def _find_unheard(
 def describe_rollback(report: Report) -> str:
     """Return how the objects of the release are made as its newest revision has them."""
     release, place = report.key.release, f"-n {report.key.namespace}"
-    return f"helm rollback {release} REVISION {place}, with the newest one of helm history {release} {place},"
+    newest = f"with the newest one of helm history {release} {place} (Helm 4: with --force-conflicts)"
+    return f"helm rollback {release} REVISION {place}, {newest},"

@@ -41,10 +41,16 @@ def lacks_nodes(report: Report) -> bool:
 
 
 def find_node_users(report: Report, pods: Objects) -> Iterator[str]:
-    """Yield per resource that the nodes lack, which pods of any namespace hold it."""
+    """Yield per resource that the nodes lack, which of `pods` hold it, or that no node has ever so much."""
+    on_nodes = tuple(pod for pod in listed(pods) if section(pod, "spec").get("nodeName"))
     for resource in _find_lacking(report):
-        on_nodes = tuple(pod for pod in listed(pods) if section(pod, "spec").get("nodeName"))
-        if users := _describe_users(report, resource, on_nodes):
+        if any(_exceeds_nodes(problem.message, resource) for problem in report.problems):
+            yield (
+                f"no node has as much {resource} as a pod asks for, even without other pods, so freeing some is of no "
+                f"use: compare with Allocatable in kubectl describe nodes. Where {resource} is 0 or missing there, its "
+                "device plugin or driver has failed"
+            )
+        elif users := _describe_users(report, resource, on_nodes):
             yield f"{resource} of the nodes is held by {users}"
 
 
@@ -59,6 +65,13 @@ def find_quota_users(report: Report, pods: Objects) -> Iterator[str]:
 def _find_lacking(report: Report) -> list[str]:
     messages = [problem.message for problem in report.problems if problem.cause == UNSCHEDULABLE.name]
     return list(dict.fromkeys(name for message in messages for name in _INSUFFICIENT.findall(message)))
+
+
+def _exceeds_nodes(message: str, resource: str) -> bool:
+    """Return whether the scheduler says that removing pods would help on no node, and that all lack this resource."""
+    lacking = re.search(rf"0/(\d+) nodes are available: .*?(\d+) Insufficient {re.escape(resource)}\b", message)
+    hopeless = re.search(r"(\d+) Preemption is not helpful for scheduling", message)
+    return bool(lacking and hopeless and lacking[1] == lacking[2] == hopeless[1])
 
 
 def _describe_users(report: Report, resource: str, pods: Objects) -> str:

@@ -125,8 +125,18 @@ def has_ended(pod: Object) -> bool:
 
 def owner_of(each: Object) -> str:
     """Return the kind and the name of what made an object; "" where nothing did."""
+    owner = _find_owner(each)
+    return f"{owner.get('kind')} {owner.get('name')}" if owner else ""
+
+
+def owner_uid(each: Object) -> str:
+    """Return the UID of what made an object; "" where nothing did."""
+    return str(_find_owner(each).get("uid") or "")
+
+
+def _find_owner(each: Object) -> Object:
     owners = items_of(section(each, "metadata"), "ownerReferences")
-    return next((f"{owner.get('kind')} {owner.get('name')}" for owner in owners if owner.get("controller")), "")
+    return next((owner for owner in owners if owner.get("controller")), {})
 
 
 def _key(each: Object) -> TrainingKey:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from trainchart.cluster.snapshot import Object, Snapshot, label, listed, name_of, section
+from trainchart.cluster.snapshot import Object, Snapshot, has_ended, label, listed, name_of, owner_uid, section
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds
 from trainchart_runtime.cluster import PS
@@ -20,6 +20,9 @@ _TASK_NAME = re.compile(r"\b([a-z0-9][-a-z0-9]*-(?:chief|worker|ps|evaluator))-\
 _VOLUME_ELSEWHERE = ("didn't match PersistentVolume's node affinity", "volume node affinity conflict")
 """How the scheduler says that a node cannot reach a volume."""
 _REVISION = "controller-revision-hash"
+_DEFAULT_SCHEDULER = "default-scheduler"
+_IGNORED_SECONDS = 30.0
+"""A scheduler says after a moment that it finds no node."""
 _LONG_SECONDS = 120.0
 """A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""
 
@@ -34,6 +37,8 @@ def find_stalls(report: Report, seen: Snapshot, homeless: Collection[str]) -> li
         *_find_added_selectors(seen, homeless),
         *_find_tied_volumes(report, seen),
         *_find_changed_pods(report, seen),
+        *_find_ignored_pods(report, seen),
+        *_find_orphans(report, seen),
         *_find_long_starts(report, seen),
         *_find_absent_servers(report),
         *_find_foreign_peers(report, seen),
@@ -104,6 +109,42 @@ def _find_changed_pods(report: Report, seen: Snapshot) -> Iterator[str]:
                 f"the training container of {list_names(names)} has {words}, which the chart does not ask for: a "
                 "policy, a webhook, a default of the namespace, an autoscaler or a person changed it"
             )
+
+
+def _find_ignored_pods(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield which pods no scheduler has looked at: the API server made them, and nothing else has happened."""
+    for pod in listed(seen.pods):
+        spec, made = section(pod, "spec"), parse_time(section(pod, "metadata").get("creationTimestamp"))
+        is_ignored = not spec.get("nodeName") and not section(pod, "status").get("conditions") and not has_ended(pod)
+        if is_ignored and report.now - made >= _IGNORED_SECONDS:
+            scheduler = spec.get("schedulerName") or _DEFAULT_SCHEDULER
+            meant = "" if scheduler == _DEFAULT_SCHEDULER else ", or take schedulerName away if it was not meant"
+            yield (
+                f"{name_of(pod)} waits for the scheduler {scheduler}, which has not looked at it for "
+                f"{describe_seconds(report.now - made)}: see whether it runs and serves this namespace{meant}"
+            )
+
+
+def _find_orphans(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield which pods have the name of one of the training's, belong to no StatefulSet, and so are never replaced."""
+    sets = {name_of(each): each for each in listed(seen.sets)}
+    for pod in listed(seen.pods):
+        name, number = name_of(pod).rpartition("-")[::2]
+        if name not in sets or not number.isdecimal() or section(pod, "metadata").get("deletionTimestamp"):
+            continue
+        if owner_uid(pod) == str(section(sets[name], "metadata").get("uid") or ""):
+            continue
+        changed = [
+            f"{key} is {label(pod, key) or 'missing'} instead of {value}"
+            for key, value in section(sets[name], "spec", "selector", "matchLabels").items()
+            if label(pod, key) != value
+        ]
+        why = f" because a label was changed: {', '.join(changed)}" if changed else ""
+        yield (
+            f"{name_of(pod)} does not belong to the StatefulSet {name}{why}; while it is there, no other can take its "
+            f"place: put the label back (kubectl label pod {name_of(pod)} -n {report.key.namespace} --overwrite), or "
+            "delete the pod"
+        )
 
 
 def _find_long_starts(report: Report, seen: Snapshot) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from trainchart.reports.deaths import death_lines, find_first_death
 from trainchart.reports.report import (
     FROM_PODS,
+    FROM_RECORD,
     LOCAL,
     NOT_RUNNING,
     NOTHING_DONE,
@@ -29,6 +30,7 @@ from trainchart.reports.text import (
     setback_lines,
 )
 from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import (
     FAILED,
@@ -52,7 +54,8 @@ _UNDO = (
 )
 _UNDO_CHANGES = (
     "if that was not meant, helm rollback RELEASE REVISION, with the newest revision of helm history RELEASE, puts it "
-    "back (Helm 4: with --force-conflicts); what starts later may differ from what started before."
+    "back (Helm 4: with --force-conflicts), but for fields that the chart does not set: these stay until kubectl edit "
+    "removes them. What starts later may differ from what started before."
 )
 _UNDO_CONFIG = (
     "A ConfigMap was changed while the run went on, see above: what starts later has other files than what started "
@@ -158,6 +161,7 @@ def _standing(report: Report) -> Iterator[str]:
             "because a NetworkPolicy selects its pod. run.noProgressTimeout lets such a run start again."
         )
     if report.last_lines:
+        yield from _unwatched(report)
         yield "The last line of each pod:"
         width = max(len(line.label) for line in report.last_lines)
         yield from (f"  {line.at[:19]}Z  {line.label:{width}}  {line.text}" for line in report.last_lines)
@@ -181,6 +185,17 @@ def _early_finish(report: Report) -> Iterator[str]:
     for task in tasks[:_INCIDENTS_SHOWN]:
         if task in report.final_lines:
             yield f"The last line of {task}: {report.final_lines[task]}"
+
+
+def _unwatched(report: Report) -> Iterator[str]:
+    """Yield that a program goes on of which the run controller reports nothing."""
+    newest = max(report.last_lines, key=lambda line: line.at)
+    if report.source == FROM_RECORD and parse_time(newest.at) > report.progress.at + SILENT_SECONDS / 2:
+        yield (
+            f"Yet {newest.label} printed after that. Where its lines name later steps, the training goes on, and its "
+            f"run controller does not see it: kubectl logs job/NAME -n {report.key.namespace}, with the name of its "
+            "Job, says what it cannot reach: the pods, or the API server (a NetworkPolicy that limits its egress)."
+        )
 
 
 def _odd_one_out(report: Report) -> Iterator[str]:

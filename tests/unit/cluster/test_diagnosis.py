@@ -279,6 +279,59 @@ def test_a_controller_whose_image_is_missing_is_named() -> None:
     assert problem.message == "no such image"
 
 
+def test_controller_whose_pod_has_ended_says_how() -> None:
+    ended = {"terminated": {"exitCode": 77, "message": "401 Unauthorized: the token is no longer accepted"}}
+    pod = make_controller_pod()
+    pod["status"] = {"phase": "Failed", "containerStatuses": [{"name": "controller", "state": ended}]}
+    seen: dict[str, Any] = {**CONTROLLED, "jobs": [make_job(ready=0)], "pods": [*make_pods(), pod]}
+    [remark] = look(**seen).remarks
+    assert remark.startswith("its run controller does not run, so nothing starts, restarts or ends this run")
+    assert remark.endswith("its pod ended with exit code 77: 401 Unauthorized: the token is no longer accepted")
+    refusal = 'Error creating: pods "x" is forbidden: error looking up service account team-a/exp1-mnist-controller'
+    event = make_event("Job", "exp1-mnist-controller-1", "FailedCreate", refusal)
+    [problem] = look(**seen, events=[event]).problems
+    assert problem.message == refusal
+
+
+def test_pod_that_its_set_has_let_go_is_named_with_the_label() -> None:
+    sets = make_sets()
+    for each in sets:
+        each["spec"]["selector"] = {"matchLabels": {"app.kubernetes.io/component": "worker"}}
+        each["metadata"]["uid"] = each["metadata"]["name"]
+    pods = make_pods()
+    for pod in pods:
+        owner = {"kind": "StatefulSet", "name": pod["metadata"]["name"][:-2], "controller": True}
+        pod["metadata"]["ownerReferences"] = [owner | {"uid": owner["name"]}]
+    assert not look(sets=sets, pods=pods).remarks
+    pods[1]["metadata"]["ownerReferences"] = []
+    pods[1]["metadata"]["labels"]["app.kubernetes.io/component"] = "quarantine"
+    [remark] = look(sets=sets, pods=pods).remarks
+    assert remark.startswith(
+        "exp1-mnist-worker-0 does not belong to the StatefulSet exp1-mnist-worker because a label was changed: "
+        "app.kubernetes.io/component is quarantine instead of worker; while it is there, no other can take its place"
+    )
+    pods[1]["metadata"]["deletionTimestamp"] = stamp(NOW)
+    assert not look(sets=sets, pods=pods).remarks
+
+
+@pytest.mark.parametrize(("age", "is_told"), [(10, False), (60, True)])
+def test_pod_that_no_scheduler_looks_at_is_named(age: float, is_told: bool) -> None:
+    waiting = make_pod("worker-1", node="")
+    waiting["metadata"]["creationTimestamp"] = stamp(NOW - age)
+    waiting["spec"]["schedulerName"] = "volcano"
+    words = "exp1-mnist-worker-1 waits for the scheduler volcano, which has not looked at it for "
+    assert any(each.startswith(words) for each in look(pods=make_pods(worker_1=waiting)).remarks) == is_told
+
+
+@pytest.mark.parametrize(("age", "is_told"), [(800, False), (20, True)])
+def test_program_that_goes_on_without_its_controller_is_told(age: float, is_told: bool) -> None:
+    progress = {"attempt": 1, "step": 33, "bestStep": 33, "at": NOW - 840}
+    report = look(records=[make_record(make_state("Running", progress=progress))], jobs=[make_job()])
+    lines = (LogLine(stamp(NOW - age), "worker-0", "step 245"),)
+    told = why_lines(dataclasses.replace(report, last_lines=lines))
+    assert any(line.startswith("Yet worker-0 printed after that.") for line in told) == is_told
+
+
 def test_controller_that_cannot_be_created_comes_first() -> None:
     words = (
         '(combined from similar events): Error creating: pods "exp1-mnist-controller-1-l49qk" is forbidden: '

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_pods, make_sets, stamp
+from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_controller_pod, make_pods, make_sets, stamp
 from trainchart.cluster.policies import find_foreign_policies
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import Report, TrainingKey
@@ -36,6 +36,25 @@ def test_a_policy_that_denies_the_way_out_is_named() -> None:
     assert remark.startswith("the NetworkPolicy baseline, which is not this release's, selects exp1-mnist-chief-0, ")
     assert "(Egress)" in remark
     assert f"kubectl describe networkpolicy baseline -n {NAMESPACE}" in remark
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_named"),
+    [
+        (egress(), True),
+        (egress({"to": [{"podSelector": {}}]}), True),
+        (egress(selector={"matchLabels": {"app.kubernetes.io/component": "ps"}}), False),
+        (egress({"ports": [{"port": 443}]}), False),
+        (egress({"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}), False),
+        (egress({"to": [{"namespaceSelector": {}, "podSelector": {}}]}), False),
+        (make_policy(policyTypes=["Ingress"]), False),
+    ],
+)
+def test_policy_that_cuts_off_the_run_controller_is_named(policy: dict[str, Any], is_named: bool) -> None:
+    seen = Snapshot(NOW, sets=tuple(make_sets()), pods=(make_controller_pod(),))
+    remarks = list(find_foreign_policies(REPORT, seen, (policy,)))
+    assert [("run controller exp1-mnist-controller-1-abcde" in remark) for remark in remarks] == [True] * is_named
+    assert not list(find_foreign_policies(REPORT, seen, (policy, egress({}, name="own", release="exp1"))))
 
 
 @pytest.mark.parametrize(

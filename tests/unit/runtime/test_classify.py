@@ -271,7 +271,7 @@ def test_cause_of_an_exit(cause, code, text, error):
         ("killed", signal.SIGTERM, ""),
         ("crashed", signal.SIGSEGV, "Fatal Python error: Segmentation fault"),
         ("crashed", signal.SIGABRT, "F tensorflow/core/x.cc:1] Check failed: a == b"),
-        ("crashed", signal.SIGBUS, ""),
+        ("bus-error", signal.SIGBUS, ""),
         ("crashed", signal.SIGFPE, ""),
         ("crashed", signal.SIGILL, "no such instruction"),
         ("out-of-memory", signal.SIGABRT, "terminate called after throwing an instance of 'std::bad_alloc'"),

@@ -156,6 +156,13 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
             "preempted",
             "b",
         ),
+        (
+            pod_of(
+                phase="Failed", reason="DeadlineExceeded", message="Pod was active on the node longer than the deadline"
+            ),
+            "pod-deadline",
+            "longer",
+        ),
         (pod_of(phase="Failed", reason="OutOfcpu", message="Node didn't have enough cpu"), "admission-refused", "cpu"),
         (pod_of(phase="Failed", reason="NodeAffinity", message="labels differ"), "admission-refused", "labels"),
         (pod_of(conditions=[condition("DisruptionTarget", "True", "DeletionByTaintManager")]), "node-lost", "Taint"),

@@ -82,6 +82,13 @@ CRASHED = Cause(
     "Look for a library that does not fit this machine (CPU instructions, CUDA or driver version).",
     RESTART_IN_PLACE,
 )
+BUS_ERROR = Cause(
+    "bus-error",
+    "The program used memory of a mapped file for which there was no room, or which has become shorter.",
+    "Mostly /dev/shm is full, as with the buffers of a data loader: raise roles.ROLE.shmSize, or let it use less. Else "
+    "another process has changed a file that the program has mapped.",
+    RESTART_IN_PLACE,
+)
 MACHINE_LIMIT = Cause(
     "machine-limit",
     "The machine or the container gave the program no more threads, processes or open files.",

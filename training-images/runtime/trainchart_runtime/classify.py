@@ -237,7 +237,8 @@ def _by_signal(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
     found = _by_words(ending.lines[-_CRASH_WORDS:])
     if found and found[0] in (causes.PEER_LOST, causes.OUT_OF_MEMORY, causes.MACHINE_LIMIT):
         return found
-    return causes.CRASHED, _last_complaint(ending.lines)
+    cause = causes.BUS_ERROR if ending.signal == Signals.SIGBUS else causes.CRASHED
+    return cause, _last_complaint(ending.lines)
 
 
 def _by_exit(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:

@@ -103,7 +103,8 @@ ADMISSION_REFUSED = Cause(
     "The cluster refuses to create the pod.",
     "Read the refusal: a LimitRange, Pod Security, a policy's webhook, or a field that the cluster does not allow. A "
     "webhook that cannot be called is its owner's to repair; kubectl get validatingwebhookconfigurations and "
-    "mutatingwebhookconfigurations list them.",
+    "mutatingwebhookconfigurations list them. Once it is cured, the StatefulSet may take minutes to try again: kubectl "
+    "annotate statefulset NAME retry=now --overwrite makes it try at once.",
     RESTART_WAITED_FOR,
 )
 NAME_CONFLICT = Cause(
@@ -157,6 +158,13 @@ EVICTED = Cause(
     "The pod was evicted from its node.",
     "Look at the node's memory and disk, or who drained or tainted it (kubectl describe node NODE); the pod is "
     "recreated. If it held more than its limit, raise tmpSize, ephemeralStorageLimit or the volume's sizeLimit.",
+    RESTART_RECREATED,
+)
+POD_DEADLINE = Cause(
+    "pod-deadline",
+    "The pod was ended because it had run longer than its activeDeadlineSeconds.",
+    "The chart sets no such limit: a policy, a webhook or a person did (kubectl get pod POD -o yaml). Have its owner "
+    "exempt training pods; they go on from the last checkpoint, and are ended again until then.",
     RESTART_RECREATED,
 )
 PREEMPTED = Cause(

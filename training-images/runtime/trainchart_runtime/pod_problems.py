@@ -140,6 +140,7 @@ _STATUS_REASONS = {
     "Evicted": pod_causes.EVICTED,
     "Preempting": pod_causes.PREEMPTED,
     "NodeLost": pod_causes.NODE_LOST,
+    "DeadlineExceeded": pod_causes.POD_DEADLINE,
     "NodeShutdown": pod_causes.EVICTED,
     "Terminated": pod_causes.EVICTED,
     "UnexpectedAdmissionError": pod_causes.ADMISSION_REFUSED,

@@ -220,7 +220,7 @@ def test_role_that_replaces_the_only_one_gets_pods_at_once():
 # --- steps that are lost -----------------------------------------------------------------------------------------
 
 
-def lose_steps(*ends, first_step=120):
+def lose_steps(*ends, first_step=120, problem=None):
     """Suspend a run at step 706, end its chief, resume it, and return what was lost once the new chief tells a step."""
 
     def told(step, uid="uid-chief-0"):
@@ -228,7 +228,7 @@ def lose_steps(*ends, first_step=120):
 
     state = decide(PLAN, see(group(), now=NOW + 1)._replace(reports=told(706)), running()).state
     state = decide(SUSPEND, see(group(), now=NOW + 2)._replace(reports=told(706)), state).state
-    gone = pod("chief-0", *ends, is_running=False, gone_by=NOW + 12)
+    gone = pod("chief-0", *ends, is_running=False, gone_by=NOW + 12)._replace(problem=problem)
     left = decide(SUSPEND, see(group(chief_0=None), wanted(chief=0), NOW + 12)._replace(departed=(gone,)), state)
     assert not left.is_recorded
     state = decide(SUSPEND, see([], zero(), NOW + 13), left.state).state
@@ -246,6 +246,20 @@ def test_steps_lost_by_a_chief_killed_while_saving_are_recorded():
     lost = (2, "exp1-mnist-chief-0", 706, 120, KILLED)
     assert lose_steps(died()) == [lost]
     assert lose_steps(end(causes.TERMINATED, 143, signal=9, step=706)) == [lost]
+
+
+@pytest.mark.parametrize(
+    ("message", "way"),
+    [
+        ("Eviction API: evicting", KILLED),
+        ("Taint manager: deleting due to NoExecute taint", KILLED),
+        ('Usage of EmptyDir volume "tmp" exceeds the limit "48Mi".', ""),
+        ("The node was low on resource: memory.", ""),
+    ],
+)
+def test_grace_period_is_not_blamed_where_a_kubelet_evicts(message, way):
+    lost = lose_steps(end(causes.TERMINATED, 143, signal=9, step=706), problem=Problem("evicted", message))
+    assert lost == [(2, "exp1-mnist-chief-0", 706, 120, way)]
 
 
 def test_steps_lost_by_a_chief_that_did_not_save_are_recorded():

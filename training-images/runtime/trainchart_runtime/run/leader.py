@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Mapping, Optional, Sequence
 
 from trainchart_runtime.cluster import Task
+from trainchart_runtime.pod_causes import EVICTED
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import LauncherReport, PodView
 from trainchart_runtime.run.state import KILLED, SETBACKS_KEPT, RunProgress, RunState, Setback
 
 _EARLIER_RESTARTS = 3
 _SIGKILL = 9
+_GRACEFUL = ("Eviction API", "Taint manager")
+"""How the messages of evictions begin that give a pod its grace period."""
 
 
 def note_progress(
@@ -76,8 +79,16 @@ def note_leader_end(leader: Task, pods: Sequence[PodView], state: RunState) -> R
     end = pod.ends[0]
     words = end.termination if end.termination and end.termination.run_id == state.run_id else None
     is_killed = words.signal == _SIGKILL if words else end.exit_code == 128 + _SIGKILL and end.reason != "OOMKilled"
+    is_killed = is_killed and not _is_cut_short(pod)
     step = progress.step if words is None or words.step is None else max(words.step, progress.step or 0)
     return state._replace(progress=progress._replace(step=step, end=KILLED if is_killed else ""))
+
+
+def _is_cut_short(pod: PodView) -> bool:
+    """Say whether a kubelet has evicted the pod, which gives it less time than its grace period."""
+    if pod.problem is None or pod.problem.cause != EVICTED.name:
+        return False
+    return not pod.problem.message.startswith(_GRACEFUL)
 
 
 def _count_earlier(report: LauncherReport) -> int:
