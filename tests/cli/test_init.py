@@ -188,6 +188,13 @@ def test_missing_module_of_a_script_has_a_way_out(tmp_path: Path, module: str, h
     assert hint in trainchart(tmp_path, "run", "net").stderr
 
 
+def test_packages_are_looked_up_in_the_lists_of_the_code(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import pandas, torch\nimport tensorflow\nprint(pandas, torch)\n")
+    (tmp_path / "requirements.txt").write_text("pandas==2.2.3\n")
+    done = trainchart(tmp_path, "init", "net", "--from-script", "train.py")
+    assert "list torch, and what they need, in requirements.txt of the code folder" in done.stderr
+
+
 def test_a_script_that_is_called_like_an_option_runs(tmp_path: Path) -> None:
     (tmp_path / "-odd.py").write_text("print('done')\n")
     assert trainchart(tmp_path, "init", "odd", "--from-script", "./-odd.py").returncode == 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 
-from trainchart.scaffold.known_libraries import LIBRARIES
+from trainchart.scaffold.known_libraries import LIBRARIES, PACKAGES
 
 TENSORFLOW_PACKAGE = "tensorflow-cpu==2.21.0"
 """What the README installs for local runs; it brings keras."""
@@ -15,19 +15,7 @@ _PACKAGES = {
     "tensorflow": (TENSORFLOW_PACKAGE,),
     "keras": (TENSORFLOW_PACKAGE,),
     "tf_keras": (TENSORFLOW_PACKAGE, "tf_keras"),
-    "official": ("tf-models-official",),
-    "absl": ("absl-py",),
-    "cv2": ("opencv-python-headless",),
-    "haiku": ("dm-haiku",),
-    "PIL": ("pillow",),
-    "skimage": ("scikit-image",),
-    "sklearn": ("scikit-learn",),
-    "yaml": ("pyyaml",),
-    "tf_slim": ("tf_slim",),
-    "bs4": ("beautifulsoup4",),
-    "dateutil": ("python-dateutil",),
-    "Levenshtein": ("levenshtein",),
-    "pydot": ("pydot",),
+    **{module: (package,) for module, package in PACKAGES.items()},
 }
 """Modules whose package has another name or needs another one beside it, and some more that programs use."""
 _NAMESPACES = {"google"}

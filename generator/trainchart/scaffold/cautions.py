@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from trainchart.errors import ToolError
 from trainchart.scaffold.flag import NEEDS_ONE
+from trainchart.scaffold.foreign_packages import plain_imports
 from trainchart.scaffold.modules import Module, find_unread_modules
 from trainchart.scaffold.old_code import find_certain, find_old_code
 from trainchart.scaffold.python_literal import called_name
@@ -34,6 +35,7 @@ _FRAMEWORKS: Mapping[str, str] = {
 }
 _OWN_LAUNCH = {"horovod", "byteps", "flax", "haiku", "optax", "pytorch_lightning", "lightning", "deepspeed"}
 """Replace TensorFlow's own distribution, or TensorFlow, even where the program imports it as well."""
+_KERAS_BACKEND = re.compile(r"environ(?:\['KERAS_BACKEND'\] = |\.setdefault\('KERAS_BACKEND', )'(?!tensorflow)(\w+)'")
 _PARSERS = ("docopt", "hydra", "tyro", "simple_parsing", "jsonargparse", "plac", "defopt", "sacred", "gin", "getopt",
             "argh",
             "clize", "tap", "ml_collections", "pydantic_settings", "omegaconf", "draccus")  # fmt: skip
@@ -50,7 +52,7 @@ _PROVIDED = ("HOME", "PATH", "HOSTNAME", "PWD", "TF_CONFIG", "TASK_TYPE", "TASK_
 
 def refuse_other_frameworks(modules: tuple[Module, ...]) -> None:
     """Raise ToolError where the program trains with something else than TensorFlow."""
-    imports = {name: (module.file, line) for module in modules for name, line in _plain_imports(module.tree)}
+    imports = {name: (module.file, line) for module in modules for name, line in plain_imports(module.tree)}
     has_tensorflow = "tensorflow" in imports or "tf_keras" in imports
     for name, framework in _FRAMEWORKS.items():
         if name in imports and (not has_tensorflow or name in _OWN_LAUNCH):
@@ -59,15 +61,12 @@ def refuse_other_frameworks(modules: tuple[Module, ...]) -> None:
                 f"{file}:{line}: this is a {framework} program; trainchart trains TensorFlow programs only",
                 hint="port it to tf.distribute or the training library (see training in the documentation)",
             )
-
-
-def _plain_imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield the packages that are imported at the top of a module, so always and not only tried."""
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            yield from ((alias.name.split(".")[0], node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            yield node.module.split(".")[0], node.lineno
+    for module in modules:
+        if found := _KERAS_BACKEND.search(ast.unparse(module.tree)):
+            raise ToolError(
+                f"{module.file}: sets KERAS_BACKEND to {found[1]}; trainchart trains TensorFlow programs only",
+                hint="take it out: Keras computes with TensorFlow where nothing is set",
+            )
 
 
 def find_obstacles(modules: tuple[Module, ...], strategy: str) -> Iterator[str]:
@@ -202,7 +201,7 @@ def _find_environment(module: Module) -> Iterator[str]:
 
 def _find_unread(module: Module, has_flags: bool) -> Iterator[str]:
     """Yield what the program reads from its command line in a way that only running it would tell."""
-    for name, line in _plain_imports(module.tree):
+    for name, line in plain_imports(module.tree):
         if name in _PARSERS:
             yield f"{module.file}:{line}: what {name} reads is left to the script: give its arguments in code.command"
     for node in ast.walk(module.tree):

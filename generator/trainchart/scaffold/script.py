@@ -31,6 +31,7 @@ from trainchart.scaffold.folder_flags import (
     makes_data,
     names_folder,
 )
+from trainchart.scaffold.foreign_packages import find_foreign_packages, plain_imports
 from trainchart.scaffold.library_settings import find_settings
 from trainchart.scaffold.modules import Load, Module, imported_names, read_modules
 from trainchart.scaffold.place_flags import (
@@ -107,6 +108,12 @@ class CodeFolder:
     """Whether a path, seen from the folder of the code, is there, and so in the image."""
     find_below: Callable[[str], str] = lambda name: ""
     """Name of a module → the folder in the code that holds it, where the script does not find it by itself."""
+    listed: frozenset[str] | None = None
+    """The packages that the lists in it name, in the form in which names are compared; None where none was read."""
+
+    def has_module(self, name: str) -> bool:
+        """Tell whether a module or package of that name is part of the code."""
+        return bool(self.load(name) or self.find_below(name)) or self.has_path(name)
 
 
 def read_script(
@@ -136,6 +143,10 @@ def read_script(
     notes += _find_missing_roles(found, strategy or shown)
     notes += _find_misplaced(modules, folder)
     notes += _find_beside(modules, PurePosixPath(*name.split(".")[:-1]), folder)
+    if folder.listed is not None:
+        imported = {name for module in modules for name, _ in plain_imports(module.tree)}
+        own = {name for name in imported if folder.has_module(name)}
+        notes += find_foreign_packages(modules, own, folder.listed)
     obstacles = list(find_obstacles(modules, strategy or shown))
     notes += [*obstacles, *find_cautions(modules, bool(found))]
     return ScriptFacts(

@@ -1156,3 +1156,43 @@ def test_script_without_a_statement_is_refused(text: str) -> None:
 def test_script_that_runs_something_gets_no_note(text: str) -> None:
     folder = CodeFolder(load={"net": ("net.py", b"print(1)")}.get)
     assert read_script(text, "train.py", folder=folder).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "listed", "names"),
+    [
+        ("import tensorflow\nimport torch, jax\nimport mxnet", (), "jax, mxnet, torch"),
+        ("import numpy, h5py, os\nfrom sklearn.svm import SVC", (), "scikit-learn"),
+        ("import cv2, pandas", ("opencv-python-headless",), "pandas"),
+        ("import tf_keras", (), "tf_keras"),
+        ("import horse_racing", (), "horse_racing"),
+    ],
+)
+def test_packages_that_the_image_lacks_are_named(text: str, listed: tuple[str, ...], names: str) -> None:
+    notes = read_script(f"{text}\nrun()", "train.py", folder=CodeFolder(listed=frozenset(listed))).notes
+    [note] = [note for note in notes if "requirements.txt" in note]
+    assert f": images have TensorFlow and its own packages only: list {names}, and what they need" in note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import tensorflow, keras, numpy, absl.flags, google.protobuf, PIL, os",
+        "import pandas, tf_keras\nimport of_another_name",
+        "try:\n    import torch\nexcept ImportError:\n    pass",
+        "import net.layers",
+    ],
+)
+def test_packages_that_the_image_has_are_not_named(text: str) -> None:
+    listed = frozenset({"pandas", "tf-keras"})
+    folder = CodeFolder(load={"net": ("net/__init__.py", b"x = 1")}.get, listed=listed)
+    assert [note for note in read_script(text, "train.py", folder=folder).notes if "images have" in note] == []
+
+
+@pytest.mark.parametrize(
+    "call", ['os.environ["KERAS_BACKEND"] = "jax"', 'os.environ.setdefault("KERAS_BACKEND", "jax")']
+)
+def test_another_backend_of_keras_is_refused(call: str) -> None:
+    with pytest.raises(ToolError, match="sets KERAS_BACKEND to jax"):
+        read(f"import os\n{call}\nimport keras")
+    assert read(f"import os\n{call.replace('jax', 'tensorflow')}\nimport keras\nrun()").notes == ()

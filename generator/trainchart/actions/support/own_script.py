@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path, PurePosixPath
@@ -11,6 +12,12 @@ from pathlib import Path, PurePosixPath
 from trainchart.actions.support.project import find_project
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes, refuse_pipe
+from trainchart.images.requirements import (
+    OWN_TENSORFLOW_FILE,
+    REQUIREMENTS_FILE,
+    decode_requirements,
+    parse_requirements,
+)
 from trainchart.scaffold.copies import describe_copies, uses_training_library
 from trainchart.scaffold.known_libraries import KNOWN_MODULES
 from trainchart.scaffold.modules import imported_names, parse_module
@@ -32,7 +39,7 @@ class OwnCode:
 
     def read(self, strategy: str) -> ScriptFacts:
         """Read the script and what it imports from its folder; `strategy` overrides what they show."""
-        folder = CodeFolder(self._load, self._has_path, self._find_below)
+        folder = CodeFolder(self._load, self._has_path, self._find_below, frozenset(self._listed()))
         return read_script(read_bytes(self.script), str(self.script), self._module, folder, strategy)
 
     def describe_copies(self, strategy: str, started: str) -> str:
@@ -61,6 +68,12 @@ class OwnCode:
             return ""
         folders = sorted(folder for folder in self.folder.iterdir() if folder.is_dir())
         return next((folder.name for folder in folders if (folder / f"{name}.py").is_file()), "")
+
+    def _listed(self) -> Iterator[str]:
+        for file in (REQUIREMENTS_FILE, OWN_TENSORFLOW_FILE):
+            if (self.folder / file).is_file():
+                text = decode_requirements(read_bytes(self.folder / file), file)
+                yield from (requirement.name for requirement in parse_requirements(text))
 
     def _has_path(self, path: str) -> bool:
         return not path.startswith(("/", "~")) and path.strip("./") != "" and (self.folder / path).exists()
