@@ -102,6 +102,39 @@ def test_deleted_objects_are_named_and_restored(traces: Traces) -> None:
     wait_for_phase(release, "Succeeded")
 
 
+def test_why_names_what_others_did_to_pods(traces: Traces) -> None:
+    names = ("relabelled", "unscheduled", "limited", "unbound")
+    releases = {name: traces.plan(name, {}, "digits") for name in names}
+    for release in releases.values():
+        release.install()
+    for release in releases.values():
+        wait_for_phase(release, "Running")
+    access, place = traces.access, ("-n", traces.namespace)
+
+    def patch(kind: str, name: str, change: Any, *options: str) -> None:
+        access.kubectl("patch", kind, name, *place, *options, "--type=merge", "-p", json.dumps(change))
+
+    access.kubectl("label", "pod", "relabelled-digits-worker-0", *place, "app.kubernetes.io/component=x", "--overwrite")
+    absent = {"spec": {"template": {"spec": {"schedulerName": "absent"}}}}
+    patch("statefulset", "unscheduled-digits-worker", absent)
+    access.kubectl("delete", "pod", "unscheduled-digits-worker-0", *place)
+    patch("pod", "limited-digits-worker-0", {"spec": {"activeDeadlineSeconds": 1}})
+    other = [{"kind": "ServiceAccount", "name": "default", "namespace": traces.namespace}]
+    patch("rolebinding", "unbound-digits-controller", {"subjects": other})
+
+    def wait_for_words(name: str, words: str) -> None:
+        access.wait_for(
+            lambda _: words in json.dumps(ask(releases[name], "why")), f"{name}: {words}", namespace=traces.namespace
+        )
+
+    wait_for_words("relabelled", "because a label was changed: app.kubernetes.io/component is x instead of worker")
+    wait_for_words("limited", '"cause": "pod-deadline"')
+    wait_for_words("unbound", "does not name the ServiceAccount of its run controller any more")
+    wait_for_words("unscheduled", "waits for the scheduler absent, which has not looked at it")
+    for release in releases.values():
+        release.uninstall()
+
+
 def test_a_controller_that_a_queue_suspends_is_told(traces: Traces) -> None:
     release = traces.plan("held", {}, "digits")
     release.install()

@@ -172,6 +172,27 @@ def test_an_upgrade_that_changes_pods_is_another_attempt(api, start, run_to_phas
     assert phases == ["Starting", "Running", "Restarting", "Starting"]
 
 
+def test_pods_that_show_a_change_by_hand_cost_one_attempt(api, start, run_to_phase):
+    def renew(task, attempt):
+        pod = {**make_pod(task), "metadata": make_metadata(task, f"{task}-{attempt}")}
+        name = pod["metadata"]["name"].rpartition("-")[0]
+        pod["metadata"]["labels"] = {"controller-revision-hash": api.revisions.get(name, f"{name}-1")}
+        api.put_pod(pod)
+
+    start()
+    run_to_phase("Running")
+    api.revisions[WORKER] = f"{WORKER}-2"
+    with api.lock:
+        api.remove_pod(f"{WORKER}-0")
+        renew("worker-0", 1)
+    again = {CHIEF: 1, WORKER: 2, PS: 1}
+    api.wait_for(lambda: api.state()["phase"] == "Starting" and api.replicas == again, "another attempt")
+    for task in ("chief-0", "worker-0", "worker-1", "ps-0"):
+        renew(task, 2)
+    api.wait_for(lambda: api.state()["phase"] == "Running", "Running")
+    assert api.state()["attempt"] == 2
+
+
 def test_a_run_is_held_and_goes_on(api, start, run_to_phase):
     start()
     run_to_phase("Running")

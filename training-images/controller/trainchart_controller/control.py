@@ -87,6 +87,8 @@ class Controller:
         self._owners: Set[Tuple[str, str]] = set()
         """Name and uid of the sets seen so far. What only looks like a pod of theirs says nothing about the run."""
         self._foreign: Set[str] = set()
+        self._compared: Set[str] = set()
+        """UIDs of the pods of which the revision was compared with that of their set."""
         """Names of such pods, each of which the log names once."""
         self._sets_due = 0.0
         """time.monotonic() at which the sets must be read again."""
@@ -160,6 +162,8 @@ class Controller:
         if self._events_due is not None and time.monotonic() >= self._events_due:
             self._read_events()
         pods = tuple(filter(self._is_own, self._pods.values()))
+        if self._shows_change(pods):
+            self._read_sets()
         departed = tuple(filter(self._is_own, self._departed))
         self._name_foreign(self._pods.values())
         seen = Observation(
@@ -249,6 +253,16 @@ class Controller:
         self._sets_read_at = time.monotonic()
         is_settled = all(view.revision for view in self._sets.values())
         self._sets_due = self._sets_read_at + (QUIET_REREAD_SECONDS if is_settled else _UNSETTLED_REREAD_SECONDS)
+
+    def _shows_change(self, pods: Sequence[PodView]) -> bool:
+        """Say whether a pod that is new here has another revision than its set had when it was read.
+
+        An attempt that remembered the revision of before would take all of its pods for those of an upgrade.
+        """
+        new = [pod for pod in pods if pod.uid not in self._compared]
+        self._compared = {pod.uid for pod in pods}
+        known = ((pod.revision, self._sets.get(pod.name.rpartition("-")[0])) for pod in new)
+        return any(view is not None and revision and view.revision not in ("", revision) for revision, view in known)
 
     def _is_own(self, pod: PodView) -> bool:
         """Say whether a set of the run made the pod: any user may give a pod its name and labels."""
