@@ -6,6 +6,7 @@ What breaks users raises the major number, what can newly be set the minor one, 
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterable
 
 from trainchart.chart_version import base_version, is_chart_version, raise_version, version_key
@@ -35,10 +36,22 @@ def with_pre_release(core: str, pre_release: str) -> str:
     version = f"{core.partition('+')[0]}-{pre_release}" if pre_release else core
     if not is_chart_version(version):
         raise UsageError(
-            f"{pre_release!r} is not a valid pre-release",
+            f"{pre_release!r} is not a valid pre-release{_explain(pre_release)}",
             hint="use letters, digits, dots and dashes, and a plus sign before what tells builds apart: dev.12+g1a2b3c",
         )
     return version
+
+
+def _explain(pre_release: str) -> str:
+    """Return which part of a pre-release is wrong, of those between its dots."""
+    numbers, plus, build = pre_release.partition("+")
+    unknown = dict.fromkeys(re.findall(r"[^0-9A-Za-z.+-]", pre_release))
+    padded = [part for part in numbers.split(".") if re.fullmatch(r"0[0-9]+", part)]
+    if unknown:
+        return f": it holds {', '.join(map(repr, unknown))}"
+    if "" in (*numbers.split("."), *(build.split(".") if plus else ())):
+        return ": a part of it is empty, before, between or after the dots"
+    return f": {padded[0]} begins with 0, so write {int(padded[0])}" if padded else ""
 
 
 def last_version(versions: Iterable[str]) -> str:

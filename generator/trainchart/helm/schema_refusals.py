@@ -20,6 +20,7 @@ from trainchart.json_documents import parse_json, resolve_reference
 from trainchart.kubernetes_yaml import YamlError, find_plain_scalars, parse_mapping
 from trainchart.quantities import QUANTITY_PATTERN
 from trainchart.spec.section import LOCKED
+from trainchart.spec.settings import useful_choices
 
 Path = tuple[str, ...]
 Schema = Mapping[str, Any]
@@ -55,6 +56,7 @@ DAMAGED = "values.yaml of the chart seems to be damaged: restore it, for a gener
 _LARGEST = "9.007199254740991×10¹⁵"
 """How Helm prints the largest integer that it represents exactly, by which only texts are bounded."""
 _MANY, _SHOWN = 5, 3
+_MOST_NAMED = 20
 """More keys than a user deletes at once, and how many of them are named."""
 _HYPERPARAMETERS = "hyperparameters"
 _GENERIC = ("name", "path", "host", "port", "create", "enabled", "image", "annotations", "id", "size", "digest", "tag")
@@ -159,10 +161,10 @@ class _Teller:
                 yield Problem(f"{key}: {self._spelling(path) or given} is not known", hint=hint)
                 return
             expected = " or ".join(_TYPES.get(name, name) for name in wanted)
-            yield Problem(
-                f"{key}: {_show(given, match['got'])}, expected {expected}",
-                hint=_rewrite(given, wanted, self._spelling(path)),
-            )
+            hint = _rewrite(given, wanted, self._spelling(path))
+            if path[:1] == (_HYPERPARAMETERS,) and match["got"] == "object":
+                hint = f"give {key} the value itself: its type, default and bounds are in the model spec"
+            yield Problem(f"{key}: {_show(given, match['got'])}, expected {expected}", hint=hint)
         elif match := _PATTERN.match(message):
             pattern = match["pattern"].replace("\\\\", "\\")
             example = next((text for known, text in _EXAMPLES.items() if known in (pattern, f"^$|{pattern}")), "")
@@ -177,7 +179,7 @@ class _Teller:
             hint = _as_text(given, str(shown)) if is_text and match["bound"] == _LARGEST else ""
             yield Problem(f"{key}: {shown} {_BOUNDS[match['rule']]} {match['bound']}", hint=hint)
         elif match := _CHOICE.match(message):
-            choices = _names(match["choices"])
+            choices = useful_choices(path[-1] if path else "", _names(match["choices"]))
             shown = repr(given) if given is not None else "the value"
             yield Problem(f"{key}: {shown} is not known", hint=_closest(str(given), choices))
         elif match := _MISSING.match(message):
@@ -228,23 +230,23 @@ class _Teller:
     def _suggest(self, path: Path, name: str) -> str:
         """Name the closest key beside an unknown one, for one at the top also below, else all that are known there."""
         known = list(self._schema(path).get("properties", {}))
+        chart = self.chart or self.asked.chart or "the chart"
+        if not path and "roles" in known and (instead := _explain_spec_key(name, chart)):
+            return instead
         close = _near(name, known)
         if close:
             return f"did you mean {close}?"
         if path[-1:] == (_HYPERPARAMETERS,) and not known:
-            chart = self.chart or self.asked.chart or "the chart"
             return (
                 f"{chart} declares no hyperparameters: add {name} below `hyperparameters` in its model spec "
                 f"(models/{chart}.yaml), and read it in the program"
-            )
-        if not path and name == "strategy":
-            return (
-                "a chart has one strategy: try another with trainchart run MODEL --strategy, or change the model spec"
             )
         elsewhere = {key[-1]: key for key in reversed(list(self._keys((), 0))) if len(key) > 1}
         far = "" if path or name in _GENERIC else _near(name, list(elsewhere), _ELSEWHERE)
         if far:
             return f"did you mean {self._called(elsewhere[far])}?"
+        if len(known) > _MOST_NAMED:
+            return f"{_FALLBACK}, as helm show values does"
         return f"known here: {', '.join(sorted(known))}" if known else _FALLBACK
 
     def _keys(self, path: Path, depth: int) -> Iterator[Path]:
@@ -253,6 +255,19 @@ class _Teller:
         yield from names
         for below in names if depth < 2 else ():
             yield from self._keys(below, depth + 1)
+
+
+def _explain_spec_key(name: str, chart: str) -> str:
+    """Return what to do instead of setting a key that only model specs have; "" for all others."""
+    # Imported where it is needed: it imports all of the spec's model, which takes 40 ms.
+    from trainchart.spec.model import ModelSpec
+
+    if name == "strategy":
+        return "a chart has one strategy: try another with trainchart run MODEL --strategy, or change the model spec"
+    if name not in {field.alias for field in ModelSpec.model_fields.values()}:
+        return ""
+    command = ", or set command, for one release" if name == "code" else ""
+    return f"{name} is a key of the model spec, not a value: change models/{chart}.yaml{command}"
 
 
 def find_schema(path: Path, root: Schema) -> Schema:

@@ -5,14 +5,14 @@ The models check what trainchart defines; what it passes through to Kubernetes o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jsonschema
 
 from trainchart.errors import Problem, SpecError
 from trainchart.plan.chart_plan import ChartPlan
-from trainchart.plan.typed import find_origin
+from trainchart.plan.typed import find_origin, suggest_word
 
 
 def require_fit(plan: ChartPlan, schema: Mapping[str, Any]) -> None:
@@ -34,14 +34,20 @@ def _find_misfits(plan: ChartPlan, schema: Mapping[str, Any]) -> tuple[Problem, 
         for error in jsonschema.Draft202012Validator(schema).iter_errors(values)
         if error.validator != "required"
     ]
-    return tuple(
-        Problem(
-            f"{'.'.join(str(part) for part in error.absolute_path)}: {_one_line(error.message)}",
-            str(find_origin(plan.origins, tuple(error.absolute_path))),
-            _hint(plan, error),
-        )
-        for error in errors
-    )
+    return tuple(problem for error in errors for problem in _tell(plan, error))
+
+
+def _tell(plan: ChartPlan, error: jsonschema.ValidationError) -> Iterator[Problem]:
+    path = tuple(error.absolute_path)
+    known = list(error.schema.get("properties", ())) if isinstance(error.schema, dict) else []
+    if error.validator == "additionalProperties" and known and isinstance(error.instance, dict):
+        for name in error.instance:
+            if name not in known:
+                key, where = ".".join(map(str, (*path, name))), find_origin(plan.origins, (*path, name))
+                yield Problem(f"unknown key {key}", str(where), suggest_word(str(name), known))
+        return
+    key, where = ".".join(map(str, path)), find_origin(plan.origins, path)
+    yield Problem(f"{key}: {_one_line(error.message)}", str(where), _hint(plan, error))
 
 
 def _hint(plan: ChartPlan, error: jsonschema.ValidationError) -> str:

@@ -40,6 +40,7 @@ def _problem(kind: type[Section], detail: ErrorDetails, origins: Mapping[Path, O
     """Turn one of pydantic's findings into what, where and the next action."""
     # Imported where it is needed: it imports all of the spec's model, which takes 40 ms.
     from trainchart.plan.wording import expect, expect_mapping, expect_member
+    from trainchart.spec.settings import useful_choices
 
     path = _path(detail)
     member_of_union = detail["loc"][-1:] and detail["loc"][-1] in _UNION_MEMBERS
@@ -62,7 +63,7 @@ def _problem(kind: type[Section], detail: ErrorDetails, origins: Mapping[Path, O
             return Problem(f"{key} is missing", where, _describe(kind, path))
         case "literal_error":
             expected = detail["ctx"]["expected"].replace("'", "")
-            options = [option.strip() for option in expected.replace(" or ", ", ").split(",")]
+            options = useful_choices(str(path[-1]), map(str.strip, expected.replace(" or ", ", ").split(",")))
             known, close = f"known here: {', '.join(sorted(options))}", suggest_word(str(given), options)
             hint = close if close == known else f"{close} {known}"
             return Problem(f"{key}: {given!r} is not known", where, hint)

@@ -6,6 +6,7 @@ controller and TensorBoard too: the templates, values.yaml, the schema, the READ
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
@@ -34,6 +35,13 @@ AnyList = list[Any]
 
 DnsPolicy = Literal["", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]
 DNS_POLICIES: tuple[str, ...] = get_args(DnsPolicy)
+_REFUSED = {"dnsPolicy": ("Default",)}
+"""Choices of Kubernetes that training pods cannot have."""
+
+
+def useful_choices(key: str, choices: Iterable[str]) -> list[str]:
+    """Return the choices that a message about `key` names: none that is empty, or that is refused as well."""
+    return [choice for choice in choices if choice and choice not in _REFUSED.get(key, ())]
 
 
 def _empty_map() -> AnyMap:

@@ -44,6 +44,23 @@ def test_what_is_no_pre_release(pre_release: str) -> None:
         next_version("1.0.0", Bump.patch, pre_release=pre_release)
 
 
+@pytest.mark.parametrize(
+    ("pre_release", "says"),
+    [
+        ("01", ": 01 begins with 0, so write 1"),
+        ("beta.007+01", ": 007 begins with 0, so write 7"),
+        ("beta..1", ": a part of it is empty, before, between or after the dots"),
+        (".1", ": a part of it is empty, before, between or after the dots"),
+        ("rc.1+", ": a part of it is empty, before, between or after the dots"),
+        ("rc_1 b", ": it holds '_', ' '"),
+    ],
+)
+def test_wrong_part_of_a_pre_release_is_named(pre_release: str, says: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        with_pre_release("1.0.0", pre_release)
+    assert refusal.value.message == f"{pre_release!r} is not a valid pre-release{says}"
+
+
 def test_a_pre_release_is_one_whatever_the_spec_says() -> None:
     """What tells builds of 2.0.0 apart comes last: behind it, a dash begins nothing."""
     assert with_pre_release("2.0.0+build.5", "dev.12+g1a2b3c") == "2.0.0-dev.12+g1a2b3c"

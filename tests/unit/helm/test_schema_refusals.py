@@ -77,6 +77,30 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "a chart has one strategy: try another with trainchart run MODEL --strategy, or change the model spec",
         ),
         (
+            "- at '': additional properties 'code' not allowed",
+            "code.command={a}",
+            "unknown key code",
+            "code is a key of the model spec, not a value: change models/mnist.yaml, or set command, for one release",
+        ),
+        (
+            "- at '/dnsPolicy': value must be one of '', 'ClusterFirst', 'Default'",
+            "dnsPolicy=default",
+            "dnsPolicy: 'default' is not known",
+            "known here: ClusterFirst",
+        ),
+        (
+            "- at '': additional properties 'apiVersion' not allowed",
+            "apiVersion=x",
+            "unknown key apiVersion",
+            "apiVersion is a key of the model spec, not a value: change models/mnist.yaml",
+        ),
+        (
+            "- at '/hyperparameters/epochs': got object, want integer",
+            "hyperparameters.epochs.default=3",
+            "hyperparameters.epochs: a mapping is given, expected a whole number",
+            "give hyperparameters.epochs the value itself: its type, default and bounds are in the model spec",
+        ),
+        (
             "- at '/tolerations/0': additional properties 'efect' not allowed",
             "tolerations[0].efect=x",
             "unknown key tolerations.0.efect",

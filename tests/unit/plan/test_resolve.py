@@ -71,6 +71,14 @@ def test_every_value_knows_the_layer_and_line_that_set_it(resolved: Resolve, spe
     assert (plan.values.roles["worker"].shm_size, plan.values.env) == ("1Gi", {"HTTP_PROXY": "proxy"})
 
 
+@pytest.mark.parametrize(("policy", "close"), [("default", ""), ("clusterfirst", "did you mean ClusterFirst? ")])
+def test_choices_that_are_refused_are_not_suggested(resolved: Resolve, spec: str, policy: str, close: str) -> None:
+    with pytest.raises(SpecError) as refusal:
+        resolved(f"{spec}dnsPolicy: {policy}\n")
+    [problem] = refusal.value.problems
+    assert problem.hint == f"{close}known here: ClusterFirst, ClusterFirstWithHostNet, None"
+
+
 def test_all_problems_come_at_once_with_lines_and_suggestions(resolved: Resolve, spec: str) -> None:
     broken = spec.replace("memory: 8Gi", "memry: 8Gi").replace("strategy: param", "strategy: Param")
     broken = broken.replace("cpu: 1", "cpu: [1]") + "hyperparameters: {rate: {default: 1}}\nrnu: {}\n"
