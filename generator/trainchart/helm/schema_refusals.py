@@ -351,6 +351,7 @@ def _rewrite(given: Any, wanted: list[str], spelling: str) -> str:
     if (
         want == "integer"
         and re.fullmatch(r"[+-]?[0-9]+(\.0*)?([eE]\+?[0-9]{1,2})?", given)
+        and abs(float(given)) < 2**53
         and float(given).is_integer()
     ):
         whole = str(int(float(given)))

@@ -80,6 +80,8 @@ def _names(call: ast.Call, constants: Constants, what: str) -> Iterator[str]:
     elif called_name(call) in (f"mark_flags_as_{what}", f"mark_bool_flags_as_{what}"):
         nodes = arguments.node("flag_names", 0)
         elements = nodes.elts if isinstance(nodes, (ast.List, ast.Tuple)) else []
+        known = arguments.plain("flag_names", 0) if isinstance(nodes, ast.Name) else ()
+        yield from (str(name) for name in (known if isinstance(known, (list, tuple)) else ()))
         # A flag is named by its text, or by what DEFINE_… returned, which is called like it as a rule.
         yield from (_flag_name(element) for element in elements)
 

@@ -208,17 +208,31 @@ def _find_unread(module: Module, has_flags: bool) -> Iterator[str]:
         if isinstance(node, ast.Call) and called_name(node) in _NOT_READ:
             yield f"{module.file}:{node.lineno}: {_NOT_READ[called_name(node)]}"
             return
+    names = _argument_names(module.tree)
     slices = [
         node
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.argv" and ast.unparse(node.slice) != "0"
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) in names and ast.unparse(node.slice) != "0"
     ]
-    indexed = [node for node in slices if not isinstance(node.slice, ast.Slice)]
+    indexed: list[ast.expr] = [node for node in slices if not isinstance(node.slice, ast.Slice)]
+    indexed += [
+        node.value
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and ast.unparse(node.value) in names
+    ]
     if indexed or (slices and not has_flags):
         node = (indexed or slices)[0]
-        is_needed = bool(indexed) and "len(sys.argv)" not in ast.unparse(module.tree)
+        text = ast.unparse(module.tree)
+        is_needed = bool(indexed) and not any(f"len({name})" in text for name in names)
         needs = f", because {NEEDS_ONE} it" if is_needed else ""
         yield (
             f"{module.file}:{node.lineno}: {ast.unparse(node)} is left to the script: add its arguments to "
             f"code.command, as $(TRAINCHART_HP_NAME) where an experiment varies them{needs}"
         )
+
+
+def _argument_names(tree: ast.Module) -> set[str]:
+    """Return what a module calls the arguments of its command line."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "sys"]
+    aliases = [alias for node in imports for alias in node.names if alias.name == "argv"]
+    return {"sys.argv", *(alias.asname or alias.name for alias in aliases)}

@@ -75,6 +75,9 @@ _SAGEMAKER = {"SM_CHANNEL": DATA, "SM_MODEL_DIR": CHECKPOINTS, "SM_OUTPUT": OUTP
 _CHANNEL = "SM_CHANNEL_"
 _KERAS_FILES = ("mnist.npz", "imdb.npz", "reuters.npz", "boston_housing.npz", "california_housing.npz")
 """What keras.datasets downloads into its own folder, and takes the name of: no file of the user's."""
+_FILE = re.compile(
+    r"[\w. -]+\.(h5|hdf5|keras|ckpt|pb|tflite|csv|tsv|jsonl?|ya?ml|txt|log|np[yz]|pkl|pickle|tfrecords?|png|jpe?g|pdf)"
+)
 _MADE = re.compile(
     r"\b(synthetic|fake|dummy|random(ly)?([ -]generated)?) (data|images|inputs|examples|samples)", re.IGNORECASE
 )
@@ -102,7 +105,7 @@ def folder_kind(declaration: Declaration) -> str:
         # A flag that is called --dir says by its default what is there.
         nouns = [word for word in split_words(PurePosixPath(str(declaration.default or "")).stem) if word in _KINDS]
     kind = _KINDS[nouns[-1]] if nouns else OUTPUT if _SAVES.search(declaration.help_text) else ""
-    if words[0] in _WRITTEN:
+    if words[0] in _WRITTEN or (set(nouns) == {"eval"} and _SAVES.search(declaration.help_text)):
         kind = OUTPUT
     elif set(nouns) <= {"train", "training"} and words[-1] in _FILES and nouns:
         kind = DATA  # Only folders for checkpoints are called so: --train_dir.
@@ -169,7 +172,8 @@ def folder_kinds(declarations: Sequence[Declaration]) -> list[str]:
     kinds = [folder_kind(declaration) for declaration in declarations]
     names = [to_camel_case(declaration.option) for declaration in declarations]
     has_data = any(kind == DATA and name != "evalDir" for kind, name in zip(kinds, names, strict=True))
-    has_parts = bool({"valDir", "validationDir", "testDir"} & set(names)) or ("evalDir" in names and not has_data)
+    is_split = ("evalDir", DATA) in zip(names, kinds, strict=True) and not has_data
+    has_parts = bool({"valDir", "validationDir", "testDir"} & set(names)) or is_split
     parts = {"trainDir": DATA} if has_parts else {"evalDir": OUTPUT}
     return [parts.get(name, kind) if kind else "" for kind, name in zip(kinds, names, strict=True)]
 
@@ -207,6 +211,8 @@ def is_path(default: object) -> bool:
 def names_folder(declaration: Declaration) -> bool:
     """Tell whether the default of a flag is a path, by itself, by the type of the flag or by its name."""
     default = declaration.default
+    if _FILE.fullmatch(str(default)) and default not in _KERAS_FILES:
+        return declaration.kind == "string"
     if str(default).startswith("/tmp") and not {"tmp", "temp", "scratch"}.isdisjoint(split_words(declaration.option)):
         return False  # A pod may write there.
     is_named = declaration.is_path or _parts(split_words(declaration.option)[-1])[-1] in _ONLY_FOLDERS

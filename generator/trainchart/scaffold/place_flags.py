@@ -99,7 +99,7 @@ _OTHER = re.compile(
     r"|(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|port|url|uri))?"
     r"|(current|this|my|local|own|controller)_(hosts?|nodes?|workers?|tasks?|ip|address|addr)|server_protocol"
     r"|cluster(_(spec|config|def))?|tf_cluster|host_?file|grpc_(server|url|port)"
-    r"|dist_url|init_method|server_(target|address|addr)|protocol"
+    r"|dist_url|init_method|server_(target|address|addr)|protocol|(data_|input_)?shard_(index|idx|id|rank)"
 )
 _ADDRESS = re.compile(
     r"(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|url|uri))?|dist_url|init_method"

@@ -114,6 +114,12 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
         ),
         (
             "- at '/hyperparameters/maxSteps': got string, want integer",
+            "hyperparameters.maxSteps=99999999999999999999",
+            "hyperparameters.maxSteps: '99999999999999999999' is a string, expected a whole number",
+            "",
+        ),
+        (
+            "- at '/hyperparameters/maxSteps': got string, want integer",
             "hyperparameters.maxSteps=50",
             "hyperparameters.maxSteps: '50' is a string, expected a whole number",
             "give it as a number: --set, or without quotes",

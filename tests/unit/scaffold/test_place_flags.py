@@ -86,6 +86,7 @@ NOTED = [
     ('"--id", help="The worker\'s number."', "a pod's place in the cluster"),
     ('"--node", type=int, help="Which machine this is."', "a pod's place in the cluster"),
     ('"--job_name", choices=["parameter_server", "worker"]', "it takes a role as parameter_server, worker"),
+    ('"--shard_index", type=int, default=0', "a pod's place in the cluster"),
     ('"--role", choices=["PS", "WORKER"]', "it takes a role as PS, WORKER"),
 ]
 

@@ -672,6 +672,14 @@ def test_evaluations_go_beside_checkpoints_if_data_has_its_flag() -> None:
     }
 
 
+def test_evaluations_that_the_help_says_are_written_are_no_data() -> None:
+    facts = read('p.add_argument("--train_dir")\np.add_argument("--eval_dir", help="Where to write event logs.")')
+    assert facts.references == {
+        "--train_dir": "$(TRAINCHART_CHECKPOINTS_DIR)",
+        "--eval_dir": "$(TRAINCHART_CHECKPOINTS_DIR)/eval_dir",
+    }
+
+
 def test_text_with_a_slash_is_not_always_a_path() -> None:
     assert read('p.add_argument("--eos", default="</s>")').notes == ()
 
@@ -725,6 +733,8 @@ def test_tokens_of_texts_are_no_secrets() -> None:
     [
         'flags.DEFINE_string("a", None, "")\nflags.DEFINE_string("b", None, "")\n'
         'flags.mark_flags_as_mutual_exclusive(["a", "b"])',
+        'flags.DEFINE_string("a", None, "")\nflags.DEFINE_string("b", None, "")\nNAMES = ["a", "b"]\n'
+        "flags.mark_flags_as_mutual_exclusive(NAMES)",
         'g = p.add_mutually_exclusive_group()\ng.add_argument("--a")\ng.add_argument("--b")',
         # A group of which one has a default needs none of them.
         'flags.DEFINE_string("a", None, "")\nflags.DEFINE_string("b", "x", "")\n'
@@ -915,6 +925,8 @@ CAUTIONS = [
     ("X = tf.constant(1)\ndef main(): ...", "defines main() and does not call it"),
     ('flags.DEFINE_float("lr", 0.1, "")\ndef main(_): ...', "defines main() and does not call it"),
     ("lr = float(sys.argv[1])", "sys.argv[1] is left to the script"),
+    ("from sys import argv\nlr = float(argv[1])", "argv[1] is left to the script"),
+    ("_, lr, steps = sys.argv", "sys.argv is left to the script"),
     ("import docopt", "what docopt reads is left to the script"),
     ('model.save("model.keras")', "save('model.keras') writes where a pod cannot"),
     ('open("/var/x", "w")', "open('/var/x') writes where a pod cannot"),
@@ -928,6 +940,8 @@ CAUTIONS = [
     ('tf.saved_model.save(m, export_dir="/tmp/sm")', "save('/tmp/sm') is lost with the pod"),
     ('p.add_argument("--words", default="~/words")', "is '~/words' by default"),
     ('p.add_argument("--nets_dir", default="nets")', "is 'nets' by default"),
+    ('p.add_argument("--weights_out", default="w.h5")', "is 'w.h5' by default"),
+    ('p.add_argument("--csv_log", default="history.csv")', "is 'history.csv' by default"),
     ('p.add_argument("--nets", type=Path, default="nets")', "is 'nets' by default"),
     ('p.add_argument("--nets", type=Path, default=pathlib.Path("nets"))', "is 'nets' by default"),
     ('@click.option("--nets", type=click.Path(), default="nets")\ndef f(nets): ...', "is 'nets' by default"),
