@@ -43,6 +43,8 @@ _NOT_READ: Mapping[str, str] = {
     "HfArgumentParser": "HfArgumentParser is left to the script: give its arguments in code.command",
     "get_ipython": "get_ipython() exists in a notebook only: take it out",
 }
+_MAIN_BY_NAME = re.compile(r"\bFire\(|\bapp\.run\(\)")
+"""Calls that find `main` by themselves: Fire, and tf.app.run."""
 _TF_CONFIG = re.compile(r"(os\.)?environ\[.TF_CONFIG.\]")
 _HOST = re.compile(r"(grpc://)?([\w.-]+:\d{2,5}|(localhost|127\.0\.0\.1):\S*)")
 _ENVIRONMENT = re.compile(r"(os\.)?environ\['((?!TRAINCHART_)\w+)'\]")
@@ -138,7 +140,7 @@ def _find_idle(modules: tuple[Module, ...], has_flags: bool) -> Iterator[str]:
             yield f"{script.file} runs nothing: name the script that is started"
     elif any(node.name == "main" and not node.decorator_list for node in functions):
         text = ast.unparse(script.tree)
-        if len(re.findall(r"\bmain\b", text)) == 1 and "Fire(" not in text:
+        if len(re.findall(r"\bmain\b", text)) == 1 and not _MAIN_BY_NAME.search(text):
             yield f"{script.file} defines main() and does not call it: name the script that is started, or call main()"
 
 

@@ -97,9 +97,9 @@ _LEADER = re.compile(r"is_(the_)?(chief|master|worker|ps|leader|main|coordinator
 _OTHER = re.compile(
     r"(worker|ps|node|task|replica|host|server|machine|process)s?_(port|name|ip|host|addr|address)"
     r"|(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|port|url|uri))?"
-    r"|(current|this|my|local|own|controller)_(hosts?|nodes?|workers?|tasks?|ip|address|addr)|server_protocol"
+    r"|(current|this|my|local|own|controller)_(hosts?|nodes?|workers?|tasks?|ip|address|addr)"
     r"|cluster(_(spec|config|def))?|tf_cluster|host_?file|grpc_(server|url|port)"
-    r"|dist_url|init_method|server_(target|address|addr)|protocol|(data_|input_)?shard_(index|idx|id|rank)"
+    r"|dist_url|init_method|server_(target|address|addr)|(data_|input_)?shard_(index|idx|id|rank)"
 )
 _ADDRESS = re.compile(
     r"(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|url|uri))?|dist_url|init_method"
@@ -120,7 +120,8 @@ def fill_place(declaration: Declaration, *, has_role: bool = False) -> str | Non
     if name == "tf_config" and kind == "string":
         return f"$({contract.TF_CONFIG})"
     if _is_role(declaration, name):
-        return TASK_TYPE if set(declaration.choices) <= {*_ROLES, ""} else ""
+        choices = set(declaration.choices)
+        return TASK_TYPE if choices <= {*_ROLES, ""} or choices >= {"ps", "worker"} else ""
     if (_TYPE.fullmatch(name) or name == "task") and kind == "string":
         # A job's name may be a label of the experiment; a number is an index.
         return None
@@ -139,7 +140,8 @@ def _is_role(declaration: Declaration, name: str) -> bool:
         return False
     choices = _role_choices(declaration)
     if choices:
-        return len(choices) > 1 and choices <= _ROLE_CHOICES and not choices.isdisjoint(("ps", "worker"))
+        is_known = choices <= _ROLE_CHOICES and not choices.isdisjoint(("ps", "worker"))
+        return len(choices) > 1 and (is_known or choices >= {"ps", "worker"})
     is_named = bool(_TYPE.fullmatch(name)) or name == "task"
     is_shown = bool(_TYPE_HELP.search(declaration.help_text)) or declaration.default in _ROLES
     is_named = is_named or (is_shown and bool(_VAGUE_TYPE.fullmatch(name)))

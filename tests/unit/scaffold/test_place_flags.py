@@ -17,6 +17,7 @@ def read(*arguments: str) -> ScriptFacts:
         '"--type", choices=["ps", "worker"]',
         '"--kind", choices=["chief", "worker", "evaluator"], default="worker"',
         '"--node_type", choices=["worker", "ps"]',
+        '"--job_name", choices=["ps", "worker", "controller", ""], default=""',
         '"--type", default="worker"',
         '"--type", help="Whether this is a ps or a worker."',
     ],
@@ -48,6 +49,7 @@ def test_role_and_index_of_other_libraries_are_filled_in() -> None:
         '"--lora_rank", type=int, default=0',
         '"--mode", choices=["client", "server"]',
         '"--number", type=int, default=3, help="Number of worker threads."',
+        '"--server_protocol", default="grpc"',
     ],
 )
 def test_what_shows_no_place_is_a_hyperparameter(arguments: str) -> None:

@@ -1164,6 +1164,7 @@ def test_script_without_a_statement_is_refused(text: str) -> None:
         "import net",
         "import fire\ndef main(): ...\nfire.Fire()",
         "import sys\ndef main(): ...\nsys.exit(main())",
+        "import tensorflow.compat.v1 as tf\ndef main(_): ...\ntf.app.run()",
         "@app.command()\ndef main(lr: float = 0.1): ...\napp()",
     ],
 )
