@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from trainchart.errors import ToolError
 from trainchart.scaffold.flag import NEEDS_ONE
 from trainchart.scaffold.foreign_packages import plain_imports
-from trainchart.scaffold.modules import Module, find_unread_modules
-from trainchart.scaffold.old_code import find_certain, find_old_code
+from trainchart.scaffold.modules import Module, find_certain, find_unread_modules
+from trainchart.scaffold.old_code import find_old_code
 from trainchart.scaffold.python_literal import called_name
 from trainchart.scaffold.writes import find_writes
 
@@ -43,7 +43,7 @@ _NOT_READ: Mapping[str, str] = {
     "HfArgumentParser": "HfArgumentParser is left to the script: give its arguments in code.command",
     "get_ipython": "get_ipython() exists in a notebook only: take it out",
 }
-_MAIN_BY_NAME = re.compile(r"\bFire\(|\bapp\.run\(\)")
+_MAIN_BY_NAME = re.compile(r"\bFire\(|\bapp\.run\((argv=.*)?\)")
 """Calls that find `main` by themselves: Fire, and tf.app.run."""
 _TF_CONFIG = re.compile(r"(os\.)?environ\[.TF_CONFIG.\]")
 _HOST = re.compile(r"(grpc://)?([\w.-]+:\d{2,5}|(localhost|127\.0\.0\.1):\S*)")
@@ -54,7 +54,8 @@ _PROVIDED = ("HOME", "PATH", "HOSTNAME", "PWD", "TF_CONFIG", "TASK_TYPE", "TASK_
 
 def refuse_other_frameworks(modules: tuple[Module, ...]) -> None:
     """Raise ToolError where the program trains with something else than TensorFlow."""
-    imports = {name: (module.file, line) for module in modules for name, line in plain_imports(module.tree)}
+    certain = [module for module in modules if module.is_certain]
+    imports = {name: (module.file, line) for module in certain for name, line in plain_imports(module.tree)}
     has_tensorflow = "tensorflow" in imports or "tf_keras" in imports
     for name, framework in _FRAMEWORKS.items():
         if name in imports and (not has_tensorflow or name in _OWN_LAUNCH):
@@ -77,7 +78,7 @@ def find_obstacles(modules: tuple[Module, ...], strategy: str) -> Iterator[str]:
     yield from _find_keras_fit(modules, strategy)
     for module in modules:
         yield from _find_own_cluster(module)
-        yield from _find_environment(module)
+        yield from _find_environment(module) if module.is_certain else ()
 
 
 def find_cautions(modules: tuple[Module, ...], has_flags: bool) -> Iterator[str]:

@@ -25,7 +25,7 @@ def find_foreign_packages(modules: tuple[Module, ...], own: Collection[str], lis
     `own` are modules of the code; `listed` are packages that its lists name, in the form in which names are compared.
     """
     found: dict[str, str] = {}
-    for module in modules:
+    for module in [module for module in modules if module.is_certain]:
         for name, line in plain_imports(module.tree):
             is_known = name in LIBRARIES or name in PACKAGES
             package = PACKAGES.get(name, name)

@@ -17,17 +17,22 @@ _MOST_MODULES = 300
 _IMPORTING = ("import_module", "__import__")
 _RUNNING = ("run_module", "run_path", "spec_from_file_location", "SourceFileLoader")
 _RUNS = re.compile(r"exec\(.*\bopen\(|(os|subprocess|sp)\.\w+\(.*(python|sys\.executable).*\.py\b", re.DOTALL)
+_TESTED = re.compile(r"version|hasattr|import(?!an)|available", re.IGNORECASE)
 _UNREAD = "its flags are not read: give them in code.command, or name it in --from-script"
 
 
 @dataclass
 class Module:
-    """One file of the program; `tree` holds what of it may run."""
+    """One file of the program; `tree` holds what of it may run.
+
+    `is_certain` is False where every import of it is tried only, or tests what the image has.
+    """
 
     name: str
     file: str
     tree: ast.Module
     constants: Mapping[str, Any] = field(default_factory=dict)
+    is_certain: bool = False
 
     @property
     def package(self) -> str:
@@ -67,10 +72,20 @@ def _hint(content: bytes | str, line: int) -> str:
     return ""
 
 
-def imported_names(tree: ast.Module, package: str = "") -> Iterator[tuple[str, str]]:
+def find_certain(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a program that run on every version of TensorFlow, as far as can be told."""
+    for node in ast.iter_child_nodes(tree):
+        is_tried = isinstance(node, ast.Try) and bool(node.handlers)
+        is_tested = isinstance(node, ast.If) and _TESTED.search(ast.unparse(node.test))
+        if not is_tried and not is_tested:
+            yield node
+            yield from find_certain(node)
+
+
+def imported_names(tree: ast.Module, package: str = "", *, is_certain: bool = False) -> Iterator[tuple[str, str]]:
     """Yield (module, name taken from it) for every import, dotted and absolute; the name is empty for `import a`."""
     constants = read_constants(tree)
-    for node in ast.walk(tree):
+    for node in find_certain(tree) if is_certain else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -117,6 +132,7 @@ def read_modules(name: str, file: str, content: bytes | str, load: Load) -> tupl
                     continue
                 waiting.append(wanted)
     _prune(modules, name, targets)
+    _mark_certain(modules, name)
     for module in modules.values():
         module.constants = read_constants(module.tree)
     for module in modules.values():
@@ -127,6 +143,17 @@ def read_modules(name: str, file: str, content: bytes | str, load: Load) -> tupl
         }
         module.constants = {**shared, **module.constants}
     return tuple(modules.values())
+
+
+def _mark_certain(modules: Mapping[str, Module], entry: str) -> None:
+    """Mark the modules that the program imports on every version of TensorFlow."""
+    waiting = [entry]
+    while waiting:
+        module = modules[waiting.pop()]
+        if not module.is_certain:
+            module.is_certain = True
+            names = imported_names(module.tree, module.package, is_certain=True)
+            waiting += [name for pair in names for name in _candidates(*pair) if name in modules]
 
 
 def _candidates(module: str, name: str) -> Iterator[str]:

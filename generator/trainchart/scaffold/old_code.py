@@ -1,7 +1,8 @@
 """Names of TensorFlow 1 and Keras 2 in a program, which TensorFlow 2 with Keras 3 does not have any more. Pure.
 
 One note for all of TensorFlow 1 and one for all of Keras 2: they name the first place, and the other modules with more.
-Names in a try block or below a test of the version are left out, because the program has another way there.
+Names in a try block or below a test of the version are left out, because the program has another way there, and so are
+modules that are imported only there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from trainchart.scaffold.modules import Module, imported_names
+from trainchart.scaffold.modules import Module, find_certain, imported_names
 from trainchart.scaffold.python_literal import called_name
 from trainchart.scaffold.tensorflow_1 import TENSORFLOW_1
 
@@ -71,7 +72,8 @@ class _Place:
 
 def find_old_code(modules: tuple[Module, ...]) -> Iterator[str]:
     """Yield a note on TensorFlow 1, and one on Keras 2, where the program uses them."""
-    places = [place for module in modules for place in _find_tensorflow_1(module)]
+    certain = [module for module in modules if module.is_certain]
+    places = [place for module in certain for place in _find_tensorflow_1(module)]
     gone = [place for place in places if place.way_out == _REPLACE]
     if places:
         first = (gone or places)[0]
@@ -82,7 +84,7 @@ def find_old_code(modules: tuple[Module, ...]) -> Iterator[str]:
     is_legacy = any(
         "tf_keras" in (text := ast.unparse(module.tree)) or "USE_LEGACY_KERAS" in text for module in modules
     )
-    found = [] if is_legacy else [place for module in modules for place in _find_keras_2(module)]
+    found = [] if is_legacy else [place for module in certain for place in _find_keras_2(module)]
     if found and not gone:
         imported = {name.partition(".")[0] for module in modules for name, _ in imported_names(module.tree)}
         yield (
@@ -172,16 +174,6 @@ def _tail(node: ast.expr | None) -> str:
         case ast.Call(func=ast.Attribute(attr="format", value=template)):
             return _tail(template)
     return ""
-
-
-def find_certain(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a program that run on every version of TensorFlow, as far as can be told."""
-    for node in ast.iter_child_nodes(tree):
-        is_tried = isinstance(node, ast.Try) and bool(node.handlers)
-        is_tested = isinstance(node, ast.If) and re.search(r"version|hasattr", ast.unparse(node.test), re.IGNORECASE)
-        if not is_tried and not is_tested:
-            yield node
-            yield from find_certain(node)
 
 
 def _find_names(tree: ast.Module) -> Iterator[tuple[ast.Import | ast.ImportFrom | ast.Attribute, str, str]]:

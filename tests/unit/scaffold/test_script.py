@@ -1165,6 +1165,7 @@ def test_script_without_a_statement_is_refused(text: str) -> None:
         "import fire\ndef main(): ...\nfire.Fire()",
         "import sys\ndef main(): ...\nsys.exit(main())",
         "import tensorflow.compat.v1 as tf\ndef main(_): ...\ntf.app.run()",
+        "import sys\nimport tensorflow.compat.v1 as tf\ndef main(_): ...\ntf.app.run(argv=sys.argv)",
         "@app.command()\ndef main(lr: float = 0.1): ...\napp()",
     ],
 )
@@ -1211,3 +1212,18 @@ def test_another_backend_of_keras_is_refused(call: str) -> None:
     with pytest.raises(ToolError, match="sets KERAS_BACKEND to jax"):
         read(f"import os\n{call}\nimport keras")
     assert read(f"import os\n{call.replace('jax', 'tensorflow')}\nimport keras\nrun()").notes == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if tf.__version__ < '2':\n    from net import build",
+        "if can_import_contrib:\n    from net import build",
+        "try:\n    from net import build\nexcept ImportError:\n    pass",
+    ],
+)
+def test_module_that_is_only_tried_is_not_warned_of(text: str) -> None:
+    net = b"import scipy\n" + V1.encode() + b"import torch\ntf.contrib.x\nDATA = os.environ['DATA']\ndef build(): ..."
+    folder = CodeFolder(load={"net": ("net.py", net)}.get, listed=frozenset())
+    assert read_script(text + "\nbuild()", "train.py", folder=folder).notes == ()
+    assert len(read_script("from net import build\nbuild()", "train.py", folder=folder).notes) == 3
