@@ -7,6 +7,8 @@ meaning of a key from the schema.
 from __future__ import annotations
 
 import difflib
+import functools
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -58,6 +60,8 @@ _LARGEST = "9.007199254740991×10¹⁵"
 _MANY, _SHOWN = 5, 3
 _MOST_NAMED = 20
 """More keys than a user deletes at once, and how many of them are named."""
+TOLD_LIMIT = 100
+"""Refused values that are told: a suggestion for each takes time, and no one reads more."""
 _HYPERPARAMETERS = "hyperparameters"
 _GENERIC = ("name", "path", "host", "port", "create", "enabled", "image", "annotations", "id", "size", "digest", "tag")
 """Keys of many sections: with none, they say nothing of which is meant."""
@@ -71,6 +75,17 @@ class Asked:
     chart: str = ""
     """The name of the chart itself; other names are those of subcharts."""
     overrides: ValueOverrides = field(default_factory=ValueOverrides)
+
+    @functools.cached_property
+    def given(self) -> Mapping[Path, Any]:
+        """The leaves that the user gave, by path."""
+        return _given_values(self.overrides)
+
+    @functools.cached_property
+    def spellings(self) -> Mapping[Path, str]:
+        """How values files write numbers, truth values and nulls, by path."""
+        scalars = (scalar for _, text in self.overrides.files for scalar in find_plain_scalars(text))
+        return {scalar.path: scalar.spelling for scalar in scalars}
 
 
 def read_schemas(files: Mapping[str, bytes], chart: str) -> dict[str, Schema]:
@@ -91,8 +106,10 @@ class _Refusal:
 
 def find_refusals(text: str, asked: Asked) -> tuple[Problem, ...]:
     """Return one problem per refused value in a schema message of Helm, sorted; none for other text."""
-    problems = [problem for refusal in _parse(text) for problem in _Teller(asked, refusal.chart).tell(refusal)]
-    return tuple(sorted(problems, key=lambda problem: problem.message))
+    every = (problem for refusal in _parse(text) for problem in _Teller(asked, refusal.chart).tell(refusal))
+    problems = sorted(itertools.islice(every, TOLD_LIMIT), key=lambda problem: problem.message)
+    more = [Problem(f"more values are refused: only {TOLD_LIMIT} are listed")] if next(every, None) else []
+    return (*problems, *more)
 
 
 def _parse(text: str) -> list[_Refusal]:
@@ -139,7 +156,7 @@ class _Teller:
             near = [part for part in refusal.parts if len(part.path) == deepest]
             # Of a value that has the type of one member, the types of the others say nothing.
             near = [part for part in near if not _TYPE.match(part.message)] or near
-            problems = [problem for part in near for problem in self.tell(part)]
+            problems = list(itertools.islice((problem for part in near for problem in self.tell(part)), TOLD_LIMIT))
             hints = dict.fromkeys(problem.hint for problem in problems if problem.hint)
             yield Problem("; or ".join(problem.message for problem in problems), hint="; or ".join(hints))
         else:
@@ -200,7 +217,7 @@ class _Teller:
 
     def _invalid_key(self, name: str, refusal: _Refusal) -> Problem:
         """Tell of a name that may not be a key here; Helm says the wrong place, so the user's own value tells it."""
-        places = [path for path in _given_values(self.asked.overrides) if name in path]
+        places = [path for path in self.asked.given if name in path]
         shown = _dotted(places[0][: places[0].index(name) + 1]) if places else name
         patterns = [
             match["pattern"].replace("\\\\", "\\") for part in refusal.parts if (match := _PATTERN.match(part.message))
@@ -216,12 +233,11 @@ class _Teller:
         return () if self.chart in ("", self.asked.chart) else (self.chart,)
 
     def _given(self, path: Path) -> Any:
-        return _given_values(self.asked.overrides).get((*self._prefix(), *path))
+        return self.asked.given.get((*self._prefix(), *path))
 
     def _spelling(self, path: Path) -> str:
         """Return how a values file writes a number, truth value or null."""
-        scalars = (scalar for _, text in self.asked.overrides.files for scalar in find_plain_scalars(text))
-        return {scalar.path: scalar.spelling for scalar in scalars}.get((*self._prefix(), *path), "")
+        return self.asked.spellings.get((*self._prefix(), *path), "")
 
     def _schema(self, path: Path) -> Schema:
         """Return the schema of the value at `path`, an empty one where there is none."""

@@ -8,7 +8,7 @@ import pytest
 
 from trainchart.errors import Problem
 from trainchart.helm.rendering import ValueOverrides
-from trainchart.helm.schema_refusals import Asked, find_refusals
+from trainchart.helm.schema_refusals import TOLD_LIMIT, Asked, find_refusals
 
 HEADER = "values don't meet the specifications of the schema(s) in the following chart(s):\nmnist:\n"
 COUNT = {"type": "integer", "minimum": 1, "description": "Number of pods.\nMore."}
@@ -321,3 +321,14 @@ def test_what_is_no_schema_still_gives_the_reason(schema: dict[str, Any]) -> Non
     ):
         (problem,) = find_refusals(HEADER + line, Asked({"mnist": schema}, "mnist"))
         assert "roles" in problem.message
+
+
+def test_many_refused_values_are_not_all_told() -> None:
+    names = [f"k{number}" for number in range(20_000)]
+    lines = [f"- at '/env': additional properties {', '.join(map(repr, names))} not allowed"]
+    lines += [f"- at '/env/{name}': got number, want string" for name in names]
+    text = "env:\n" + "".join(f"  {name}: 0x1\n" for name in names)
+    asked = Asked({"mnist": {"properties": {"env": {}}}}, "mnist", ValueOverrides(files=(("v.yaml", text),)))
+    found = find_refusals(HEADER + "\n".join(lines), asked)
+    assert len(found) == TOLD_LIMIT + 1
+    assert found[-1].message == "more values are refused: only 100 are listed"
