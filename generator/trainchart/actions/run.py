@@ -31,6 +31,7 @@ from trainchart.helm.rendering import Rendering, ValueOverrides
 from trainchart.helm.schema_refusals import Asked
 from trainchart.host.files import read_text, read_tree
 from trainchart.host.machine import has_gpu
+from trainchart.host.time_limit import TookTooLong, time_limit
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.local.io import release_folder
 from trainchart.local.io.launcher_archive import ensure_launcher, find_launcher
@@ -52,6 +53,8 @@ from trainchart.scaffold.model_name import is_model_name
 
 _ARCHIVES = (".tgz", ".tar.gz")
 DEFAULT_NAMESPACE = "default"
+_MISREAD_SECONDS = 5.0
+"""Processor time for the notes about one values file."""
 _STARTS_OVER = "the start before left no file in a volume, so this one trains from step 0"
 
 
@@ -288,8 +291,14 @@ def _find_misread(chart: Path, overrides: ValueOverrides) -> Iterator[Problem]:
     """Yield what Helm reads as something else than what a values file says."""
     asked = describe_request(chart, overrides) if overrides.files else Asked()
     for file, text in asked.overrides.files:
-        for line, problem in find_misread_values(text, asked.schemas, asked.chart):
-            yield replace(problem, where=f"{file}:{line}")
+        try:
+            with time_limit(_MISREAD_SECONDS):
+                found = tuple(find_misread_values(text, asked.schemas, asked.chart))
+        except TookTooLong:
+            hint = "a pattern of the chart's schema, such as ^(a+)+$, may never end"
+            found = ((0, Problem("not compared with what Helm reads, which takes too long", hint=hint)),)
+        for line, problem in found:
+            yield replace(problem, where=f"{file}:{line}" if line else file)
 
 
 def _sets_restarts(overrides: ValueOverrides) -> bool:
