@@ -108,9 +108,10 @@ def require_few_nodes(texts: Iterable[str], *, limit: int = NODE_LIMIT) -> None:
         raise YamlTooLarge(str(error)) from error
 
 
-def parse_documents(text: str, *, node_limit: int = NODE_LIMIT) -> tuple[Any, ...]:
-    """Return every document of `text` that is not empty. Raises YamlError."""
-    return tuple(document for document, _ in _load(text, node_limit) if document is not None)
+def parse_documents(text: str, *, node_limit: int = NODE_LIMIT, drop_empty: bool = True) -> tuple[Any, ...]:
+    """Return every document of `text`, unless told otherwise those only that are not empty. Raises YamlError."""
+    documents = (document for document, _ in _load(text, node_limit))
+    return tuple(document for document in documents if document is not None or not drop_empty)
 
 
 def parse_objects(text: str) -> tuple[PlacedObject, ...]:

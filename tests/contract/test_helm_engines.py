@@ -226,6 +226,23 @@ def test_values_of_which_helm_reads_a_part_are_refused(
             ask(plain_chart, overrides=overrides, **options)
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("---\n---\nfree: {a: 1}\n", "holds 2 YAML documents"),
+        ("free: {a: 1}\n--- free: {a: 2}\n", "mapping values are not allowed"),
+        ("\0free: {a: 1}\n", "a character that YAML forbids"),
+        ("free: {1: a, '1': b}\n", "two keys that both become '1'"),
+    ],
+)
+def test_values_that_helms_read_differently_are_refused(
+    engine: HelmEngine, plain_chart: Path, text: str, problem: str
+) -> None:
+    with pytest.raises(RenderError) as refusal:
+        engine.render(plain_chart, release="exp-7", overrides=ValueOverrides(files=(("my.yaml", text),)))
+    assert problem in f"{refusal.value} {refusal.value.problems}"
+
+
 def test_templates_that_do_not_end_are_given_up(
     engine: HelmEngine, plain_chart: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

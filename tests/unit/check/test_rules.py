@@ -5,6 +5,7 @@ The rules about what makes a chart of ours are in test_generated_chart.py.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -169,6 +170,16 @@ FAULTS: dict[str, tuple[Callable[[], CheckInput], str, list[str]]] = {
         lambda: with_file("values.yaml", "image: a\n---\nimage: b\n"),
         "values-schema",
         ["holds 2 YAML documents: helm 3 reads only the first of them, helm 4 all"],
+    ),
+    "values behind an empty document": (
+        lambda: with_file("values.yaml", "---\n---\nimage: b\n"),
+        "values-schema",
+        ["holds 2 YAML documents: helm 3 reads only the first of them, helm 4 all"],
+    ),
+    "values that Helm reads otherwise": (
+        lambda: dataclasses.replace(with_file("values.yaml", "image: b\n1: a\n1.0: b\n"), values_fit=True),
+        "values-schema",
+        ["cannot be read: two keys that both become '1': YAML readers understand that differently"],
     ),
     "an unknown field": (
         lambda: worker("replicas: 2", "replicas: 2\n  replica: 2"),

@@ -25,16 +25,18 @@ from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_documents,
 def check_values_schema(given: CheckInput) -> Iterator[Finding]:
     """Check that values.yaml is one document, that the schema is a valid JSON schema, and that values.yaml fits it."""
     try:
-        count = len(parse_documents(read_source(given, VALUES_FILE)))
+        documents = parse_documents(read_source(given, VALUES_FILE), drop_empty=False)
     except YamlTooLarge as error:
         yield Finding(f"is too large: {error.message}", path=VALUES_FILE)
         return
-    except YamlError:
-        count = 0  # Helm says what it cannot read.
-    if count > 1:
-        yield Finding(
-            f"holds {count} YAML documents: helm 3 reads only the first of them, helm 4 all", path=VALUES_FILE
-        )
+    except YamlError as error:
+        if given.values_fit:  # else Helm says what it cannot read
+            yield Finding(f"cannot be read: {error.message}", path=VALUES_FILE, line=error.line)
+            return
+        documents = ()
+    if any(document is not None for document in documents[1:]):
+        what = f"holds {len(documents)} YAML documents: helm 3 reads only the first of them, helm 4 all"
+        yield Finding(what, path=VALUES_FILE)
         return
     if SCHEMA_FILE not in given.files:
         yield Finding("the chart has no schema for its values", path=SCHEMA_FILE, severity=Severity.warning)

@@ -96,7 +96,7 @@ def require_whole_values(overrides: ValueOverrides) -> None:
     """Raise RenderError for a values file of which Helm would read a part only, or which is no mapping or too large."""
     for name, text in overrides.files:
         try:
-            documents = parse_documents(text)
+            documents = parse_documents(text, drop_empty=False)
         except YamlTooLarge as error:
             raise RenderError(f"{name} is too large: {error.message}", hint="give fewer values") from error
         except YamlError as error:
@@ -105,14 +105,16 @@ def require_whole_values(overrides: ValueOverrides) -> None:
                     f"{name} holds more than one document: Helm would leave out what begins in line {error.line}",
                     hint="merge them into one document, or pass each as a file of its own with -f",
                 ) from error
-            continue  # The engine says what it cannot read, and where.
-        if len(documents) > 1:
+            # Helm may read it, though, or the part of it that comes before what cannot be read.
+            problem = Problem(error.message, f"{name}:{error.line}" if error.line else name)
+            raise RenderError(f"cannot read the values in {name}", problems=(problem,)) from error
+        if any(document is not None for document in documents[1:]):
             raise RenderError(
                 f"{name} holds {len(documents)} YAML documents",
                 hint="helm 3 would read only the first, helm 4 all of them: merge them into one document, or pass "
                 "each as a file of its own with -f",
             )
-        if documents and not isinstance(documents[0], dict):
+        if documents and documents[0] is not None and not isinstance(documents[0], dict):
             kind = "a list" if isinstance(documents[0], list) else "a single value"
             raise RenderError(f"{name} holds {kind}, expected keys with their values", hint="write KEY: VALUE")
         for twice in find_duplicate_keys(text):
