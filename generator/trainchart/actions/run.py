@@ -24,11 +24,11 @@ from trainchart.actions.support.run_code import FoundCode, find_project_code, re
 from trainchart.actions.support.run_record import add_overrides, make_record, merge_values, require_run_of
 from trainchart.archive.lock import LOCK_FILE
 from trainchart.errors import PlanError, Problem, RenderError, ToolError
+from trainchart.helm.asked import Asked
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.inputs import describe_request, find_near_chart, require_chart, require_release_name
 from trainchart.helm.misread_values import find_misread_values
 from trainchart.helm.rendering import Rendering, ValueOverrides
-from trainchart.helm.schema_refusals import Asked
 from trainchart.host.files import read_text, read_tree
 from trainchart.host.machine import has_gpu
 from trainchart.host.time_limit import TookTooLong, time_limit

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from trainchart.errors import Problem, RenderError, UsageError
-from trainchart.helm.schema_refusals import DAMAGED, Asked, find_refusals
+from trainchart.helm.asked import Asked
+from trainchart.helm.schema_refusals import DAMAGED, find_refusals
 
 _FILE = r"[\w.-]+/(?P<place>(?:templates|charts)/[^\s:()\"]+"
 _PLACES = (re.compile(_FILE + r":\d+(?::\d+)?)"), re.compile(_FILE + ")"))

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from trainchart.errors import Problem
-from trainchart.helm.schema_refusals import Schema, find_schema
+from trainchart.helm.asked import Schema
+from trainchart.helm.schema_refusals import find_schema
 from trainchart.json_documents import resolve_reference
 from trainchart.kubernetes_yaml import PlainScalar, find_plain_scalars
 from trainchart.number_spelling import name_misreading, print_value

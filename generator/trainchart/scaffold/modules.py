@@ -40,17 +40,27 @@ class Module:
         return self.name if self.file.endswith("__init__.py") else self.name.rpartition(".")[0]
 
 
+SCRIPT_LIMIT = 1_000_000
+"""Bytes of a file of Python: no person writes as many."""
+
+
 def parse_module(content: bytes | str, file: str) -> ast.Module:
     """Parse Python as Python does, in the encoding that the file declares.
 
     Raises:
         ToolError: it is not Python.
     """
+    if len(content) > SCRIPT_LIMIT:
+        raise ToolError(
+            f"{file} is too large to be read: it has more than {SCRIPT_LIMIT} bytes",
+            hint="keep data in a file of its own, which the script opens",
+        )
     try:
         tree = ast.parse(content)
+        ast.unparse(tree)  # fails where an integer has more digits than Python prints
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
-        reason = getattr(error, "msg", None) or "it is nested too deeply, or holds null bytes"
+        reason = getattr(error, "msg", None) or "it is nested too deeply, holds null bytes, or a number of 4300 digits"
         problem = Problem(str(reason), where=f"{file}:{line}", hint=_hint(content, line))
         raise ToolError(f"{file} is not a Python script that can be read", problems=(problem,)) from error
     if all(isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call) for node in tree.body):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from trainchart.helm.asked import Asked
 from trainchart.helm.errors import clean_lint_message, render_error
-from trainchart.helm.schema_refusals import Asked
 
 FALLBACK = "values.yaml of the chart lists the keys that it takes"
 HEADER = "values don't meet the specifications of the schema(s) in the following chart(s):\n"

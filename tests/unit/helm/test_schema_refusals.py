@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from trainchart.errors import Problem
+from trainchart.helm.asked import Asked
 from trainchart.helm.rendering import ValueOverrides
-from trainchart.helm.schema_refusals import TOLD_LIMIT, Asked, find_refusals
+from trainchart.helm.schema_refusals import TOLD_LIMIT, find_refusals
 
 HEADER = "values don't meet the specifications of the schema(s) in the following chart(s):\nmnist:\n"
 COUNT = {"type": "integer", "minimum": 1, "description": "Number of pods.\nMore."}

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from trainchart.actions.support.project import find_project
 from trainchart.errors import ToolError
 from trainchart.host.files import read_bytes, refuse_pipe
+from trainchart.host.time_limit import TookTooLong, time_limit
 from trainchart.images.requirements import (
     OWN_TENSORFLOW_FILE,
     REQUIREMENTS_FILE,
@@ -23,6 +24,8 @@ from trainchart.scaffold.known_libraries import KNOWN_MODULES
 from trainchart.scaffold.modules import imported_names, parse_module
 from trainchart.scaffold.script import CodeFolder, ScriptFacts, read_script
 
+READ_SECONDS = 30.0
+"""Processor time for a script and the modules that it imports; those of people take one."""
 _SUFFIXES = ("", ".py", ".pyw")
 
 
@@ -40,7 +43,15 @@ class OwnCode:
     def read(self, strategy: str) -> ScriptFacts:
         """Read the script and what it imports from its folder; `strategy` overrides what they show."""
         folder = CodeFolder(self._load, self._has_path, self._find_below, frozenset(self._listed()))
-        return read_script(read_bytes(self.script), str(self.script), self._module, folder, strategy)
+        try:
+            with time_limit(READ_SECONDS):
+                return read_script(read_bytes(self.script), str(self.script), self._module, folder, strategy)
+        except TookTooLong as error:
+            raise ToolError(
+                f"{self.script} takes too long to read: it was given up after {READ_SECONDS:g} seconds",
+                hint="look for constants that grow in each line, or thousands of flags; without --from-script, init "
+                "writes a spec to complete by hand",
+            ) from error
 
     def describe_copies(self, strategy: str, started: str) -> str:
         """Return why the script does not fit `strategy`, as `describe_copies` does of scaffold/copies.py."""

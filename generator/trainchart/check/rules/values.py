@@ -17,8 +17,8 @@ from trainchart.archive.lock import LOCK_FILE
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import SCHEMA_FILE, VALUES_FILE, chart_file, read_source
+from trainchart.helm.asked import read_schemas
 from trainchart.helm.misread_values import find_misread_values
-from trainchart.helm.schema_refusals import read_schemas
 from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, parse_documents, parse_mapping
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainchart.errors import ToolError
+from trainchart.helm.asked import Asked
 from trainchart.helm.errors import clean_lint_message, render_error
 from trainchart.helm.io import inputs
 from trainchart.helm.io.inputs import (
@@ -29,7 +30,6 @@ from trainchart.helm.io.inputs import (
 )
 from trainchart.helm.manifests import parse_manifests, sections, split_by_source
 from trainchart.helm.rendering import LintMessage, Rendering, ValueOverrides
-from trainchart.helm.schema_refusals import Asked
 
 _LINT_LINE = re.compile(r"^\[(?P<severity>INFO|WARNING|ERROR)\] (?P<path>[^:\n]*): ", re.MULTILINE)
 _LINT_SUMMARY = re.compile(r"^(?:==> Linting|\d+ chart\(s\) linted).*$", re.MULTILINE)

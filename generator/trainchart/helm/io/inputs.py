@@ -13,8 +13,8 @@ from pathlib import Path
 from trainchart.archive.lock import LOCK_FILE, incomplete_chart, parse_lock
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, RenderError, ToolError, TrainchartError, UsageError
+from trainchart.helm.asked import SCHEMA_FILE, Asked, read_schemas
 from trainchart.helm.rendering import ValueOverrides
-from trainchart.helm.schema_refusals import SCHEMA_FILE, Asked, read_schemas
 from trainchart.host.files import read_bytes, read_text, read_tree
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, find_duplicate_keys, parse_documents, parse_mapping
