@@ -449,7 +449,7 @@ ACCOUNT = "exp1-mnist-controller"
 
 
 def make_right(**more: Any) -> dict[str, Any]:
-    labels = {"app.kubernetes.io/instance": "exp1"}
+    labels = {"app.kubernetes.io/instance": "exp1", "app.kubernetes.io/component": "controller"}
     return {"metadata": {"name": ACCOUNT, "namespace": NAMESPACE, "labels": labels}, **more}
 
 
@@ -461,6 +461,7 @@ def make_right(**more: Any) -> dict[str, Any]:
         ("subjects", f"the RoleBinding {ACCOUNT} does not name the ServiceAccount of its run controller any more"),
         ("", ""),
         ("all", ""),
+        ("others", ""),
     ],
 )
 def test_why_names_missing_rights_of_the_controller(api: SmallApi, tmp_path: Path, missing: str, words: str) -> None:
@@ -475,6 +476,10 @@ def test_why_names_missing_rights_of_the_controller(api: SmallApi, tmp_path: Pat
     record = make_record(make_state("Running"))
     api.objects |= {"jobs": [job], "configmaps": [record], **({} if missing == "all" else rights)}
     api.objects.pop(missing, None)
+    if missing == "others":  # a Job, and an account for it, that the values add to the release
+        added = {**make_right(), "spec": job["spec"]}
+        added["metadata"]["labels"].pop("app.kubernetes.io/component")
+        api.objects |= {"jobs": [added, job], "serviceaccounts": [added], "roles": [], "rolebindings": []}
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert words in why
     assert ("helm rollback exp1 REVISION" in why) == bool(words)

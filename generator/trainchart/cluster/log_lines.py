@@ -24,8 +24,8 @@ _WARNINGS_SHOWN = 3
 """Of one pod."""
 _WARNERS_SHOWN = 8
 _TIMES = 3
-_BURST_SECONDS = 2.0
 """A warning that is printed as often is repeated."""
+_BURST_SECONDS = 2.0
 _NO_SPACE = "No space left on device"
 _TRACEBACK = "Traceback (most recent call last):"
 _THREAD = re.compile(r"Exception in thread [^:]+")

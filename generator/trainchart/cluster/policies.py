@@ -27,7 +27,6 @@ from trainchart_runtime.contract import INSTANCE_LABEL, TF_PORT
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
-_CONTROLLER = "controller"
 _PEERS = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
 """Direction → where a policy lists its rules, and where a rule lists its peers."""
 
@@ -44,27 +43,38 @@ def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> 
             if not any(each in own or _admits(each, direction, pods) for each in selecting):
                 for policy in selecting:
                     limits.setdefault((name_of(policy), direction), []).append(name_of(pod))
-    for pod in filter(is_controllers, listed(seen.pods)):
-        selecting = [each for each in listed(policies) if "Egress" in _list_directions(each) and _selects(each, pod)]
-        if not any(each in own or _admits_elsewhere(each) for each in selecting):
-            for policy in selecting:
-                limits.setdefault((name_of(policy), _CONTROLLER), []).append(name_of(pod))
     made = {name_of(each): section(each, "metadata").get("creationTimestamp") for each in listed(policies)}
     for (name, direction), names in limits.items():
-        since = describe_time(parse_time(made[name]))
-        admits = f"kubectl describe networkpolicy {name} -n {report.key.namespace} shows what it admits: its owner must"
-        selects = f"the NetworkPolicy {name}, which is not this release's, selects"
-        if direction == _CONTROLLER:
-            yield (
-                f"{selects} the run controller {list_names(names)} (Egress) and does not admit what is outside of the "
-                f"namespace, so perhaps not the API server; it was made {since}. Without the API server, it neither "
-                f"records steps nor restarts or ends the run. {admits} admit the API server and the cluster's DNS to it"
-            )
-            continue
         yield (
-            f"{selects} {list_names(names)} ({direction}) and does not admit their traffic to each other; it was made "
-            f"{since}. {admits} admit the pods of this release"
+            f"{_introduce(name, made[name])} selects {list_names(names)} ({direction}) and does not admit their "
+            f"traffic to each other: its owner must admit the pods of this release ({_describe(name, report)})"
         )
+    yield from _find_cut_off_controllers(report, seen, policies)
+
+
+def _find_cut_off_controllers(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
+    """Yield which policies of others keep the run controller from what is outside of its namespace."""
+    for pod in filter(is_controllers, listed(seen.pods)):
+        selecting = [each for each in listed(policies) if "Egress" in _list_directions(each) and _selects(each, pod)]
+        if any(label(each, INSTANCE_LABEL) == report.key.release or _admits_elsewhere(each) for each in selecting):
+            continue
+        for policy in selecting:
+            name = name_of(policy)
+            yield (
+                f"{_introduce(name, section(policy, 'metadata').get('creationTimestamp'))} selects the run controller "
+                f"{name_of(pod)} (Egress) and does not admit what is outside of the namespace, so perhaps not the API "
+                "server. Without it, the run controller neither records steps nor restarts or ends the run: its owner "
+                f"must admit the API server and the cluster's DNS to it ({_describe(name, report)})"
+            )
+
+
+def _introduce(name: str, made: Any) -> str:
+    since = describe_time(parse_time(made))
+    return f"the NetworkPolicy {name}, which is not this release's and was made {since},"
+
+
+def _describe(name: str, report: Report) -> str:
+    return f"kubectl describe networkpolicy {name} -n {report.key.namespace}"
 
 
 def _admits_elsewhere(policy: Object) -> bool:

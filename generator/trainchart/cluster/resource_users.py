@@ -29,7 +29,6 @@ from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
 _INSUFFICIENT = re.compile(r"Insufficient ([a-z0-9][\w./-]*\w)")
-_QUOTA_NAME = re.compile(r"(?:(requests|limits)\.)?(.*)", re.DOTALL)
 _SHOWN = 4
 """Owners that are named for one resource, those with most first."""
 _GIBI = 2**30
@@ -93,14 +92,15 @@ def _describe_users(report: Report, resource: str, pods: Objects) -> str:
 
 def _count(pod: Object, resource: str) -> Decimal:
     """Return how much of a resource a pod's containers ask for. Quotas write requests. or limits. before its name."""
-    kind, name = _QUOTA_NAME.fullmatch(resource).groups()  # type: ignore[union-attr]
+    kind = "limits" if resource.startswith("limits.") else "requests"
+    name = resource.removeprefix("requests.").removeprefix("limits.")
     if name == "pods":
         return Decimal(1)
     total = Decimal(0)
     for container in items_of(section(pod, "spec"), "containers"):
         resources = section(container, "resources")
         # The API server takes a limit for the request where there is none.
-        given = [section(resources, each).get(name) for each in (kind or "requests", "limits")]
+        given = [section(resources, each).get(name) for each in (kind, "limits")]
         total += next((amount for amount in map(read_amount, given) if amount is not None), Decimal(0))
     return total
 

@@ -51,8 +51,8 @@ DAMAGED = "values.yaml of the chart seems to be damaged: restore it, for a gener
 _LARGEST = "9.007199254740991×10¹⁵"
 """How Helm prints the largest integer that it represents exactly, by which only texts are bounded."""
 _MANY, _SHOWN = 5, 3
-_MOST_NAMED = 20
 """More keys than a user deletes at once, and how many of them are named."""
+_MOST_NAMED = 20
 TOLD_LIMIT = 100
 """Refused values that are told: a suggestion for each takes time, and no one reads more."""
 _HYPERPARAMETERS = "hyperparameters"

@@ -33,7 +33,8 @@ def find(*policies: dict[str, Any]) -> list[str]:
 
 def test_a_policy_that_denies_the_way_out_is_named() -> None:
     [remark] = find(egress(DNS), make_policy("exp1-mnist", "exp1", ingress=[{"from": [OWN_PODS]}]))
-    assert remark.startswith("the NetworkPolicy baseline, which is not this release's, selects exp1-mnist-chief-0, ")
+    assert remark.startswith("the NetworkPolicy baseline, which is not this release's and was made ")
+    assert " selects exp1-mnist-chief-0, " in remark
     assert "(Egress)" in remark
     assert f"kubectl describe networkpolicy baseline -n {NAMESPACE}" in remark
 

@@ -87,9 +87,9 @@ class Controller:
         self._owners: Set[Tuple[str, str]] = set()
         """Name and uid of the sets seen so far. What only looks like a pod of theirs says nothing about the run."""
         self._foreign: Set[str] = set()
+        """Names of such pods, each of which the log names once."""
         self._compared: Set[str] = set()
         """UIDs of the pods of which the revision was compared with that of their set."""
-        """Names of such pods, each of which the log names once."""
         self._sets_due = 0.0
         """time.monotonic() at which the sets must be read again."""
         self._sets_read_at = -QUIET_REREAD_SECONDS
