@@ -6,6 +6,7 @@ name in a folder of that name, and `NAME/` is everything below a folder. `*` and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 SECRET_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -93,7 +94,10 @@ TOKEN_NAMES = (
 )
 """Files that hold a token where they hold a single word, and else may be anything, such as a vocabulary."""
 
-_SECRETS = {"password", "passwd", "passphrase", "pwd", "secret", "apikey", "credential", "credentials", "token", "pat"}
+_SECRETS = {
+    *("password", "passwd", "passphrase", "passcode", "pwd", "secret", "apikey", "credential", "credentials"),
+    *("creds", "token", "pat", "bearer", "jwt"),
+}
 _KEYS = {"api", "access", "secret", "private", "auth", "account", "wandb", "aws", "encryption", "ssh"}
 _TOKENS = {
     "pad",
@@ -113,6 +117,9 @@ _TOKENS = {
     "go",
 }
 
+_LOGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:(?!\$[({]|%\(|[{<])[^\s/?#@]+@")
+"""An address with a password; a placeholder for one is none."""
+
 
 def names_secret(words: Sequence[str]) -> bool:
     """Tell whether a variable or flag of these words, in lower case, carries a secret: api, key; not pad, token."""
@@ -120,3 +127,8 @@ def names_secret(words: Sequence[str]) -> bool:
     if last == "key":
         return bool(before) and before[-1] in _KEYS
     return last in _SECRETS and not (last == "token" and before and before[-1] in _TOKENS)
+
+
+def holds_login(text: str) -> bool:
+    """Tell whether a text has the address of a server with a password in it: postgres://me:secret@host."""
+    return bool(_LOGIN.search(text))

@@ -24,7 +24,8 @@ _WRITTEN = {"output", "out", "export", "save"}
 _NOUNS = {
     DATA: "data dataset datasets input inputs val valid validation test eval tfrecord tfrecords record "
     "records corpus image images img imagenet mnist cifar cifar10 coco",
-    LOGS: "log logs logging summary summaries tensorboard tb board event events trace traces profile profiler",
+    LOGS: "log logs logging summary summaries tensorboard tb board event events trace traces profile profiles "
+    "profiler profiling",
     CHECKPOINTS: "checkpoint checkpoints ckpt ckpts chkpt train training model models save saved saver snapshot "
     "snapshots backup job weights weight saves saveto saving",
     OUTPUT: "output outputs out export exports exported export result results work experiment exp run "
@@ -43,6 +44,7 @@ _ALONE = {
 """Names of folders that do not end in dir or path."""
 _LINKS = {"to", "saved", "best", "final"}
 """Words beside nouns in the name of an output: --save_model_to."""
+_PROFILES = {"profile", "profiles", "profiler", "profiling", "trace", "traces"}
 _SPLITS = {"data", "dataset", "datasets", "input", "inputs", "train", "training", "val", "valid", "validation", "test"}
 _MAYBE_READ = {"model", "weights", "weight"}
 """What a program reads as often as it writes it."""
@@ -88,6 +90,11 @@ def is_secret(option: str) -> bool:
     return names_secret(split_words(option))
 
 
+def names_profile(option: str) -> bool:
+    """Tell whether a flag is for profiles, which go beside other logs."""
+    return not _PROFILES.isdisjoint(split_words(option))
+
+
 def folder_kind(declaration: Declaration) -> str:
     """Return what a flag's folder or file holds; empty where it names none, or one that is only read."""
     if declaration.kind != "string" or not declaration.option.startswith("-") or declaration.default in _KERAS_FILES:
@@ -119,7 +126,8 @@ def folder_kind(declaration: Declaration) -> str:
 
 def _kind_alone(declaration: Declaration, words: list[str]) -> str:
     """Return what a flag holds whose name has no word for a folder, but whose default, type or help may say it."""
-    if "_".join(words) in _ALONE and words[0] in ("output", "outputs", "out", "export"):
+    name = "_".join(words)
+    if name in ("saved_model", "savedmodel") or (name in _ALONE and words[0] in ("output", "outputs", "out", "export")):
         return OUTPUT
     if set(words) <= _SPLITS:
         return DATA if _says_path(declaration) else ""
@@ -129,7 +137,7 @@ def _kind_alone(declaration: Declaration, words: list[str]) -> str:
     is_output = (
         _says_path(declaration)
         or _is_named_file(declaration, words)
-        or ({*words[:1], "_".join(words), *words[-1:]} & _ALONE and _is_folder(declaration))
+        or ({*words[:1], name, *words[-1:]} & _ALONE and _is_folder(declaration))
     )
     if set(words) <= _MAYBE_READ:
         is_output = is_output and bool(_SAVES.search(declaration.help_text))

@@ -92,6 +92,9 @@ _SIZE = re.compile(
     r"(num|n|number_of|total)_?(nodes|workers?|tasks|processes|procs)|workers?|nodes?_(count|num|number|size)"
 )
 """Counts that are of a layer's nodes or a loader's workers in a program that is not distributed."""
+_SHARD = re.compile(r"(data_|input_)?shard_(index|idx|id|rank)")
+_SHARDS = re.compile(r"(num|n|number_of|total|count)_?shards|shards|shard_?(count|num|number|size)s?")
+"""Counts that are of pods beside the index of a shard, and else of files."""
 _LOCAL = re.compile(rf"local_?({_TASK}_?)?{_NUMBER}")
 _LEADER = re.compile(r"is_(the_)?(chief|master|worker|ps|leader|main|coordinator|evaluator)|(chief|leader)")
 _OTHER = re.compile(
@@ -99,7 +102,7 @@ _OTHER = re.compile(
     r"|(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|port|url|uri))?"
     r"|(current|this|my|local|own|controller)_(hosts?|nodes?|workers?|tasks?|ip|address|addr)"
     r"|cluster(_(spec|config|def))?|tf_cluster|host_?file|grpc_(server|url|port)"
-    r"|dist_url|init_method|server_(target|address|addr)|(data_|input_)?shard_(index|idx|id|rank)"
+    r"|dist_url|init_method|server_(target|address|addr)"
 )
 _ADDRESS = re.compile(
     r"(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|url|uri))?|dist_url|init_method"
@@ -108,8 +111,11 @@ _ADDRESS = re.compile(
 
 def fill_places(declarations: Sequence[Declaration]) -> list[str | None]:
     """Return what `fill_place` does for each flag of a program, where a role's flag shows what one beside it is."""
-    has_role = any(_is_role(flag, _shorten_name(flag)) for flag in declarations)
-    return [fill_place(flag, has_role=has_role) if flag.option.startswith("-") else None for flag in declarations]
+    names = [_shorten_name(flag) for flag in declarations]
+    has_role = any(map(_is_role, declarations, names))
+    has_shard = any(map(_SHARD.fullmatch, names))
+    places = [fill_place(flag, has_role=has_role) if flag.option.startswith("-") else None for flag in declarations]
+    return ["" if has_shard and _SHARDS.fullmatch(name) else place for name, place in zip(names, places, strict=True)]
 
 
 def fill_place(declaration: Declaration, *, has_role: bool = False) -> str | None:
@@ -157,7 +163,7 @@ def _is_unfilled(declaration: Declaration, name: str) -> bool:
         return True
     if name in ("nodes", "machines", "servers") and declaration.kind == "integer":
         return bool(_COUNT_HELP.search(declaration.help_text))
-    others = (_COUNT, _LOCAL, _LEADER, _OTHER, *(pattern for _, pattern in _HOSTS))
+    others = (_COUNT, _SHARD, _LOCAL, _LEADER, _OTHER, *(pattern for _, pattern in _HOSTS))
     return any(pattern.fullmatch(name) for pattern in others)
 
 
@@ -193,7 +199,8 @@ def explain_unfilled(declaration: Declaration) -> str:
         return _ROLES_NOT_FILLED % ", ".join(declaration.choices)
     if _is_hosts(declaration, name):
         return _ALL_HOSTS_NOT_FILLED
-    if _COUNT.fullmatch(name) or (declaration.kind == "integer" and name in ("nodes", "machines", "servers")):
+    is_count = declaration.kind == "integer" and name in ("nodes", "machines", "servers")
+    if is_count or _COUNT.fullmatch(name) or _SHARDS.fullmatch(name):
         return _COUNT_NOT_FILLED
     if _LOCAL.fullmatch(name):
         return _LOCAL_NOT_FILLED

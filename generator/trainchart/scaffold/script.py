@@ -30,6 +30,7 @@ from trainchart.scaffold.folder_flags import (
     is_secret,
     makes_data,
     names_folder,
+    names_profile,
 )
 from trainchart.scaffold.foreign_packages import find_foreign_packages, plain_imports
 from trainchart.scaffold.library_settings import find_settings
@@ -45,6 +46,7 @@ from trainchart.scaffold.place_flags import (
     shown_roles,
 )
 from trainchart.scaffold.python_literal import called_name
+from trainchart.secret_names import holds_login
 
 _STRATEGIES: Mapping[str, str] = {
     "ParameterServerStrategy": "parameter-server",
@@ -208,6 +210,7 @@ class _Sorting:
         """Tell whether the command fills in the folder of a flag."""
         # Where two flags name a folder of logs, a program may refuse both together.
         is_second_log = kind == LOGS and declaration.default is None and LOG_FOLDER in self.references.values()
+        is_second_log = is_second_log and not names_profile(declaration.option)
         is_shipped = kind == DATA and self._is_shipped(declaration.default)
         if not kind or is_shipped or is_second_log or not declaration.is_readable:
             return False
@@ -220,8 +223,10 @@ class _Sorting:
             flag = declaration.read()
         except NotReadableError as error:
             return _leave(declaration, str(error))
-        self.flags[name] = flag
         default = flag.hyperparameter.default
+        if holds_login(str(default)):
+            return _leave(declaration, _SECRET % declaration.option)
+        self.flags[name] = flag
         if declaration.is_required and (default in (None, "") or flag.form == "switch"):
             self.required.append(name)
             return f"is required: give hyperparameters.{name} a default in the spec, or set it"

@@ -94,11 +94,15 @@ def test_resources_become_those_of_the_role() -> None:
 def test_secrets_are_named_and_not_copied() -> None:
     container = {
         "command": ["python", "train.py", "--api-key=k1", "--hub-token", "k2"],
-        "env": [{"name": "DB_PASSWORD", "value": "k3"}, {"name": "MODE", "value": "fast"}],
+        "env": [
+            {"name": "DB_PASSWORD", "value": "k3"},
+            {"name": "DB", "value": "db://me:k4@h"},
+            {"name": "MODE", "value": "fast"},
+        ],
     }
     tree, ledger = read(make_job(container))
     shown = dump_mapping(tree) + str(ledger)
-    assert not any(secret in shown.replace("k8s", "") for secret in ("k1", "k2", "k3"))
+    assert not any(secret in shown.replace("k8s", "") for secret in ("k1", "k2", "k3", "k4"))
     reference = {"valueFrom": {"secretKeyRef": {"name": "digits-secrets", "key": "DB_PASSWORD"}}}
     assert tree["env"]["DB_PASSWORD"] == reference
     assert tree["code"]["command"] == ["python", "train.py", "--api-key=$(API_KEY)", "--hub-token", "$(HUB_TOKEN)"]

@@ -101,6 +101,15 @@ def test_place_that_nothing_fills_in_is_noted(arguments: str, says: str) -> None
     assert says in note
 
 
+@pytest.mark.parametrize("option", ["num-shards", "num_shards", "shards", "shard_count", "total_shards"])
+def test_count_of_shards_beside_a_shards_index_is_of_pods(option: str) -> None:
+    count = f'"--{option}", type=int, default=4'
+    assert [flag.option for flag in read(count).flags] == [f"--{option}"]
+    facts = read('"--shard_index", type=int, default=0', count)
+    assert (facts.flags, facts.references) == ((), {})
+    assert "roles.ROLE.replicas sets" in facts.notes[1]
+
+
 @pytest.mark.parametrize(
     ("choices", "strategy"),
     [

@@ -556,8 +556,13 @@ FOLDERS = [
     ('"--save_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--model_dir", default="m"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--model_file", default="out/model.h5"', "$(TRAINCHART_CHECKPOINTS_DIR)/model.h5"),
+    ('"--saved-model"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--saved_model_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--output"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--logdir"', "$(TRAINCHART_TENSORBOARD_DIR)"),
+    ('"--profile_dir"', "$(TRAINCHART_TENSORBOARD_DIR)"),
+    ('"--profile-dir", default="prof"', "$(TRAINCHART_TENSORBOARD_DIR)"),
+    ('"--profiling_path", default="prof"', "$(TRAINCHART_TENSORBOARD_DIR)"),
     ('"--tensorboard-path", type=Path', "$(TRAINCHART_TENSORBOARD_DIR)"),
     ('"--log_file", default="train.log"', "$(TRAINCHART_TENSORBOARD_DIR)/train.log"),
     ('"--working_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
@@ -605,6 +610,7 @@ def test_outputs_go_into_the_volumes_of_the_run(arguments: str, value: str) -> N
         '"--checkpoint_dir", help="Directory of the checkpoint to restore."',
         '"--model_path", default="old/m.keras", help="A saved model to load."',
         '"--checkpoints"',
+        '"--saved-model", help="Saved model to start from, which is loaded."',
         '"--weights", default="nets/yolo.h5"',
         '"--weights", default="imagenet"',
         '"--model", default="resnet"',
@@ -654,6 +660,11 @@ def test_outputs_do_not_share_a_folder() -> None:
 def test_second_logs_folder_that_may_exclude_the_first_is_left() -> None:
     facts = read('p.add_argument("--logdir")\np.add_argument("--logdir_root")')
     assert facts.references == {"--logdir": "$(TRAINCHART_TENSORBOARD_DIR)"}
+
+
+def test_profiles_go_beside_the_logs() -> None:
+    facts = read('p.add_argument("--logdir")\np.add_argument("--profile_dir")')
+    assert facts.references == dict.fromkeys(["--logdir", "--profile_dir"], "$(TRAINCHART_TENSORBOARD_DIR)")
 
 
 @pytest.mark.parametrize("option", ["--trace_file", "--inference_input_file", "--test_prefix", "--export_file"])
@@ -716,11 +727,37 @@ def test_folders_that_sagemaker_names_are_those_of_the_volumes() -> None:
     }
 
 
-@pytest.mark.parametrize("option", ["--password", "--token", "--hub-token", "--api_key", "--aws_secret_access_key"])
+@pytest.mark.parametrize(
+    "option", ["--password", "--token", "--hub-token", "--api_key", "--aws_secret_access_key", "--bearer", "--db-creds"]
+)
 def test_secrets_never_become_hyperparameters(option: str) -> None:
     facts = read(f'parser.add_argument("{option}", default="x")')
     assert (facts.flags, facts.references) == ((), {})
     assert "secretKeyRef" in facts.notes[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'p.add_argument("--url", default="postgres://me:pw@db/x")',
+        'p.add_argument("--broker", nargs="+", default=["redis://:pw@cache:6379"])',
+        'flags.DEFINE_list("urls", "http://a,https://me:pw@b", "")',
+        "class S(Hyperparameters):\n    url: str = 'mysql://me:pw@db'",
+        'os.environ.get("TRAINCHART_HP_URL", "amqp://me:pw@queue")',
+    ],
+)
+def test_an_address_with_a_password_never_enters_the_values(text: str) -> None:
+    facts = read(text)
+    assert facts.flags == ()
+    assert "secretKeyRef" in facts.notes[0]
+    assert "pw@" not in facts.notes[0]
+
+
+@pytest.mark.parametrize(
+    "default", ["postgres://db/x", "ssh://git@host/x", "http://host:80/a@b", "mysql://me:$(PW)@db", "db://u:{pw}@h"]
+)
+def test_an_address_without_a_password_is_varied(default: str) -> None:
+    assert list(hyperparameters(f'p.add_argument("--url", default="{default}")')) == ["url"]
 
 
 def test_tokens_of_texts_are_no_secrets() -> None:
