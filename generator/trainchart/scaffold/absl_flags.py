@@ -39,8 +39,9 @@ _LISTS = ("DEFINE_multi_string", "DEFINE_multi_integer", "DEFINE_multi_float", "
 def find_absl(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
     """Yield every flag that the script defines, in its order."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    marked = {name for call in calls for name in _names(call, constants, "required")}
-    exclusive = _find_exclusive(calls, constants)
+    assigned = _find_assigned(tree)
+    marked = {name for call in calls for name in _names(call, constants, assigned, "required")}
+    exclusive = _find_exclusive(calls, constants, assigned)
     for call in calls:
         if called_name(call).startswith("DEFINE_"):
             arguments = Arguments(call, constants)
@@ -55,7 +56,16 @@ def find_absl(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
                 yield Declaration(f"--{name}", call.lineno, read, is_required, kind, default, separator=separator)
 
 
-def _find_exclusive(calls: list[ast.Call], constants: Constants) -> dict[str, str]:
+def _find_assigned(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the names of a module with what they are assigned: flags, and lists of them."""
+    plain = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    found = {target.id: node.value for node in plain for target in node.targets if isinstance(target, ast.Name)}
+    annotated = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+    typed = {node.target.id: node.value for node in annotated if isinstance(node.target, ast.Name) and node.value}
+    return {**found, **typed}
+
+
+def _find_exclusive(calls: list[ast.Call], constants: Constants, assigned: Mapping[str, ast.expr]) -> dict[str, str]:
     """Return the flags that are marked as mutually exclusive, and what is told of them."""
     # One that has a default counts as given, a boolean only where its default is true.
     given = {
@@ -66,30 +76,45 @@ def _find_exclusive(calls: list[ast.Call], constants: Constants) -> dict[str, st
     }
     found: dict[str, str] = {}
     for call in calls:
-        names = list(_names(call, constants, "mutual_exclusive"))
+        names = list(_names(call, constants, assigned, "mutual_exclusive"))
         is_required = Arguments(call, constants).is_true("required") and given.isdisjoint(names)
         found.update(dict.fromkeys(names, explain_exclusive([f"--{name}" for name in names], is_required)))
     return found
 
 
-def _names(call: ast.Call, constants: Constants, what: str) -> Iterator[str]:
+def _names(call: ast.Call, constants: Constants, assigned: Mapping[str, ast.expr], what: str) -> Iterator[str]:
     """Yield the flags that `flags.mark_flags_as_<what>(["a", "b"])` and its singular are called for."""
     arguments = Arguments(call, constants)
     if called_name(call) == f"mark_flag_as_{what}":
-        yield arguments.text("flag_name", 0).lstrip("-")
+        yield from _read_names(arguments.node("flag_name", 0), constants, assigned)
     elif called_name(call) in (f"mark_flags_as_{what}", f"mark_bool_flags_as_{what}"):
-        nodes = arguments.node("flag_names", 0)
-        elements = nodes.elts if isinstance(nodes, (ast.List, ast.Tuple)) else []
-        known = arguments.plain("flag_names", 0) if isinstance(nodes, ast.Name) else ()
-        yield from (str(name) for name in (known if isinstance(known, (list, tuple)) else ()))
-        # A flag is named by its text, or by what DEFINE_… returned, which is called like it as a rule.
-        yield from (_flag_name(element) for element in elements)
+        yield from _read_names(arguments.node("flag_names", 0), constants, assigned)
 
 
-def _flag_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    return type_name(node).lower().lstrip("_").removesuffix("_flag")
+def _read_names(node: ast.expr | None, constants: Constants, assigned: Mapping[str, ast.expr]) -> Iterator[str]:
+    """Yield the flags that an expression names: by their texts, or by what DEFINE_… returned."""
+    match node:
+        case ast.Constant(value=str(name)):
+            yield name.lstrip("-")
+        case ast.Name(id=name) if name in constants:
+            known = constants[name]
+            yield from (str(item) for item in (known if isinstance(known, (list, tuple)) else [known]))
+        case ast.Name(id=name) if name in assigned:
+            others = {other: value for other, value in assigned.items() if other != name}
+            yield from _read_names(assigned[name], constants, others)
+        case ast.Call() if called_name(node).startswith("DEFINE_"):
+            yield Arguments(node, constants).text("name", 0)
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Call(args=parts, func=ast.Name(id="list" | "tuple")):
+            for part in parts:
+                yield from _read_names(part, constants, assigned)
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            yield from _read_names(left, constants, assigned)
+            yield from _read_names(right, constants, assigned)
+        case ast.Starred(value=part) | ast.Attribute(value=part, attr="name"):
+            yield from _read_names(part, constants, assigned)
+        case ast.Name() | ast.Attribute():
+            # What another module defines is called like its flag as a rule.
+            yield type_name(node).lower().lstrip("_").removesuffix("_flag")
 
 
 def _read(option: str, function: str, arguments: Arguments) -> Flag:

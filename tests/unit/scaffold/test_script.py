@@ -211,6 +211,8 @@ def test_flags_the_script_needs_are_marked_as_required(text: str, what: str) -> 
         'flags.DEFINE_string("data", None, "", required=True)',
         'flags.DEFINE_string("data", None, "")\nflags.mark_flag_as_required("data")',
         'flags.DEFINE_string("data", None, "")\nflags.mark_flags_as_required(["data"])',
+        'FOLDER = flags.DEFINE_string("data", None, "")\nflags.mark_flag_as_required(FOLDER)',
+        'FOLDER = flags.DEFINE_string("data", None, "")\nNEEDED = [FOLDER]\nflags.mark_flags_as_required(NEEDED)',
         '@click.option("--data", required=True)\ndef f(data): ...',
         "@app.command()\ndef f(data: str = typer.Option(...)): ...",
         "@app.command()\ndef f(data: Annotated[str, typer.Option()]): ...",
@@ -760,6 +762,9 @@ def test_an_address_without_a_password_is_varied(default: str) -> None:
     assert list(hyperparameters(f'p.add_argument("--url", default="{default}")')) == ["url"]
 
 
+HOLDERS = 'ONE = flags.DEFINE_string("a", None, "")\nTWO = flags.DEFINE_string("b", None, "")\n'
+
+
 def test_tokens_of_texts_are_no_secrets() -> None:
     text = 'p.add_argument("--pad_token", default="<pad>")\np.add_argument("--max_tokens", type=int, default=5)'
     assert list(hyperparameters(text)) == ["padToken", "maxTokens"]
@@ -772,6 +777,13 @@ def test_tokens_of_texts_are_no_secrets() -> None:
         'flags.mark_flags_as_mutual_exclusive(["a", "b"])',
         'flags.DEFINE_string("a", None, "")\nflags.DEFINE_string("b", None, "")\nNAMES = ["a", "b"]\n'
         "flags.mark_flags_as_mutual_exclusive(NAMES)",
+        HOLDERS + "flags.mark_flags_as_mutual_exclusive([ONE, TWO])",
+        HOLDERS + "EXCLUSIVE = [ONE, TWO]\nflags.mark_flags_as_mutual_exclusive(EXCLUSIVE)",
+        HOLDERS + "EXCLUSIVE: list = [ONE]\nflags.mark_flags_as_mutual_exclusive([*EXCLUSIVE, TWO])",
+        HOLDERS + "flags.mark_flags_as_mutual_exclusive((ONE.name, TWO.name))",
+        HOLDERS + "NAMES = [ONE.name] + [TWO.name]\nflags.mark_flags_as_mutual_exclusive(flag_names=NAMES)",
+        'ONE = flags.DEFINE_bool("a", False, "")\nTWO = flags.DEFINE_bool("b", False, "")\n'
+        "EXCLUSIVE = (ONE, TWO)\nflags.mark_bool_flags_as_mutual_exclusive(EXCLUSIVE)",
         'g = p.add_mutually_exclusive_group()\ng.add_argument("--a")\ng.add_argument("--b")',
         # A group of which one has a default needs none of them.
         'flags.DEFINE_string("a", None, "")\nflags.DEFINE_string("b", "x", "")\n'
