@@ -12,6 +12,7 @@ from trainchart.scaffold.foreign_packages import plain_imports
 from trainchart.scaffold.modules import Module, find_certain, find_unread_modules
 from trainchart.scaffold.old_code import find_old_code
 from trainchart.scaffold.python_literal import called_name
+from trainchart.scaffold.terminal_reads import find_questions
 from trainchart.scaffold.writes import find_writes
 
 _FRAMEWORKS: Mapping[str, str] = {
@@ -48,6 +49,8 @@ _MAIN_BY_NAME = re.compile(r"\bFire\(|\bapp\.run\((argv=.*)?\)")
 _TF_CONFIG = re.compile(r"(os\.)?environ\[.TF_CONFIG.\]")
 _HOST = re.compile(r"(grpc://)?([\w.-]+:\d{2,5}|(localhost|127\.0\.0\.1):\S*)")
 _ENVIRONMENT = re.compile(r"(os\.)?environ\['((?!TRAINCHART_)\w+)'\]")
+_USAGE = {"len", "print", "format", "write", "basename", "usage", "print_usage", "print_help", "exit", "quit"}
+"""What is called where a program tells how it is called."""
 _PROVIDED = ("HOME", "PATH", "HOSTNAME", "PWD", "TF_CONFIG", "TASK_TYPE", "TASK_INDEX", "PS_HOSTS", "WORKER_HOSTS")
 """What pods have in their environment; of TF_CONFIG, a program for one pod knows that it may be missing."""
 
@@ -88,6 +91,7 @@ def find_cautions(modules: tuple[Module, ...], has_flags: bool) -> Iterator[str]
     for module in modules:
         yield from find_unread_modules(module)
         yield from find_writes(module)
+        yield from find_questions(module)
         yield from _find_unread(module, has_flags)
 
 
@@ -151,6 +155,9 @@ def _is_idle(node: ast.stmt) -> bool:
         return True
     test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
     if test in ("False", "0") or ("__name__" in test and "__main__" not in test):
+        return True
+    calls = {called_name(part) for part in ast.walk(node) if isinstance(part, ast.Call)}
+    if "argv" in test and calls <= _USAGE:
         return True
     active = (ast.Call, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
     return not any(isinstance(part, active) for part in ast.walk(node))

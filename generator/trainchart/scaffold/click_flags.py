@@ -36,6 +36,9 @@ _CLICK_TYPES: Mapping[str, FlagType] = {
     "File": "string",
 }
 _SEVERAL = ("list", "List", "tuple", "Tuple", "Sequence", "set", "Set")
+_PROMPTS = {"password_option": "--password", "confirmation_option": "--yes"}
+"""Decorators of click that ask at the terminal → the options that they have unless they are told others."""
+_ASKS = "it asks at the terminal, which no pod has"
 _COMMAND = f"it belongs to one of several commands, and {NAMES_COMMAND} one"
 
 
@@ -71,7 +74,7 @@ def _find_all(tree: ast.Module, constants: Constants, run_by_typer: set[str]) ->
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             decorators = [call for call in node.decorator_list if isinstance(call, ast.Call)]
-            options = [call for call in decorators if called_name(call) in ("option", "argument")]
+            options = [call for call in decorators if called_name(call) in ("option", "argument", *_PROMPTS)]
             for call in options:
                 yield from _find_click_parameter(Arguments(call, constants))
             if not options and (node.name in run_by_typer or _is_command(node)):
@@ -80,6 +83,10 @@ def _find_all(tree: ast.Module, constants: Constants, run_by_typer: set[str]) ->
 
 def _find_click_parameter(arguments: Arguments) -> Iterator[Declaration]:
     line = arguments.call.lineno
+    if called_name(arguments.call) in _PROMPTS:
+        option = _option_name(arguments) or _PROMPTS[called_name(arguments.call)]
+        yield Declaration(option, line, partial(refuse, _ASKS), is_required=True, kind="string")
+        return
     if called_name(arguments.call) == "option":
         option = _option_name(arguments)
         if option:
@@ -100,9 +107,9 @@ def _find_click_parameter(arguments: Arguments) -> Iterator[Declaration]:
 
 
 def _asks(arguments: Arguments) -> bool:
-    """Tell whether click asks for the option on a terminal, which no pod has, where it is not given."""
+    """Tell whether the option is asked for at the terminal, which no pod has, because the command does not give it."""
     prompt = arguments.node("prompt")
-    return prompt is not None and ast.unparse(prompt) != "False" and arguments.node("default") is None
+    return prompt is not None and ast.unparse(prompt) != "False" and arguments.plain("default") is None
 
 
 def _option_name(arguments: Arguments) -> str:
@@ -207,6 +214,7 @@ def _find_typer(function: ast.FunctionDef, tree: ast.Module, constants: Constant
         is_list = _inner_type(annotation) in _SEVERAL
         kind = None if is_list else TYPES.get(_inner_type(annotation), "string")
         read = partial(_read_typer, option, annotation, plain, call, constants)
+        is_required |= call is not None and plain is None and _asks(Arguments(call, constants))
         separator, is_path = " " if is_list else "", _inner_type(annotation) == "Path"
         option, line = option.split("/")[0], parameter.lineno
         yield Declaration(option, line, read, is_required, kind, plain, separator=separator, is_path=is_path)

@@ -63,12 +63,19 @@ def parse_module(content: bytes | str, file: str) -> ast.Module:
         reason = getattr(error, "msg", None) or "it is nested too deeply, holds null bytes, or a number of 4300 digits"
         problem = Problem(str(reason), where=f"{file}:{line}", hint=_hint(content, line))
         raise ToolError(f"{file} is not a Python script that can be read", problems=(problem,)) from error
-    if all(isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call) for node in tree.body):
+    if all(map(_is_data, tree.body)):
         raise ToolError(
             f"{file} holds no statement that does anything",
-            hint="name the script that is started, not an empty file or data such as JSON or a notebook",
+            hint="name the script that is started, not an empty file or data such as JSON, YAML or a notebook",
         )
     return tree
+
+
+def _is_data(node: ast.stmt) -> bool:
+    """Tell whether a statement is data as well: JSON is an expression, and `lr: 0.1` of YAML an annotation."""
+    if isinstance(node, ast.AnnAssign):
+        return node.value is None
+    return isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call)
 
 
 def _hint(content: bytes | str, line: int) -> str:
@@ -108,6 +115,29 @@ def imported_names(tree: ast.Module, package: str = "", *, is_certain: bool = Fa
             above = package.split(".")[: len(package.split(".")) - (len(name) - len(name.lstrip("."))) + 1]
             module = ".".join((*above, name.lstrip("."))) if name.startswith(".") else name
             yield from [(module, "")] if name else []
+
+
+def full_name(name: str, bound: Mapping[str, str]) -> str:
+    """Return a dotted name with its first word as `bound_names` has it."""
+    first, dot, rest = name.partition(".")
+    return bound.get(first, "") + dot + rest
+
+
+def bound_names(tree: ast.Module) -> dict[str, str]:
+    """Return the names that imports bind, and plain assignments of parts of what they import, with what they are."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            tops = {alias.name.partition(".")[0] for alias in node.names if not alias.asname}
+            names.update({top: top for top in tops})
+            names.update({alias.asname: alias.name for alias in node.names if alias.asname})
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
+            full = full_name(ast.unparse(node.value), names)
+            if full.startswith(("tensorflow.", "keras.")):
+                names.update({ast.unparse(target): full for target in node.targets})
+    return names
 
 
 def find_unread_modules(module: Module) -> Iterator[str]:

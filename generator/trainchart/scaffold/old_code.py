@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainchart.scaffold.modules import Module, find_certain, imported_names
+from trainchart.scaffold.modules import Module, bound_names, find_certain, full_name, imported_names
 from trainchart.scaffold.python_literal import called_name
 from trainchart.scaffold.tensorflow_1 import TENSORFLOW_1
 
@@ -109,27 +109,27 @@ def _also(first: _Place, places: list[_Place]) -> str:
 
 
 def _find_tensorflow_1(module: Module) -> Iterator[_Place]:
-    for node, name, full_name in _find_names(module.tree):
-        is_gone = _GONE.match(full_name) if isinstance(node, ast.stmt) else _GONE.fullmatch(full_name)
+    for node, name, full in _find_names(module.tree):
+        is_gone = _GONE.match(full) if isinstance(node, ast.stmt) else _GONE.fullmatch(full)
         if is_gone:
             yield _Place(module.file, node.lineno, name, _REPLACE)
-        elif _SESSION.fullmatch(full_name):
+        elif _SESSION.fullmatch(full):
             yield _Place(module.file, node.lineno, name, _OWN_SESSION)
-        elif full_name.startswith("tensorflow.") and full_name.removeprefix("tensorflow.") in TENSORFLOW_1:
+        elif full.startswith("tensorflow.") and full.removeprefix("tensorflow.") in TENSORFLOW_1:
             yield _Place(module.file, node.lineno, name, _CONVERT)
 
 
 def _find_keras_2(module: Module) -> Iterator[_Place]:
     if "keras" not in ast.unparse(module.tree):
         return
-    for node, name, full_name in _find_names(module.tree):
-        if _SESSION.fullmatch(full_name):
+    for node, name, full in _find_names(module.tree):
+        if _SESSION.fullmatch(full):
             continue  # Told as TensorFlow 1.
         if isinstance(node, ast.Attribute):
             is_old = node.attr in _KERAS_2_NAMES or _KERAS_2_PATHS.search(name)
         else:
-            is_old = _KERAS_2_MODULES.match(full_name)
-        if is_old or _KERAS_2_BACKEND.fullmatch(full_name):
+            is_old = _KERAS_2_MODULES.match(full)
+        if is_old or _KERAS_2_BACKEND.fullmatch(full):
             yield _Place(module.file, node.lineno, name)
     for call in find_certain(module.tree):
         if isinstance(call, ast.Call) and (name := _old_call(call)):
@@ -178,33 +178,11 @@ def _tail(node: ast.expr | None) -> str:
 
 def _find_names(tree: ast.Module) -> Iterator[tuple[ast.Import | ast.ImportFrom | ast.Attribute, str, str]]:
     """Yield what the module imports and the attributes it uses: as written, and with the import's name in full."""
-    bound = _bound_names(tree)
+    bound = bound_names(tree)
     for node in find_certain(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
             yield from ((node, base + alias.name, base + alias.name) for alias in node.names)
         elif isinstance(node, ast.Attribute):
             name = ast.unparse(node)
-            yield node, name, _full_name(name, bound)
-
-
-def _full_name(name: str, bound: Mapping[str, str]) -> str:
-    first, dot, rest = name.partition(".")
-    return bound.get(first, "") + dot + rest
-
-
-def _bound_names(tree: ast.Module) -> dict[str, str]:
-    """Return the names that imports bind, and plain assignments of parts of what they import, with what they are."""
-    names: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            tops = {alias.name.partition(".")[0] for alias in node.names if not alias.asname}
-            names.update({top: top for top in tops})
-            names.update({alias.asname: alias.name for alias in node.names if alias.asname})
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
-            full = _full_name(ast.unparse(node.value), names)
-            if full.startswith(("tensorflow.", "keras.")):
-                names.update({ast.unparse(target): full for target in node.targets})
-    return names
+            yield node, name, full_name(name, bound)

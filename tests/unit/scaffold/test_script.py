@@ -826,6 +826,10 @@ def test_one_of_a_required_group_is_asked_for(text: str) -> None:
         'flags.DEFINE_multi_integer("a", None, "")\nflags.mark_flag_as_required("a")',
         '@click.option("--a", multiple=True, required=True)\ndef f(a): ...',
         '@click.option("--a", type=int, prompt=True)\ndef f(a): ...',
+        '@click.option("--a", default=None, prompt="A")\ndef f(a): ...',
+        '@click.option("--a", default=getuser(), prompt=True)\ndef f(a): ...',
+        "@app.command()\ndef f(a: str = typer.Option(None, prompt=True)): ...",
+        "@app.command()\ndef f(a: Annotated[str, typer.Option(prompt=True)] = None): ...",
         "@app.command()\ndef f(a: list[str] = typer.Option(...)): ...",
     ],
 )
@@ -971,11 +975,24 @@ CAUTIONS = [
     ("def main(): ...\nif False:\n    main()", "calls none of them"),
     ("import tensorflow as tf\nRATE = 0.1", "train.py runs nothing: name the script that is started"),
     ("pass", "train.py runs nothing"),
+    ("import sys\nif len(sys.argv) < 3:\n    print('usage: train.py A B')", "train.py runs nothing"),
+    ("from sys import argv, exit\nif len(argv) < 3:\n    print(f'{argv[0]} A B')\n    exit()", "train.py runs nothing"),
+    ("def usage(): ...\ndef main(): ...\nif len(sys.argv) < 3:\n    usage()", "calls none of them"),
     ("X = tf.constant(1)\ndef main(): ...", "defines main() and does not call it"),
     ('flags.DEFINE_float("lr", 0.1, "")\ndef main(_): ...', "defines main() and does not call it"),
     ("lr = float(sys.argv[1])", "sys.argv[1] is left to the script"),
     ("from sys import argv\nlr = float(argv[1])", "argv[1] is left to the script"),
     ("_, lr, steps = sys.argv", "sys.argv is left to the script"),
+    ("x = input('Name: ')", "input() asks at the terminal, which no pod has: take the answer from a flag"),
+    ("import getpass\np = getpass.getpass()", "train.py:2: getpass.getpass() asks at the terminal"),
+    ("from getpass import getpass\np = getpass()", "getpass() asks at the terminal"),
+    ("import click\nx = click.prompt('X')\nclick.confirm('Y')", "click.prompt() asks at the terminal"),
+    ("import typer as t\nx = t.prompt('X')\ny = input()", "from the environment (also input())"),
+    ("from rich.prompt import Prompt\nx = Prompt.ask('X')", "Prompt.ask() asks at the terminal"),
+    ("import sys\nfor line in sys.stdin.readline(): ...", "sys.stdin.readline() asks at the terminal"),
+    ("@click.password_option()\ndef f(password): ...", "--password is left to the script: a secret"),
+    ("@click.password_option('--pin')\ndef f(pin): ...", "--pin is left to the script: it asks at the terminal"),
+    ("@click.confirmation_option(prompt='Sure?')\ndef f(): ...", "--yes is left to the script: it asks at the"),
     ("import docopt", "what docopt reads is left to the script"),
     ('model.save("model.keras")', "save('model.keras') writes where a pod cannot"),
     ('open("/var/x", "w")', "open('/var/x') writes where a pod cannot"),
@@ -1152,6 +1169,11 @@ def test_file_beside_a_script_that_starts_above_is_reported() -> None:
         "main(sys.argv[1:])\np.add_argument('--lr', type=float, default=1)",
         'open("/tmp/x", "w")\nopen("data.csv")',
         'Path("/tmp/x").write_text(r)\nPath(folder, "x").write_text(r)\n(Path(folder) / "x").write_text(r)',
+        "def input(x): ...\ninput(1)",
+        "input = keras.Input(8)\nx = layer(input)\ny = input(x)",
+        "import sys\nif sys.stdin.isatty():\n    x = input()",
+        "try:\n    x = input()\nexcept EOFError:\n    x = ''",
+        "model.prompt('x')\ndialog.confirm()\nf.read()",
         'm.save("/tmp/m.keras")\ntf.io.gfile.copy("/tmp/m.keras", target)',
         'tf.saved_model.save(m, folder)\nmodel.export(folder)\nexport("csv")\nmodel.export("gs://models/exp")',
     ],
@@ -1201,7 +1223,9 @@ def test_what_starts_no_script_of_the_code_needs_no_note(call: str) -> None:
     assert read(f"import os\n{call}").notes == ()
 
 
-@pytest.mark.parametrize("text", ["", "# Comments\n# only.\n", '"""Only a docstring."""\n', "...", '{"lr": 0.1}'])
+@pytest.mark.parametrize(
+    "text", ["", "# Comments\n# only.\n", '"""Only a docstring."""\n', "...", '{"lr": 0.1}', "lr: 0.1\nname: mine"]
+)
 def test_script_without_a_statement_is_refused(text: str) -> None:
     with pytest.raises(ToolError, match="holds no statement that does anything"):
         read(text)
