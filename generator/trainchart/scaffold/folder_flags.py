@@ -13,7 +13,7 @@ from trainchart_runtime import contract
 DATA_DIR = "TRAINCHART_DATA_DIR"
 """The variable of the volume `data`."""
 LOG_FOLDER = f"$({contract.TENSORBOARD_DIR})"
-DATA, LOGS, CHECKPOINTS, OUTPUT = "data", "logs", "checkpoints", "output"
+DATA, LOGS, CHECKPOINTS, OUTPUT, TEMPORARY = "data", "logs", "checkpoints", "output", "temporary"
 _PLACES = {"dir", "dirs", "directory", "folder", "path", "root", "file", "filename", "prefix", "location", "fn"}
 _FILES = {"file", "filename", "path", "prefix", "fn", "location"}
 _ONLY_FILES = _FILES - {"path", "location"}
@@ -33,6 +33,7 @@ _NOUNS = {
     "metric history report reports serving savedmodel working cache caches dump dumps storage workspace workdir "
     "workspaces evaluation evaluations visualization visualizations vis stats statistics submission submissions "
     "recordings generated dest destination",
+    TEMPORARY: "tmp temp temporary scratch",
 }
 _KINDS = {noun: kind for kind, nouns in _NOUNS.items() for noun in nouns.split()}
 _ALONE = {
@@ -105,6 +106,8 @@ def folder_kind(declaration: Declaration) -> str:
     words = [part for word in split_words(declaration.option) for part in _parts(word)]
     if _SOURCES & set(words) or declaration.choices or _is_read(declaration):
         return ""
+    if any(_KINDS.get(word) == TEMPORARY for word in words):
+        return TEMPORARY if _is_moved(declaration, words) else ""
     if words[-1] not in _PLACES:
         return _kind_alone(declaration, words)
     nouns = [word for word in words if word in _KINDS]
@@ -122,6 +125,17 @@ def folder_kind(declaration: Declaration) -> str:
     is_file = words[-1] in _FILES if kind == CHECKPOINTS else words[-1] in _ONLY_FILES
     is_file = is_file and not _FOLDER.search(declaration.help_text)
     return "" if (is_file or "cache" in words) and not declaration.default else kind
+
+
+def _is_moved(declaration: Declaration, words: list[str]) -> bool:
+    """Tell whether a flag for temporary files has another folder than /tmp, which is each pod's own."""
+    is_folder = words[-1] in _PLACES - _ONLY_FILES or words in (["tmp"], ["scratch"])
+    is_set = bool(declaration.default) or declaration.is_required
+    return (
+        is_folder
+        and is_set
+        and PurePosixPath("/tmp") not in (path := PurePosixPath(str(declaration.default)), *path.parents)
+    )
 
 
 def _kind_alone(declaration: Declaration, words: list[str]) -> str:
@@ -199,6 +213,8 @@ def fill_folder(declaration: Declaration, kind: str, given: Collection[str]) -> 
         return f"$({DATA_DIR})" + _file_name(declaration)
     if kind == LOGS:
         return LOG_FOLDER + _file_name(declaration)
+    if kind == TEMPORARY:
+        return f"/tmp/{declaration.option.strip('-')}-$({contract.POD_NAME})"
     if "cache" in split_words(declaration.option):
         # No two pods may write the same cache of tf.data.
         return f"$({contract.CHECKPOINTS_DIR})/{declaration.option.strip('-')}-$({contract.POD_NAME})"

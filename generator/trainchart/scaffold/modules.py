@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -61,7 +62,7 @@ def parse_module(content: bytes | str, file: str) -> ast.Module:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         reason = getattr(error, "msg", None) or "it is nested too deeply, holds null bytes, or a number of 4300 digits"
-        problem = Problem(str(reason), where=f"{file}:{line}", hint=_hint(content, line))
+        problem = Problem(str(reason), where=f"{file}:{line}", hint=_hint(content, line, str(reason)))
         raise ToolError(f"{file} is not a Python script that can be read", problems=(problem,)) from error
     if all(map(_is_data, tree.body)):
         raise ToolError(
@@ -78,7 +79,9 @@ def _is_data(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call)
 
 
-def _hint(content: bytes | str, line: int) -> str:
+def _hint(content: bytes | str, line: int, reason: str) -> str:
+    if isinstance(content, bytes) and ("decode" in reason or b"\0" in content) and (hint := _hint_encoding(content)):
+        return hint
     text = content if isinstance(content, str) else content.decode("utf-8", "replace")
     found = (text.splitlines()[line - 1 : line] or [""])[0].strip()
     if found[:1] in ("%", "!"):
@@ -86,6 +89,20 @@ def _hint(content: bytes | str, line: int) -> str:
         return f"commands of a notebook are in lines {', '.join(others)}: take them out"
     if found.startswith(("print ", "exec ")) or (found.startswith("except ") and "," in found):
         return "this is Python 2: convert it to Python 3 with 2to3 -w or by hand"
+    return ""
+
+
+def _hint_encoding(content: bytes) -> str:
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "it is UTF-16: save it as UTF-8"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        return (
+            f"byte 0x{content[error.start]:02x} in line {line} is not UTF-8: save the file as UTF-8, or name its "
+            "encoding in a first line such as # -*- coding: latin-1 -*-"
+        )
     return ""
 
 

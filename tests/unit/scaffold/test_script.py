@@ -594,6 +594,20 @@ FOLDERS = [
     ('"--state_dir", help="Where the state is stored."', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--model_path", help="Folder the model is saved to."', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--cache_dir", default="cache"', "$(TRAINCHART_CHECKPOINTS_DIR)/cache_dir-$(TRAINCHART_POD_NAME)"),
+    *(
+        (f'"--{option}", default="{default}"', f"/tmp/{option}-$(TRAINCHART_POD_NAME)")
+        for option, default in [
+            *(
+                ("tmpdir", "./tmp"),
+                ("tmp_dir", "tmp"),
+                ("temp-dir", "/var/tmp"),
+                ("tmp", "./t"),
+                ("scratch", "/scratch"),
+            ),
+            *(("scratch_dir", "scratch"), ("scratch_path", "~/s"), ("data_tmp_dir", "t"), ("temporary_folder", "t")),
+        ]
+    ),
+    ('"--tempdir", required=True', "/tmp/tempdir-$(TRAINCHART_POD_NAME)"),
     ('"--cache", default="~/.cache"', "$(TRAINCHART_CHECKPOINTS_DIR)/cache-$(TRAINCHART_POD_NAME)"),
 ]
 
@@ -627,6 +641,9 @@ def test_outputs_go_into_the_volumes_of_the_run(arguments: str, value: str) -> N
         '"--metrics", default="accuracy loss"',
         '"--data", default="mnist"',
         '"--tmp_dir", default="/tmp/x"',
+        '"--tmp_dir"',
+        '"--tmpdir", default=tempfile.gettempdir()',
+        '"--temp", default="0.7"',
     ],
 )
 def test_what_only_sounds_like_an_output_is_varied(arguments: str) -> None:
@@ -882,6 +899,21 @@ def test_an_encoding_that_python_refuses_is_named(script: bytes, reason: str) ->
     [problem] = refusal.value.problems
     assert reason in problem.message
     assert problem.where == f"train.py:{2 if b'gr' in script else 1}"
+
+
+@pytest.mark.parametrize(
+    ("script", "hint"),
+    [
+        (b'print()\nprint("gr\xfc\xdf")\n', "byte 0xfc in line 2 is not UTF-8: save the file as UTF-8, or name its"),
+        (b"# coding: utf-8\nx = '\xe9t\xe9'\n", "byte 0xe9 in line 2 is not UTF-8"),
+        (b'x = """\n\n\xff"""\n', "byte 0xff in line 3 is not UTF-8"),
+        ("print()".encode("utf-16"), "it is UTF-16: save it as UTF-8"),
+    ],
+)
+def test_a_file_of_another_encoding_has_a_way_out(script: bytes, hint: str) -> None:
+    with pytest.raises(ToolError) as refusal:
+        read_script(script, "train.py")
+    assert refusal.value.problems[0].hint.startswith(hint)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_script() -> None:
