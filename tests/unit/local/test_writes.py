@@ -44,6 +44,20 @@ print(summary_ops_v2.create_file_writer_v2(os.environ["VOLUME"]))
 """`import json` stands for what a real TensorFlow imports after these modules."""
 
 
+FAILING_PROGRAM = """
+import contextlib, os, sys
+for path, mode in [("gone", "r"), ("gone", "r+"), ("none/gone", "w"), ("read.txt", "x")]:
+    with contextlib.suppress(OSError):
+        open(path, mode)
+for write, given in [(os.rename, ("gone", "there")), (os.link, ("gone", "there")), (os.mkdir, ("none/gone",))]:
+    with contextlib.suppress(OSError):
+        write(*given)
+with contextlib.suppress(OSError):
+    os.open("gone", os.O_RDWR)
+open("read.txt", "r+")
+"""
+
+
 @pytest.fixture
 def plan(tmp_path: Path) -> Any:
     """A run of one pod, with folders for its code, home and volume."""
@@ -78,6 +92,11 @@ def test_python_notes_what_a_pod_may_not_write(plan: Any, tmp_path: Path) -> Non
     expected = ["code/ckpt", "home/.cachefile", "code/moved"]
     assert [os.path.relpath(path, tmp_path) for path in noted] == expected
     assert said == "True\n", "the sitecustomize that Python would have found is imported, too"
+
+
+def test_a_write_that_fails_is_not_noted(plan: Any, tmp_path: Path) -> None:
+    run(plan, sys.executable, "-c", FAILING_PROGRAM)
+    assert Path(plan.pods[0].environment[WRITES_FILE]).read_text() == f"{tmp_path}/code/read.txt\n"
 
 
 def test_tensorflows_own_writes_are_noted(plan: Any, tmp_path: Path) -> None:

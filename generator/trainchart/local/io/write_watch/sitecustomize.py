@@ -41,7 +41,9 @@ class _Watch:
         """Take in one audit event."""
         if event == "import":
             self._wrap_tensorflow()
-        elif event in _PATH_POSITIONS and (event != "open" or _is_writing(arguments[2])):
+        elif event not in _PATH_POSITIONS or (event == "open" and not _is_writing(arguments[2])):
+            return
+        elif not _will_fail(event, arguments):
             self._hear_path(arguments[_PATH_POSITIONS[event]], is_folder=event == "os.mkdir")
 
     def _hear_path(self, written: Any, *, is_folder: bool) -> None:
@@ -88,6 +90,20 @@ class _Watch:
 
 def _is_writing(flags: Any) -> bool:
     return isinstance(flags, int) and bool(flags & _WRITING)
+
+
+def _will_fail(event: str, arguments: tuple[Any, ...]) -> bool:
+    """Tell whether what an audit event announces cannot be: nothing is written then, and a program may go on."""
+    try:
+        path = os.path.abspath(os.fsdecode(arguments[_PATH_POSITIONS[event]]))
+        if event == "open" and not arguments[2] & os.O_CREAT:
+            return not os.path.lexists(path)
+        if event == "open" and arguments[2] & os.O_EXCL and os.path.lexists(path):
+            return True
+        is_moved = event in ("os.rename", "os.link") and set(arguments[2:]) <= {-1}  # else it is seen from a folder
+        return (is_moved and not os.path.lexists(arguments[0])) or not os.path.isdir(os.path.dirname(path))
+    except (OSError, TypeError, ValueError):
+        return False
 
 
 def _find_first_made(folder: str) -> str:
