@@ -100,12 +100,14 @@ _LEADER = re.compile(r"is_(the_)?(chief|master|worker|ps|leader|main|coordinator
 _OTHER = re.compile(
     r"(worker|ps|node|task|replica|host|server|machine|process)s?_(port|name|ip|host|addr|address)"
     r"|(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|port|url|uri))?"
-    r"|(current|this|my|local|own|controller)_(hosts?|nodes?|workers?|tasks?|ip|address|addr)"
-    r"|cluster(_(spec|config|def))?|tf_cluster|host_?file|grpc_(server|url|port)"
+    r"|(current|this|my|local|own)_(hosts?|nodes?|workers?|tasks?|ip|address|addr)"
+    r"|(controller|rendezvous|rdzv|grpc)_(hosts?|ip|addr|address|endpoint|target|url|port)"
+    r"|cluster(_(spec|config|def))?|tf_cluster|host_?file|grpc_server"
     r"|dist_url|init_method|server_(target|address|addr)"
 )
 _ADDRESS = re.compile(
-    r"(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|url|uri))?|dist_url|init_method"
+    r"(chief|master|coordinator|scheduler|leader)(_(addr|address|host|ip|url|uri))?|dist_url|init_method|grpc_server"
+    r"|(controller|rendezvous|rdzv|grpc)_(hosts?|ip|addr|address|endpoint|target|url)|server_(target|address|addr)"
 )
 
 

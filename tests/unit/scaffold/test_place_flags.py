@@ -77,6 +77,11 @@ NOTED = [
     ('"--chief", action="store_true"', "compare TASK_TYPE and TASK_INDEX"),
     ('"--master", default=""', "take it from TF_CONFIG, or add a variable of the launcher"),
     ('"--coordinator_address"', "take it from TF_CONFIG, or add a variable of the launcher"),
+    *(
+        (f'"--{option}", default=""', "take it from TF_CONFIG, or add a variable of the launcher")
+        for option in ("controller_host", "server_address", "server_target", "grpc_url", "rdzv_endpoint")
+    ),
+    ('"--current_host"', "which differs from pod to pod"),
     ('"--nodes", help="Comma-separated list of hosts."', "let the program read PS_HOSTS and WORKER_HOSTS"),
     ('"--nodes", default="localhost:2222,localhost:2223"', "let the program read PS_HOSTS and WORKER_HOSTS"),
     ('"--nodes", nargs="+", help="The addresses of all."', "let the program read PS_HOSTS and WORKER_HOSTS"),
