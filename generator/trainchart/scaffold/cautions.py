@@ -12,6 +12,7 @@ from trainchart.scaffold.foreign_packages import plain_imports
 from trainchart.scaffold.modules import Module, find_certain, find_unread_modules
 from trainchart.scaffold.old_code import find_old_code
 from trainchart.scaffold.python_literal import called_name
+from trainchart.scaffold.reached_code import is_idle
 from trainchart.scaffold.terminal_reads import find_questions
 from trainchart.scaffold.writes import find_writes
 
@@ -49,8 +50,6 @@ _MAIN_BY_NAME = re.compile(r"\bFire\(|\bapp\.run\((argv=.*)?\)")
 _TF_CONFIG = re.compile(r"(os\.)?environ\[.TF_CONFIG.\]")
 _HOST = re.compile(r"(grpc://)?([\w.-]+:\d{2,5}|(localhost|127\.0\.0\.1):\S*)")
 _ENVIRONMENT = re.compile(r"(os\.)?environ\['((?!TRAINCHART_)\w+)'\]")
-_USAGE = {"len", "print", "format", "write", "basename", "usage", "print_usage", "print_help", "exit", "quit"}
-"""What is called where a program tells how it is called."""
 _PROVIDED = ("HOME", "PATH", "HOSTNAME", "PWD", "TF_CONFIG", "TASK_TYPE", "TASK_INDEX", "PS_HOSTS", "WORKER_HOSTS")
 """What pods have in their environment; of TF_CONFIG, a program for one pod knows that it may be missing."""
 
@@ -138,7 +137,7 @@ def _find_idle(modules: tuple[Module, ...], has_flags: bool) -> Iterator[str]:
     script, *others = modules
     body = script.tree.body
     functions = [node for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    if not has_flags and all(map(_is_idle, body)):
+    if not has_flags and all(map(is_idle, body)):
         if functions or any(isinstance(node, ast.ClassDef) for node in body):
             yield f"{script.file} defines functions or classes and calls none of them: name the script that is started"
         elif not others:
@@ -147,20 +146,6 @@ def _find_idle(modules: tuple[Module, ...], has_flags: bool) -> Iterator[str]:
         text = ast.unparse(script.tree)
         if len(re.findall(r"\bmain\b", text)) == 1 and not _MAIN_BY_NAME.search(text):
             yield f"{script.file} defines main() and does not call it: name the script that is started, or call main()"
-
-
-def _is_idle(node: ast.stmt) -> bool:
-    """Tell whether a statement of a script does nothing but define, import or assign."""
-    if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Pass)):
-        return True
-    test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
-    if test in ("False", "0") or ("__name__" in test and "__main__" not in test):
-        return True
-    calls = {called_name(part) for part in ast.walk(node) if isinstance(part, ast.Call)}
-    if "argv" in test and calls <= _USAGE:
-        return True
-    active = (ast.Call, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
-    return not any(isinstance(part, active) for part in ast.walk(node))
 
 
 def _find_own_cluster(module: Module) -> Iterator[str]:

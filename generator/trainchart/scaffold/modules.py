@@ -11,6 +11,7 @@ from typing import Any
 
 from trainchart.errors import Problem, ToolError
 from trainchart.scaffold.python_literal import Arguments, called_name, read_constants
+from trainchart.scaffold.reached_code import find_reached
 
 Load = Callable[[str], tuple[str, bytes] | None]
 """Dotted name of a module → its file as messages call it, and its content; None where the code has no such module."""
@@ -188,7 +189,8 @@ def read_modules(name: str, file: str, content: bytes | str, load: Load) -> tupl
                 except ToolError:
                     continue
                 waiting.append(wanted)
-    _prune(modules, name, targets)
+    for wanted, tree in find_reached({key: module.tree for key, module in modules.items()}, name, targets).items():
+        modules[wanted].tree = tree
     _mark_certain(modules, name)
     for module in modules.values():
         module.constants = read_constants(module.tree)
@@ -218,35 +220,3 @@ def _candidates(module: str, name: str) -> Iterator[str]:
     yield from (".".join(parts[: count + 1]) for count in range(len(parts)))
     if name and name != "*":
         yield f"{module}.{name}" if module else name
-
-
-def _prune(modules: dict[str, Module], entry: str, targets: Mapping[str, list[tuple[str, str]]]) -> None:
-    """Leave of imported modules what runs at import, and the functions and classes that are mentioned by what runs."""
-    kept: dict[str, list[ast.stmt]] = {}
-    open_: dict[str, list[ast.stmt]] = {}
-    for name, module in modules.items():
-        is_open = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef) if name != entry else ()
-        body = module.tree.body if name == entry else [node for node in module.tree.body if not _is_main_guard(node)]
-        kept[name] = [node for node in body if not isinstance(node, is_open)]
-        open_[name] = [node for node in body if isinstance(node, is_open)]
-    while True:
-        attributes = {
-            n.attr for nodes in kept.values() for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute)
-        }
-        reached = []
-        for name, definitions in open_.items():
-            taken = {t for source in modules for module, t in targets.get(source, ()) if module == name}
-            local = {n.id for node in kept[name] for n in ast.walk(node) if isinstance(n, ast.Name)}
-            mentioned = attributes | taken | local
-            reached += [(name, d) for d in definitions if "*" in taken or getattr(d, "name", "") in mentioned]
-        if not reached:
-            break
-        for name, definition in reached:
-            kept[name].append(definition)
-            open_[name].remove(definition)
-    for name, module in modules.items():
-        module.tree = ast.Module(sorted(kept[name], key=lambda node: node.lineno), [])
-
-
-def _is_main_guard(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))

@@ -1053,6 +1053,27 @@ def test_what_will_not_work_in_a_pod_is_said(text: str, says: str) -> None:
     assert [note for note in read(text).notes if says in note]
 
 
+DEAD = 'def old():\n    tf.contrib.x\n    open("out.txt", "w")\n    input()\n    p.add_argument("--old", type=int)\n'
+DEAD += "    tf.distribute.MirroredStrategy()\n"
+
+
+@pytest.mark.parametrize(
+    "calls", ["run()", "def main(): run()\nif __name__ == '__main__':\n    main()", "def older(): old()\nrun()"]
+)
+def test_functions_that_are_never_called_are_not_told_of(calls: str) -> None:
+    facts = read(V1 + DEAD + calls)
+    assert (facts.notes, facts.flags, facts.strategy) == ((), (), "single")
+
+
+@pytest.mark.parametrize(
+    "calls",
+    ["old()", "run(old)", "globals()['old']()", "def main(): old()\napp.run()", "x.old()", "@app.x\ndef f(): old()\n"],
+)
+def test_functions_that_may_be_called_are_told_of(calls: str) -> None:
+    facts = read(V1 + DEAD + calls + "\nrun()")
+    assert (len(facts.notes), len(facts.flags), facts.strategy) == (3, 1, "mirrored")
+
+
 K = "from keras import backend as K\n"
 TF_K = "from tensorflow.keras import backend as K\n"
 
