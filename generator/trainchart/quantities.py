@@ -49,6 +49,22 @@ def is_too_small(size: object) -> bool:
     return amount is not None and amount < _LEAST_SIZE
 
 
+def is_cpu(key: str) -> bool:
+    """Tell whether a setting, such as cpuLimit, is an amount of CPUs; other quantities are sizes."""
+    return key.startswith("cpu")
+
+
+def suggest_quantity(key: str, value: object) -> str:
+    """Return the hint on a wrong quantity: what one looks like, and what 2 GB or a bare number may mean."""
+    if is_cpu(key):
+        return "for example 500m or 2"
+    found = re.fullmatch(r"([1-9]\d*(\.\d+)?) ?([kKmMgGtT]?)i?[bB]?", str(value).strip())
+    if not found:
+        return "for example 512Mi or 4Gi"
+    unit = found[3].upper() or ("G" if float(found[1]) < 100 else "M")
+    return f"for example 512Mi or 4Gi; did you mean {found[1]}{unit}i?"
+
+
 def find_amount_problems(name: str, request: object, limit: object) -> Iterator[tuple[str, str]]:
     """Yield what the API server refuses in a container's request and limit of one resource, each with a hint."""
     wanted, most = read_amount(request), read_amount(limit)

@@ -16,6 +16,7 @@ from trainchart.kubernetes_yaml import YamlError, find_plain_scalars, parse_mapp
 Path = tuple[str, ...]
 Schema = Mapping[str, Any]
 
+_SET_PART = re.compile(r"((?:\\.|\{[^{}]*\}|[^,])+)(?:,|$)", re.DOTALL)
 SCHEMA_FILE = "values.schema.json"
 
 
@@ -47,6 +48,11 @@ def read_schemas(files: Mapping[str, bytes], chart: str) -> dict[str, Schema]:
     return {name: schema for name, schema in schemas.items() if isinstance(schema, dict)}
 
 
+def split_set(expression: str) -> list[str]:
+    """Return each KEY=VALUE of a set option: commas divide them, except escaped ones and those of a list {a,b}."""
+    return [match[1] for match in _SET_PART.finditer(expression)]
+
+
 def _given_values(overrides: ValueOverrides) -> dict[Path, Any]:
     """Return the leaves that the user gave by path, later options winning; sets are read roughly, for messages only."""
     given: dict[Path, Any] = {}
@@ -56,7 +62,7 @@ def _given_values(overrides: ValueOverrides) -> dict[Path, Any]:
         except YamlError:
             continue
     for expressions in (overrides.set_jsons, overrides.sets, overrides.set_strings):
-        for part in (part for expression in expressions for part in re.split(r"(?<!\\),", expression)):
+        for part in (part for expression in expressions for part in split_set(expression)):
             key, sign, value = part.partition("=")
             if sign:
                 words = re.split(r"(?<!\\)\.", re.sub(r"\[(\d+)\]", r".\1", key))

@@ -17,7 +17,7 @@ from trainchart.durations import DURATION_EXAMPLES, DURATION_PATTERN
 from trainchart.errors import Problem
 from trainchart.helm.asked import Asked, Path, Schema
 from trainchart.json_documents import resolve_reference
-from trainchart.quantities import QUANTITY_PATTERN
+from trainchart.quantities import QUANTITY_PATTERN, suggest_quantity
 from trainchart.spec.section import LOCKED
 from trainchart.spec.settings import useful_choices
 
@@ -45,7 +45,7 @@ _BOUNDS = {
     "maximum": "is greater than the maximum",
     "exclusiveMaximum": "must be less than",
 }
-_EXAMPLES = {QUANTITY_PATTERN: "500m, 2, 512Mi or 4Gi", DURATION_PATTERN: DURATION_EXAMPLES}
+_OPTIONAL = "^$|"
 _FALLBACK = "values.yaml of the chart lists the keys that it takes"
 DAMAGED = "values.yaml of the chart seems to be damaged: restore it, for a generated chart with trainchart generate"
 _LARGEST = "9.007199254740991×10¹⁵"
@@ -144,16 +144,19 @@ class _Teller:
                 return
             expected = " or ".join(_TYPES.get(name, name) for name in wanted)
             hint = _rewrite(given, wanted, self._spelling(path))
+            names = sorted(schema.get("properties", {}))
+            if wanted == ["object"] and 0 < len(names) <= _MOST_NAMED:
+                hint = f"set its keys, such as {key}.{names[0]}; known here: {', '.join(names)}"
             if path[:1] == (_HYPERPARAMETERS,) and match["got"] == "object":
                 hint = f"give {key} the value itself: its type, default and bounds are in the model spec"
             yield Problem(f"{key}: {_show(given, match['got'])}, expected {expected}", hint=hint)
         elif match := _PATTERN.match(message):
             pattern = match["pattern"].replace("\\\\", "\\")
-            example = next((text for known, text in _EXAMPLES.items() if known in (pattern, f"^$|{pattern}")), "")
-            if not example and "number" in str(schema.get("type")):
+            hint = _explain_pattern(pattern.removeprefix(_OPTIONAL), path, match["given"])
+            if not hint and "number" in str(schema.get("type")):
                 yield Problem(f"{key}: {match['given']!r} is a string, expected a number")
                 return
-            hint = f"for example {example}" if example else f"expected a string that matches {pattern}"
+            hint = hint or f"expected a string that matches {pattern}"
             yield Problem(f"{key}: {match['given']!r} is not accepted", hint=hint)
         elif (match := _BOUND.match(message)) and match["rule"] in _BOUNDS:
             shown = self._spelling(path) or given or match["given"]
@@ -171,6 +174,9 @@ class _Teller:
                 yield Problem(f"{shown} and {len(names) - _SHOWN} more are missing", hint=DAMAGED)
                 return
             for name in names:
+                if (*self._prefix(), *path, name) in self.asked.given:
+                    yield Problem(f"{self._called((*path, name))}: null would leave it out", hint="give it a value")
+                    continue
                 about = str(self._schema((*path, name)).get("description", "")).split("\n")[0]
                 missing = self._called((*path, name))
                 hint = f"set it, for example by --set {missing}=VALUE{f': {about}' if about else ''}"
@@ -226,6 +232,14 @@ class _Teller:
         far = "" if path or name in _GENERIC else _near(name, list(elsewhere), _ELSEWHERE)
         if far:
             return f"did you mean {self._called(elsewhere[far])}?"
+        hyperparameters = list(self._schema((_HYPERPARAMETERS,)).get("properties", {})) if not path else []
+        for key in self.asked.given:
+            if key[:-1] == (*self._prefix(), name) and key[-1] in hyperparameters:
+                return f"did you mean {self._called((_HYPERPARAMETERS, key[-1]))}?"
+        if 0 < len(hyperparameters) <= _MOST_NAMED:
+            example = self._called((_HYPERPARAMETERS, hyperparameters[0]))
+            names = ", ".join(hyperparameters)
+            return f"hyperparameters ({names}) are set as {example}; {_FALLBACK}, as helm show values does"
         if len(known) > _MOST_NAMED:
             return f"{_FALLBACK}, as helm show values does"
         return f"known here: {', '.join(sorted(known))}" if known else _FALLBACK
@@ -294,6 +308,15 @@ def _show(given: Any, got: str) -> str:
     return f"{repr(given) if got == 'string' else given} is {kind}"
 
 
+def _explain_pattern(pattern: str, path: Path, given: str) -> str:
+    """Return how a text that has to match a well-known pattern is written; "" for other patterns."""
+    if pattern == QUANTITY_PATTERN:
+        return suggest_quantity(path[-1] if path else "", given)
+    if pattern == DURATION_PATTERN:
+        return f"for example {DURATION_EXAMPLES}"
+    return "expected sha256: and 64 hexadecimal digits" if "sha256:[a-f0-9]{64})?$" in pattern else ""
+
+
 def _as_text(given: Any, spelling: str) -> str:
     """Return how to give a text that would be read as something else; what an option gives is a text here."""
     return "give it as text: --set-string" if isinstance(given, str) else f'quote it: "{spelling}"'
@@ -314,7 +337,7 @@ def _rewrite(given: Any, wanted: list[str], spelling: str) -> str:
         return f"write {whole}" if given != whole else "give it as a number: --set, or without quotes"
     if want == "boolean" and given.lower() in ("yes", "on", "no", "off", "y", "n", "true", "false"):
         return f"write {str(given.lower() in ('yes', 'on', 'y', 'true')).lower()}"
-    if want == "string":
+    if want == "string" and not given.startswith("{"):
         return _as_text(given, given)
     if want == "array" and given:
         return f"write {{{given}}}"

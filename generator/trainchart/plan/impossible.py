@@ -16,7 +16,7 @@ from typing import Any
 from trainchart.plan.queues import find_queue_problems
 from trainchart.plan.scheduling import find_scheduling_problems
 from trainchart.plan.strategies import MAX_REPLICAS, STRATEGIES
-from trainchart.quantities import find_amount_problems, is_too_small, parse_quantity
+from trainchart.quantities import find_amount_problems, is_cpu, is_too_small, parse_quantity, suggest_quantity
 from trainchart.spec.document import Path
 from trainchart.spec.model import ModelSpec
 from trainchart.spec.section import ENV_NAME_PATTERN, RESERVED_ENV_PATTERN
@@ -111,26 +111,16 @@ def _dotted(*path: str | int) -> str:
     return ".".join(map(str, path))
 
 
-def _guess_quantity(value: str | int | float) -> str:
-    """Return what a size in the units of shops, such as 2 GB, or without a unit, is as a quantity."""
-    found = re.fullmatch(r"([1-9]\d*(\.\d+)?) ?([kKmMGT]?)i?[bB]?", str(value).strip())
-    if not found:
-        return ""
-    unit = found[3].upper() or ("G" if float(found[1]) < 100 else "M")
-    return f"; did you mean {found[1]}{unit}i?"
-
-
 def _quantity(path: Path, value: str | int | float) -> Iterator[Impossibility]:
     """Check one quantity, which is a size unless it is of CPUs."""
-    is_size, quantity = not str(path[-1]).startswith("cpu"), parse_quantity(value)
+    key, quantity = str(path[-1]), parse_quantity(value)
     if quantity is None or quantity <= 0:
         what = "is not a positive quantity"
-    elif is_size and is_too_small(value):
+    elif not is_cpu(key) and is_too_small(value):
         what = "is less than 1Mi"
     else:
         return
-    example = f"512Mi or 4Gi{_guess_quantity(value)}" if is_size else "500m or 2"
-    yield Impossibility(path, f"{_dotted(*path)}: {value!r} {what}", f"for example {example}")
+    yield Impossibility(path, f"{_dotted(*path)}: {value!r} {what}", suggest_quantity(key, value))
 
 
 def _amounts(path: Path, amounts: dict[str, str | int | float]) -> Iterator[Impossibility]:

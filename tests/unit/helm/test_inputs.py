@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.counting_server import count_requests
-from trainchart.errors import RenderError, ToolError
+from trainchart.errors import RenderError, ToolError, UsageError
 from trainchart.helm.io.binary import BinaryEngine
 from trainchart.helm.io.choose import find_engine
-from trainchart.helm.io.inputs import require_chart, require_own_schemas
+from trainchart.helm.io.inputs import require_chart, require_own_schemas, require_whole_values
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import ValueOverrides
 from trainchart.yaml_limits import NODE_LIMIT
@@ -142,3 +142,24 @@ def test_missing_chart_hint_gives_a_command_that_works(path: str, make: str) -> 
     with pytest.raises(ToolError) as caught:
         require_chart(Path(path))
     assert caught.value.hint.endswith(f"make it with trainchart {make}")
+
+
+@pytest.mark.parametrize("option", ["sets", "set_strings"])
+@pytest.mark.parametrize("expression", ["=5", ".a=5", "image..tag=5", "image.=5", "image.tag=a,=5"])
+def test_an_empty_key_is_refused_which_helm_would_drop(option: str, expression: str) -> None:
+    with pytest.raises(UsageError, match="has an empty key") as caught:
+        require_whole_values(ValueOverrides(**{option: (expression,)}))
+    assert caught.value.hint == "write KEY=VALUE"
+
+
+@pytest.mark.parametrize("expression", ["hyperparameters.lr:0.1", "image"])
+def test_an_option_without_a_value_is_refused(expression: str) -> None:
+    with pytest.raises(UsageError, match="gives no value"):
+        require_whole_values(ValueOverrides(sets=(expression,)))
+
+
+@pytest.mark.parametrize(
+    "expression", ["", "a=", "a=1,", "a={x,=5}", r"a=x\,=5", r"a\.b=1", "a[0].b=1", "a={x,.y=1},b=2", "a=1.=2"]
+)
+def test_keys_with_values_are_accepted(expression: str) -> None:
+    require_whole_values(ValueOverrides(sets=(expression,), set_strings=(expression,)))

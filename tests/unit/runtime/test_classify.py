@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import string
+import uuid
 
 import pytest
 from hypothesis import given
@@ -468,11 +469,30 @@ NAN = Diagnosis(causes.PROGRAM_ERROR, "ValueError: loss is NaN at step 120")
         ("F0000 00:00:1795.5   29 a.cc:1] Check failed", "F0000 00:00:1799.1   31 a.cc:1] Check failed"),
         ("2026-05-01 10:00:00.1: E tensorflow/a: bad", "2026-05-01 10:00:09.4: E tensorflow/a: bad"),
         ("10:00:00 error: chief 0: bad", "10:00:12 error: chief 0: bad"),
+        ("RuntimeError: process 31 failed", "RuntimeError: process 75 failed"),
+        ("RuntimeError: no answer (pid=31, Thread-2)", "RuntimeError: no answer (pid=75, Thread-9)"),
+        ("OSError: cannot read /proc/31/maps", "OSError: cannot read /proc/7512/maps"),
+        ("ValueError: bad file /tmp/tmpab12_xyz/a", "ValueError: bad file /tmp/tmpq7zz0abc/a"),
+        ("ValueError: no result in 1.25 s", "ValueError: no result in 12.5 s"),
+        (f"KeyError: 'run-{uuid.UUID(int=1)}'", f"KeyError: 'run-{uuid.UUID(int=2**100)}'"),
     ],
 )
 def test_same_failure_is_known_again(error, again):
     known = identify_failure(Diagnosis(causes.PROGRAM_ERROR, error), None, 1.0)
     assert known and known == identify_failure(Diagnosis(causes.PROGRAM_ERROR, again), None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "other"),
+    [
+        ("IndexError: index 5 of 12", "IndexError: index 6 of 12"),
+        ("ValueError: bad record 31", "ValueError: bad record 32"),
+        ("ValueError: 12 steps are too few", "ValueError: 13 steps are too few"),
+    ],
+)
+def test_failures_with_other_numbers_differ(error, other):
+    first, second = (Diagnosis(causes.PROGRAM_ERROR, text) for text in (error, other))
+    assert identify_failure(first, None, 1.0) != identify_failure(second, None, 1.0)
 
 
 def test_failures_at_other_steps_differ():

@@ -88,8 +88,13 @@ _MAY_PASS = re.compile(
     re.IGNORECASE,
 )
 """Errors of networks, storage and other tasks, which may be gone at the next start."""
-_CHANGING = re.compile(r"0x[0-9a-f]+|\b[IWEF]?\d{4} \d\d:\d\d:[\d.]+\s+\d+|(\d{4}-\d\d-\d\d.)?\d\d:\d\d:\d\d([.,]\d+)?")
-"""Addresses in memory, times and process ids: different in the same error."""
+_CHANGING = re.compile(
+    r"0x[0-9a-f]+|\b[IWEF]?\d{4} \d\d:\d\d:[\d.]+\s+\d+|(\d{4}-\d\d-\d\d.)?\d\d:\d\d:\d\d([.,]\d+)?"
+    r"|\bp(id|rocess)( id)?\W{0,3}\d+|(?<=/proc/)\d+|(?<=Thread-)\d+|(?<=Process-)\d+"
+    r"|(?<=/tmp)[\w.-]{6,}|\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b\d+(\.\d+)? ?m?s(ec(ond)?s?)?\b",
+    re.IGNORECASE,
+)
+"""Different in the same error: addresses in memory, times, durations, ids of processes and threads, temporary files."""
 
 
 def identify_failure(diagnosis: Diagnosis, step: Optional[int], ran_seconds: float) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from trainchart.archive.lock import LOCK_FILE, incomplete_chart, parse_lock
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, RenderError, ToolError, TrainchartError, UsageError
-from trainchart.helm.asked import SCHEMA_FILE, Asked, read_schemas
+from trainchart.helm.asked import SCHEMA_FILE, Asked, read_schemas, split_set
 from trainchart.helm.rendering import ValueOverrides
 from trainchart.host.files import read_bytes, read_text, read_tree
 from trainchart.json_documents import parse_json
@@ -93,7 +93,15 @@ def require_release_name(release: str) -> None:
 
 
 def require_whole_values(overrides: ValueOverrides) -> None:
-    """Raise RenderError for a values file of which Helm would read a part only, or which is no mapping or too large."""
+    """Refuse values of which Helm would leave out a part.
+
+    Raises:
+        UsageError: a set option names no key, or gives no value.
+        RenderError: a file is no mapping, is too large, or holds several documents or a key twice.
+    """
+    for option, expressions in (("--set", overrides.sets), ("--set-string", overrides.set_strings)):
+        for expression in expressions:
+            _require_keys(option, expression)
     for name, text in overrides.files:
         try:
             documents = parse_documents(text, drop_empty=False)
@@ -122,6 +130,17 @@ def require_whole_values(overrides: ValueOverrides) -> None:
                 f"{name} has the key {twice.key} twice in one mapping, the second time in line {twice.line}",
                 hint="Helm would use only the last one: remove the others",
             )
+
+
+def _require_keys(option: str, expression: str) -> None:
+    """Raise UsageError for a set option that gives no value at all, or has an empty key, which Helm leaves out."""
+    parts = split_set(expression)
+    for part in parts:
+        key, sign, _ = part.partition("=")
+        if not sign and len(parts) == 1:
+            raise UsageError(f"cannot read {option} {expression!r}: it gives no value", hint="write KEY=VALUE")
+        if sign and "" in re.split(r"(?<!\\)\.", key.strip()):
+            raise UsageError(f"cannot read {option} {expression!r}: it has an empty key", hint="write KEY=VALUE")
 
 
 def endless_chart(chart: Path) -> RenderError:
