@@ -45,8 +45,10 @@ _HINTS = {
 
 
 def refuse_pipe(path: Path) -> None:
-    """Raise ToolError for a named pipe or a socket: to read it may never end. Pipes of the shell are fine."""
-    if not str(path.absolute()).startswith(_OPEN_FILES) and (path.is_fifo() or path.is_socket()):
+    """Raise ToolError for a named pipe, a socket or a device: to read it may never end. Pipes of the shell are fine."""
+    if str(path.absolute()).startswith(_OPEN_FILES) or str(path) == os.devnull:
+        return
+    if path.is_fifo() or path.is_socket() or path.is_char_device() or path.is_block_device():
         raise ToolError(f"{path} is neither a file nor a folder", hint="to read from a pipe, give - or <(command)")
 
 
@@ -264,7 +266,8 @@ def locked(folder: Path, *, wait_seconds: float = LOCK_SECONDS) -> Iterator[None
         end = time.monotonic() + wait_seconds
         while not _try_lock(handle):
             if time.monotonic() > end:
-                holders = _name_holders(handle)
+                processes = ", ".join(map(str, sorted(find_lock_holders(handle))))
+                holders = f" (process {processes})" if processes else ""
                 raise ToolError(
                     f"another program has locked {folder}{holders} for more than {wait_seconds:.0f} seconds",
                     hint="wait until it ends, or stop it, then run this again",
@@ -283,15 +286,14 @@ def _try_lock(handle: int) -> bool:
     return True
 
 
-def _name_holders(handle: int) -> str:
-    """Return which processes hold the lock of an open file, as Linux lists them; empty where that is not known."""
+def find_lock_holders(handle: int) -> set[int]:
+    """Return the ids of the processes that hold the lock of an open file, as Linux lists them; none where unknown."""
     inode = f":{os.fstat(handle).st_ino}"
     try:
         lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
     except OSError:
-        return ""
-    found = {words[4] for words in lines if len(words) > 5 and words[1] == "FLOCK" and words[5].endswith(inode)}
-    return f" (process {', '.join(sorted(found))})" if found else ""
+        return set()
+    return {int(words[4]) for words in lines if len(words) > 5 and words[1] == "FLOCK" and words[5].endswith(inode)}
 
 
 def read_umask() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,14 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)
     with pytest.raises(ClusterError, match="config cannot be read"):
         read_entry("", {"KUBECONFIG": str(tmp_path / "config")})
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_or_device_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in (str(tmp_path / "pipe"), "/dev/zero"):
+        with pytest.raises(ClusterError, match="neither a file nor a folder"):
+            read_entry("", {"KUBECONFIG": name})
 
 
 def test_a_home_that_nobody_has_is_not_there() -> None:

@@ -175,6 +175,13 @@ def test_reading_says_what_is_wrong(tmp_path: Path) -> None:
     assert read_text(tmp_path / "bom") == "a: 1\n"
 
 
+@pytest.mark.timeout(20)
+def test_devices_are_not_read() -> None:
+    with pytest.raises(ToolError, match="/dev/zero is neither a file nor a folder"):
+        read_bytes(Path("/dev/zero"))
+    assert read_bytes(Path(os.devnull)) == b""
+
+
 def test_a_tree_with_a_pipe_or_a_dangling_link_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ToolError, match="neither a file nor a folder"):

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 FEW = 4
@@ -21,5 +22,19 @@ def map_parallel(work: Callable[[Task], Result], tasks: Sequence[Task], *, are_m
         return
     workers = min(len(tasks), len(os.sched_getaffinity(0)))
     # Not by fork: Helm's library has threads of its own.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with _safe_path(), ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield from pool.map(work, tasks)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep the current folder, whose files may be anyone's, off the import path of processes that start meanwhile."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainchart.errors import ClusterError
+from trainchart.errors import ClusterError, ToolError
+from trainchart.host.files import read_text
 from trainchart.kubernetes_yaml import YamlError, parse_mapping
 
 DEFAULT_FILE = "~/.kube/config"
@@ -46,7 +47,7 @@ def read_entry(context: str, environment: Mapping[str, str]) -> Entry:
     """
     named = [part for part in environment.get("KUBECONFIG", "").split(":") if part]
     files = [_expand(name) for name in named or [DEFAULT_FILE]]
-    present = [file for file in files if file.is_file()]
+    present = [file for file in files if file.exists()]
     if not present:
         if not named and not context and (POD_ACCOUNT / "token").is_file():
             return _read_pod_account(environment)
@@ -58,7 +59,7 @@ def is_configured(environment: Mapping[str, str]) -> bool:
     """Return whether anything says how to reach a cluster."""
     named = [part for part in environment.get("KUBECONFIG", "").split(":") if part]
     files = [_expand(name) for name in named or [DEFAULT_FILE]]
-    return any(file.is_file() for file in files) or (POD_ACCOUNT / "token").is_file()
+    return any(file.exists() for file in files) or (POD_ACCOUNT / "token").is_file()
 
 
 def _expand(name: str) -> Path:
@@ -84,8 +85,8 @@ def _read_pod_account(environment: Mapping[str, str]) -> Entry:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        document = parse_mapping(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, YamlError) as error:
+        document = parse_mapping(read_text(file))
+    except (ToolError, YamlError) as error:
         raise ClusterError(f"the kubeconfig {file} cannot be read: {error}", hint=_REPAIR) from error
     return {**document, "sections": {kind: dict(_named_sections(document, kind, file)) for kind in _FILES}}
 

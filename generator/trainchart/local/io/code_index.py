@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainchart.errors import ToolError
+from trainchart.host.files import read_text
 from trainchart.host.user_folders import find_user_folder
 from trainchart.json_documents import parse_json
 
@@ -63,8 +64,8 @@ def recall_code(repository: str, index: Path | None = None) -> tuple[Path, ...]:
 
 def _read(path: Path) -> dict[str, list[str]]:
     try:
-        document = parse_json(path.read_text())
-    except (OSError, ValueError):
+        document = parse_json(read_text(path))
+    except (ToolError, ValueError):
         return {}
     if not isinstance(document, dict):
         return {}

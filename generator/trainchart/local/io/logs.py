@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from trainchart.reports.log_line import LogLine
 
@@ -49,11 +50,18 @@ def follow_lines(logs: Mapping[str, Path], is_over: Callable[[], bool], last: in
 def _read_pod(label: str, path: Path) -> Iterator[LogLine]:
     for part in (path.with_name(path.name + ".1"), path):
         try:
-            with part.open("rb") as file:
+            with _open(part) as file:
                 for raw in file:
                     yield _parse(label, raw)
         except FileNotFoundError:
             continue
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open a log. Raises FileNotFoundError where there is none, but a pipe or a device, which may never end."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.open("rb")
 
 
 def _parse(label: str, raw: bytes) -> LogLine:
@@ -72,7 +80,7 @@ class _Tail:
 
     def read(self) -> Sequence[LogLine]:
         try:
-            with self._path.open("rb") as file:
+            with _open(self._path) as file:
                 # No stat of the path: it may already name the next file.
                 inode = os.fstat(file.fileno()).st_ino
                 if inode != self._inode:

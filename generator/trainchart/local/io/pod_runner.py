@@ -12,13 +12,13 @@ from pathlib import Path
 
 from trainchart.errors import ToolError
 from trainchart.local.io.processes import PodProcess
+from trainchart.local.io.release_folder import read_told
 from trainchart.local.io.role_log import RoleLog
 from trainchart.local.pod_plan import PodPlan
 from trainchart.local.verdict import BACK_OFF_RESET_SECONDS, Next, back_off_seconds, decide_next
 from trainchart_runtime.termination import Termination, parse_termination
 
 _PARKED_SECONDS = 2.0
-_TOLD_LIMIT = 1024 * 1024
 """Characters."""
 _DRAIN_READS = 64
 """Reads in a row (64 KiB each) before other pods get their turn."""
@@ -161,14 +161,3 @@ class PodRunner:
 
     def _read_termination(self) -> Termination | None:
         return parse_termination(read_told(Path(self.plan.termination_file)))
-
-
-def read_told(path: Path) -> str:
-    """Return what a program or its launcher has written; empty where there is no file: a pipe is read without end."""
-    try:
-        if not path.is_file():
-            return ""
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_TOLD_LIMIT)
-    except OSError:
-        return ""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from trainchart.errors import ToolError
+from trainchart.host.files import read_text
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.local.io.release_lock import hold_lock
@@ -32,6 +33,7 @@ VALUES_FILE = "values.yaml"
 UNFINISHED_FILE = "unfinished"
 """There until the files of a plan are written: what a killed start leaves may be removed."""
 _POD_KEYS = {"label", "name", "role"}
+_TOLD_LIMIT = 1024 * 1024
 _RELEASE_LENGTH = 53
 """Helm's limit."""
 
@@ -153,10 +155,21 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
 def read_record(path: Path) -> Mapping[str, Any]:
     """Return the record, empty where there is none or it is broken."""
     try:
-        record = parse_json(path.read_text())
-    except (OSError, ValueError):
+        record = parse_json(read_text(path))
+    except (ToolError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
+
+
+def read_told(path: Path) -> str:
+    """Return what a program or its launcher has written; empty where there is no file: a pipe is read without end."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_TOLD_LIMIT)
+    except OSError:
+        return ""
 
 
 def read_result(folder: Path) -> Mapping[str, Any] | None:
@@ -168,7 +181,9 @@ def _write_private(path: Path, text: str) -> None:
     """Write a file that other users cannot read: values may hold what is secret."""
     temporary = path.with_name(f".{path.name}.new")
     try:
-        temporary.touch(mode=0o600)
+        # What lies there was left by a killed run, or came with files of others and may be a link.
+        temporary.unlink(missing_ok=True)
+        temporary.touch(mode=0o600, exist_ok=False)
         temporary.write_text(text)
         temporary.replace(path)
     except OSError:

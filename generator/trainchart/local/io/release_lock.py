@@ -5,18 +5,27 @@ The kernel drops it with the process, however that ends: a lock that is held is 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import platform
+import re
 import signal
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from trainchart.errors import ToolError
+from trainchart.host.files import find_lock_holders
 
 _LOCKS = ".locks"
+_LONGEST = 1024
+"""Bytes; a lock holds a process id and the name of a machine."""
+_NAMED = re.compile(rb"(\d{1,9}) ([!-~]+)\n")
+_FIRST_PROCESS = 2
+"""0 and 1 are no run: to the kernel they are a group of processes, and the first process of all."""
 _TRIES = 5
 _PAUSE_SECONDS = 0.02
 """A process that looks whether the lock is held has it for a moment."""
@@ -28,7 +37,7 @@ def hold_lock(runs_folder: Path, release: str) -> Iterator[None]:
     path = _lock_file(runs_folder, release)
     try:
         path.parent.mkdir(exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = _open(path, os.O_RDWR | os.O_CREAT)
     except OSError as err:
         raise ToolError(
             f"cannot write {path}: {err.strerror or err}",
@@ -50,7 +59,7 @@ def hold_lock(runs_folder: Path, release: str) -> Iterator[None]:
 def is_running(runs_folder: Path, release: str) -> bool:
     """Return whether a process is running the run now."""
     try:
-        descriptor = os.open(_lock_file(runs_folder, release), os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = _open(_lock_file(runs_folder, release), os.O_RDONLY)
     except OSError:
         return False
     try:
@@ -65,15 +74,48 @@ def is_running(runs_folder: Path, release: str) -> bool:
 
 def ask_to_stop(runs_folder: Path, release: str) -> None:
     """Ask the process of a run that goes on to stop it in order. Raises ToolError where it is out of reach."""
-    process, _, host = _lock_file(runs_folder, release).read_text().strip().partition(" ")
-    if host != platform.node():
+    process, host, holders = _read_holder(_lock_file(runs_folder, release))
+    if host and host != platform.node():
         raise ToolError(f"{release} runs on the machine {host}", hint="stop it there")
+    # What the file says may be anyone's: only a process that holds the lock is the run's.
+    if process < _FIRST_PROCESS or (holders and process not in holders):
+        held = f" (process {', '.join(map(str, sorted(holders)))})" if holders else ""
+        raise ToolError(
+            f"another program than trainchart run holds the lock of {release}{held}", hint="wait, or stop that program"
+        )
     try:
-        os.kill(int(process), signal.SIGTERM)
+        os.kill(process, signal.SIGTERM)
     except ProcessLookupError:
         return
     except PermissionError as err:
         raise ToolError(f"{release} runs under another user (process {process})", hint="ask them to stop it") from err
+
+
+def _read_holder(lock: Path) -> tuple[int, str, set[int]]:
+    """Return the process and the machine that a lock names, 0 and "" for others, and who holds it as far as known."""
+    try:
+        descriptor = _open(lock, os.O_RDONLY)
+    except OSError:
+        return 0, "", set()
+    try:
+        named = _NAMED.fullmatch(os.read(descriptor, _LONGEST))
+        holders = {process for process in find_lock_holders(descriptor) if process >= _FIRST_PROCESS}
+    finally:
+        os.close(descriptor)
+    return (int(named[1]), named[2].decode(), holders) if named else (0, "", holders)
+
+
+def _open(path: Path, flags: int) -> int:
+    """Open a lock. Raises OSError for a link or a pipe, which may come with the files of others."""
+    if path.parent.is_symlink():
+        raise OSError(errno.ELOOP, "its folder is a symbolic link")
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a symbolic link")
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a plain file")
+    return descriptor
 
 
 def _take(descriptor: int, pause_seconds: float) -> bool:

@@ -18,6 +18,7 @@ from trainchart.local.io.release_folder import (
     damaged_record,
     holds_run,
     read_record,
+    read_told,
     refuse_damaged,
 )
 from trainchart.local.io.release_lock import is_running
@@ -140,7 +141,7 @@ def _read_progress(record: Mapping[str, Any]) -> Progress:
     for pod in record.get("pods", ()):
         file = Path(str(pod.get("state")), contract.PROGRESS_FILE_NAME)
         if pod["label"] in deciding and file.is_file():
-            found.append((parse_progress(file.read_text(errors="replace")), file.stat().st_mtime))
+            found.append((parse_progress(read_told(file)), file.stat().st_mtime))
     # Each pod that decides reports the speed of the whole training.
     speeds = (each.examples_per_second for each, _ in found)
     return Progress(

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainchart.json_documents import parse_json
-from trainchart.local.io.pod_runner import LIVING, PodRunner, read_told
+from trainchart.local.io.pod_runner import LIVING, PodRunner
 from trainchart.local.io.process_table import Usage, sample_usage
+from trainchart.local.io.release_folder import read_told
 from trainchart.local.observer import PodSnapshot
 from trainchart_runtime import contract
 from trainchart_runtime.progress import Progress, parse_progress

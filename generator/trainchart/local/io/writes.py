@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from trainchart.local.io.release_folder import read_told
 from trainchart.local.plan import WRITES_FILE, LocalPlan
 
 WATCH_FOLDER = str(Path(__file__).with_name("write_watch"))
@@ -35,7 +36,7 @@ def read_code_times(plan: LocalPlan) -> Mapping[str, int]:
 
 def describe_writes(plan: LocalPlan, before: Mapping[str, int]) -> tuple[str, ...]:
     """Return a warning with the paths that a pod may not write; `before` is read_code_times before the run."""
-    noted = {path for pod in plan.pods for path in _read_notes(pod.environment.get(WRITES_FILE, ""))}
+    noted = {path for pod in plan.pods for path in _read_notes(pod.environment.get(WRITES_FILE))}
     changed = {path for path, time in read_code_times(plan).items() if before.get(path) != time}
     # A folder stands for what is in it.
     every = noted | changed
@@ -76,8 +77,5 @@ def _is_of_program(name: str) -> bool:
     return not name.startswith(".") and name not in _SKIPPED and not name.endswith(_EDITED)
 
 
-def _read_notes(path: str) -> list[str]:
-    try:
-        return Path(path).read_text(errors="replace").splitlines() if path else []
-    except OSError:
-        return []
+def _read_notes(path: str | None) -> list[str]:
+    return read_told(Path(path)).splitlines() if path else []
