@@ -29,9 +29,17 @@ _KIND = 0o170000
 _KINDS = {tarfile.REGTYPE: (0, 0o100000), tarfile.DIRTYPE: (0, 0o040000)}
 """Type flag → the kinds that a mode may state: Go believes the mode. The flag of tars before POSIX is not among them: a
 name that ends in a slash makes a folder of it, and Python goes by the header's name, Go by the extended attributes."""
+_LARGEST_BINARY = 2**62
 _RECORD = re.compile(rb"([1-9][0-9]{0,6}) ([^=\n\0]+)=")
 _KEYS = re.compile(rb"path|[acm]time|[ug]id|[ug]name|comment|LIBARCHIVE\..+|SCHILY\.(?:dev|ino|nlink|xattr\..+)")
 """Extended attributes that change nothing of a chart but a file's name."""
+_VALUES = {
+    **dict.fromkeys((b"mtime", b"atime", b"ctime"), re.compile(rb"-?[0-9]{1,18}(?:\.[0-9]*)?")),
+    **dict.fromkeys((b"uid", b"gid"), re.compile(rb"[0-9]{1,18}")),
+    **dict.fromkeys((b"uname", b"gname"), re.compile(rb"[^\0]*")),
+    b"path": re.compile(rb"[^\0]+"),
+}
+"""What both read: of other numbers Go refuses the whole archive, and Python makes 0."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +114,8 @@ def _parse_header(block: bytes) -> _Header:
     for start, length in _UNUSED_NUMBERS:
         if block[start] != 0x80:  # the mark of a number in binary
             _read_number(header, start, length)
+        elif int.from_bytes(block[start + 1 : start + length], "big") >= _LARGEST_BINARY:
+            raise _refuse(header, "has a header with a number that is too large")
     total = sum(block) - sum(block[148:156]) + 8 * ord(" ")
     if _read_number(header, 148, 8) != total:
         raise _refuse(header, "has a header with a wrong checksum")
@@ -135,8 +145,9 @@ def _require_attributes(header: _Header, content: bytes, only: bytes = b"") -> N
         key, value = found[2], record[found.end() : -1]
         if key in seen or not (key == only if only else _KEYS.fullmatch(key)):
             raise _refuse(header, f"has the extended attribute {key.decode(errors='replace')!r}")
-        if key == b"path" and (not value or b"\0" in value):
-            raise _refuse(header, "has an empty name, or one with a null character")
+        if (allowed := _VALUES.get(key)) and not allowed.fullmatch(value):
+            shown = value[:40].decode(errors="replace")
+            raise _refuse(header, f"has the value {shown!r} for the extended attribute {key.decode()}")
         seen.add(key)
 
 
