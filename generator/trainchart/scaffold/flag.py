@@ -85,7 +85,9 @@ class Declaration:
     separator: str = ""
     """What separates the items of a list on the command line: a comma, or a blank for any other form."""
     is_path: bool = False
-    """Whether its type is one of paths."""
+    """Whether its type or its use is that of a path."""
+    is_download: bool = False
+    """Whether the code gives it to Keras as the name of a file to download."""
 
     @property
     def is_readable(self) -> bool:

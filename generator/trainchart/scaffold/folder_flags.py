@@ -46,7 +46,7 @@ _ALONE = {
 _LINKS = {"to", "saved", "best", "final"}
 """Words beside nouns in the name of an output: --save_model_to."""
 _PROFILES = {"profile", "profiles", "profiler", "profiling", "trace", "traces"}
-_SPLITS = {"data", "dataset", "datasets", "input", "inputs", "train", "training", "val", "valid", "validation", "test"}
+SPLITS = {"data", "dataset", "datasets", "input", "inputs", "train", "training", "val", "valid", "validation", "test"}
 _MAYBE_READ = {"model", "weights", "weight"}
 """What a program reads as often as it writes it."""
 _FOLDER = re.compile(r"\b(director(y|ies)|folders?)\b", re.IGNORECASE)
@@ -78,6 +78,9 @@ _SAGEMAKER = {"SM_CHANNEL": DATA, "SM_MODEL_DIR": CHECKPOINTS, "SM_OUTPUT": OUTP
 _CHANNEL = "SM_CHANNEL_"
 _KERAS_FILES = ("mnist.npz", "imdb.npz", "reuters.npz", "boston_housing.npz", "california_housing.npz")
 """What keras.datasets downloads into its own folder, and takes the name of: no file of the user's."""
+KERAS_MODULES = (
+    *("mnist", "fashion_mnist", "cifar10", "cifar100", "imdb", "reuters", "boston_housing", "california_housing"),
+)
 _FILE = re.compile(
     r"[\w. -]+\.(h5|hdf5|keras|ckpt|pb|tflite|csv|tsv|jsonl?|ya?ml|txt|log|np[yz]|pkl|pickle|tfrecords?|png|jpe?g|pdf)"
 )
@@ -98,7 +101,7 @@ def names_profile(option: str) -> bool:
 
 def folder_kind(declaration: Declaration) -> str:
     """Return what a flag's folder or file holds; empty where it names none, or one that is only read."""
-    if declaration.kind != "string" or not declaration.option.startswith("-") or declaration.default in _KERAS_FILES:
+    if declaration.kind != "string" or not declaration.option.startswith("-") or _is_of_keras(declaration):
         return ""
     named = next((kind for prefix, kind in _SAGEMAKER.items() if declaration.variable.startswith(prefix)), "")
     if named:
@@ -138,12 +141,18 @@ def _is_moved(declaration: Declaration, words: list[str]) -> bool:
     )
 
 
+def _is_of_keras(declaration: Declaration) -> bool:
+    """Tell whether a flag names a file that keras.datasets downloads or, as --data may, one of its modules."""
+    is_module = declaration.default in KERAS_MODULES and SPLITS.issuperset(split_words(declaration.option))
+    return declaration.is_download or is_module or declaration.default in _KERAS_FILES
+
+
 def _kind_alone(declaration: Declaration, words: list[str]) -> str:
     """Return what a flag holds whose name has no word for a folder, but whose default, type or help may say it."""
     name = "_".join(words)
     if name in ("saved_model", "savedmodel") or (name in _ALONE and words[0] in ("output", "outputs", "out", "export")):
         return OUTPUT
-    if set(words) <= _SPLITS:
+    if set(words) <= SPLITS:
         return DATA if _says_path(declaration) else ""
     nouns = [word for word in words if word in _KINDS]
     if not nouns or set(words) - _KINDS.keys() - _LINKS or any(_KINDS[noun] == DATA for noun in nouns):
@@ -235,7 +244,9 @@ def is_path(default: object) -> bool:
 def names_folder(declaration: Declaration) -> bool:
     """Tell whether the default of a flag is a path, by itself, by the type of the flag or by its name."""
     default = declaration.default
-    if _FILE.fullmatch(str(default)) and default not in _KERAS_FILES:
+    if _is_of_keras(declaration):
+        return False
+    if _FILE.fullmatch(str(default)):
         return declaration.kind == "string"
     if str(default).startswith("/tmp") and not {"tmp", "temp", "scratch"}.isdisjoint(split_words(declaration.option)):
         return False  # A pod may write there.

@@ -20,6 +20,7 @@ from trainchart.scaffold.copies import PLACE
 from trainchart.scaffold.environment_reads import find_environment_reads
 from trainchart.scaffold.fire_flags import find_fire, find_fire_command
 from trainchart.scaffold.flag import NAMES_COMMAND, NEEDS_ONE, Declaration, Flag, NotReadableError, to_camel_case
+from trainchart.scaffold.flag_uses import mark_uses
 from trainchart.scaffold.folder_flags import (
     DATA,
     DATA_DIR,
@@ -131,8 +132,9 @@ def read_script(
     folder = folder or CodeFolder()
     modules = read_modules(name, file, content, folder.load)
     refuse_other_frameworks(modules)
-    found = [(module, declaration) for module in modules for declaration in _find_declarations(module)]
-    declarations = [declaration for _, declaration in found]
+    sources = [(module, declaration) for module in modules for declaration in _find_declarations(module)]
+    declarations = mark_uses([declaration for _, declaration in sources], modules)
+    found = list(zip((module for module, _ in sources), declarations, strict=True))
     kinds, places = folder_kinds(declarations), fill_places(declarations)
     is_alone = strategy in ("", "single") and _is_alone(modules, declarations, places)
     sorting = _Sorting(folder, is_alone, is_one_process=strategy in _ONE_PROCESS)

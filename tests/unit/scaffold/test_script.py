@@ -668,6 +668,36 @@ def test_data_flags_without_a_folders_name_are_filled(arguments: str, value: str
     assert (list(facts.references.values()), facts.reads_data) == ([value], True)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        *('os.path.join(args.data, "train")', "open(FLAGS.data)", "np.load(args.data)", "Path(args.data)"),
+        *('pd.read_csv(options["data"])', "tf.data.TFRecordDataset(data)", "image_dataset_from_directory(args.data)"),
+    ],
+)
+def test_data_is_known_by_its_use(use: str) -> None:
+    declared = 'p.add_argument("--data")\n'
+    facts = read(declared + f"x = {use}")
+    assert (facts.references, facts.reads_data) == ({"--data": "$(TRAINCHART_DATA_DIR)"}, True)
+    assert read(declared.replace(")", ", type=Path)") + "x = load_data(args.data)").reads_data
+    for other in ("load(args.data)", "print(args.data)", "os.path.join(folder, args.data)"):
+        assert [flag.option for flag in read(declared + other).flags] == ["--data"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "use"),
+    [
+        ('"--data", default="my.npz", help="Path of the data."', "mnist.load_data(path=args.data)"),
+        ('"--data", default="sets/my.npz"', "mnist.load_data(args.data)"),
+        ('"--dataset", help="Path of the data."', "keras.utils.get_file(args.dataset, URL)"),
+        ('"--data", default="cifar10", help="Name of a dataset of Keras, or a folder."', "os.listdir(args.data)"),
+    ],
+)
+def test_name_of_what_keras_downloads_is_no_folder_of_data(arguments: str, use: str) -> None:
+    facts = read(f"p.add_argument({arguments})\n{use}")
+    assert (facts.references, len(facts.flags), facts.notes) == ({}, 1, ())
+
+
 def test_outputs_do_not_share_a_folder() -> None:
     facts = read('p.add_argument("--model_dir")\np.add_argument("--export_dir")')
     assert list(facts.references.values()) == [
