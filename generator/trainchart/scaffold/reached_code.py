@@ -11,7 +11,7 @@ from trainchart.scaffold.python_literal import called_name
 _USAGE = {"len", "print", "format", "write", "basename", "usage", "print_usage", "print_help", "exit", "quit"}
 """What is called where a program tells how it is called."""
 _FINDS_BY_NAME = re.compile(
-    r"\b(globals|locals|vars|eval|exec|getmembers)\(|sys\.modules|__subclasses__|\bFire\((name=.*)?\)"
+    r"(?<![.\w])(globals|eval|exec)\(|\bgetmembers\(|sys\.modules|__subclasses__|\bFire\((name=.*)?\)"
 )
 """Calls that may run functions which the script does not mention."""
 
@@ -23,11 +23,13 @@ def find_reached(
 
     Of the script, `entry`, `main` is kept, which libraries find by its name. All of a script that runs nothing is kept.
     """
+    looked_up = _find_looked_up(trees)
     kept: dict[str, list[ast.stmt]] = {}
     open_: dict[str, list[ast.stmt]] = {}
     for name, tree in trees.items():
         body = tree.body if name == entry else [node for node in tree.body if not _is_main_guard(node)]
-        is_whole = name == entry and (all(map(is_idle, body)) or bool(_FINDS_BY_NAME.search(ast.unparse(tree))))
+        is_whole = name.rpartition(".")[2] in looked_up or bool(_FINDS_BY_NAME.search(ast.unparse(tree)))
+        is_whole = is_whole or (name == entry and all(map(is_idle, body)))
         open_[name] = [] if is_whole else [node for node in body if _is_definition(node, of_script=name == entry)]
         kept[name] = [node for node in body if node not in open_[name]]
     while True:
@@ -46,6 +48,15 @@ def find_reached(
             kept[name].append(definition)
             open_[name].remove(definition)
     return {name: ast.Module(sorted(nodes, key=lambda node: node.lineno), []) for name, nodes in kept.items()}
+
+
+def _find_looked_up(trees: Mapping[str, ast.Module]) -> set[str]:
+    """Return the last words of modules of which getattr takes what only running tells."""
+    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and called_name(node) == "getattr" and node.args]
+    names = {ast.unparse(call.args[0]).rpartition(".")[2] for call in calls}
+    aliases = [alias for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names]
+    return names | {alias.name.rpartition(".")[2] for alias in aliases if alias.asname in names}
 
 
 def _is_definition(node: ast.stmt, *, of_script: bool) -> bool:

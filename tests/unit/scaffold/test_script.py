@@ -1088,7 +1088,12 @@ DEAD += "    tf.distribute.MirroredStrategy()\n"
 
 
 @pytest.mark.parametrize(
-    "calls", ["run()", "def main(): run()\nif __name__ == '__main__':\n    main()", "def older(): old()\nrun()"]
+    "calls",
+    [
+        "run()",
+        "def main(): run()\nif __name__ == '__main__':\n    main()",
+        "def older(): old()\nrun(vars(args), tensor.eval())",
+    ],
 )
 def test_functions_that_are_never_called_are_not_told_of(calls: str) -> None:
     facts = read(V1 + DEAD + calls)
@@ -1212,6 +1217,20 @@ def test_keras_fit_is_told_where_another_module_imports_keras() -> None:
     text = "import net\ntf.distribute.MultiWorkerMirroredStrategy()\nnet.model.fit(x)"
     [note] = read_script(text, "train.py", folder=CodeFolder(load=modules.get)).notes
     assert note.startswith("train.py:3: net.model.fit(…) of Keras 3 fails")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        *("from net.loop import train\ntrain()", "import net.loop as loop\nloop.train()", "from net.loop import *"),
+        *("from net import loop\ngetattr(loop, mode)()", "import net.loop as runs\ngetattr(runs, mode)()"),
+    ],
+)
+def test_keras_fit_in_an_imported_module_is_told(use: str) -> None:
+    files = {"net.loop": ("net/loop.py", b"import keras\ndef train():\n    model().fit(x)\n")}
+    text = f"{use}\ntf.distribute.MultiWorkerMirroredStrategy()"
+    [note] = read_script(text, "train.py", folder=CodeFolder(load=files.get)).notes
+    assert note.startswith("net/loop.py:3: model().fit(…) of Keras 3 fails under multi-worker-mirrored")
 
 
 def test_import_from_outside_pythons_search_path_is_reported() -> None:
