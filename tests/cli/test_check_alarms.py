@@ -123,3 +123,53 @@ def test_a_random_value_that_lookup_does_not_reach_is_found(tmp_path: Path) -> N
     files = {"Chart.yaml": CHART_FILE, "templates/_helpers.tpl": helpers, "templates/c.yaml": config}
     chart = write(tmp_path, {**files, "templates/job.yaml": JOB})
     assert [severity for _, _, severity in found(chart, "repeatable")] == [Severity.warning, Severity.info]
+
+
+PASSWORD = """
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: "{{ .Release.Name }}-password"}
+data: {p: {{ randAlphaNum 10 | b64enc }}}
+"""
+
+
+def test_lookup_guards_only_what_uses_it(tmp_path: Path) -> None:
+    files = {"Chart.yaml": CHART_FILE, "templates/tls.yaml": SECRET.replace("LOOKUP", LOOKUP) + PASSWORD}
+    chart = write(tmp_path / "two", files)
+    assert {(message.split()[0], severity) for _, message, severity in found(chart, "repeatable")} == {
+        ("genCA", Severity.info),
+        ("genSignedCert", Severity.info),
+        ("randAlphaNum", Severity.warning),
+    }
+    unused = write(tmp_path / "unused", {**files, "templates/tls.yaml": f"{{{{- $x := {LOOKUP} }}}}{PASSWORD}"})
+    assert [severity for _, _, severity in found(unused, "repeatable")] == [Severity.warning]
+    used = PASSWORD.replace("randAlphaNum 10", "dig `data` `p` (randAlphaNum 10) $x")
+    write(unused, {"templates/tls.yaml": f"{{{{- $x := {LOOKUP} }}}}{used}"})
+    assert [severity for _, _, severity in found(unused, "repeatable")] == [Severity.info]
+
+
+@pytest.mark.parametrize("folder", ["", "charts/sub/"])
+def test_lookup_hides_no_change_that_is_not_random(tmp_path: Path, folder: str) -> None:
+    template = WORKLOAD.replace("KIND", "Deployment").replace("LABEL", "revision: 'r{{ .Release.Revision }}'")
+    files = {
+        "Chart.yaml": CHART_FILE,
+        f"{folder}templates/all.yaml": f"{SECRET}---{template}".replace("LOOKUP", LOOKUP),
+    }
+    if folder:
+        files[f"{folder}Chart.yaml"] = "apiVersion: v2\nname: sub\nversion: 1.0.0\n"
+    chart = write(tmp_path / "web", files)
+    [(_, message, severity)] = found(chart, "stable-selectors")
+    assert "spec.selector.matchLabels.revision is immutable, but an upgrade changes 'r1' to 'r2'" in message
+    assert severity is Severity.error
+    assert not found(chart, "immutable-names")
+
+
+def test_lookup_hides_no_immutable_object_that_values_change(tmp_path: Path) -> None:
+    config = (
+        "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\nimmutable: true\ndata: {a: '{{ .Values.a }}'}\n"
+    )
+    files = {"Chart.yaml": CHART_FILE, "values.yaml": "a: b\n", "ci/other-values.yaml": "a: c\n"}
+    chart = write(tmp_path / "web", {**files, "templates/all.yaml": SECRET.replace("LOOKUP", LOOKUP) + config})
+    messages = [message for _, message, _ in found(chart, "immutable-names")]
+    assert messages == ["ConfigMap web is immutable, but other values change its content under the same name"]

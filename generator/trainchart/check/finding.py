@@ -77,6 +77,7 @@ class Probe(enum.StrEnum):
 
     large_numbers = "numbers above a million"
     more_replicas = "twelve replicas of every role"
+    again = "the same chart once more"
     next_version = "an upgrade to another version of the chart"
     many_pods = "more pods than TF_CONFIG can name"
 

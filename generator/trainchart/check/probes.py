@@ -8,7 +8,14 @@ from typing import Any
 
 from trainchart.check.finding import CheckInput
 from trainchart.check.objects import mapping_at
-from trainchart.check.sources import CHART_FILE, chart_file, chart_templates, chart_values, values_schema
+from trainchart.check.sources import (
+    CHART_FILE,
+    chart_file,
+    chart_templates,
+    chart_values,
+    every_template,
+    values_schema,
+)
 from trainchart.json_documents import resolve_reference
 from trainchart.kubernetes_yaml import dump_mapping
 
@@ -52,7 +59,7 @@ def next_version(given: CheckInput) -> dict[str, bytes]:
     if "appVersion" in chart:
         chart["appVersion"] = _NEXT_VERSION
     files = {CHART_FILE: dump_mapping(chart).encode()}
-    for path, text in chart_templates(given):
+    for path, text in every_template(given):
         if _REVISION.search(text):
             files[path] = _REVISION.sub("2", text).encode()
     return files

@@ -1,7 +1,7 @@
 """Which templates make something random, and which do so only where `lookup` finds nothing in the cluster.
 
-Templates are read as parts: each `define`, and what a file holds outside of one. A part is guarded where it, what it
-includes, or everything that includes it calls `lookup`: on a cluster such a template keeps what is there, under
+Templates are read as parts: each document of a file, and each `define`. A part is guarded where it, what it includes,
+or everything that includes it uses what `lookup` found: on a cluster such a template keeps what is there, under
 `helm template` it makes something new every time.
 """
 
@@ -14,11 +14,16 @@ from dataclasses import dataclass
 
 from trainchart.check.finding import CheckInput
 from trainchart.check.sources import NOTES_FILE, every_template, without_comments
+from trainchart.helm.rendering import Manifest
 
 _ACTION = re.compile(r'\{\{(?:"(?:\\.|[^"\\\n])*"|`[^`]*`|(?!\}\}).)*\}\}', re.DOTALL)
 _TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`')
 _DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
 _INCLUDED = re.compile(r'(?<![\w.$])(?:include|template)\s+"([^"]+)"')
+_DOCUMENT = re.compile(r"^---\s*$", re.MULTILINE)
+_KIND = re.compile(r"^kind:\s*[\"']?(\w+)", re.MULTILINE)
+_SET = re.compile(r"\{\{-?\s*(\$\w+)\s*:?=")
+_VARIABLE = re.compile(r"\$\w+")
 _LOOKUP = re.compile(r"(?<![\w.$])lookup(?!\w)")
 _FUNCTION = re.compile(
     # Not after a dot, a dollar or a letter: .Values.now and $now are values.
@@ -42,7 +47,10 @@ class _Part:
     name: str
     """Of the define; the file's path for what is outside of any."""
     path: str
+    kinds: frozenset[str]
+    """Of the objects in it, as far as they are written out."""
     looks_up: bool
+    """Whether it uses what `lookup` found."""
     included: frozenset[str]
     calls: tuple[tuple[str, int], ...]
 
@@ -56,11 +64,16 @@ def find_random_calls(given: CheckInput) -> Iterator[RandomCall]:
                 yield RandomCall(function, part.path, line, _is_guarded(part, parts))
 
 
-def is_random_behind_lookup(given: CheckInput, source: str) -> bool:
-    """Tell whether objects of the template `source` differ at every rendering because `lookup` finds nothing."""
+def makes_random(given: CheckInput) -> bool:
+    """Tell whether a template, subcharts included, may give something else at every rendering."""
+    return any(part.calls for part in _parts(tuple(every_template(given))))
+
+
+def is_random_behind_lookup(given: CheckInput, manifest: Manifest) -> bool:
+    """Tell whether an object may differ at every rendering because `lookup` finds nothing."""
     parts = _parts(tuple(every_template(given)))
-    reached = [found for part in parts if part.path == source for found in _reached(part, parts)]
-    random = [part for part in reached if part.calls]
+    own = [part for part in parts if part.path == manifest.source and (not part.kinds or manifest.kind in part.kinds)]
+    random = [found for part in own for found in _reached(part, parts) if found.calls]
     return bool(random) and all(_is_guarded(part, parts) for part in random)
 
 
@@ -71,14 +84,20 @@ def _parts(templates: tuple[tuple[str, str], ...]) -> tuple[_Part, ...]:
 
 def _split(path: str, text: str) -> Iterator[_Part]:
     plain = without_comments(text)
-    starts = [(path, 0), *((found[1], found.start()) for found in _DEFINE.finditer(plain))]
-    for (name, start), end in zip(starts, [*(start for _, start in starts[1:]), len(plain)], strict=True):
+    defines = [(found[1], found.start()) for found in _DEFINE.finditer(plain)]
+    starts = [("", 0), *defines, *(("", found.start()) for found in _DOCUMENT.finditer(plain))]
+    starts.sort(key=lambda start: start[1])
+    name, found_there = path, set[str]()
+    for (begun, start), end in zip(starts, [*(start for _, start in starts[1:]), len(plain)], strict=True):
+        # Variables of one document are known in the next ones, but not in a define.
+        name, found_there = (begun, set()) if begun else (name, found_there)
         actions = list(_ACTION.finditer(plain, start, end))
         bare = [_TEXT.sub(lambda quoted: " " * len(quoted[0]), action[0]) for action in actions]
         yield _Part(
             name,
             path,
-            any(_LOOKUP.search(action) for action in bare),
+            frozenset(_KIND.findall(plain, start, end)),
+            _uses_lookup(bare, found_there),
             frozenset(found[1] for action in actions for found in _INCLUDED.finditer(action[0])),
             tuple(
                 (found[0], plain.count("\n", 0, action.start() + found.start()) + 1)
@@ -86,6 +105,20 @@ def _split(path: str, text: str) -> Iterator[_Part]:
                 for found in _FUNCTION.finditer(code)
             ),
         )
+
+
+def _uses_lookup(actions: list[str], known: set[str]) -> bool:
+    """Tell whether one of the actions uses what `lookup` found; variables that hold it are added to `known`."""
+    is_used = False
+    for action in actions:
+        used = set(_VARIABLE.findall(action))
+        assigned = _SET.match(action)
+        holds = _LOOKUP.search(action) is not None or bool(used - {assigned and assigned[1]} & known)
+        if assigned and holds:
+            known.add(assigned[1])
+        # To keep what was found, or to choose between it and something new, is to use it; to only hold it is not.
+        is_used |= holds and (assigned is None or _FUNCTION.search(action) is not None)
+    return is_used
 
 
 def _reached(part: _Part, parts: tuple[_Part, ...]) -> list[_Part]:

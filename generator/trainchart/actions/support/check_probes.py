@@ -12,6 +12,7 @@ from trainchart.archive.identity import build_tar
 from trainchart.archive.ignore import drop_ignored
 from trainchart.check.finding import CheckInput, Probe
 from trainchart.check.probes import large_numbers, many_pods, more_replicas, next_version
+from trainchart.check.randomness import makes_random
 from trainchart.check.sources import SCHEMA_FILE
 from trainchart.errors import TrainchartError
 from trainchart.helm.io.protocol import HelmEngine
@@ -34,6 +35,8 @@ def render_probes(
         for probe, text in _values(given).items()
         if text
     }
+    if makes_random(given):
+        wanted[Probe.again] = lambda: helm.render(chart, release=release, validate=False)
     wanted[Probe.next_version] = lambda: _render_next_version(helm, given, release)
     found = zip(wanted, pool.map(_try, wanted.values()), strict=True)
     return {probe: rendering for probe, rendering in found if rendering is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainchart.check.finding import CheckInput, Finding, Severity
+from trainchart.check.finding import CheckInput, Finding, Probe, Severity
 from trainchart.check.objects import (
     Pods,
     called,
@@ -20,7 +20,7 @@ from trainchart.check.objects import (
 from trainchart.check.randomness import is_random_behind_lookup
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release, for_each_rendering
-from trainchart.helm.rendering import Rendering
+from trainchart.helm.rendering import Manifest, Rendering
 from trainchart_runtime.contract import RESOURCE_POLICY_ANNOTATION
 
 _REMOVED_VOLUMES = {
@@ -126,22 +126,15 @@ def _budget_problems(
 
 def check_immutable_names(given: CheckInput) -> Iterator[Finding]:
     """Find immutable ConfigMaps and Secrets whose content changes while their name stays."""
-    seen: dict[tuple[str, str, str], Any] = {}
+    seen: dict[tuple[str, ...], Any] = {}
     renderings = [*given.renderings(), *((str(probe), found) for probe, found in given.probes.items())]
+    random = _find_random(dict(given.renderings()).get(""), given.probes.get(Probe.again))
     for label, rendering in renderings:
-        for manifest in rendering.manifests:
-            if manifest.document.get("immutable") is not True:
-                continue
-            key = (rendering.release, manifest.kind, manifest.name)
-            content = (
-                manifest.document.get("data"),
-                manifest.document.get("binaryData"),
-                manifest.document.get("stringData"),
-            )
-            if seen.setdefault(key, content) == content:
+        for key, manifest in _immutable(rendering):
+            if seen.setdefault(key, _content(manifest)) == _content(manifest):
                 continue
             # What lookup would keep on a cluster differs here each time, and says nothing about upgrades.
-            if not is_random_behind_lookup(given, manifest.source):
+            if (manifest.source, manifest.kind) not in random or not is_random_behind_lookup(given, manifest):
                 yield Finding(
                     f"{called(manifest)} is immutable, but other values change its content under the same name",
                     path=manifest.source,
@@ -149,6 +142,25 @@ def check_immutable_names(given: CheckInput) -> Iterator[Finding]:
                     hint="put a hash of the content into the name",
                     values=label,
                 )
+
+
+def _find_random(before: Rendering | None, again: Rendering | None) -> set[tuple[str, str]]:
+    """Return template and kind of immutable objects whose content differs when the same chart is rendered once more."""
+    if before is None or again is None:
+        return set()
+    known = {key: _content(manifest) for key, manifest in _immutable(before)}
+    changed = (manifest for key, manifest in _immutable(again) if known.get(key) != _content(manifest))
+    return {(manifest.source, manifest.kind) for manifest in changed}
+
+
+def _immutable(rendering: Rendering) -> Iterator[tuple[tuple[str, ...], Manifest]]:
+    for manifest in rendering.manifests:
+        if manifest.document.get("immutable") is True:
+            yield (rendering.release, manifest.kind, manifest.name), manifest
+
+
+def _content(manifest: Manifest) -> tuple[Any, ...]:
+    return tuple(manifest.document.get(key) for key in ("data", "binaryData", "stringData"))
 
 
 RULES = (

@@ -87,21 +87,24 @@ def _versions(given: CheckInput, after: Rendering | None) -> _Versions:
     chart = chart_file(given)
     name, version = chart.get("name"), str(chart.get("version") or "")
     texts = tuple(dict.fromkeys(filter(None, (version, str(chart.get("appVersion") or "")))))
-    upgraded = {_identity(manifest, after): manifest for manifest in after.manifests} if after else {}
-    return _Versions(f"{name}-{version}" if name and version else "", texts, upgraded)
+    return _Versions(f"{name}-{version}" if name and version else "", texts, _by_identity(after))
 
 
 def _find_changes(given: CheckInput, before: Rendering, versions: _Versions) -> Iterator[Finding]:
+    again = _by_identity(given.probes.get(Probe.again))
     for manifest in before.manifests:
         other = versions.upgraded.get(_identity(manifest, before))
-        # A hook is a new object every time, and what lookup keeps on a cluster is new here every time.
-        if other is None or is_hook(manifest) or is_random_behind_lookup(given, manifest.source):
+        # A hook is a new object every time.
+        if other is None or is_hook(manifest):
             continue
         reported = {where for where, labels in versions.labels(manifest, before, is_default=True) if labels}
         old, new = immutable_fields(manifest), immutable_fields(other)
+        # What lookup keeps on a cluster is new here every time.
+        same = again.get(_identity(manifest, before)) if is_random_behind_lookup(given, manifest) else None
+        random = immutable_fields(same) if same else old
         for path in sorted({*old, *new}):
             field = ".".join(path)
-            if _FIELDS.get(field, field) in reported:
+            if _FIELDS.get(field, field) in reported or random.get(path) != old.get(path):
                 continue
             for where, was, becomes in find_differences(field, old.get(path), new.get(path)):
                 yield Finding(
@@ -110,6 +113,10 @@ def _find_changes(given: CheckInput, before: Rendering, versions: _Versions) -> 
                     line=manifest.line,
                     hint="keep versions and revisions out of it, or put them into the object's name",
                 )
+
+
+def _by_identity(rendering: Rendering | None) -> dict[tuple[str, ...], Manifest]:
+    return {_identity(manifest, rendering): manifest for manifest in rendering.manifests} if rendering else {}
 
 
 def _identity(manifest: Manifest, rendering: Rendering) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from trainchart.local.io.process_table import Usage, sample_usage
 from trainchart.local.io.release_folder import read_told
 from trainchart.local.observer import PodSnapshot
 from trainchart_runtime import contract
-from trainchart_runtime.progress import Progress, parse_progress
+from trainchart_runtime.progress import Progress, parse_progress, parse_whole
 
 _MIB = 1024 * 1024
 
@@ -74,10 +74,10 @@ def _find_loss(metrics: Mapping[str, float]) -> float | None:
 def read_attempt(runner: PodRunner) -> int:
     """Return how often the pod's program has been started, as the launcher counts in its state folder."""
     try:
-        started = parse_json(_read(runner, "attempts.json")).get("started")
+        started = parse_whole(parse_json(_read(runner, "attempts.json")).get("started"))
     except (ValueError, AttributeError):
         started = None
-    if isinstance(started, int):
+    if started is not None:
         return started
     return runner.restarts + 1 if runner.process is not None else 0
 
