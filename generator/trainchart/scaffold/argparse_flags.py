@@ -24,9 +24,12 @@ from trainchart.scaffold.flag import (
     refuse,
 )
 from trainchart.scaffold.python_literal import (
+    FILE_TYPES,
+    PATH_TYPES,
     Arguments,
     Constants,
     called_name,
+    declared_type,
     environment_variable,
     read_value,
     type_name,
@@ -36,8 +39,7 @@ _COMPUTED = "its name is computed when the script runs"
 _COMMAND = f"it belongs to a subcommand, and {NAMES_COMMAND} one"
 _SWITCHES = ("store_true", "store_false", "store_const")
 _NO_SETTING = ("help", "version")
-_PATH_TYPES = ("Path", "PosixPath", "PurePath", "PurePosixPath", "expanduser", "abspath", "realpath")
-_TEXT_TYPES = (*_PATH_TYPES, "lower", "upper", "strip", "FileType", "string")
+_TEXT_TYPES = (*PATH_TYPES, *FILE_TYPES, "lower", "upper", "strip", "string")
 """Callables that argparse may have as type= and that take any text."""
 _BOOLEANS = re.compile(
     r"_?(str|string|text|parse|to|as|arg)?_?(2|to|_)*_?(bool|boolean)(_?(flag|type|arg|parser|value))?"
@@ -79,8 +81,11 @@ def find_argparse(tree: ast.Module, constants: Constants, program: str) -> Itera
             variable = environment_variable(arguments.node("default"))
             is_list = arguments.node("nargs") is not None or arguments.text("action") in ("append", "extend")
             separator = " " if is_list and arguments.text("nargs") != "?" else ""
-            default, is_path = arguments.plain("default"), _type(arguments) in _PATH_TYPES
-            yield Declaration(option, call.lineno, read, is_required, kind, default, variable, separator, is_path)
+            default, given = arguments.plain("default"), _type(arguments)
+            is_path, is_file = given in PATH_TYPES, given in FILE_TYPES
+            yield Declaration(
+                option, call.lineno, read, is_required, kind, default, variable, separator, is_path, is_file
+            )
         elif names and isinstance(names[0], str) and names[0]:
             may_be_missing = Arguments(call, constants).text("nargs") in ("?", "*", "...")
             yield Declaration(names[0], call.lineno, partial(refuse, POSITIONAL), is_required=not may_be_missing)
@@ -129,7 +134,7 @@ def _read_names(call: ast.Call, constants: Constants) -> tuple[list[Any], bool]:
 def _type(arguments: Arguments) -> str:
     """Return the name of what type= is, "str" where there is none; optparse says it as a text."""
     node = arguments.node("type")
-    return "str" if node is None else arguments.text("type") or type_name(node)
+    return "str" if node is None else arguments.text("type") or declared_type(node)
 
 
 def _kind(arguments: Arguments) -> FlagType | None:

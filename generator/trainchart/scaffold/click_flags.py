@@ -23,7 +23,17 @@ from trainchart.scaffold.flag import (
     read_choices,
     refuse,
 )
-from trainchart.scaffold.python_literal import Arguments, Constants, called_name, read_value, type_name
+from trainchart.scaffold.python_literal import (
+    FILE_TYPES,
+    PATH_CLASSES,
+    PATH_TYPES,
+    Arguments,
+    Constants,
+    called_name,
+    declared_type,
+    read_value,
+    type_name,
+)
 
 _CLICK_TYPES: Mapping[str, FlagType] = {
     **TYPES,
@@ -32,8 +42,7 @@ _CLICK_TYPES: Mapping[str, FlagType] = {
     "STRING": "string",
     "FloatRange": "number",
     "IntRange": "integer",
-    "Path": "string",
-    "File": "string",
+    **dict.fromkeys((*PATH_TYPES, *FILE_TYPES), "string"),
 }
 _SEVERAL = ("list", "List", "tuple", "Tuple", "Sequence", "set", "Set")
 _PROMPTS = {"password_option": "--password", "confirmation_option": "--yes"}
@@ -93,9 +102,10 @@ def _find_click_parameter(arguments: Arguments) -> Iterator[Declaration]:
             read = partial(_read_click, option, arguments)
             default, is_required = arguments.plain("default"), arguments.is_true("required") or _asks(arguments)
             separator = " " if arguments.node("multiple") or arguments.node("nargs") else ""
-            kind, is_path = _click_kind(arguments), _click_type(arguments.node("type")) == "Path"
+            kind, given = _click_kind(arguments), declared_type(arguments.node("type"))
+            is_path, is_file = given in PATH_TYPES, given in FILE_TYPES
             option = option.split("/")[0]
-            yield Declaration(option, line, read, is_required, kind, default, separator=separator, is_path=is_path)
+            yield Declaration(option, line, read, is_required, kind, default, "", separator, is_path, is_file)
         return
     name = arguments.text("param_decls", 0)
     # Unlike an option's, an argument's value must be given unless something says otherwise.
@@ -126,12 +136,8 @@ def _click_kind(arguments: Arguments) -> FlagType | None:
         return None
     if node is None:
         return TYPES.get(type(default).__name__, "string")
-    given = _click_type(node)
+    given = declared_type(node)
     return "string" if given == "Choice" else _CLICK_TYPES.get(given)
-
-
-def _click_type(node: ast.expr | None) -> str:
-    return called_name(node) if isinstance(node, ast.Call) else type_name(node)
 
 
 def _read_click(option: str, arguments: Arguments) -> Flag:
@@ -215,7 +221,7 @@ def _find_typer(function: ast.FunctionDef, tree: ast.Module, constants: Constant
         kind = None if is_list else TYPES.get(_inner_type(annotation), "string")
         read = partial(_read_typer, option, annotation, plain, call, constants)
         is_required |= call is not None and plain is None and _asks(Arguments(call, constants))
-        separator, is_path = " " if is_list else "", _inner_type(annotation) == "Path"
+        separator, is_path = " " if is_list else "", _inner_type(annotation) in PATH_CLASSES
         option, line = option.split("/")[0], parameter.lineno
         yield Declaration(option, line, read, is_required, kind, plain, separator=separator, is_path=is_path)
 
@@ -252,7 +258,7 @@ def _read_typer(
     given = _inner_type(annotation)
     if given in _SEVERAL:
         return make_list(option, default, description, {}, "repeated")
-    if given == "Path":
+    if given in PATH_CLASSES:
         given = "str"
     if given not in TYPES:
         raise NotReadableError("its type is not read")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from trainchart.scaffold.flag import NAMES_COMMAND, TYPES, Declaration, Flag, NotReadableError, make_flag, refuse
-from trainchart.scaffold.python_literal import Constants, called_name, read_value, type_name
+from trainchart.scaffold.python_literal import PATH_CLASSES, Constants, called_name, read_value, type_name
 
 
 def find_fire(tree: ast.Module, constants: Constants) -> Iterator[Declaration]:
@@ -83,7 +83,7 @@ def _find_parameters(function: ast.FunctionDef, constants: Constants) -> Iterato
         option = f"--{parameter.arg}"
         read = partial(_read, option, given, default)
         kind, separator = TYPES.get(given, "string"), " " if isinstance(default, list) else ""
-        is_path, line = given in ("Path", "PurePosixPath"), parameter.lineno
+        is_path, line = given in PATH_CLASSES, parameter.lineno
         yield Declaration(option, line, read, node is None, kind, default, separator=separator, is_path=is_path)
 
 

@@ -86,6 +86,8 @@ class Declaration:
     """What separates the items of a list on the command line: a comma, or a blank for any other form."""
     is_path: bool = False
     """Whether its type or its use is that of a path."""
+    is_file: bool = False
+    """Whether it opens the file that it names, so that no folder stands in for it."""
     is_download: bool = False
     """Whether the code gives it to Keras as the name of a file to download."""
 

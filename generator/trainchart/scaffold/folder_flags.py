@@ -103,6 +103,8 @@ def folder_kind(declaration: Declaration) -> str:
     """Return what a flag's folder or file holds; empty where it names none, or one that is only read."""
     if declaration.kind != "string" or not declaration.option.startswith("-") or _is_of_keras(declaration):
         return ""
+    if declaration.default == "-" or (declaration.is_file and not declaration.default):
+        return ""
     named = next((kind for prefix, kind in _SAGEMAKER.items() if declaration.variable.startswith(prefix)), "")
     if named:
         return named

@@ -25,10 +25,16 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 _COMPUTED = "it is computed when the script runs"
 _ENVIRONMENT = re.compile(r"(?:os\.)?(?:environ\[|environ\.get\(|getenv\()'(\w+)'.*")
 _LARGEST_EXPONENT = 64
-_PATHS = ("Path", "PosixPath", "PurePath", "PurePosixPath")
+PATH_CLASSES = ("Path", "PosixPath", "PurePath", "PurePosixPath")
+"""Of pathlib; click has a Path, too."""
+_PATH_FUNCTIONS = ("expanduser", "abspath", "realpath", "normpath", "fspath")
+PATH_TYPES = (*PATH_CLASSES, *_PATH_FUNCTIONS)
+"""What the type of a flag may be that takes a path."""
+FILE_TYPES = ("FileType", "File")
+"""Types of argparse and click that open the file which a flag names, or what the program has open where it is `-`."""
 _JOINING = ("path", "osp", "gfile")
 """Modules whose `join` joins paths, by their last word."""
-_SAME_PATH = ("str", "expanduser", "abspath", "realpath", "normpath", "fspath", "resolve", "absolute", "as_posix")
+_SAME_PATH = ("str", *_PATH_FUNCTIONS, "resolve", "absolute", "as_posix")
 """Functions and methods that return the path that they are given, in another form."""
 _LONGEST_TEXT = 4096
 """Texts can double in every line."""
@@ -98,7 +104,7 @@ def _read_path(call: ast.Call, constants: Constants) -> Any:
     name = called_name(call)
     if is_joining(call):
         parts = [_text(read_value(argument, constants)) for argument in call.args]
-        return PurePosixPath(*parts) if name in _PATHS else posixpath.join(*parts)
+        return PurePosixPath(*parts) if name in PATH_CLASSES else posixpath.join(*parts)
     if name == "dirname" and call.args:
         return posixpath.dirname(_text(read_value(call.args[0], constants)))
     if name in _SAME_PATH and call.args:
@@ -195,8 +201,8 @@ def called_name(call: ast.Call) -> str:
 
 def is_joining(call: ast.Call) -> bool:
     """Tell whether a call makes one path of its arguments: os.path.join(…), Path(…)."""
-    if not call.args or called_name(call) in _PATHS:
-        return called_name(call) in _PATHS
+    if not call.args or called_name(call) in PATH_CLASSES:
+        return called_name(call) in PATH_CLASSES
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     return called_name(call) == "join" and type_name(owner) in _JOINING
 
@@ -206,6 +212,11 @@ def type_name(node: ast.expr | None) -> str:
     if isinstance(node, ast.Name):
         return node.id
     return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def declared_type(node: ast.expr | None) -> str:
+    """Return the name of the type of a flag, of FileType("w") that of what is called; empty where it is none."""
+    return called_name(node) if isinstance(node, ast.Call) else type_name(node)
 
 
 def environment_variable(node: ast.expr | None) -> str:

@@ -572,6 +572,9 @@ FOLDERS = [
     ('"--output_data_dir"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--out", type=Path, default=Path("out")', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--checkpoints", default="checkpoints"', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--checkpoints", type=os.path.normpath', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--checkpoints", type=pathlib.PosixPath', "$(TRAINCHART_CHECKPOINTS_DIR)"),
+    ('"--output", type=argparse.FileType("w"), default="out.json"', "$(TRAINCHART_CHECKPOINTS_DIR)/out.json"),
     ('"--checkpoints", type=pathlib.Path', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--checkpoints", help="Directory of the checkpoints."', "$(TRAINCHART_CHECKPOINTS_DIR)"),
     ('"--artifacts", type=Path, default=Path("artifacts")', "$(TRAINCHART_CHECKPOINTS_DIR)"),
@@ -626,6 +629,10 @@ def test_outputs_go_into_the_volumes_of_the_run(arguments: str, value: str) -> N
         '"--checkpoint_dir", help="Directory of the checkpoint to restore."',
         '"--model_path", default="old/m.keras", help="A saved model to load."',
         '"--checkpoints"',
+        '"--output", default="-"',
+        '"--output", type=argparse.FileType("w")',
+        '"--output", type=argparse.FileType("w"), default="-"',
+        '"--results", type=FileType("w"), default=sys.stdout',
         '"--saved-model", help="Saved model to start from, which is loaded."',
         '"--weights", default="nets/yolo.h5"',
         '"--weights", default="imagenet"',
@@ -738,6 +745,21 @@ def test_evaluations_that_the_help_says_are_written_are_no_data() -> None:
         "--train_dir": "$(TRAINCHART_CHECKPOINTS_DIR)",
         "--eval_dir": "$(TRAINCHART_CHECKPOINTS_DIR)/eval_dir",
     }
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        "@click.option('--results', type=click.Path())\ndef f(results): ...",
+        "@click.option('--results', type=Path)\ndef f(results): ...",
+        "@app.command()\ndef f(results: PurePath = None): ...",
+        "def f(results: PosixPath = None): ...\nfire.Fire(f)",
+    ],
+)
+def test_types_of_paths_are_known_to_every_library(parameter: str) -> None:
+    assert read(parameter).references == {"--results": "$(TRAINCHART_CHECKPOINTS_DIR)"}
+    opened = read("@click.option('--results', type=click.File('w'))\ndef f(results): ...")
+    assert (opened.references, [flag.option for flag in opened.flags]) == ({}, ["--results"])
 
 
 def test_text_with_a_slash_is_not_always_a_path() -> None:
