@@ -434,6 +434,28 @@ def test_why_shows_warnings_that_a_running_pod_repeats(api: SmallApi, tmp_path: 
     assert "see the notes below" in done.stdout
 
 
+def test_why_names_the_autoscaler_that_deletes_pods(api: SmallApi, tmp_path: Path) -> None:
+    deaths = [
+        {"at": NOW - 120 * each, "pod": "exp1-mnist-worker-1", "node": "node1", "cause": "pod-deleted", "action": ""}
+        for each in (3, 2, 1)
+    ]
+    state = make_state("Running", incidents=deaths)
+    api.objects |= {"configmaps": [make_record(state)], "jobs": [make_job()]}
+    target = {"kind": "StatefulSet", "name": "exp1-mnist-worker"}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 1}
+    metadata = {"name": "cost-saver", "namespace": NAMESPACE}
+    api.objects["horizontalpodautoscalers"] = [{"metadata": metadata, "spec": spec, "status": {"desiredReplicas": 1}}]
+    api.refused = {"verticalpodautoscalers": 404}
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert "see the notes below: the HorizontalPodAutoscaler cost-saver scales exp1-mnist-worker to 1 of its 2" in why
+    assert "kubectl delete hpa cost-saver -n team-a" in why
+    assert "Find out who or what deletes it" not in why
+    api.refused = {"horizontalpodautoscalers": 403}
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert "could not find out horizontalpodautoscalers (forbidden)" in why
+    assert "Find out who or what deletes it" in why
+
+
 @pytest.mark.parametrize(("plural", "kind"), [("services", "Service"), ("networkpolicies", "NetworkPolicy")])
 def test_why_names_who_changed_another_object(api: SmallApi, tmp_path: Path, plural: str, kind: str) -> None:
     edit = {"manager": "kubectl-edit", "time": stamp(NOW + 60), "fieldsV1": {"f:spec": {"f:ports": {}}}}

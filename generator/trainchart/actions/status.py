@@ -10,6 +10,7 @@ from trainchart.actions.support.cluster_access import open_cluster
 from trainchart.actions.support.cluster_logs import read_last_lines
 from trainchart.actions.support.queue_standing import add_standing
 from trainchart.actions.support.run_lookup import RunAddress, find_local_run
+from trainchart.actions.support.surroundings import add_surroundings
 from trainchart.cluster.controller_rights import find_account, find_missing_rights
 from trainchart.cluster.diagnosis import diagnose, list_unknown
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
@@ -28,7 +29,8 @@ from trainchart.cluster.policies import find_foreign_policies
 from trainchart.cluster.resource_users import find_node_users, find_quota_users, lacks_nodes
 from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.local.io import run_report
-from trainchart.reports.report import Report, TrainingKey
+from trainchart.reports.report import Report
+from trainchart_runtime.pod_causes import POD_DELETED
 from trainchart_runtime.run.state import RUNNING
 
 WATCH_SECONDS = 2.0
@@ -47,7 +49,7 @@ def open_run(address: RunAddress) -> Look:
     if folder is not None:
         return lambda: run_report.read_report(folder)
     api, namespace = open_cluster(address.place)
-    return lambda: _look(api, namespace, address.name)[2]
+    return lambda: _look(api, namespace, address.name)
 
 
 def explain_run(address: RunAddress) -> Report:
@@ -63,7 +65,11 @@ def explain_run(address: RunAddress) -> Report:
     if folder is not None:
         return run_report.read_report(folder)
     api, namespace = open_cluster(address.place)
-    _, seen, report = _look(api, namespace, address.name)
+    key, seen = read_training(api, namespace, address.name)
+    seen = add_surroundings(api, seen, diagnose(key, seen))
+    report = add_standing(api, seen, diagnose(key, seen))
+    if any(each.cause == POD_DELETED.name for each in report.incidents):
+        report = replace(report, unknown=(*report.unknown, *list_unknown(seen.autoscalers)))
     report = _add_changes(api, seen, report)
     if account := find_account(listed(seen.jobs)):
         missing = find_missing_rights(report, account, read_rights(api, namespace, account))
@@ -111,10 +117,10 @@ def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     return replace(report, outside_changes=tuple(sorted(changes, key=lambda change: change.at)))
 
 
-def _look(api: KubernetesApi, namespace: str, name: str) -> tuple[TrainingKey, Snapshot, Report]:
-    """Return a training, what was seen of it, and its report, with its place in the queue where it waits."""
+def _look(api: KubernetesApi, namespace: str, name: str) -> Report:
+    """Return the report of a training, with its place in the queue where it waits."""
     key, seen = read_training(api, namespace, name)
-    return key, seen, add_standing(api, seen, diagnose(key, seen))
+    return add_standing(api, seen, diagnose(key, seen))
 
 
 def watch_report(look: Look) -> Iterator[Report]:

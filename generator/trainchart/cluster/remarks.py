@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from trainchart.cluster.autoscalers import describe_autoscalers
 from trainchart.cluster.objects import Controller, RoleSet, TrainingPod, as_cluster
 from trainchart.cluster.oddities import find_oddities
 from trainchart.cluster.outside_changes import describe_scalers
@@ -63,7 +64,7 @@ def find_remarks(
     elif report.phase in ENDED_PHASES and report.pods and report.source == FROM_RECORD:
         remarks.append(f"the record says {report.phase}, but {len(report.pods)} of its pods are still there")
     remarks += _find_late_stop(report, pods)
-    scalers = list(describe_scalers(listed(seen.sets)))
+    scalers = [*describe_autoscalers(report, seen, sets), *describe_scalers(listed(seen.sets))]
     remarks += scalers
     remarks += find_oddities(report, seen, record, sets, is_scaled=bool(scalers))
     remarks += find_stalls(report, seen, {pod.view.name for pod in pods if not pod.view.node})

@@ -53,6 +53,8 @@ class Snapshot:
     jobs: Objects = ()
     events: Objects = ()
     """Warnings of the namespace; of others than the release too, since events have no labels."""
+    autoscalers: Objects = ()
+    """Those of the namespace; looked for by `why` only, like all that follows."""
 
 
 def find_trainings(seen: Snapshot) -> dict[TrainingKey, Snapshot]:

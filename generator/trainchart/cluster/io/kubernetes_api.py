@@ -56,12 +56,15 @@ JOBS = Kind("apis/batch/v1", "jobs")
 NAMESPACES = Kind("api/v1", "namespaces")
 NETWORK_POLICIES = Kind("apis/networking.k8s.io/v1", "networkpolicies")
 PODS = Kind("api/v1", "pods")
+POD_AUTOSCALERS = Kind("apis/autoscaling/v2", "horizontalpodautoscalers")
 ROLES = Kind("apis/rbac.authorization.k8s.io/v1", "roles")
 ROLE_BINDINGS = Kind("apis/rbac.authorization.k8s.io/v1", "rolebindings")
 SECRETS = Kind("api/v1", "secrets")
 SERVICES = Kind("api/v1", "services")
 SERVICE_ACCOUNTS = Kind("api/v1", "serviceaccounts")
 STATEFUL_SETS = Kind("apis/apps/v1", "statefulsets")
+VERTICAL_AUTOSCALERS = Kind("apis/autoscaling.k8s.io/v1", "verticalpodautoscalers")
+"""Of an add-on that few clusters have."""
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,20 @@ def read_policies(api: KubernetesApi, namespace: str) -> Objects:
     return _list(api, kubernetes_api.NETWORK_POLICIES, namespace, "")
 
 
+def read_autoscalers(api: KubernetesApi, namespace: str) -> Objects:
+    """Return the autoscalers of a namespace, as far as its cluster knows such kinds."""
+    found: list[Object] = []
+    for kind in (kubernetes_api.POD_AUTOSCALERS, kubernetes_api.VERTICAL_AUTOSCALERS):
+        try:
+            objects = _list(api, kind, namespace, "")
+        except NotFound:
+            continue
+        if isinstance(objects, Unreadable):
+            return objects
+        found += objects
+    return tuple(found)
+
+
 def read_network_objects(api: KubernetesApi, namespace: str, release: str) -> dict[str, Objects]:
     """Return by their kind the objects of a release that decide who reaches its pods."""
     labels = f"{INSTANCE_LABEL}={release}"
