@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.support.command_line import call
 from trainchart.plan.strategies import STRATEGIES
 
 CLASSIC = """\
@@ -146,6 +147,14 @@ def test_folder_named_like_a_library_is_not_a_package(tmp_path: Path, library: s
     assert done.returncode == 0, done.stderr
     code = yaml.safe_load((tmp_path / "models" / "fit.yaml").read_text())["code"]
     assert code == {"path": library, "command": ["python", "fit.py"]}
+
+
+def test_folder_on_pythons_path_is_not_taken_for_a_submodule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "site" / "layers").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    (tmp_path / "fit.py").write_text("import gone.layers\ngone.layers.run()\n")
+    done = call(tmp_path, "init", "fit", "--from-script", "fit.py")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("name", "initial"), [("mypkg", False), ("keras", True)])

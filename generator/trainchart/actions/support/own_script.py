@@ -154,6 +154,7 @@ def _holds(folder: Path, module: str) -> bool:
 
 def _is_library(module: str) -> bool:
     """Tell whether Python has a module of its own, which goes before a plain folder of that name."""
+    module = module.partition(".")[0]
     here = find_project().folder.resolve()
     places = [place for place in sys.path if Path(place).resolve() not in (here, Path.cwd())]
     found = None if module in KNOWN_MODULES else PathFinder.find_spec(module, places)
