@@ -25,6 +25,11 @@ PER_REPLICA = "ValueError: Attempt to convert a value (PerReplica:{\n  0: <tf.Te
 NOT_PER_WORKER = (
     "ValueError: To use this dataset, you need to pass this dataset to ClusterCoordinator.create_per_worker_d"
 )
+BUNDLE = "TensorBundle at /c/ckpt-1 shard 0 (240000 bytes)"
+CHECKSUM = "Checksum does not match: stored 2984810448 vs. calculated on the restored bytes 3786776787 [Op:RestoreV2]"
+NO_FILES = "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for /c/ckpt-1"
+NO_KERAS = "Please ensure the file is an accessible `.keras` zip file."
+HTTP_RESPONSE = "Error executing an HTTP request: HTTP response code"
 NOT_IN = "ImportError: cannot import name 'get_session' from "
 KERAS_3 = HEAD + '  File "/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py", line 122, in handler\n'
 KERAS_2 = KERAS_3.replace("/keras/", "/tf_keras/")
@@ -134,10 +139,30 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("out-of-memory", 1, HEAD + "OSError: [Errno 12] Cannot allocate memory", "OSError"),
         ("disk-full", 1, HEAD + "OSError: [Errno 28] No space left on device: '/x'", "OSError"),
         ("disk-full", 1, HEAD + "a.ResourceExhaustedError: /ckpt/x; No space left on device [Op:SaveV2]", "a.Res"),
+        # As TensorFlow 2.21, Keras 3 and h5py end for files that were cut, changed or removed.
+        ("checkpoint-damaged", 1, HEAD + "IndexError: Read less bytes than requested", "IndexError"),
+        ("checkpoint-damaged", 1, HEAD + "a.OpError: file is too short to be an sstable", "a.OpError"),
+        ("checkpoint-damaged", 1, HEAD + "a.OpError: not an sstable (bad magic number)", "a.OpError"),
+        ("checkpoint-damaged", 1, HEAD + "a.OpError: block checksum mismatch", "a.OpError"),
+        ("checkpoint-damaged", 1, HEAD + "a.OpError: /c/ckpt-1.data-00000-of-00001; No such file", "a.OpError"),
+        ("checkpoint-damaged", 1, HEAD + "ValueError: Invalid checkpoint state loaded from /c", "ValueError"),
+        ("checkpoint-damaged", 1, HEAD + f"a.DataLossError: {BUNDLE}: {CHECKSUM}", "a.DataLossError"),
+        ("checkpoint-damaged", 1, HEAD + f"a.NotFoundError: Error when restoring at /c/ckpt-1: {NO_FILES}", "a.Not"),
+        ("checkpoint-damaged", 1, HEAD + f"ValueError: File not found: filepath=/m.keras. {NO_KERAS}", "ValueError"),
+        ("checkpoint-damaged", 1, HEAD + "zipfile.BadZipFile: Bad CRC-32 for file 'config.json'", "zipfile.BadZ"),
+        ("checkpoint-damaged", 1, HEAD + "OSError: Unable to synchronously open file (truncated file: eof)", "OSE"),
+        ("checkpoint-damaged", 1, HEAD + "OSError: Unable to open file (file signature not found)", "OSError"),
+        ("access-refused", 1, HEAD + "urllib.error.HTTPError: HTTP Error 403: Forbidden", "urllib.error.HTTPError"),
+        ("access-refused", 1, HEAD + "urllib.error.HTTPError: HTTP Error 401: Unauthorized", "urllib.error.HTTP"),
+        ("access-refused", 1, HEAD + "Exception: URL fetch failure on https://a/b: 403 -- Forbidden", "Exception"),
+        ("access-refused", 1, HEAD + "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url", "req"),
+        ("access-refused", 1, HEAD + f"a.PermissionDeniedError: {HTTP_RESPONSE} 403 with body", "a.Permission"),
+        ("access-refused", 1, HEAD + "botocore.exceptions.ClientError: An error occurred (AccessDenied)", "botocore"),
+        ("download-failed", 1, HEAD + "urllib.error.HTTPError: HTTP Error 404: Not Found", "urllib.error.HTTPError"),
+        ("download-failed", 1, HEAD + "urllib.error.HTTPError: HTTP Error 503: Unavailable", "urllib.error.HTTP"),
         ("data-damaged", 1, HEAD + "a.DataLossError: corrupted record at 4711 [Op:IteratorGetNext]", "a.DataLoss"),
         ("data-damaged", 1, HEAD + "a.DataLossError: truncated record at 9' failed with Read less", "a.DataLoss"),
         ("data-damaged", 1, "12:00:00 error: chief 0: the training data is damaged: /a: inflate() failed", "12:00:00"),
-        ("program-error", 1, HEAD + "a.DataLossError: Checksum does not match: stored 1 vs. 2", "a.DataLoss"),
         ("permission-denied", 1, HEAD + "PermissionError: [Errno 13] Permission denied: '/data/x'", "Permission"),
         (
             "peer-lost",

@@ -270,6 +270,10 @@ def test_schedulers_event_is_read_like_the_pods_condition(message: str, cause: s
     ("message", "cause"),
     [
         ('pods "exp1-mnist-ps-0" is forbidden: exceeded quota: tests, requested: pods=1', "quota-exceeded"),
+        (
+            'pods "exp1-mnist-ps-0" is forbidden: failed quota: compute: must specify limits.cpu for: log-shipper',
+            "quota-needs-amount",
+        ),
         ('pods "exp1-mnist-ps-0" is forbidden: violates PodSecurity "restricted:latest"', "admission-refused"),
         ('admission webhook "policy" denied the request', "admission-refused"),
         ("Pod is invalid: metadata.labels: must be no more than 63 characters", "admission-refused"),

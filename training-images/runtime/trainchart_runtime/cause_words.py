@@ -25,7 +25,24 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         ),
         causes.CHECKPOINT_MISMATCH,
     ),
+    (
+        re.compile(
+            r"Read less bytes than requested|Checksum does not match: stored|block checksum mismatch"
+            r"|not an sstable|too short to be an sstable|\.data-\d{5}-of-\d{5}; No such file"
+            r"|Unsuccessful TensorSliceReader constructor|Invalid checkpoint state loaded from"
+            r"|an accessible `\.keras` zip file|Unable to (synchronously )?open file \((truncated|file signature)"
+            r"|\bBadZipFile\b"
+        ),
+        causes.CHECKPOINT_DAMAGED,
+    ),
     (re.compile(r"CERTIFICATE_VERIFY_FAILED|certificate verify failed"), causes.CERTIFICATE_REFUSED),
+    (
+        re.compile(
+            r"HTTP Error 40[13]\b|\b40[13] Client Error\b|URL fetch failure on .*: 40[13]\b|HTTP response code 40[13]\b"
+            r"|\b(AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken)\b"
+        ),
+        causes.ACCESS_REFUSED,
+    ),
     (
         re.compile(
             r"URL fetch failure on|\burllib\.error\.(URL|HTTP|ContentTooShort)Error\b|Max retries exceeded with url"

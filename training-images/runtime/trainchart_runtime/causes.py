@@ -47,12 +47,19 @@ CERTIFICATE_REFUSED = Cause(
     "(SSL_CERT_FILE or REQUESTS_CA_BUNDLE in `env`); a node whose clock is wrong refuses every certificate.",
     RESTART_IN_PLACE,
 )
+ACCESS_REFUSED = Cause(
+    "access-refused",
+    "A server refused the program: it has no credentials, or wrong or expired ones.",
+    "Look at what the program signs in with (variables in `env` and `envFrom`, a Secret, the ServiceAccount): put the "
+    "right key there, or have its rights extended; a new key in a Secret reaches the program at its next start.",
+    RESTART_IN_PLACE,
+)
 DOWNLOAD_FAILED = Cause(
     "download-failed",
     "The program could not download a file that it needs.",
     "Put the file into the image or a volume, and let the program read it there (keras.datasets: below KERAS_HOME; "
     "with tf_keras: below HOME); or let the pods reach the server: set a proxy in `env` (http_proxy, "
-    "https_proxy), and allow the traffic in the network.",
+    "https_proxy), and allow the traffic in the network. A 404 says that the address is wrong.",
     RESTART_IN_PLACE,
 )
 OUT_OF_MEMORY = Cause(
@@ -161,6 +168,13 @@ DATA_DAMAGED = Cause(
     "A file of records that the program reads is damaged.",
     "Replace the file, or leave it out; the error names it where the program reads by read_tfrecords.",
     RESTART_NEVER,
+)
+CHECKPOINT_DAMAGED = Cause(
+    "checkpoint-damaged",
+    "A checkpoint, or another file of a model, is damaged, cut off or gone.",
+    "Put a copy of the file back, or take the newest checkpoint out of use: in its folder, let the file `checkpoint` "
+    "name the one before, from a pod that mounts the claim; without that file the training starts from the beginning.",
+    RESTART_IN_PLACE,
 )
 CHECKPOINT_MISMATCH = Cause(
     "checkpoint-mismatch",

@@ -81,7 +81,14 @@ def classify(ending: Ending) -> Diagnosis:
     return Diagnosis(cause, _cut(error, _describe_memory_kills(ending)))
 
 
-_REPEATABLE = (causes.PROGRAM_ERROR, causes.PROGRAM_EXIT, causes.CRASHED, causes.OUT_OF_MEMORY)
+_REPEATABLE = (
+    causes.PROGRAM_ERROR,
+    causes.PROGRAM_EXIT,
+    causes.CRASHED,
+    causes.OUT_OF_MEMORY,
+    causes.ACCESS_REFUSED,
+    causes.CHECKPOINT_DAMAGED,
+)
 _MAY_PASS = re.compile(
     r"time-?(d )?-?out|deadline.?exceeded|temporar|try again|connection|unavailable|unreachable|aborted|cancell?ed"
     r"|address already in use|stale file handle|input/output error|\b(429|50[0234])\b",

@@ -98,6 +98,13 @@ QUOTA_EXCEEDED = Cause(
     "Ask for less, end other releases of the namespace, or have the quota raised: kubectl describe quota.",
     RESTART_WAITED_FOR,
 )
+QUOTA_NEEDS_AMOUNT = Cause(
+    "quota-needs-amount",
+    "A quota of the namespace counts a resource of which a container does not say how much it needs.",
+    "Give the named container a request or limit of that resource: below resources of its entry in initContainers or "
+    "extraContainers, for a role below roles.ROLE; or have a LimitRange give a default (kubectl describe quota).",
+    RESTART_WAITED_FOR,
+)
 ADMISSION_REFUSED = Cause(
     "admission-refused",
     "The cluster refuses to create the pod.",

@@ -191,6 +191,7 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ("Preempted", "", pod_causes.PREEMPTED),
 )
 _SET_EVENTS: Sequence[Tuple[str, str, Cause]] = (
+    ("FailedCreate", r"failed quota: .*must specify", pod_causes.QUOTA_NEEDS_AMOUNT),
     ("FailedCreate", r"exceeded quota|failed quota", pod_causes.QUOTA_EXCEEDED),
     ("FailedCreate", r"already exists|AlreadyExists", pod_causes.NAME_CONFLICT),
     ("FailedCreate", r"error looking up service account", pod_causes.CONFIG_MISSING),

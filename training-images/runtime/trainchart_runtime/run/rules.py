@@ -118,7 +118,8 @@ def _begin(plan: RunPlan, seen: Observation, earlier: Optional[RunState]) -> Run
     first = QUEUED if plan.queue else STARTING
     state = RunState(plan.run_id, first, since=seen.now, updated=seen.now, active_since=seen.now)
     if earlier is not None:
-        return enter_phase(state, first, seen.now, f"follows run {earlier.run_id!r} ({earlier.phase})")
+        name = f"run {earlier.run_id}" if earlier.run_id else "the first run"
+        return enter_phase(state, first, seen.now, f"follows {name} ({earlier.phase})")
     is_stopped = bool(seen.sets) and not any(view.replicas for view in seen.sets.values())
     if is_stopped and plan.desired_state == DESIRED_RUNNING:
         # A new StatefulSet without replicas gets 1: only a controller has set it to 0.
