@@ -507,6 +507,34 @@ def test_why_names_missing_rights_of_the_controller(api: SmallApi, tmp_path: Pat
     assert ("helm rollback exp1 REVISION" in why) == bool(words)
 
 
+@pytest.mark.parametrize(
+    ("status", "cure"),
+    [
+        ("pending-upgrade", "helm rollback exp1 2 -n team-a, or with another revision of helm history exp1"),
+        ("pending-rollback", "helm rollback exp1 2 -n team-a"),
+        ("pending-install", "helm uninstall exp1 -n team-a, then install it again"),
+        ("deployed", ""),
+    ],
+)
+def test_why_tells_of_an_upgrade_that_was_cut_off(api: SmallApi, tmp_path: Path, status: str, cure: str) -> None:
+    end_run(api)
+    revisions = {1: "superseded", 2: "deployed", 3: status}
+    api.objects["secrets"] = [
+        {
+            "metadata": {
+                "name": f"sh.helm.release.v1.exp1.v{number}",
+                "namespace": NAMESPACE,
+                "labels": {"owner": "helm", "name": "exp1", "status": word, "version": str(number)},
+                "creationTimestamp": stamp(NOW - 60),
+            }
+        }
+        for number, word in revisions.items()
+    ]
+    why = " ".join(run_to(api, tmp_path, "why", "exp1").stdout.split())
+    assert (f"revision 3 of the release is {status} since" in why) == bool(cure)
+    assert cure in why
+
+
 def test_why_names_who_changed_a_config_map_of_the_run(api: SmallApi, tmp_path: Path) -> None:
     end_run(api)
     pods = api.objects["statefulsets"][0]["spec"]["template"]["spec"]

@@ -13,6 +13,7 @@ from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.actions.support.surroundings import add_surroundings
 from trainchart.cluster.controller_rights import find_account, find_missing_rights
 from trainchart.cluster.diagnosis import diagnose, list_unknown
+from trainchart.cluster.helm_record import describe_unfinished_upgrade
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import (
     read_config_maps,
@@ -21,6 +22,7 @@ from trainchart.cluster.io.releases import (
     read_policies,
     read_rights,
     read_training,
+    read_unfinished_upgrade,
 )
 from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions
 from trainchart.cluster.namespace_pods import claims_by_label, find_claim_users, find_finished_pods, wants_other_pods
@@ -71,6 +73,8 @@ def explain_run(address: RunAddress) -> Report:
     if any(each.cause == POD_DELETED.name for each in report.incidents):
         report = replace(report, unknown=(*report.unknown, *list_unknown(seen.autoscalers)))
     report = _add_changes(api, seen, report)
+    unfinished = describe_unfinished_upgrade(report, *read_unfinished_upgrade(api, namespace, report.key.release))
+    report = replace(report, remarks=(*unfinished, *report.remarks))
     if account := find_account(listed(seen.jobs)):
         missing = find_missing_rights(report, account, read_rights(api, namespace, account))
         report = replace(report, remarks=(*missing, *report.remarks))

@@ -8,20 +8,24 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainchart.cluster.snapshot import Object, label, name_of, section
+from trainchart.cluster.snapshot import Object, Objects, label, listed, name_of, section
 from trainchart.helm.rendering import ReleaseTexts, merge_maps, read_release_texts
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import dump_mapping
+from trainchart.reports.report import Report
+from trainchart.reports.text import describe_time
+from trainchart_runtime.pod_problems import parse_time
 
 _GZIP = b"\x1f\x8b\x08"
 _LARGEST = 100 * 1024 * 1024
 """Bytes of an unpacked record; Kubernetes allows 1 MiB packed."""
 DEPLOYED = "deployed"
+PENDING = ("pending-install", "pending-upgrade", "pending-rollback")
 
 
 class HelmRecordError(ValueError):
@@ -61,6 +65,24 @@ def choose_record(records: Sequence[Object]) -> Object | None:
         raise HelmRecordError(f"helm says that it is {status}: another helm command runs, or one was interrupted")
     deployed = [record for record in records if label(record, "status") == DEPLOYED]
     return max(deployed, key=_revision, default=newest)
+
+
+def describe_unfinished_upgrade(report: Report, pending: Objects, installed: Objects) -> Iterator[str]:
+    """Say that Helm is changing the release, or was cut off while it did, and what frees it."""
+    newest = max(listed(pending), key=_revision, default=None)
+    if newest is None:
+        return
+    release, namespace = report.key.release, report.key.namespace
+    since = describe_time(parse_time(section(newest, "metadata").get("creationTimestamp")))
+    last = max(map(_revision, listed(installed)), default=0)
+    cure = f"helm uninstall {release} -n {namespace}, then install it again"
+    if label(newest, "status") != PENDING[0]:
+        revision = last or "REVISION"
+        cure = f"helm rollback {release} {revision} -n {namespace}, or with another revision of helm history {release}"
+    yield (
+        f"revision {_revision(newest)} of the release is {label(newest, 'status')} since {since}: a helm command is at "
+        f"work, or was cut off. Until it ends, Helm refuses every upgrade. If none is at work any more: {cure}"
+    )
 
 
 def parse_release(record: Object) -> HelmRelease:

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Sequence
 
+from trainchart.cluster.helm_record import DEPLOYED, PENDING
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import Kind, KubernetesApi
 from trainchart.cluster.snapshot import (
@@ -100,6 +101,16 @@ def read_rights(api: KubernetesApi, namespace: str, account: str) -> dict[str, O
         "RoleBinding": kubernetes_api.ROLE_BINDINGS,
     }
     return {name: _list(api, kind, namespace, "", fields=f"metadata.name={account}") for name, kind in kinds.items()}
+
+
+def read_unfinished_upgrade(api: KubernetesApi, namespace: str, release: str) -> tuple[Objects, Objects]:
+    """Return Helm's records of the revisions of a release that are being made, and of the one that is installed."""
+    labels = f"owner=helm,name={release}"
+    pending = _list(api, kubernetes_api.SECRETS, namespace, f"{labels},status in ({','.join(PENDING)})")
+    if not listed(pending):
+        # A record holds the whole chart: none is fetched without need.
+        return pending, ()
+    return pending, _list(api, kubernetes_api.SECRETS, namespace, f"{labels},status={DEPLOYED}")
 
 
 def read_config_maps(api: KubernetesApi, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:
