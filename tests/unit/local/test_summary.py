@@ -253,6 +253,7 @@ def test_missing_module_hint_names_its_package(tmp_path: Path, module: str, pack
         ("object_detection", "Copy object_detection from https://github.com/tensorflow/models, in research/"),
         ("tensorflow_examples", "Copy tensorflow_examples from https://github.com/tensorflow/examples"),
         ("utils", "Install the package that contains utils, which can have another name; if the module is yours"),
+        ("json.gone", "The json that is installed does not have it: the program needs another version of it."),
         ("google", "Install the package that contains google, which can have another name"),
     ],
 )
