@@ -19,6 +19,7 @@ from trainchart.cluster.snapshot import (
     name_of,
     section,
 )
+from trainchart.reports.report import TERMINATING
 from trainchart_runtime.cluster import SINGLE, TASK_TYPES_BY_STRATEGY, Cluster, Role
 from trainchart_runtime.contract import (
     CHART_LABEL,
@@ -97,7 +98,7 @@ class TrainingPod:
     def state(self) -> str:
         """One word, close to what kubectl says."""
         if self.view.is_deleting:
-            return "Terminating"
+            return TERMINATING
         if self.view.is_running:
             return "Finished" if self.view.ends and self.view.ends[0].succeeded else "Running"
         if self.view.ends:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trainchart.cluster.autoscalers import describe_autoscalers
+from trainchart.cluster.departures import find_departures
 from trainchart.cluster.objects import Controller, RoleSet, TrainingPod, as_cluster
 from trainchart.cluster.oddities import find_oddities
 from trainchart.cluster.outside_changes import describe_scalers
@@ -78,12 +79,7 @@ def find_remarks(
             "with all of them: where several releases do so, each waits for the others until one gives up; a queue "
             "that starts all pods of a release or none prevents that (see queues and gangs in the documentation)"
         )
-    # A run controller tells the same as a problem.
-    reported = {problem.subject for problem in report.problems}
-    stuck = [pod.view.name for pod in pods if pod.view.is_lost(report.now) and pod.view.name not in reported]
-    if stuck:
-        remarks.append(f"stuck terminating: {list_names(stuck)}: check its finalizers, volumes and node")
-    return remarks
+    return [*remarks, *find_departures(report, seen)]
 
 
 def _lacks_room(problem: ReportedProblem) -> bool:

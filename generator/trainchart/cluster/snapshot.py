@@ -55,6 +55,11 @@ class Snapshot:
     """Warnings of the namespace; of others than the release too, since events have no labels."""
     autoscalers: Objects = ()
     """Those of the namespace; looked for by `why` only, like all that follows."""
+    claims: Objects = ()
+    """Those of the namespace."""
+    nodes: Objects = ()
+    namespaces: Objects = ()
+    """The release's own, where it is being deleted."""
 
 
 def find_trainings(seen: Snapshot) -> dict[TrainingKey, Snapshot]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from trainchart.reports.report import Report
+from trainchart.reports.report import TERMINATING, Report
 from trainchart.reports.text import describe_time, fill_in
 from trainchart_runtime.cause import RESTART_IN_PLACE_PEER
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.pod_causes import POD_DELETED
 from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.problems import BY_SET
 from trainchart_runtime.run.state import Incident, Verdict
 
+_NOT_YET = f"{BY_SET} once this one is gone"
 _GROUPS_SHOWN = 8
 _LAG_SECONDS = 30.0
 """A step is reported this much later than it was made, at most."""
@@ -25,14 +27,24 @@ def death_lines(report: Report) -> Iterator[str]:
     progress = report.progress
     # Each start of the leading task renews the report, also where it has come no further.
     has_steps = report.outcome is None and progress.step is not None and not progress.fruitless_restarts
-    past = [each for each in report.incidents if has_steps and each.at < progress.at - _LAG_SECONDS]
-    last = [each for each in report.incidents if each not in past]
+    incidents = [each._replace(action=_NOT_YET) if _stays(each, report) else each for each in report.incidents]
+    past = [
+        each for each in incidents if has_steps and each.at < progress.at - _LAG_SECONDS and each.action != _NOT_YET
+    ]
+    last = [each for each in incidents if each not in past]
     yield from _list_deaths("Deaths in this run, the newest first:", last)
     # What took the pod away is why it now waits.
+    waiting = {each.subject for each in report.problems}
     newest = last[-1] if last else None
-    if newest and newest.cause in CAUSES and newest.pod in {each.subject for each in report.problems}:
+    if newest and newest.cause in CAUSES and newest.cause != POD_DELETED.name and newest.pod in waiting:
         yield f"  next: {fill_in(CAUSES[newest.cause].hint, report.address, newest.pod, newest.node)}"
     yield from _list_deaths("Earlier deaths, after which the training made steps, the newest first:", past)
+
+
+def _stays(incident: Incident, report: Report) -> bool:
+    """Say whether a pod that a StatefulSet is to replace is still there, so that no other can take its place."""
+    staying = [pod.created for pod in report.pods or () if (pod.name, pod.state) == (incident.pod, TERMINATING)]
+    return incident.action == BY_SET and any(created <= incident.at for created in staying)
 
 
 def find_first_death(report: Report, outcome: Verdict) -> Incident | None:

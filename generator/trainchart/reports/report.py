@@ -28,6 +28,9 @@ STATEFUL_SET = "StatefulSet"
 UNKNOWN = "Unknown"
 """What would tell could not be read."""
 
+TERMINATING = "Terminating"
+"""State of a pod that was deleted and is still there."""
+
 LOCAL = "local"
 CLUSTER = "cluster"
 DEFAULT_RUNS_FOLDER = ".trainchart/runs"

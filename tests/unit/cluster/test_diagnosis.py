@@ -400,7 +400,10 @@ def test_a_pod_that_does_not_go_is_named(ago: float, is_told: bool) -> None:
     stuck["metadata"]["deletionTimestamp"] = stamp(NOW - ago)
     restarting = make_record(make_state("Restarting"))
     seen = {**CONTROLLED, "records": [restarting], "pods": [*make_pods(worker_1=stuck), make_controller_pod()]}
-    told = "stuck terminating: exp1-mnist-worker-1: check its finalizers, volumes and node"
+    told = (
+        "exp1-mnist-worker-1 is stuck terminating: it has no finalizer; check its volumes and its node node1: kubectl "
+        "describe pod exp1-mnist-worker-1 -n team-a"
+    )
     assert look(**seen).remarks == ((told,) if is_told else ())
 
 

@@ -50,11 +50,13 @@ class Kind(NamedTuple):
     plural: str
 
 
+CLAIMS = Kind("api/v1", "persistentvolumeclaims")
 CONFIG_MAPS = Kind("api/v1", "configmaps")
 EVENTS = Kind("api/v1", "events")
 JOBS = Kind("apis/batch/v1", "jobs")
 NAMESPACES = Kind("api/v1", "namespaces")
 NETWORK_POLICIES = Kind("apis/networking.k8s.io/v1", "networkpolicies")
+NODES = Kind("api/v1", "nodes")
 PODS = Kind("api/v1", "pods")
 POD_AUTOSCALERS = Kind("apis/autoscaling/v2", "horizontalpodautoscalers")
 ROLES = Kind("apis/rbac.authorization.k8s.io/v1", "roles")

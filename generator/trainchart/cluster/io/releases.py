@@ -84,6 +84,21 @@ def read_autoscalers(api: KubernetesApi, namespace: str) -> Objects:
     return tuple(found)
 
 
+def read_claims(api: KubernetesApi, namespace: str) -> Objects:
+    """Return the volume claims of a namespace."""
+    return _list(api, kubernetes_api.CLAIMS, namespace, "")
+
+
+def read_nodes(api: KubernetesApi) -> Objects:
+    """Return the nodes of the cluster."""
+    return _list(api, kubernetes_api.NODES, "", "")
+
+
+def read_namespace(api: KubernetesApi, namespace: str) -> Objects:
+    """Return a namespace, alone."""
+    return _list(api, kubernetes_api.NAMESPACES, "", "", fields=f"metadata.name={namespace}")
+
+
 def read_network_objects(api: KubernetesApi, namespace: str, release: str) -> dict[str, Objects]:
     """Return by their kind the objects of a release that decide who reaches its pods."""
     labels = f"{INSTANCE_LABEL}={release}"

@@ -41,7 +41,7 @@ _NOT_STARTABLE = ("StartError", "ContainerCannotRun")
 _BY_KUBELET = "the container is started again"
 _BY_LAUNCHER = "the launcher starts the program again in its pod"
 _PREEMPTOR = "it made room for the pod with the uid "
-_BY_SET = "the StatefulSet recreates the pod"
+BY_SET = "the StatefulSet recreates the pod"
 
 
 def note_deaths(plan: RunPlan, own: Sequence[PodView], state: RunState, now: float) -> RunState:
@@ -85,7 +85,7 @@ def note_disruptions(own: Sequence[PodView], gone: Sequence[PodView], state: Run
             # The controller itself deletes a pod that the kubelet lets wait after its deaths.
             continue
         is_lost = problem.cause == pod_causes.NODE_LOST.name
-        action = "waiting: Kubernetes does not replace the pods of a node that does not answer" if is_lost else _BY_SET
+        action = "waiting: Kubernetes does not replace the pods of a node that does not answer" if is_lost else BY_SET
         incidents.append(Incident(now, pod.name, pod.node, problem.cause, action, error=problem.message, uid=pod.uid))
     if len(known) > len(state.taken_away):
         state = state._replace(taken_away=tuple(sorted(known.intersection(pod.uid for pod in ended))))
@@ -122,7 +122,7 @@ def note_replacements(own: Sequence[PodView], state: RunState, now: float) -> Ru
         if before and not died.get(task, "").startswith(before):
             words = "while no run controller was running; evicted, deleted or lost with its node"
             incidents.append(
-                Incident(now, pod.name, pod.node, pod_causes.POD_DELETED.name, _BY_SET, error=words, uid=pod.uid)
+                Incident(now, pod.name, pod.node, pod_causes.POD_DELETED.name, BY_SET, error=words, uid=pod.uid)
             )
     return _add_incidents(state._replace(pods=pods), incidents)
 

@@ -1,0 +1,147 @@
+"""Says what keeps objects that were deleted: a finalizer, a node that does not answer, a user of a claim. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from trainchart.cluster.node_states import describe_failure
+from trainchart.cluster.snapshot import Object, Snapshot, has_ended, items_of, listed, name_of, section
+from trainchart.reports.report import Report
+from trainchart_runtime.pod_causes import CLAIM_DELETED, NODE_LOST
+from trainchart_runtime.pod_problems import find_claims, parse_time
+from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.observation import LOST_SECONDS
+
+_PROTECTION = "kubernetes.io/pvc-protection"
+_OF_OWNERS = ("foregroundDeletion", "orphan")
+"""Kubernetes takes these away itself, when what an object owns is gone."""
+_NAMESPACE_ENDS = "because it is being terminated"
+"""How the API server refuses what is to be created in a namespace that is being deleted."""
+
+
+def find_departures(report: Report, seen: Snapshot) -> list[str]:
+    """Return a remark for what was deleted and does not go, worst first."""
+    return [
+        *_find_ending_namespace(report, seen),
+        *_find_stuck_pods(report, seen),
+        *_find_stuck_claims(report, seen),
+        *_find_stuck_owners(report, seen),
+    ]
+
+
+def is_overdue(each: Object, now: float) -> bool:
+    """Say whether an object should have gone long ago; the time of its deletion has its grace period in it."""
+    at = parse_time(section(each, "metadata").get("deletionTimestamp"))
+    return at > 0 and now >= at + LOST_SECONDS
+
+
+def is_refused_by_namespace(report: Report, seen: Snapshot) -> bool:
+    """Say whether the API server creates nothing for the release, because its namespace is being deleted."""
+    events = (str(event.get("message") or "") for event in listed(seen.events))
+    return any(_NAMESPACE_ENDS in words for words in (*(each.message for each in report.problems), *events))
+
+
+def _find_ending_namespace(report: Report, seen: Snapshot) -> Iterator[str]:
+    if not is_refused_by_namespace(report, seen):
+        return
+    name = report.key.namespace
+    found = [each for each in listed(seen.namespaces) if name_of(each) == name]
+    conditions = [each for namespace in found for each in items_of(section(namespace, "status"), "conditions")]
+    kept = [str(each.get("message") or "") for each in conditions if "Remaining" in str(each.get("type"))]
+    words = f" What keeps it: {' '.join(filter(None, kept))}" if any(kept) else ""
+    yield (
+        f"the namespace {name} is being deleted, which cannot be undone: nothing can be created in it, and all in it "
+        f"goes.{words} kubectl describe namespace {name} shows what is left. Install the release elsewhere"
+    )
+
+
+def _find_stuck_pods(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield what keeps pods, once for all that the same keeps."""
+    problems = {each.subject: each.cause for each in report.problems}
+    found: dict[str, list[str]] = {}
+    for pod in listed(seen.pods):
+        known = problems.get(name_of(pod))
+        # What took a pod away stays its problem; only a node that is lost keeps it too.
+        is_explained = known == NODE_LOST.name or (known and not _list_finalizers(pod))
+        if is_overdue(pod, report.now) and not is_explained:
+            found.setdefault(_describe_keeper(pod, seen), []).append(name_of(pod))
+    for words, names in found.items():
+        verb = "is" if len(names) == 1 else "are"
+        yield f"{list_names(names)} {verb} stuck terminating: {_fill(words, names[0], report)}"
+
+
+def _describe_keeper(pod: Object, seen: Snapshot) -> str:
+    """Return what keeps a pod, and what to do; NAME and NAMESPACE stand for its own."""
+    finalizers, node = _list_finalizers(pod), str(section(pod, "spec").get("nodeName") or "")
+    ended = not node or _are_containers_ended(pod)
+    failure = "" if ended else describe_failure(node, seen.nodes)
+    if finalizers and ended:
+        return f"all containers have ended, and {_describe_finalizers(finalizers, 'pod')}"
+    kept = f"; after that, {_describe_finalizers(finalizers, 'pod')}" if finalizers else ""
+    if failure:
+        return f"its node {failure}, and nothing else can say that its containers have ended{kept}"
+    absent = "" if finalizers else "it has no finalizer; "
+    place = f"its node {node}" if node else "its node"
+    return f"{absent}check its volumes and {place}: kubectl describe pod NAME -n NAMESPACE{kept}"
+
+
+def _describe_finalizers(finalizers: Sequence[str], kind: str) -> str:
+    """Return what keeps an object and the two ways out; NAME and NAMESPACE stand for its own."""
+    many = len(finalizers) > 1
+    remove = """'[{"op":"remove","path":"/metadata/finalizers"}]'"""
+    return (
+        f"the finalizer{'s' if many else ''} {list_names(finalizers)} keep{'' if many else 's'} it: the program that "
+        f"set {'them' if many else 'it'} must run, so that it finishes its work; only where it is gone for good: "
+        f"kubectl patch {kind} NAME -n NAMESPACE --type=json -p {remove}"
+    )
+
+
+def _list_finalizers(each: Object) -> list[str]:
+    found = section(each, "metadata").get("finalizers")
+    return [str(name) for name in found] if isinstance(found, list) else []
+
+
+def _are_containers_ended(pod: Object) -> bool:
+    status = section(pod, "status")
+    states = [section(each, "state") for each in items_of(status, "containerStatuses")]
+    return has_ended(pod) or (bool(states) and all("terminated" in state for state in states))
+
+
+def _find_stuck_claims(report: Report, seen: Snapshot) -> Iterator[str]:
+    """Yield which claims of the release are being deleted, and what keeps each."""
+    users: dict[str, list[str]] = {}
+    for pod in listed(seen.pods):
+        for claim in find_claims(pod):
+            is_using = section(pod, "spec").get("nodeName") and not has_ended(pod)
+            users.setdefault(claim, []).extend([name_of(pod)] if is_using else [])
+    told = any(problem.cause == CLAIM_DELETED.name for problem in report.problems)
+    for each in listed(seen.claims):
+        name, others = name_of(each), [name for name in _list_finalizers(each) if name != _PROTECTION]
+        if name not in users or not section(each, "metadata").get("deletionTimestamp"):
+            continue
+        if users[name] and not told:
+            yield (
+                f"the claim {name} is being deleted, which cannot be undone: {list_names(users[name])} still "
+                f"{'uses' if len(users[name]) == 1 else 'use'} it ({_PROTECTION}), and its data go with the last such "
+                f"pod. {CLAIM_DELETED.hint}"
+            )
+        elif not users[name] and others and is_overdue(each, report.now):
+            yield f"the claim {name} is stuck terminating: {_fill(_describe_finalizers(others, 'pvc'), name, report)}"
+        elif not users[name] and is_overdue(each, report.now):
+            yield (
+                f"the claim {name} is stuck terminating: {_PROTECTION} keeps it while a pod uses it: kubectl describe "
+                f"pvc {name} -n {report.key.namespace} names such pods"
+            )
+
+
+def _find_stuck_owners(report: Report, seen: Snapshot) -> Iterator[str]:
+    for kind, objects in (("StatefulSet", seen.sets), ("Job", seen.jobs)):
+        for each in listed(objects):
+            finalizers = [name for name in _list_finalizers(each) if name not in _OF_OWNERS]
+            if finalizers and is_overdue(each, report.now):
+                words = _fill(_describe_finalizers(finalizers, kind.lower()), name_of(each), report)
+                yield f"the {kind} {name_of(each)} is stuck terminating: {words}"
+
+
+def _fill(words: str, name: str, report: Report) -> str:
+    return words.replace("NAMESPACE", report.key.namespace).replace("NAME", name)
