@@ -6,6 +6,10 @@ from trainchart.cluster.snapshot import Object, Objects, Unreadable, items_of, n
 from trainchart.reports.text import describe_time
 from trainchart_runtime.pod_problems import parse_time
 
+_CLOSING = ("NoSchedule", "NoExecute")
+_OF_KUBERNETES = "node.kubernetes.io/"
+"""Begins the keys of taints that Kubernetes sets again while their reason lasts."""
+
 
 def describe_failure(name: str, nodes: Objects) -> str:
     """Return how a node has failed, with what to do; "" for one that answers, or where that is not known."""
@@ -29,3 +33,32 @@ def find_silence(node: Object) -> str:
     ready = next((each for each in conditions if each.get("type") == "Ready"), {})
     at = parse_time(ready.get("lastTransitionTime"))
     return describe_time(at) if ready and ready.get("status") != "True" else ""
+
+
+def describe_closure(node: Object, pod: Object) -> str:
+    """Return why a node takes no such pod, with what opens it; "" for one that is open."""
+    name, since = name_of(node), find_silence(node)
+    if section(node, "spec").get("unschedulable"):
+        return f"{name} is cordoned (kubectl uncordon {name})"
+    if since:
+        return f"{name} is NotReady since {since} (kubectl describe node {name} shows why)"
+    tolerations = items_of(section(pod, "spec"), "tolerations")
+    for taint in items_of(section(node, "spec"), "taints"):
+        if taint.get("effect") in _CLOSING and not any(_tolerates(each, taint) for each in tolerations):
+            key, effect = str(taint.get("key")), taint["effect"]
+            cure = (
+                f"kubectl describe node {name} shows why"
+                if key.startswith(_OF_KUBERNETES)
+                else f"kubectl taint nodes {name} {key}:{effect}- takes it away; else give the pod a toleration"
+            )
+            value = f"={taint['value']}" if taint.get("value") else ""
+            return f"{name} has the taint {key}{value}:{effect}, which the pod does not tolerate ({cure})"
+    return ""
+
+
+def _tolerates(toleration: Object, taint: Object) -> bool:
+    """Say whether a toleration is one of a taint."""
+    key, effect = toleration.get("key") or "", toleration.get("effect") or ""
+    is_any = toleration.get("operator") == "Exists"
+    same = is_any or (toleration.get("value") or "") == (taint.get("value") or "")
+    return (key == taint.get("key") or (is_any and not key)) and effect in ("", taint.get("effect")) and same

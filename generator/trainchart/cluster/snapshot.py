@@ -57,6 +57,8 @@ class Snapshot:
     """Those of the namespace; looked for by `why` only, like all that follows."""
     claims: Objects = ()
     """Those of the namespace."""
+    volumes: Objects = ()
+    """PersistentVolumes of pods for which no node is found."""
     nodes: Objects = ()
     namespaces: Objects = ()
     """The release's own, where it is being deleted."""

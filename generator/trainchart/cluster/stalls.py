@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from trainchart.cluster.placement import find_placements
 from trainchart.cluster.snapshot import Object, Snapshot, has_ended, label, listed, name_of, owner_uid, section
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds
 from trainchart_runtime.cluster import PS
 from trainchart_runtime.pod_causes import NO_NODE_MATCHES
 from trainchart_runtime.pod_changes import describe_changes, read_settings
-from trainchart_runtime.pod_problems import find_claims, parse_time
+from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import RUNNING
 
 _TASK_NAME = re.compile(r"\b([a-z0-9][-a-z0-9]*-(?:chief|worker|ps|evaluator))-\d+(?=\.[a-z0-9])")
 """The pod in the address of a task, such as exp1-mnist-ps-0.exp1-mnist:2222, and its StatefulSet."""
-_VOLUME_ELSEWHERE = ("didn't match PersistentVolume's node affinity", "volume node affinity conflict")
-"""How the scheduler says that a node cannot reach a volume."""
 _REVISION = "controller-revision-hash"
 _DEFAULT_SCHEDULER = "default-scheduler"
 _IGNORED_SECONDS = 30.0
@@ -35,7 +34,7 @@ def find_stalls(report: Report, seen: Snapshot, homeless: Collection[str]) -> li
     return [
         *_find_selectors(report, seen),
         *_find_added_selectors(seen, homeless),
-        *_find_tied_volumes(report, seen),
+        *find_placements(report, seen),
         *_find_changed_pods(report, seen),
         *_find_ignored_pods(report, seen),
         *_find_orphans(report, seen),
@@ -55,19 +54,6 @@ def _find_selectors(report: Report, seen: Snapshot) -> Iterator[str]:
             found.setdefault(asked, []).append(name_of(pod))
     for asked, names in found.items():
         yield f"{list_names(names)} may run only on nodes with {asked} (nodeSelector)"
-
-
-def _find_tied_volumes(report: Report, seen: Snapshot) -> Iterator[str]:
-    """Yield which pods wait for the nodes from which their volumes can be reached, whatever room there is elsewhere."""
-    waiting = {each.subject for each in report.problems if any(words in each.message for words in _VOLUME_ELSEWHERE)}
-    for pod in listed(seen.pods):
-        claims = [f"claim {claim}" for claim in find_claims(pod)]
-        if name_of(pod) in waiting and claims:
-            yield (
-                f"a volume of {name_of(pod)} ({list_names(claims)}) can be reached from some nodes only, and these "
-                "have no room: free what the pod needs there, or move the data; room on other nodes is of no use. "
-                "kubectl describe pv names the nodes, or their zone"
-            )
 
 
 def _find_added_selectors(seen: Snapshot, homeless: Collection[str]) -> Iterator[str]:

@@ -94,6 +94,17 @@ def read_nodes(api: KubernetesApi) -> Objects:
     return _list(api, kubernetes_api.NODES, "", "")
 
 
+def read_volumes(api: KubernetesApi, names: Sequence[str]) -> Objects:
+    """Return the PersistentVolumes of these names."""
+    found: list[Object] = []
+    for name in names:
+        objects = _list(api, kubernetes_api.PERSISTENT_VOLUMES, "", "", fields=f"metadata.name={name}")
+        if isinstance(objects, Unreadable):
+            return objects
+        found += objects
+    return tuple(found)
+
+
 def read_namespace(api: KubernetesApi, namespace: str) -> Objects:
     """Return a namespace, alone."""
     return _list(api, kubernetes_api.NAMESPACES, "", "", fields=f"metadata.name={namespace}")
