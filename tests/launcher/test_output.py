@@ -18,6 +18,12 @@ def test_binary_output_without_newline_is_passed_unchanged(pod):
     assert b"\xff\x00" in stderr
 
 
+def test_lines_of_the_launcher_begin_behind_an_unended_one(pod):
+    process = pod.start("import os, sys; os.write(2, b'half a line'); sys.exit(3)")
+    _, stderr = process.communicate(timeout=60)
+    assert b"half a line\ntrainchart-launcher: " in stderr
+
+
 def test_huge_output_arrives_whole_and_in_order(pod):
     program = (
         "import os\n"

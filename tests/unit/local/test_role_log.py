@@ -24,6 +24,15 @@ def test_lines_are_put_together_from_chunks(tmp_path: Path) -> None:
     assert texts(tmp_path / "worker-0.log") == ["step 1", "step 2", "\ufffd", "bar 2%", "end"]
 
 
+def test_two_streams_never_share_a_line(tmp_path: Path) -> None:
+    log = RoleLog(tmp_path / "worker-0.log")
+    assert log.feed(b"warning: ", 2) == []
+    assert log.feed(b"\rbar 1%\rbar 2%", 1) == []
+    assert log.feed(b"slow\n", 2) == ["warning: slow"]
+    assert log.feed(b"end", 2) == []
+    assert sorted(log.finish()) == ["bar 2%", "end"]
+
+
 def test_an_endless_line_is_cut(tmp_path: Path) -> None:
     log = RoleLog(tmp_path / "worker-0.log")
     lines = log.feed(b"x" * (MAX_LINE_BYTES + 10))

@@ -13,6 +13,8 @@ import threading
 import time
 from typing import Deque, List, Protocol, Sequence
 
+from trainchart_launcher import console
+
 _READ_BYTES = 1 << 18
 TAIL_BYTES = 1 << 16
 """Enough for a TensorFlow traceback, which may list a whole graph."""
@@ -142,6 +144,7 @@ class Pump(threading.Thread):
             for sink in self._sinks:
                 sink.add(chunk)
             _write_all(self._target, chunk)
+            console.note_output(self._target, chunk)
             if len(chunk) < _SMALL_BYTES:
                 time.sleep(_NAP_SECONDS)
         os.close(self._source)

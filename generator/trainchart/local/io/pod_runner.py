@@ -71,15 +71,15 @@ class PodRunner:
         """Say whether the back-off of a restarting pod is over."""
         return self.state is PodState.RESTARTING and time.monotonic() >= self._restart_at
 
-    def read_output(self) -> bool:
-        """Keep and show what the pod has written; return False at the end of its output."""
+    def read_output(self, output: int) -> bool:
+        """Keep and show what the pod has written to one of its outputs; return False at the end of it."""
         if self.process is None:
             return False
         for _ in range(_DRAIN_READS):
-            chunk = self.process.read_output()
+            chunk = self.process.read_output(output)
             if not chunk:
                 return chunk is not None
-            self._show(self.log.feed(chunk))
+            self._show(self.log.feed(chunk, output))
         return True
 
     def poll_end(self) -> Next | None:
@@ -95,7 +95,8 @@ class PodRunner:
         if exit_code is None:
             return None
         self.process.kill_all()
-        self.read_output()
+        for output in self.process.outputs:
+            self.read_output(output)
         self._show(self.log.finish())
         self.exit_code = exit_code
         self.termination = self._read_termination()

@@ -25,7 +25,7 @@ _CHUNK_BYTES = 65536
 
 
 class PodProcess:
-    """A started launcher: leader of its own session, with its output in a pipe that never blocks us."""
+    """A started launcher: leader of its own session, with its output in two pipes that never block us."""
 
     def __init__(self, plan: PodPlan) -> None:
         """Start the pod's process.
@@ -40,7 +40,7 @@ class PodProcess:
                 cwd=plan.working_directory,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as err:
@@ -48,20 +48,22 @@ class PodProcess:
                 f"{plan.label} cannot be started: {err.strerror}: {err.filename or plan.argv[0]}",
                 hint="see `trainchart run --dry-run` for its command; choose another Python with --python",
             ) from err
-        assert self._process.stdout is not None
         self._mark = plan.environment[POD_MARK]
-        self.output_descriptor = self._process.stdout.fileno()
-        os.set_blocking(self.output_descriptor, False)
+        self._pipes = [pipe for pipe in (self._process.stdout, self._process.stderr) if pipe is not None]
+        self.outputs = tuple(pipe.fileno() for pipe in self._pipes)
+        """Descriptors of standard output and standard error."""
+        for output in self.outputs:
+            os.set_blocking(output, False)
 
     @property
     def pid(self) -> int:
         """Process id of the launcher, which is also its session's id."""
         return self._process.pid
 
-    def read_output(self) -> bytes | None:
-        """Return what has been written: empty when nothing is there, None at the end."""
+    def read_output(self, output: int) -> bytes | None:
+        """Return what has been written to one of the outputs: empty when nothing is there, None at the end."""
         try:
-            return os.read(self.output_descriptor, _CHUNK_BYTES) or None
+            return os.read(output, _CHUNK_BYTES) or None
         except BlockingIOError:
             return b""
 
@@ -81,8 +83,8 @@ class PodProcess:
         self._process.wait()
 
     def close(self) -> None:
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for pipe in self._pipes:
+            pipe.close()
 
 
 class Guardian:

@@ -21,23 +21,26 @@ class RoleLog:
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
         self._path = path
         self._max_bytes = max_bytes
-        self._rest = b""
+        self._rests: dict[int, bytes] = {}
+        """The begun line of each stream: two streams never share one."""
         self.failure = ""
         self._file: BinaryIO | None = None
         self._open()
 
-    def feed(self, chunk: bytes) -> list[str]:
-        """Write the lines that `chunk` completes and return them as text."""
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        while len(self._rest) > MAX_LINE_BYTES:
-            lines.append(self._rest[:MAX_LINE_BYTES])
-            self._rest = self._rest[MAX_LINE_BYTES:]
+    def feed(self, chunk: bytes, stream: int = 0) -> list[str]:
+        """Write the lines that `chunk` of a stream completes and return them as text."""
+        *lines, rest = (self._rests.get(stream, b"") + chunk).split(b"\n")
+        while len(rest) > MAX_LINE_BYTES:
+            lines.append(rest[:MAX_LINE_BYTES])
+            rest = rest[MAX_LINE_BYTES:]
+        self._rests[stream] = rest
         return [self._write(line) for line in lines]
 
     def finish(self) -> list[str]:
-        """Write a last line that has no line feed."""
-        line, self._rest = self._rest, b""
-        return [self._write(line)] if line else []
+        """Write the last line of each stream that has no line feed."""
+        lines = [line for line in self._rests.values() if line]
+        self._rests.clear()
+        return [self._write(line) for line in lines]
 
     def close(self) -> None:
         if self._file is not None:

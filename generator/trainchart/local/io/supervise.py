@@ -101,12 +101,13 @@ class _Supervisor:
     def _start(self, runner: PodRunner) -> None:
         process = runner.start()
         self._guardian.watch(process.pid)
-        self._selector.register(process.output_descriptor, selectors.EVENT_READ, runner)
+        for output in process.outputs:
+            self._selector.register(output, selectors.EVENT_READ, runner)
 
     def _read_outputs(self) -> None:
         for key, _ in self._selector.select(_TICK_SECONDS):
             runner: PodRunner = key.data
-            if not runner.read_output():
+            if not runner.read_output(key.fd):
                 self._selector.unregister(key.fileobj)
 
     def _look_at_ends(self) -> None:
@@ -128,8 +129,9 @@ class _Supervisor:
 
     def _release(self, runner: PodRunner) -> None:
         assert runner.process is not None
-        with contextlib.suppress(KeyError):
-            self._selector.unregister(runner.process.output_descriptor)
+        for output in runner.process.outputs:
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(output)
         self._guardian.forget(runner.process.pid)
         runner.process.close()
         if runner.log.failure:
