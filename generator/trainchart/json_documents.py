@@ -10,15 +10,21 @@ from typing import Any
 def parse_json(text: str | bytes, *, are_keys_unique: bool = False, keep_numbers: bool = False) -> Any:
     """Return what a text of JSON says, with `keep_numbers` its numbers as they are written.
 
-    Raises ValueError where it is none, or nested deeper than Python follows; with `are_keys_unique` also where an
-    object has a key twice, of which readers take one or the other.
+    Raises ValueError where it is none to other readers (bytes that are not UTF-8 or begin with a BOM, NaN, Infinity),
+    or nested deeper than Python follows; with `are_keys_unique` also where an object has a key twice, of which readers
+    take one or the other.
     """
+    text = text.decode() if isinstance(text, bytes) else text
     numbers = str if keep_numbers else None
     try:
         pairs = _unique if are_keys_unique else None
-        return json.loads(text, object_pairs_hook=pairs, parse_int=numbers, parse_float=numbers)
+        return json.loads(text, object_pairs_hook=pairs, parse_int=numbers, parse_float=numbers, parse_constant=_refuse)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"it holds {constant}, which is not JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from trainchart.actions.check import check_chart
 from trainchart.archive.lock import WAIVER_FILE
+from trainchart.check.finding import Severity
 
 ROOT = Path(__file__).parent.parent.parent
 SPEC = """\
@@ -45,6 +47,23 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "train.py").write_text("print('trained')\n")
     return tmp_path
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [
+        "{worker: {cpuLimit: 2}, evaluator: {}}",
+        "{worker: {}, evaluator: {cpuLimit: 2, ephemeralStorageLimit: 3Gi, labels: {a: b}}}",
+        "{worker: {memory: 2Gi, memoryLimit: 3Gi}, evaluator: {env: {A: b}, nodeSelector: {a: b}}}",
+    ],
+)
+def test_roles_that_set_other_things_make_a_chart_without_findings(project: Path, roles: str) -> None:
+    spec = SPEC.replace("strategy: single", "strategy: multi-worker-mirrored")
+    volumes = "volumes: {checkpoints: {size: 1Gi, mountPath: /checkpoints}}\n"
+    (project / "models" / "tiny.yaml").write_text(f"{spec}{volumes}roles: {roles}\n")
+    assert trainchart(project, "generate", "tiny").returncode == 0
+    checked = check_chart(project / "charts" / "tiny", engine="sdk")
+    assert [one for one in checked.findings if one.severity is not Severity.info] == []
 
 
 def test_generate_writes_a_chart_and_keeps_an_up_to_date_one(project: Path) -> None:

@@ -35,7 +35,11 @@ def render_values_yaml(chart: str, nodes: tuple[ValueNode, ...], *, is_training:
     return "\n".join(lines) + "\n"
 
 
-def _lines(node: ValueNode, depth: int, *, is_commented: bool = True, shares_comments: bool = False) -> Iterator[str]:
+def _lines(
+    node: ValueNode, depth: int, *, first: ValueNode | None = None, shares_comments: bool = False
+) -> Iterator[str]:
+    """Yield the lines of a key; one that has the comment of `first`, its like further up, has none of its own."""
+    is_commented = first is None or (node.is_unset != first.is_unset)
     indent = "  " * depth
     # Every line break would end the comment, those of Unicode too.
     description = " ".join(node.description.split())
@@ -50,8 +54,12 @@ def _lines(node: ValueNode, depth: int, *, is_commented: bool = True, shares_com
             description, _WIDTH, initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False
         )
         yield from own
+    above = {child.key: child for child in first.children} if first else {}
     for number, child in enumerate(node.children):
-        yield from _lines(child, depth + 1, is_commented=is_commented and (number == 0 or not shares_comments))
+        like = above.get(child.key, child if first else None)
+        if shares_comments and number:
+            like = node.children[0]
+        yield from _lines(child, depth + 1, first=like)
 
 
 def _own_lines(node: ValueNode) -> list[str]:
