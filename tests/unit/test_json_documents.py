@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainchart.json_documents import resolve_reference
+from trainchart.json_documents import parse_json, resolve_reference
 
 ROOT: dict[str, Any] = {
     "properties": {"env": {"$ref": "#/$defs/a~1b"}, "self": {"$ref": "#/properties/self"}},
@@ -42,3 +42,12 @@ def test_a_reference_is_replaced_by_what_is_there(node: Any, resolved: Any) -> N
 
 def test_a_reference_into_definitions_that_are_not_wanted_stays() -> None:
     assert resolve_reference({"$ref": "#/properties/env"}, ROOT, until="#/$defs/a") == {"$ref": "#/$defs/a~1b"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["NaN", "[Infinity]", "-Infinity", b"\xef\xbb\xbf{}", "\ufeff{}", "{}".encode("utf-16"), b'"\xff"', "[" * 9999],
+)
+def test_what_other_readers_do_not_take_is_no_json(text: str | bytes) -> None:
+    with pytest.raises(ValueError):
+        parse_json(text)

@@ -174,13 +174,11 @@ class _Teller:
                 yield Problem(f"{shown} and {len(names) - _SHOWN} more are missing", hint=DAMAGED)
                 return
             for name in names:
-                if (*self._prefix(), *path, name) in self.asked.given:
-                    yield Problem(f"{self._called((*path, name))}: null would leave it out", hint="give it a value")
-                    continue
                 about = str(self._schema((*path, name)).get("description", "")).split("\n")[0]
                 missing = self._called((*path, name))
                 hint = f"set it, for example by --set {missing}=VALUE{f': {about}' if about else ''}"
-                yield Problem(f"{missing} is missing", hint=hint)
+                is_null = self.asked.given.get((*self._prefix(), *path, name), "") in (None, "null")
+                yield Problem(f"{missing}: null leaves it out" if is_null else f"{missing} is missing", hint=hint)
         elif message == "'not' failed" and given is not None:
             yield Problem(f"{key}: {given!r} is not accepted", hint=about)
         else:
@@ -236,7 +234,7 @@ class _Teller:
         for key in self.asked.given:
             if key[:-1] == (*self._prefix(), name) and key[-1] in hyperparameters:
                 return f"did you mean {self._called((_HYPERPARAMETERS, key[-1]))}?"
-        if 0 < len(hyperparameters) <= _MOST_NAMED:
+        if len(known) > _MOST_NAMED >= len(hyperparameters) > 0:
             example = self._called((_HYPERPARAMETERS, hyperparameters[0]))
             names = ", ".join(hyperparameters)
             return f"hyperparameters ({names}) are set as {example}; {_FALLBACK}, as helm show values does"

@@ -11,12 +11,17 @@ import hashlib
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainchart.host.files import READ_LIMIT
+
 _TIMEOUT_SECONDS = 30.0
+_SEARCH_SECONDS = 30.0
+"""For the committed content of all files together."""
 _COMMITS_SEARCHED = 20
 """Of one file, for a content of it."""
 _BORROWED = ("refs", "packed-refs", "shallow", "info/exclude")
@@ -89,11 +94,18 @@ def describe_commit(folder: Path) -> str:
 def find_committed(folder: Path, wanted: Mapping[str, str]) -> dict[str, bytes]:
     """Return the content of each path in `folder` whose sha256 is `wanted`, as far as its last commits hold it."""
     found: dict[str, bytes] = {}
+    end = time.monotonic() + _SEARCH_SECONDS
     with _open_repository(folder) as repository:
         for path, sha256 in wanted.items() if repository else ():
             assert repository is not None
+            if time.monotonic() > end:
+                break
             commits = repository.run(folder, "rev-list", f"--max-count={_COMMITS_SEARCHED}", "HEAD", "--", path)
             for commit in (commits or "").split():
+                # Of a few packed bytes, git makes gigabytes.
+                size = repository.run(folder, "cat-file", "-s", f"{commit}:./{path}")
+                if not size or not size.isdecimal() or int(size) > READ_LIMIT:
+                    continue
                 content = repository.read(folder, "cat-file", "blob", f"{commit}:./{path}")
                 if content is not None and hashlib.sha256(content).hexdigest() == sha256:
                     found[path] = content

@@ -61,6 +61,8 @@ class ManifestInfo:
     provenance: str
     created: str
     identity: str
+    sizes: Mapping[str, int]
+    """Bytes of each blob, by its digest: Helm's client refuses a blob of another size."""
 
 
 def version_tag(version: str) -> str:
@@ -130,6 +132,7 @@ def parse_manifest(text: bytes, reference: str) -> ManifestInfo:
             provenance=layers.get(PROVENANCE_TYPE, ""),
             created=str(annotations.get(_CREATED, "")),
             identity=str(annotations.get(IDENTITY_ANNOTATION, "")),
+            sizes={str(each["digest"]): int(each["size"]) for each in (config, *manifest["layers"])},
         )
     except KeyError as error:
         raise PublishError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,6 +170,37 @@ def test_nobody_there_is_unreachable_and_chained() -> None:
 def test_credentials_that_do_not_work_are_said(api: SmallApi, user: dict[str, Any], words: str) -> None:
     with pytest.raises(ClusterError, match=words):
         open_door(api, **user).list_objects(PODS, "")
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("key", ["certificate-authority", "client-certificate", "client-key", "tokenFile"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "large"])
+def test_files_that_never_end_are_not_read(tmp_path: Path, key: str, kind: str) -> None:
+    path = tmp_path / "file"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.touch()
+        os.truncate(path, 9 * 1024**3)
+    cluster = {"server": "https://127.0.0.1:1"}
+    cluster, user = ({**cluster, key: path}, {}) if key == "certificate-authority" else (cluster, {key: path})
+    with pytest.raises(ClusterError, match=f"{key} of the kubeconfig: .*(neither a file|larger than)"):
+        connect(Entry("small", NAMESPACE, cluster, user))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user"),
+    [
+        ({"proxy-url": "socks5://127.0.0.1:1"}, {}),
+        ({"proxy-url": 5}, {}),
+        ({}, {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": 5, "env": 7}}),
+    ],
+)
+def test_sections_of_a_wrong_form_are_refused(cluster: dict[str, Any], user: dict[str, Any]) -> None:
+    with pytest.raises(ClusterError, match="cannot "):
+        connect(Entry("small", NAMESPACE, {"server": "http://127.0.0.1:1", **cluster}, user)).list_objects(PODS, "")
 
 
 def test_a_credential_plug_in_is_told_the_version_that_it_speaks(api: SmallApi, tmp_path: Path) -> None:

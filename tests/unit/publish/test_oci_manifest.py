@@ -14,13 +14,15 @@ LEGACY = "application/tar+gzip"
 
 
 def manifest(*layers: tuple[str, str], **further: Any) -> bytes:
-    listed = [{"mediaType": kind, "digest": digest} for kind, digest in layers]
-    return json.dumps({"config": {"mediaType": CONFIG_TYPE, "digest": "c"}, "layers": listed, **further}).encode()
+    listed = [{"mediaType": kind, "digest": digest, "size": 7} for kind, digest in layers]
+    config = {"mediaType": CONFIG_TYPE, "digest": "c", "size": 2}
+    return json.dumps({"config": config, "layers": listed, **further}).encode()
 
 
 def test_a_manifest_with_one_chart() -> None:
     found = parse_manifest(manifest((CHART_TYPE, "a"), (PROVENANCE_TYPE, "p")), "r")
     assert (found.config, found.chart, found.provenance) == ("c", "a", "p")
+    assert found.sizes == {"c": 2, "a": 7, "p": 7}
 
 
 IMAGE = "application/vnd.oci.image.manifest.v1+json"
@@ -38,6 +40,9 @@ AMBIGUOUS = {
     "two signatures": manifest((CHART_TYPE, "a"), (PROVENANCE_TYPE, "p"), (PROVENANCE_TYPE, "q")),
     "a capital": manifest((CHART_TYPE, "a"), Layers=[]),
     "a capital below": manifest((CHART_TYPE, "a"), layers=[{"mediaType": CHART_TYPE, "digest": "a", "Digest": "b"}]),
+    "a number that is none": manifest((CHART_TYPE, "a"), annotations={"x": float("nan")}),
+    "a mark of the byte order": b"\xef\xbb\xbf" + manifest((CHART_TYPE, "a")),
+    "another encoding": manifest((CHART_TYPE, "a")).decode().encode("utf-16"),
     "a key twice": manifest((CHART_TYPE, "a"))[:-1] + b', "layers": [{"mediaType": "%s"}]}' % CHART_TYPE.encode(),
 }
 

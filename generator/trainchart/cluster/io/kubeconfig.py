@@ -23,6 +23,7 @@ _FILES = {
     "context": (),
 }
 """Keys that hold paths, relative to the kubeconfig that says them."""
+FILES = tuple(key for keys in _FILES.values() for key in keys)
 _NOT_SUPPORTED = {"cluster": ("tls-server-name",), "user": ("as", "as-uid", "as-groups", "as-user-extra")}
 """Left out silently, these would make us another user, or trust another server."""
 _HINT = "name a kubeconfig in KUBECONFIG, or put one in ~/.kube/config"

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx2
@@ -20,13 +21,16 @@ from lightkube.config.kubeconfig import KubeConfig
 from lightkube.core.exceptions import ConfigError
 from lightkube.core.generic_client import BasicRequest, GenericSyncClient
 
-from trainchart.cluster.io.kubeconfig import Entry
-from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
+from trainchart.cluster.io.kubeconfig import FILES, Entry
+from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, ToolError, Unauthorized, Unreachable
 from trainchart.host.deadline import run_within
+from trainchart.host.files import read_bytes
 from trainchart.json_documents import parse_json
 
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 20.0
+_FILE_LIMIT = 1024 * 1024
+"""Bytes of a certificate, key or token."""
 ANSWER_SECONDS = 300.0
 """An answer must be whole within it, however slowly it drips; a credential plug-in may ask its user meanwhile."""
 ANSWER_LIMIT = 64 * 1024 * 1024
@@ -193,6 +197,7 @@ def connect(entry: Entry) -> KubernetesApi:
     """Return a door to the cluster of a kubeconfig's context; nothing is asked yet."""
     server = str(entry.cluster["server"])
     user = dict(entry.user)
+    _require_files(entry)
     if isinstance(user.get("exec"), Mapping):
         user["exec"] = _as_known_exec(user["exec"])
     document = {
@@ -220,8 +225,20 @@ def _as_known_exec(plugin: Mapping[str, Any]) -> dict[str, Any]:
     if section.get("apiVersion") == _EXEC_VERSION:
         section["apiVersion"] = f"{_EXEC_VERSION}beta1"
         request = {"name": "KUBERNETES_EXEC_INFO", "value": json.dumps(_EXEC_REQUEST)}
-        section["env"] = [*(section.get("env") or ()), request]
+        given = section.get("env") or ()
+        section["env"] = [*given, request] if isinstance(given, list | tuple) else given
     return section
+
+
+def _require_files(entry: Entry) -> None:
+    """Raise ClusterError for a file of the kubeconfig that has no end: who reads it below knows no limit."""
+    named = {key: Path(str(part[key])) for part in (entry.cluster, entry.user) for key in FILES if part.get(key)}
+    for key, path in named.items():
+        try:
+            if path.exists():
+                read_bytes(path, limit=_FILE_LIMIT)
+        except ToolError as error:
+            raise ClusterError(f"{key} of the kubeconfig: {error.message}", hint=error.hint) from error
 
 
 @contextmanager
@@ -242,7 +259,7 @@ def _converted(what: str, server: str) -> Iterator[None]:
         raise ClusterError(
             f"cannot {what}: {missing} is not there", hint="try the same context with kubectl"
         ) from error
-    except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError, ImportError) as error:
         # Certificates that do not load, fields of a wrong type, a credential plug-in that prints no token.
         words = f"{type(error).__name__}: {error}"
         raise ClusterError(f"cannot {what}: {_shorten(words)}", hint="try the same context with kubectl") from error

@@ -15,7 +15,7 @@ from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, RenderError, ToolError, TrainchartError, UsageError
 from trainchart.helm.asked import SCHEMA_FILE, Asked, read_schemas, split_set
 from trainchart.helm.rendering import ValueOverrides
-from trainchart.host.files import read_bytes, read_text, read_tree
+from trainchart.host.files import read_bytes, read_text, read_tree, refuse_pipe
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import YamlError, YamlTooLarge, find_duplicate_keys, parse_documents, parse_mapping
 
@@ -58,6 +58,7 @@ def require_chart(chart: Path) -> None:
                     f"{chart} is not a chart: it has no Chart.yaml", hint="restore it, or name the chart's own folder"
                 )
             return
+        refuse_pipe(chart)
         with chart.open("rb") as stream:
             magic = stream.read(len(_GZIP_MAGIC))
     except FileNotFoundError as error:

@@ -56,8 +56,8 @@ class OciRepository:
         if manifest is None:
             return None
         digest, info = manifest
-        provenance = self._registry.read_blob(self._repository(name), info.provenance) if info.provenance else None
-        return FetchedArchive(self._registry.read_blob(self._repository(name), info.chart), digest, provenance)
+        provenance = self._read_blob(name, info, info.provenance) if info.provenance else None
+        return FetchedArchive(self._read_blob(name, info, info.chart), digest, provenance)
 
     def read_attached(self, name: str, digest: str, media_type: str) -> tuple[bytes, ...]:
         """Return what is attached to the manifest of a chart, of one type."""
@@ -115,7 +115,7 @@ class OciRepository:
             return None
         digest, info = manifest
         try:
-            chart = parse_json(self._registry.read_blob(self._repository(name), info.config))
+            chart = parse_json(self._read_blob(name, info, info.config))
             is_deprecated = chart.get("deprecated") is True
         except (ValueError, AttributeError) as error:
             raise PublishError(
@@ -126,6 +126,9 @@ class OciRepository:
     def _read_manifest(self, name: str, reference: str, said: str) -> tuple[str, ManifestInfo] | None:
         found = self._registry.read_manifest(self._repository(name), reference, said)
         return None if found is None else (found[0], parse_manifest(found[1], said))
+
+    def _read_blob(self, name: str, info: ManifestInfo, digest: str) -> bytes:
+        return self._registry.read_blob(self._repository(name), digest, info.sizes[digest])
 
     def _list_tags(self, name: str) -> list[str]:
         what = f"list the versions of {name}"

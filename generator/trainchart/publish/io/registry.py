@@ -76,14 +76,19 @@ class Registry:
             )
         return digest, answer.body
 
-    def read_blob(self, path: str, digest: str) -> bytes:
-        """Return a blob, which is what its digest says. Raises PublishError."""
+    def read_blob(self, path: str, digest: str, size: int | None = None) -> bytes:
+        """Return a blob, which is what its digest and, where it is known, its size say. Raises PublishError."""
         what = f"read {digest} of {path.rpartition('/')[2]}"
         answer = self.ask("GET", self.address(path, f"blobs/{digest}"), what)
         if not answer.is_done:
             raise refusal(answer, what, self.base)
         if sha256_digest(answer.body) != digest:
             raise PublishError(f"cannot {what}: the registry sends {sha256_digest(answer.body)}", hint="run it again")
+        if size not in (None, len(answer.body)):
+            raise PublishError(
+                f"cannot {what}: it has {len(answer.body)} bytes, and its manifest says {size}",
+                hint="Helm refuses it, too: publish it again under another version",
+            )
         return answer.body
 
     def read_pages(self, url: str, what: str) -> Iterator[Answer]:
