@@ -57,7 +57,7 @@ def project(tmp_path: Path) -> Path:
         "{worker: {memory: 2Gi, memoryLimit: 3Gi}, evaluator: {env: {A: b}, nodeSelector: {a: b}}}",
     ],
 )
-def test_roles_that_set_other_things_make_a_chart_without_findings(project: Path, roles: str) -> None:
+def test_unequal_roles_make_a_chart_without_findings(project: Path, roles: str) -> None:
     spec = SPEC.replace("strategy: single", "strategy: multi-worker-mirrored")
     volumes = "volumes: {checkpoints: {size: 1Gi, mountPath: /checkpoints}}\n"
     (project / "models" / "tiny.yaml").write_text(f"{spec}{volumes}roles: {roles}\n")
