@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -163,3 +164,10 @@ def test_an_option_without_a_value_is_refused(expression: str) -> None:
 )
 def test_keys_with_values_are_accepted(expression: str) -> None:
     require_whole_values(ValueOverrides(sets=(expression,), set_strings=(expression,)))
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_is_no_chart(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "chart.tgz")
+    with pytest.raises(ToolError, match="neither a file nor a folder"):
+        require_chart(tmp_path / "chart.tgz")

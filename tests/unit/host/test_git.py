@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from trainchart.host.git import CommitInfo, describe_commit, read_commit
+from trainchart.host import git as own_git
+from trainchart.host.git import CommitInfo, describe_commit, find_committed, read_commit
 
 
 def git(folder: Path, *arguments: str, epoch: int = 1767225600) -> str:
@@ -204,3 +206,13 @@ def test_a_damaged_index_counts_as_changed(tmp_path: Path) -> None:
     found = read_commit(tmp_path)
     assert found is not None
     assert found.is_dirty
+
+
+def test_contents_that_are_too_large_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "README.md").write_bytes(bytes(200))
+    commit_all(tmp_path)
+    wanted = {"README.md": hashlib.sha256(bytes(200)).hexdigest()}
+    assert find_committed(tmp_path, wanted) == {"README.md": bytes(200)}
+    monkeypatch.setattr(own_git, "READ_LIMIT", 199)
+    assert find_committed(tmp_path, wanted) == {}
