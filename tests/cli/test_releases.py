@@ -456,14 +456,18 @@ def test_why_names_the_autoscaler_that_deletes_pods(api: SmallApi, tmp_path: Pat
     assert "Find out who or what deletes it" in why
 
 
-@pytest.mark.parametrize(("plural", "kind"), [("services", "Service"), ("networkpolicies", "NetworkPolicy")])
-def test_why_names_who_changed_another_object(api: SmallApi, tmp_path: Path, plural: str, kind: str) -> None:
-    edit = {"manager": "kubectl-edit", "time": stamp(NOW + 60), "fieldsV1": {"f:spec": {"f:ports": {}}}}
+@pytest.mark.parametrize(
+    ("plural", "kind", "changed"), [("services", "Service", "ports"), ("networkpolicies", "NetworkPolicy", "ingress")]
+)
+def test_why_names_who_changed_another_object(
+    api: SmallApi, tmp_path: Path, plural: str, kind: str, changed: str
+) -> None:
+    edit = {"manager": "kubectl-edit", "time": stamp(NOW + 60), "fieldsV1": {"f:spec": {f"f:{changed}": {}}}}
     labels = {"app.kubernetes.io/instance": "exp1"}
     own = {"name": "exp1-mnist", "namespace": NAMESPACE, "labels": labels, "managedFields": [edit]}
     api.objects[plural] = [{"metadata": own}]
     why = run_to(api, tmp_path, "why", "exp1").stdout
-    assert f"{kind} exp1-mnist, by kubectl-edit: spec.ports" in why
+    assert f"{kind} exp1-mnist, by kubectl-edit: spec.{changed}" in why
     assert "next: if that was not meant, helm rollback exp1 REVISION" in why
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.golden_charts import list_charts
+from trainchart.cluster.outside_changes import SET_BY_CHARTS
 from trainchart.errors import RenderError
 from trainchart.helm.io.choose import find_engine
 from trainchart.helm.rendering import Manifest, Rendering, ValueOverrides
@@ -454,3 +455,11 @@ def test_integers_print_as_integers_after_a_json_round_trip(chart: Path) -> None
     overrides = ValueOverrides(files=(("reused", json.dumps(values, indent=1)),))
     again = find_engine("sdk").render(chart, release="exp-7", overrides=overrides)
     assert [m.document for m in again.manifests] == [m.document for m in render(chart).manifests]
+
+
+@each_chart
+@each_values
+def test_why_knows_the_fields_that_charts_set(chart: Path, values: str) -> None:
+    for manifest in own(render(chart, values)):
+        if manifest.kind in SET_BY_CHARTS:
+            assert set(manifest.document["spec"]) <= set(SET_BY_CHARTS[manifest.kind]), manifest.source

@@ -21,6 +21,12 @@ _HELM = "helm"
 _CONTROLLER = "trainchart-controller"
 """Names of those who may change a release, as the API server knows them."""
 _OF_KUBERNETES = "kube-controller-manager"
+SET_BY_CHARTS = {
+    "Job": ("template",),
+    "Service": ("type", "clusterIP", "publishNotReadyAddresses", "selector", "ports"),
+    "NetworkPolicy": ("podSelector", "policyTypes", "ingress", "egress"),
+}
+"""Kind → fields of its spec that charts set: Helm leaves all others to those who changed them."""
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 """kubectl rollout restart changes no more than this annotation."""
 
@@ -82,9 +88,11 @@ def find_object_changes(kind: str, objects: Iterable[Object], since: float) -> I
             # What applies the release owns the label of its chart, whatever its name.
             applies = "f:helm.sh/chart" in section(entry, "fieldsV1", "f:metadata", "f:labels")
             is_own = applies or who in (_HELM, _CONTROLLER, _OF_KUBERNETES) or entry.get("subresource")
-            fields = [f"spec.{key.removeprefix('f:')}" for key in section(entry, "fieldsV1", "f:spec") if key != "."]
+            fields = [key.removeprefix("f:") for key in section(entry, "fieldsV1", "f:spec") if key != "."]
             if fields and at > since and not is_own:
-                yield OutsideChange(kind, name_of(each), who, at, tuple(fields))
+                is_left = not set(fields) & set(SET_BY_CHARTS[kind])
+                words = tuple(f"spec.{field}" for field in fields)
+                yield OutsideChange(kind, name_of(each), who, at, words, is_left)
 
 
 def list_config_maps(sets: Iterable[Object]) -> list[str]:

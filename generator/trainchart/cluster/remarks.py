@@ -139,7 +139,7 @@ def _find_idle_controller(
         if unasked:
             verb = "is" if len(unasked) == 1 else "are"
             yield f"{list_names(unasked)} {verb} not asked for yet: the run controller does so as soon as it runs"
-    if controller.state in ("running", "starting") and report.source == FROM_RECORD:
+    if controller.state not in ("", "finished") and report.source == FROM_RECORD:
         yield from _find_unheard(report, sets, pods, controller)
 
 
@@ -156,8 +156,8 @@ def _find_unheard(
     step = f"step {last.termination.step}, " if last.termination and last.termination.step is not None else ""
     end = f"{step}{describe_time(last.finished_at)}"
     words = f"{leader[0]} has succeeded, but the record does not say so ({end})"
-    if controller.state == "starting":
-        yield f"{words}: the run ends as soon as its run controller runs"
+    if controller.state != "running":
+        yield f"{words}: the program is done, and only the verdict is missing; its run controller gives it when it runs"
         return
     place = f"-n {report.key.namespace}"
     yield (

@@ -180,6 +180,8 @@ class OutsideChange:
     at: float
     fields: tuple[str, ...]
     """Such as training.resources.limits.memory=176Mi."""
+    outlives_rollback: bool = False
+    """Whether the chart sets none of these fields, so that helm rollback leaves them."""
 
     @property
     def subject(self) -> str:

@@ -57,6 +57,7 @@ _UNDO_CHANGES = (
     "back (Helm 4: with --force-conflicts), but for fields that the chart does not set: these stay until kubectl edit "
     "removes them. What starts later may differ from what started before."
 )
+_NO_ROLLBACK = "The chart does not set these fields, so helm rollback leaves them as they are."
 _UNDO_CONFIG = (
     "A ConfigMap was changed while the run went on, see above: what starts later has other files than what started "
     "before. If that was not meant: helm rollback RELEASE REVISION puts it back (Helm 4: with --force-conflicts). "
@@ -239,7 +240,13 @@ def _outside_changes(report: Report) -> Iterator[str]:
         yield "What was changed outside Helm:"
         for change in report.outside_changes[:_INCIDENTS_SHOWN]:
             yield f"  {describe_time(change.at)}  {change.subject}, by {change.by}: {list_names(change.fields)}"
-        if report.outcome is None:
+        if report.outcome is not None:
+            return
+        if all(change.outlives_rollback for change in report.outside_changes):
+            names = dict.fromkeys(f"{change.kind.lower()} {change.name}" for change in report.outside_changes)
+            edits = [f"kubectl edit {name} -n {report.key.namespace}" for name in names]
+            yield f"  next: if that was not meant, take it back: {list_names(edits)}. {_NO_ROLLBACK}"
+        else:
             yield f"  next: {fill_in(_UNDO_CHANGES, report.address)}"
 
 

@@ -486,6 +486,15 @@ def test_blocked_controller_is_reported_with_what_to_do(spec: dict[str, Any], wh
     assert any("but see the notes below" in line for line in why_lines(report))
 
 
+@pytest.mark.parametrize("job", [{**make_job(ready=0), "spec": {"suspend": True}}, make_job("Failed")])
+def test_program_that_is_done_lacks_only_its_verdict(job: dict[str, Any]) -> None:
+    done = make_pod("chief-0", last=make_end(causes.SUCCEEDED, 0, at=NOW - 90, step=150), restarts=1)
+    remarks = look(records=[make_record(make_state("Running"))], jobs=[job], pods=make_pods(chief_0=done)).remarks
+    (remark,) = (each for each in remarks if each.startswith("chief-0 has succeeded"))
+    assert "(step 150, " in remark
+    assert "the program is done, and only the verdict is missing; its run controller gives it when it runs" in remark
+
+
 def test_a_controller_without_pod_or_event_is_told() -> None:
     report = look(records=[make_record(make_state("Running"))], jobs=[make_job(ready=0)])
     (remark,) = report.remarks

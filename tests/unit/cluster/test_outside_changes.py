@@ -24,7 +24,7 @@ from trainchart.cluster.outside_changes import (
     list_config_maps,
 )
 from trainchart.cluster.snapshot import Snapshot
-from trainchart.reports.report import OutsideChange, TrainingKey
+from trainchart.reports.report import OutsideChange, Report, TrainingKey
 from trainchart.reports.text import list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
@@ -207,3 +207,25 @@ def test_who_changed_a_service_is_named(
     at = parse_time("2026-11-26T19:41:00Z")
     expected = [OutsideChange("Service", "exp1-mnist", manager, at, ("spec.selector",))] if is_named else []
     assert list(find_object_changes("Service", [service], at - 60)) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "is_left"),
+    [
+        ("Job", "suspend", True),
+        ("Job", "parallelism", True),
+        ("Job", "template", False),
+        ("Service", "selector", False),
+        ("Service", "externalIPs", True),
+        ("NetworkPolicy", "egress", False),
+    ],
+)
+def test_rollback_is_offered_only_where_it_undoes_a_change(kind: str, field: str, is_left: bool) -> None:
+    entry = {"manager": "kubectl-patch", "time": "2026-11-26T19:41:00Z", "fieldsV1": {"f:spec": {f"f:{field}": {}}}}
+    changes = find_object_changes(kind, [{"metadata": {"name": "exp1-mnist", "managedFields": [entry]}}], 0)
+    report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Running", "record", outside_changes=tuple(changes))
+    text = "\n".join(why_lines(report))
+    assert (
+        f"take it back: kubectl edit {kind.lower()} exp1-mnist -n team-a. The chart does not set" in text
+    ) is is_left
+    assert ("helm rollback exp1 REVISION -n team-a" in text) is not is_left
