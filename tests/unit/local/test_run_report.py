@@ -109,6 +109,15 @@ def test_a_killed_run_is_not_taken_for_a_living_one(tmp_path: Path) -> None:
     assert f"trainchart run mnist --resume --release exp-7 --runs-dir {tmp_path}" in why
 
 
+def test_a_killed_run_keeps_the_step_it_reported(tmp_path: Path) -> None:
+    report = read_report(make_run(tmp_path))
+    assert report.outcome is not None
+    assert (report.outcome.step, report.progress.step, report.progress.metrics) == (40, 40, {"loss": 0.5})
+    heading, row = list_lines([report])
+    assert row[heading.index("STEP") :].startswith("40 ")
+    assert describe_report(report)["progress"]["step"] == 40
+
+
 def test_a_failure_is_explained_as_on_a_cluster(tmp_path: Path) -> None:
     result = {"verdict": "Failed", "failure": FAILURE, "finishedAt": STARTED + 6, "step": 40, "metrics": {}}
     why = "\n".join(why_lines(read_report(make_run(tmp_path, result=result, phase="Failed"))))

@@ -75,8 +75,10 @@ def _read_report(folder: Path) -> Report:
         phase = STARTING if phase in ENDED_PHASES else str(phase)
         outcome, progress = None, _read_progress(record)
     else:
-        outcome = _conclude(result, state)
-        phase, progress = outcome.result, _final_progress(result, outcome)
+        # A run that was killed has no result, and what its program reported is still there.
+        told = _read_progress(record)
+        outcome = _conclude(result, state, told.step)
+        phase, progress = outcome.result, _final_progress(result, outcome) if result else told
     pods = tuple(_read_pods(record, state, is_alive=phase not in ENDED_PHASES))
     chart = str(record.get("chart", ""))
     return Report(
@@ -102,14 +104,15 @@ def _read_report(folder: Path) -> Report:
 _RECORDED = ("command", "startedAt", "values", "hyperparameters", "code", "python", "chartIdentity", "host")
 
 
-def _conclude(result: Mapping[str, Any], state: Mapping[str, Any]) -> Verdict:
-    """Return how a run ended that does not go on any more."""
+def _conclude(result: Mapping[str, Any], state: Mapping[str, Any], told: int | None) -> Verdict:
+    """Return how a run ended that does not go on any more; `told` is the last step that its program reported."""
     if not result:
         return Verdict(
             result=FAILED,
             at=float(state.get("updated") or 0.0),
             cause=RUN_KILLED,
             sentence="The process of `trainchart run` was killed, or the machine went down.",
+            step=told,
         )
     at, failure = float(result.get("finishedAt") or 0.0), result.get("failure")
     if failure:
