@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import call
+
 ROOT = Path(__file__).parents[2]
 CHARTS = ROOT / "tests" / "fixtures" / "charts"
 STYLES = ("dashboard", "notebook-hub", "operator", "metrics-agent", "library")
@@ -33,8 +35,7 @@ spec:
 
 
 def run(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "trainchart", "check", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, input=stdin)
+    return call(Path.cwd(), "check", *arguments, stdin=stdin)
 
 
 def test_a_good_chart_is_silent(plain_chart: Path) -> None:

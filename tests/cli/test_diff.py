@@ -6,17 +6,17 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.command_line import call
+
 
 def run(project: Path, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "trainchart", *map(str, arguments)]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, env={**os.environ, **environment})
+    return call(project, *arguments, environment={**os.environ, **environment})
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.command_line import call
 from trainchart.actions.check import check_chart
 from trainchart.archive.lock import WAIVER_FILE
 from trainchart.check.finding import Severity
@@ -29,14 +30,8 @@ strategy: single
 
 
 def trainchart(cwd: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "trainchart", *arguments],
-        cwd=cwd,
-        env={**os.environ, "XDG_DATA_HOME": str(cwd / "data"), "NO_COLOR": "1", **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    known = {**os.environ, "XDG_DATA_HOME": str(cwd / "data"), "NO_COLOR": "1", **environment}
+    return call(cwd, *arguments, environment=known)
 
 
 @pytest.fixture

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import call
 from trainchart.archive.lock import Source, build_lock, dump_lock
 from trainchart.host.files import read_tree
 
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "trainchart", "package", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    return call(Path.cwd(), "package", *arguments, environment={**os.environ, **environment})
 
 
 @pytest.fixture

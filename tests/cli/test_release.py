@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import yaml
 
 from tests.repositories.chart_servers import PASSWORD, USER, find_server, serve_registry
+from tests.support.command_line import call
 from trainchart.archive.read import parse_archive
 
 EPOCH = "1767225600"
@@ -26,9 +26,8 @@ def project(tmp_path: Path, copy_sources: Callable[..., Path]) -> Path:
 
 
 def run(project: Path, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "trainchart", *map(str, arguments)]
     known = {**os.environ, "XDG_DATA_HOME": str(project.parent / "data"), "SOURCE_DATE_EPOCH": EPOCH, **environment}
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, env=known)
+    return call(project, *arguments, environment=known)
 
 
 def release(project: Path, *arguments: str | Path, **environment: str) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from tests.small_cluster.cluster_objects import (
     unschedulable,
 )
 from tests.small_cluster.small_api import SmallApi, serve_small_api
+from tests.support.command_line import call
 from trainchart.reports.text import describe_time
 from trainchart_runtime import causes
 
@@ -47,14 +48,7 @@ def api() -> Iterator[SmallApi]:
 
 
 def run_to(api: SmallApi, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "trainchart", *arguments],
-        cwd=folder,
-        env=make_environment(api, folder, **environment),
-        text=True,
-        capture_output=True,
-        timeout=60,
-    )
+    return call(folder, *arguments, environment=make_environment(api, folder, **environment))
 
 
 def make_environment(api: SmallApi, folder: Path, **more: str) -> dict[str, str]:
