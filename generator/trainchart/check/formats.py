@@ -10,7 +10,7 @@ import binascii
 import re
 
 DNS_LABEL_LIMIT = 63
-_SUBDOMAIN_LIMIT = 253
+DNS_SUBDOMAIN_LIMIT = 253
 _PORT_NAME_LIMIT = 15
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _DNS_LABEL = re.compile(_LABEL)
@@ -33,7 +33,7 @@ def is_dns_label(text: str) -> bool:
 
 def is_dns_subdomain(text: str) -> bool:
     """Tell whether `text` can be the name of most objects."""
-    return len(text) <= _SUBDOMAIN_LIMIT and bool(_DNS_SUBDOMAIN.fullmatch(text))
+    return len(text) <= DNS_SUBDOMAIN_LIMIT and bool(_DNS_SUBDOMAIN.fullmatch(text))
 
 
 def is_label_key(text: str) -> bool:
@@ -54,7 +54,7 @@ def is_label_value(text: str) -> bool:
 
 def is_data_key(text: str) -> bool:
     """Tell whether `text` can be a key of a ConfigMap or Secret, which is the name of a file."""
-    return len(text) <= _SUBDOMAIN_LIMIT and bool(_DATA_KEY.fullmatch(text)) and text != "." and text[:2] != ".."
+    return len(text) <= DNS_SUBDOMAIN_LIMIT and bool(_DATA_KEY.fullmatch(text)) and text != "." and text[:2] != ".."
 
 
 def is_port_name(text: str) -> bool:

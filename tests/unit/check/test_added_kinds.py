@@ -131,6 +131,63 @@ def test_names_and_labels_of_every_kind(kind: str, metadata: str, message: str) 
     assert all(message in text for text in found)
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec", "limit"),
+    [
+        ("kubeflow.org/v1 TFJob", "tfReplicaSpecs: {Worker: {replicas: 11}}", 63 - len("-worker-10")),
+        ("kubeflow.org/v1 PyTorchJob", "pytorchReplicaSpecs: {Master: {replicas: 1}}", 63 - len("-master-0")),
+        (
+            "kubeflow.org/v2beta1 MPIJob",
+            "mpiReplicaSpecs: {Launcher: {}, Worker: {replicas: 2}}",
+            63 - len("-worker-1"),
+        ),
+        ("jobset.x-k8s.io/v1alpha2 JobSet", "replicatedJobs: [{name: rj, replicas: 101}]", 63 - len("-rj-100")),
+        (
+            "jobset.x-k8s.io/v1alpha2 JobSet",
+            "replicatedJobs: [{name: rj, template: {spec: {completions: 1}}}]",
+            63 - len("-rj-0-0-abcde"),
+        ),
+        ("leaderworkerset.x-k8s.io/v1 LeaderWorkerSet", "replicas: 3, leaderWorkerTemplate: {size: 4}", 50),
+        ("leaderworkerset.x-k8s.io/v1 LeaderWorkerSet", "leaderWorkerTemplate: {size: 1}", 52),
+        ("batch.volcano.sh/v1alpha1 Job", "tasks: [{name: a}]", 59),
+        ("ray.io/v1 RayCluster", "a: b", 53),
+        ("ray.io/v1 RayJob", "a: b", 47),
+        ("apps.kruise.io/v1beta1 StatefulSet", "a: b", 52),
+        ("trainer.kubeflow.org/v1alpha1 TrainJob", "a: b", 63),
+        ("serving.knative.dev/v1 Service", "a: b", 63),
+        ("kueue.x-k8s.io/v1beta1 LocalQueue", "a: b", 253),
+        ("example.com/v1 Job", "a: b", 253),
+    ],
+)
+def test_names_of_added_kinds_have_the_length_that_works(kind: str, spec: str, limit: int) -> None:
+    api_version, plain = kind.split()
+    text = f"{{apiVersion: {api_version}, kind: {plain}, metadata: {{name: NAME}}, spec: {{{spec}}}}}"
+    rules = ("names-valid", "names-fit")
+    assert find(text.replace("NAME", "a" * limit), *rules) == []
+    assert find(text.replace("NAME", "a" * (limit + 1)), *rules)
+
+
+@pytest.mark.parametrize("kind", ["kubeflow.org/v1 TFJob", "ray.io/v1 RayCluster", "x.io/v1 X", "v1 Service"])
+def test_no_name_is_longer_than_any_api_server_takes(kind: str) -> None:
+    api_version, plain = kind.split()
+    text = f"{{apiVersion: {api_version}, kind: {plain}, metadata: {{name: {'a' * 254}}}, spec: {{a: b}}}}"
+    [found] = run_checks(given(text), find_rules(("names-valid",))).findings
+    assert found.message.endswith("is not a valid name")
+    assert found.hint.endswith("; at most 253 characters")
+
+
+def test_malformed_added_objects_are_no_reason_to_fail() -> None:
+    for kind, spec in (
+        ("jobset.x-k8s.io/v1alpha2 JobSet", "{replicatedJobs: [a, {replicas: x, template: {spec: 1}}]}"),
+        ("kubeflow.org/v1 TFJob", "{tfReplicaSpecs: {Worker: 3, 7: {replicas: '2'}}}"),
+        ("leaderworkerset.x-k8s.io/v1 LeaderWorkerSet", "{leaderWorkerTemplate: 3}"),
+        ("batch.volcano.sh/v1alpha1 Job", "3"),
+    ):
+        api_version, plain = kind.split()
+        text = f"{{apiVersion: {api_version}, kind: {plain}, metadata: {{name: a}}, spec: {spec}}}"
+        assert find(text, "names-valid", "names-fit") == []
+
+
 def test_custom_resource_definition_has_plural_and_group_as_name() -> None:
     text = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: NAME}, "
     text += "spec: {group: x.io, names: {plural: xs}}}"

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Iterator
 
 from trainchart.check.finding import Finding
-from trainchart.check.formats import is_dns_label, is_dns_subdomain
+from trainchart.check.formats import DNS_LABEL_LIMIT, DNS_SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain
 from trainchart.check.objects import called, list_at, mapping_at
 from trainchart.check.pod_templates import group_of, kubernetes_kind, pod_templates
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_release, for_each_rendering
 from trainchart.helm.rendering import Manifest, Rendering
 
+_LENGTH = f"at most {DNS_SUBDOMAIN_LIMIT} characters"
 _SERVICE_NAME = re.compile("[a-z](?:[-a-z0-9]*[a-z0-9])?")
 _PATH_NAMED = {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "APIService", "CertificateSigningRequest"}
 _PATH_NAMED |= {"ClusterTrustBundle", "IPAddress"}
@@ -24,8 +25,10 @@ _PATH_NAMED_GROUPS = tuple(f"{name}.openshift.io" for name in ("authorization", 
 """Groups of servers of their own with such names; all other added kinds are custom resources."""
 _LABEL_NAMED = {
     "jobset.x-k8s.io": {"JobSet"},
+    "leaderworkerset.x-k8s.io": {"LeaderWorkerSet"},
     "kubeflow.org": {"JAXJob", "MPIJob", "MXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"},
     "ray.io": {"RayCluster", "RayJob", "RayService"},
+    "serving.knative.dev": {"Configuration", "Revision", "Route", "Service"},
 }
 """Added kinds, by group, whose objects lend their name to Services."""
 _WITH_SPEC = {"HorizontalPodAutoscaler", "Ingress", "PersistentVolume", "PersistentVolumeClaim", "Service"}
@@ -78,10 +81,13 @@ def _name_rule(manifest: Manifest) -> tuple[Callable[[str], bool], str]:
         return _fits_into_path, "anything but . and .., without / and %"
     if kind == "Service" or manifest.kind in _LABEL_NAMED.get(group, ()):
         what = "a letter first, then lower-case letters, digits and dashes, a letter or digit last"
-        return lambda name: bool(_SERVICE_NAME.fullmatch(name)), what
+        # names-fit tells of names that are too long for what is made by them.
+        return lambda name: is_dns_subdomain(name) and bool(_SERVICE_NAME.fullmatch(name)), f"{what}; {_LENGTH}"
     if kind == "Namespace":
-        return is_dns_label, "lower-case letters, digits and dashes, a letter or digit first and last"
-    return is_dns_subdomain, "lower-case letters, digits, dashes and dots, a letter or digit first and last"
+        what = "lower-case letters, digits and dashes, a letter or digit first and last"
+        return is_dns_label, f"{what}; at most {DNS_LABEL_LIMIT} characters"
+    what = "lower-case letters, digits, dashes and dots, a letter or digit first and last"
+    return is_dns_subdomain, f"{what}; {_LENGTH}"
 
 
 def _fits_into_path(name: str) -> bool:

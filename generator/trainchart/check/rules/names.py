@@ -8,32 +8,23 @@ from typing import Any
 
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.formats import DNS_LABEL_LIMIT
+from trainchart.check.made_names import find_made_names
 from trainchart.check.objects import EXTRA_MANIFESTS, mapping_at, namespace_of, wanted_replicas
 from trainchart.check.pod_templates import kubernetes_kind, pod_templates
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.rules.cases import for_each_release
 from trainchart.helm.rendering import Manifest, Rendering
 
-STATEFUL_SET_LIMIT = 52
-"""The label controller-revision-hash is the name, a dash and ten characters: kubernetes/kubernetes#64023."""
 _MOST_HOSTS = 5000
 """Pods that are looked at of one object: as many as a large cluster has nodes."""
-_LIMITS = {
-    "StatefulSet": STATEFUL_SET_LIMIT,
-    "CronJob": STATEFUL_SET_LIMIT,
-    "Service": 63,
-    "Job": 63,
-}
 
 
 @for_each_release
 def check_names_fit(rendering: Rendering) -> Iterator[Finding]:
-    """Check lengths of names, pod host names and label values, and that no two pods share a host name."""
+    """Check lengths of names, those made of them and label values, and that no two pods share a host name."""
     hosts: dict[tuple[str, str], str] = {}
     for manifest in rendering.manifests:
-        limit = _LIMITS.get(kubernetes_kind(manifest))
-        if limit is not None and len(manifest.name) > limit:
-            yield _too_long(manifest, f"the name {manifest.name}", len(manifest.name), limit)
+        yield from _names_too_long(manifest)
         for host in _hosts(manifest):
             if len(host) > DNS_LABEL_LIMIT:
                 yield _too_long(manifest, f"the pod host name {host}", len(host), DNS_LABEL_LIMIT)
@@ -43,9 +34,6 @@ def check_names_fit(rendering: Rendering) -> Iterator[Finding]:
                     f"the pod host name {host} is also one of {hosts[place]}", path=manifest.source, line=manifest.line
                 )
             hosts[place] = f"{manifest.kind} {manifest.name}"
-        for key, value in _labels(manifest):
-            if len(value) > DNS_LABEL_LIMIT:
-                yield _too_long(manifest, f"the value of label {key}", len(value), DNS_LABEL_LIMIT)
 
 
 def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
@@ -77,6 +65,16 @@ def check_releases_apart(given: CheckInput) -> Iterator[Finding]:
                 line=first[key].line,
                 hint="put the release name into the name, with a hash where it is cut short",
             )
+
+
+def _names_too_long(manifest: Manifest) -> Iterator[Finding]:
+    for made in find_made_names(manifest):
+        if len(made.name) > made.limit:
+            what = f"the {made.owner} name {made.name}" if made.owner else f"the name {made.name}"
+            yield _too_long(manifest, what, len(made.name), made.limit)
+    for key, value in _labels(manifest):
+        if len(value) > DNS_LABEL_LIMIT:
+            yield _too_long(manifest, f"the value of label {key}", len(value), DNS_LABEL_LIMIT)
 
 
 def _hosts(manifest: Manifest) -> Iterator[str]:
