@@ -9,6 +9,7 @@ from typing import Any
 from trainchart.local.verdict import Verdict
 from trainchart.reports.report import LAUNCHER_ENDED
 from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.termination import Termination, find_first_failure
 
 
@@ -25,6 +26,8 @@ class Outputs:
     """(name, folder) of the claims that hold files."""
     holds_files: bool = False
     """Whether there is any file in a folder that the run may write to, whenever it was written."""
+    written: tuple[str, ...] = ()
+    """What the run has written there: SavedModels, then other files, without events."""
     is_changed: bool = False
     """Whether the run has written anything that outlives its pods."""
 
@@ -97,15 +100,18 @@ class RunResult:
             return "Its program reported no step and wrote no file. The files of earlier starts are still there."
         if not self.was_complete:
             return "Its program reported no step, and wrote no checkpoint or other file that outlives the run."
-        step = self.last_step
-        return f"No step was trained: the training had already finished{'' if step is None else f', at step {step}'}."
+        step, written = self.last_step, self.outputs.written
+        done = f"No step was trained: the training had already finished{'' if step is None else f', at step {step}'}."
+        return f"{done} This start wrote {list_names(written)}." if written else done
 
     @property
     def was_complete(self) -> bool:
         """The start before had finished the training, or this one found it finished, since it reports that step."""
         before = self.before or {}
         was_done = not before.get("nothingDone") or before.get("step") is not None
-        return (before.get("verdict") == Verdict.SUCCEEDED and was_done) or (self.step is not None and bool(before))
+        # Of a start that was killed, `before` says nothing.
+        found_done = self.step is not None and self.before is not None
+        return (before.get("verdict") == Verdict.SUCCEEDED and was_done) or found_done
 
     @property
     def is_unclear(self) -> bool:

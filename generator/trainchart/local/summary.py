@@ -53,7 +53,8 @@ def resume_command(record: Mapping[str, Any], folder: str) -> str:
 
 def _headline(result: RunResult) -> str:
     if result.nothing_done and result.was_complete:
-        return f"Nothing was left to do: {result.release} ended without an error"
+        left = "train" if result.outputs.written else "do"
+        return f"Nothing was left to {left}: {result.release} ended without an error"
     if result.nothing_done and result.is_unclear:
         return f"Nothing was added: {result.release} ended without an error"
     if result.nothing_done:

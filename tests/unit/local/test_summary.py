@@ -23,7 +23,8 @@ from trainchart.local.result import Failure, Outputs, PodResult, RunResult
 from trainchart.local.summary import resume_command, summarize_result, warn_of_loss
 from trainchart.local.verdict import Verdict
 
-STARTED = 1_800_000_000.0
+STARTED = 4_000_000_000.0
+"""After every clock: when a file came to its place cannot be set."""
 WRITTEN = Outputs(is_changed=True)
 
 
@@ -124,6 +125,7 @@ def test_what_was_in_a_claim_before_is_no_result_of_the_run(tmp_path: Path) -> N
         events=(str(mine / "new/tb"),),
         claims=(("data", str(mine)),),
         holds_files=True,
+        written=(str(mine / "new/a"), str(mine / "new/ckpt-1.index")),
         is_changed=True,
     )
 
@@ -192,6 +194,36 @@ def test_files_of_earlier_starts_are_not_denied(tmp_path: Path) -> None:
     assert "wrote no checkpoint" not in said
     assert "Write files below" not in said
     assert summarize(replace(make_result(), outputs=outputs), plan).startswith("Nothing was kept: ")
+
+
+@pytest.mark.parametrize("before", [{}, {"verdict": "Stopped", "step": 5200}])
+def test_what_a_start_without_a_step_wrote_is_named(tmp_path: Path, before: dict[str, object]) -> None:
+    plan = make_plan(tmp_path, claims=("checkpoints", "exports"))
+    claims = tmp_path / "claims"
+    write(claims / "checkpoints/ckpt-5000.index", STARTED - 60)
+    for name in ("saved_model.pb", "variables/variables.index"):
+        write(claims / "exports/model" / name)
+    for name in ("evaluations.json", "logs/events.out.tfevents.1.host", ".trainchart/owners/exp-7.owner"):
+        write(claims / "checkpoints" / name)
+    result = replace(make_result(step=5000, speed=0.0), before=before, outputs=find_outputs(plan, STARTED))
+    said = summarize(result, plan)
+    assert said.startswith("Nothing was left to train: exp-7 ended without an error")
+    assert "No step was trained: the training had already finished, at step 5000." in said
+    assert f" This start wrote {claims}/exports/model, {claims}/checkpoints/evaluations.json.\n" in said
+    assert "hyperparameters.maxSteps=10000" in said
+
+
+def test_what_the_launcher_keeps_is_no_work_of_a_start(tmp_path: Path) -> None:
+    write(tmp_path / "claims/checkpoints/.trainchart/owners/exp-7.owner")
+    outputs = find_outputs(make_plan(tmp_path), STARTED)
+    assert not (outputs.is_changed or outputs.holds_files or outputs.written or outputs.checkpoints)
+
+
+def test_copies_with_old_times_count_as_work_of_a_start(tmp_path: Path) -> None:
+    write(tmp_path / "claims/checkpoints/exported/saved_model.pb", 1_000_000_000.0)
+    outputs = find_outputs(make_plan(tmp_path), 1_500_000_000.0)
+    assert outputs.is_changed
+    assert outputs.written == (str(tmp_path / "claims/checkpoints/exported"),)
 
 
 def test_a_start_that_kept_nothing_is_not_complete(tmp_path: Path) -> None:

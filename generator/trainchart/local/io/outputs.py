@@ -36,24 +36,39 @@ def find_outputs(plan: LocalPlan, since: float) -> Outputs:
         saved_models=tuple(sorted({str(path.parent) for path in everything if path.name == _SAVED_MODEL})),
         events=tuple(dict.fromkeys(filter(None, events))),
         claims=tuple((name, folder) for name, folder in plan.claims.items() if _has_files(folder)),
-        holds_files=any(_has_files(folder) for folder in files),
+        holds_files=_holds_files(plan),
+        written=_find_written(everything, since),
         is_changed=any(_is_newer(path, since) for path in everything),
     )
 
 
 def holds_outputs(plan: LocalPlan) -> bool:
     """Return whether an earlier start may have left anything; what an object store holds is not known here."""
-    return bool(plan.checkpoints and not plan.checkpoints.startswith("/")) or any(map(_has_files, plan.outputs))
+    return bool(plan.checkpoints and not plan.checkpoints.startswith("/")) or _holds_files(plan)
 
 
 def _find_own(plan: LocalPlan, folder: str, since: float) -> Iterator[Path]:
     is_of_run = Path(folder).is_relative_to(plan.release_folder)
-    return (path for path in _walk(folder) if is_of_run or _is_newer(path, since))
+    found = (path for path in _walk(folder) if not _is_launchers(path, plan.checkpoints))
+    return (path for path in found if is_of_run or _is_newer(path, since))
 
 
 def _walk(folder: str) -> Iterator[Path]:
     for parent, _, names in os.walk(folder):
         yield from (Path(parent, name) for name in names)
+
+
+def _find_written(files: list[Path], since: float) -> tuple[str, ...]:
+    """Return the SavedModels that are newer, then the other files; events are left out."""
+    newer = [path for path in files if not _is_events(path) and _is_newer(path, since)]
+    models = {path.parent for path in newer if path.name == _SAVED_MODEL}
+    others = {path for path in newer if not models & set(path.parents)}
+    return tuple(str(path) for found in (models, others) for path in sorted(found))
+
+
+def _is_launchers(path: Path, checkpoints: str) -> bool:
+    """Return whether the launcher has written the file, to say which pod owns the checkpoints."""
+    return bool(checkpoints) and path.is_relative_to(Path(checkpoints, ".trainchart"))
 
 
 def _is_events(path: Path) -> bool:
@@ -74,12 +89,17 @@ def _is_written(checkpoints: str, files: list[Path]) -> bool:
     return any(path.is_relative_to(checkpoints) and not _is_events(path) for path in files)
 
 
+def _holds_files(plan: LocalPlan) -> bool:
+    return any(not _is_launchers(path, plan.checkpoints) for folder in plan.outputs for path in _walk(folder))
+
+
 def _has_files(folder: str) -> bool:
     return next(_walk(folder), None) is not None
 
 
 def _is_newer(path: Path, since: float) -> bool:
     try:
-        return path.stat().st_mtime >= since
+        # A copy keeps the time of its original, and only the second one says when it came here.
+        return max(path.stat().st_mtime, path.stat().st_ctime) >= since
     except OSError:
         return False
