@@ -28,6 +28,8 @@ _TIMES = 3
 _BURST_SECONDS = 2.0
 _NO_SPACE = "No space left on device"
 _TRACEBACK = "Traceback (most recent call last):"
+_CHAIN = re.compile(rf"{re.escape(_TRACEBACK)}|^During handling of the above|^The above exception was the direct")
+_ATTEMPT_ENDED = re.compile(r"^trainchart-launcher: .*\battempt \d+ ended")
 _THREAD = re.compile(r"Exception in thread [^:]+")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 
@@ -142,8 +144,10 @@ def describe_repeated_warnings(logs: Iterable[Sequence[LogLine]], claims: Mappin
     """
     for lines in logs:
         alike: dict[str, list[LogLine]] = {}
-        for line in lines:
-            if is_warning(line.text):
+        ends = [index for index, line in enumerate(lines) if _ATTEMPT_ENDED.match(line.text)]
+        # What ended programs printed is told by their deaths.
+        for line in lines[ends[-1] + 1 :] if ends else lines:
+            if is_warning(line.text) and not _CHAIN.search(line.text):
                 alike.setdefault(re.sub(r"\d+", "0", line.text), []).append(line)
         repeated = [same for same in alike.values() if len(same) >= _TIMES and not _is_burst(same)]
         for same in repeated[:_WARNINGS_SHOWN]:

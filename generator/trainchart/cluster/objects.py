@@ -34,6 +34,7 @@ from trainchart_runtime.contract import (
     TF_PORT,
     TRAINING_CONTAINER,
 )
+from trainchart_runtime.log_text import last_line
 from trainchart_runtime.pod_problems import (
     Event,
     Problem,
@@ -206,7 +207,7 @@ def _describe_ends(pod: Object) -> Iterator[str]:
     for container in items_of(section(pod, "status"), "containerStatuses"):
         ended = section(container, "state", "terminated")
         if ended.get("exitCode"):
-            words = " ".join(str(ended.get("message") or ended.get("reason") or "").split())
+            words = last_line(str(ended.get("message") or "")) or str(ended.get("reason") or "")
             yield f"exit code {ended['exitCode']}: {words}"
 
 

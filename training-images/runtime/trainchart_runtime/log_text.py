@@ -32,6 +32,12 @@ def visible_line(line: str) -> str:
     return shown[-1] if shown else ""
 
 
+def last_line(text: str) -> str:
+    """Return the last line that has something to see: of a killed program, a kubelet passes on the end of its log."""
+    lines = (visible_line(line) for line in reversed(text.split("\n")))
+    return next((line for line in lines if line.strip()), "")
+
+
 def is_warning(line: str) -> bool:
     """Say whether a line of a log warns, or tells of an error."""
     return bool(_WARNING.search(line)) and _USUAL not in line

@@ -13,7 +13,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from trainchart_runtime import causes, pod_causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.contract import TRAINING_CONTAINER
-from trainchart_runtime.log_text import shorten
+from trainchart_runtime.log_text import last_line, shorten
 
 MESSAGE_LIMIT = 500
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z")
@@ -237,7 +237,7 @@ def _find_failed_init(pod: Mapping[str, Any], status: Mapping[str, Any]) -> Opti
         # One that is running once more may yet succeed.
         ended = current.get("terminated") or ("waiting" in current and last.get("terminated")) or {}
         if ended.get("exitCode"):
-            words = ended.get("message") or ended.get("reason") or ""
+            words = last_line(ended.get("message") or "") or ended.get("reason") or ""
             name, code = container.get("name"), ended["exitCode"]
             return _problem(pod_causes.INIT_FAILED, f"init container {name} ended with exit code {code}: {words}")
     return None
@@ -304,7 +304,7 @@ def _find_failed_sidecar(pod: Mapping[str, Any], status: Mapping[str, Any]) -> O
         waiting = (container.get("state") or {}).get("waiting") or {}
         ended = (container.get("lastState") or {}).get("terminated") or {}
         if container.get("name") != TRAINING_CONTAINER and waiting.get("reason") == "CrashLoopBackOff" and ended:
-            words = ended.get("message") or ended.get("reason") or ""
+            words = last_line(ended.get("message") or "") or ended.get("reason") or ""
             return _problem(
                 pod_causes.SIDECAR_FAILED, f"container {container['name']} ended with {ended['exitCode']}: {words}"
             )

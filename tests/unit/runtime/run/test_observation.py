@@ -90,6 +90,13 @@ def test_newest_end_comes_first_with_foreign_text_as_detail():
     assert (view.is_running, view.deaths) == (False, 2)
 
 
+def test_of_a_killed_program_the_last_line_is_the_detail():
+    pod = copy.deepcopy(POD)
+    log = "ss 2.2109\nstep 18 loss 2.1\rstep 19 loss 2.0\n\n"
+    pod["status"]["containerStatuses"][1]["state"] = {"terminated": {"exitCode": 137, "message": log}}
+    assert parse_pod(CLUSTER, pod).ends[0].detail == "step 19 loss 2.0"
+
+
 def test_why_a_container_does_not_run():
     waiting = {"name": "training", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
     view = parse_pod(CLUSTER, {"metadata": {"name": "exp1-chief-0"}, "status": {"containerStatuses": [waiting]}})

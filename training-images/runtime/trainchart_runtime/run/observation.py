@@ -10,6 +10,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_runtime.cluster import Cluster, Task
 from trainchart_runtime.contract import PEER_UNASKED, RUN_ID, TRAINING_CONTAINER
+from trainchart_runtime.log_text import last_line
 from trainchart_runtime.pod_changes import read_settings
 from trainchart_runtime.pod_problems import MESSAGE_LIMIT, Event, Problem, find_claims, find_pod_problem, parse_time
 from trainchart_runtime.progress import METRIC_NAME_LIMIT, METRICS_KEPT, parse_metrics, parse_number, parse_whole
@@ -285,7 +286,7 @@ def _parse_end(terminated: Mapping[str, Any]) -> ContainerEnd:
     return ContainerEnd(
         exit_code=terminated.get("exitCode") or 0,
         reason=terminated.get("reason") or "",
-        detail="" if termination else message[:MESSAGE_LIMIT],
+        detail="" if termination else last_line(message)[:MESSAGE_LIMIT],
         termination=termination,
         finished_at=parse_time(terminated.get("finishedAt")),
     )

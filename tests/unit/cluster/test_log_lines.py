@@ -1,0 +1,29 @@
+"""Which lines of running pods are worth a word of `why`."""
+
+from __future__ import annotations
+
+from trainchart.cluster.log_lines import describe_repeated_warnings, stamp_of
+from trainchart.reports.log_line import LogLine
+
+ENDED = "trainchart-launcher: chief-0: attempt 1 ended after 4.8 s, exit code 1"
+
+
+def tell(*texts: str) -> list[str]:
+    lines = [LogLine(stamp_of(60.0 * number), "chief-0", text) for number, text in enumerate(texts)]
+    return [words.rpartition("UTC): ")[2] for words in describe_repeated_warnings([lines], {})]
+
+
+def test_a_warning_with_other_numbers_is_the_same() -> None:
+    assert tell(*(f"WARNING: step {number} was slow" for number in range(3))) == ["WARNING: step 2 was slow"]
+
+
+def test_what_ended_programs_printed_is_told_by_their_deaths() -> None:
+    printed = ["Traceback (most recent call last):", "TimeoutError: error: timed out"] * 3
+    assert tell(*printed, ENDED, "step 1") == []
+    assert tell(*["ERROR: slow"] * 3, ENDED, *["ERROR: slow"] * 2) == []
+    assert tell(ENDED, *["ERROR: slow"] * 3) == ["ERROR: slow"]
+
+
+def test_the_frame_of_a_traceback_is_no_warning() -> None:
+    during = "During handling of the above exception, another exception occurred:"
+    assert tell(*["Traceback (most recent call last):", "OSError: error: busy", during] * 3) == ["OSError: error: busy"]
