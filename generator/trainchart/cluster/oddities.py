@@ -22,7 +22,7 @@ from trainchart.cluster.snapshot import (
 )
 from trainchart.reports.report import FROM_RECORD, Report
 from trainchart.reports.text import describe_time, fill_in
-from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING
 from trainchart_runtime.cluster import EVALUATOR, deciding_tasks
 from trainchart_runtime.pod_causes import EVICTED, NODE_LOST, POD_DELETED, PREEMPTED
 from trainchart_runtime.pod_problems import find_pod_problem, parse_event
@@ -30,6 +30,8 @@ from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import FINISHING, SUCCEEDED, Incident
 
 _TAKEN_AWAY = tuple(cause.name for cause in (EVICTED, PREEMPTED, NODE_LOST, POD_DELETED))
+_OF_PEERS = (PEER_LOST.name, PEER_MISSING.name)
+_RUNNING = "Running"
 _OFTEN = 2
 """So many times a pod is taken away, and it is no accident."""
 _HINTS = {POD_DELETED.name: "Find out who or what deletes it again and again: a person, a script, an autoscaler."}
@@ -50,7 +52,25 @@ def find_oddities(
         *_find_awaited_end(report, sets),
         *_find_idle_success(report, seen, record),
         *_find_failing_companions(report, seen),
+        *_find_unreached_peers(report),
     ]
+
+
+def _find_unreached_peers(report: Report) -> Iterator[str]:
+    """Yield the running pods that the errors of others name, and from which nodes these others do not reach them."""
+    words = " ".join(each.message for each in report.problems) if report.lacks_peers else ""
+    failed = {each.pod for each in report.incidents if each.cause not in _OF_PEERS}
+    blaming = {each.subject for each in report.problems if each.cause in _OF_PEERS}
+    nodes = sorted({pod.node for pod in report.pods or () if pod.node and pod.name in blaming})
+    for pod in report.pods or ():
+        if f"{pod.name}." not in words or pod.name in failed | blaming or pod.state != _RUNNING:
+            continue
+        far = [node for node in nodes if node != pod.node]
+        where = f"between {list_names(far)} and {pod.node} (a firewall, a NetworkPolicy)" if far else "of its pod"
+        yield (
+            f"the errors name {pod.label} on {pod.node}, which runs and has not failed: look at the network {where}, "
+            f"or its program answers no more: trainchart logs {report.address} --pod {pod.label}"
+        )
 
 
 def _find_repeated_losses(report: Report, *, is_scaled: bool) -> Iterator[str]:

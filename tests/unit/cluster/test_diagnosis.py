@@ -387,6 +387,19 @@ def test_lost_peers_are_a_problem_while_their_controller_says_so() -> None:
     assert "peer-lost" not in [each.cause for each in held.problems]
 
 
+@pytest.mark.parametrize(("is_dead", "is_named"), [(False, True), (True, False)])
+def test_the_peer_that_errors_name_is_pointed_at(*, is_dead: bool, is_named: bool) -> None:
+    message = "UnavailableError: failed to connect; last error: ipv4:exp1-mnist-ps-0.exp1-mnist:2222: timed out"
+    problem = {"subject": "exp1-mnist-worker-0", "node": "node1", "cause": "peer-lost", "message": message}
+    death = {"at": NOW - 60, "pod": "exp1-mnist-ps-0", "node": "node2", "cause": "killed", "action": ""}
+    state = make_state("Running", problems=[{**problem, "since": NOW - 100}], incidents=[death] * is_dead)
+    report = look(records=[make_record(state)], jobs=[make_job()])
+    [pod] = [each for each in report.pods or () if each.label == "ps-0"]
+    named = [each for each in report.remarks if f"the errors name ps-0 on {pod.node}, which runs and has not" in each]
+    assert bool(named) == is_named
+    assert all("trainchart logs exp1 -n team-a --pod ps-0" in each for each in named)
+
+
 @pytest.mark.parametrize(("ago", "is_told"), [(30, False), (90, True)])
 def test_controller_that_misses_the_success_is_reported(ago: float, is_told: bool) -> None:
     parked = make_pod("chief-0", last=make_end(causes.SUCCEEDED, 0, at=NOW - ago), restarts=1)
