@@ -428,6 +428,23 @@ def test_why_shows_warnings_that_a_running_pod_repeats(api: SmallApi, tmp_path: 
     assert "see the notes below" in done.stdout
 
 
+def test_why_quotes_the_init_container_that_waits(api: SmallApi, tmp_path: Path) -> None:
+    waits = make_pod("worker-1")
+    waits["spec"]["initContainers"] = [{"name": "fetch", "command": ["nc", "features:8080"]}]
+    running = {"running": {"startedAt": stamp(time.time() - 80)}}
+    waits["status"] |= {"containerStatuses": [], "initContainerStatuses": [{"name": "fetch", "state": running}]}
+    own = {"metadata": {"name": "exp1-mnist", "namespace": NAMESPACE}}
+    api.objects |= {"pods": make_pods(worker_1=waits), "services": [own]}
+    note = "note: exp1-mnist-worker-1 does not start: its init container fetch has run for "
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert note in why
+    assert ". Its command: nc features:8080. It names features, and team-a has no such Service. What it waits" in why
+    api.logs = {"exp1-mnist-worker-1": f"{stamp(NOW)} waiting for features\n"}
+    api.refused = {"services": 403}
+    why = run_to(api, tmp_path, "why", "exp1").stdout
+    assert ". Its last line: waiting for features. What it waits for: kubectl logs exp1-mnist-worker-1 -c fetch" in why
+
+
 def test_why_names_the_autoscaler_that_deletes_pods(api: SmallApi, tmp_path: Path) -> None:
     deaths = [
         {"at": NOW - 120 * each, "pod": "exp1-mnist-worker-1", "node": "node1", "cause": "pod-deleted", "action": ""}

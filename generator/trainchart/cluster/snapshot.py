@@ -6,7 +6,7 @@ Types and their sorting only; releases.py looks, diagnosis.py concludes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainchart.reports.report import TrainingKey
@@ -57,6 +57,10 @@ class Snapshot:
     """Those of the namespace; looked for by `why` only, like all that follows."""
     claims: Objects = ()
     """Those of the namespace."""
+    services: Objects = ()
+    """Those of the namespace, where an init container keeps pods waiting; then the release's own is one of them."""
+    init_lines: Mapping[str, str] = field(default_factory=dict)
+    """Pod → last line of the init container that it waits for."""
     volumes: Objects = ()
     """PersistentVolumes of pods for which no node is found."""
     nodes: Objects = ()

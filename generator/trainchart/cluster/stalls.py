@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from trainchart.cluster.init_waits import describe_init_waits
 from trainchart.cluster.placement import find_placements
 from trainchart.cluster.snapshot import Object, Snapshot, has_ended, label, listed, name_of, owner_uid, section
 from trainchart.reports.report import Report
@@ -22,8 +23,6 @@ _REVISION = "controller-revision-hash"
 _DEFAULT_SCHEDULER = "default-scheduler"
 _IGNORED_SECONDS = 30.0
 """A scheduler says after a moment that it finds no node."""
-_LONG_SECONDS = 120.0
-"""A start that has done nothing wrong takes less: an init container that copies a file, a secret that is fetched."""
 
 
 def find_stalls(report: Report, seen: Snapshot, homeless: Collection[str]) -> list[str]:
@@ -38,7 +37,7 @@ def find_stalls(report: Report, seen: Snapshot, homeless: Collection[str]) -> li
         *_find_changed_pods(report, seen),
         *_find_ignored_pods(report, seen),
         *_find_orphans(report, seen),
-        *_find_long_starts(report, seen),
+        *describe_init_waits(report, seen),
         *_find_absent_servers(report),
         *_find_foreign_peers(report, seen),
     ]
@@ -131,29 +130,6 @@ def _find_orphans(report: Report, seen: Snapshot) -> Iterator[str]:
             f"place: put the label back (kubectl label pod {name_of(pod)} -n {report.key.namespace} --overwrite), or "
             "delete the pod"
         )
-
-
-def _find_long_starts(report: Report, seen: Snapshot) -> Iterator[str]:
-    for pod in listed(seen.pods):
-        for name, since in _running_first(pod):
-            seconds = report.now - since
-            if seconds >= _LONG_SECONDS:
-                yield (
-                    f"{name_of(pod)} does not start: its init container {name} has run for "
-                    f"{describe_seconds(seconds)}. What it waits for: kubectl logs {name_of(pod)} -c {name} "
-                    f"-n {report.key.namespace}, or its command in kubectl describe pod"
-                )
-
-
-def _running_first(pod: Object) -> Iterator[tuple[str, float]]:
-    """Yield the name and the start of the init container that must end before the pod goes on."""
-    sidecars = [
-        each.get("name") for each in _entries(pod, "spec", "initContainers") if each.get("restartPolicy") == "Always"
-    ]
-    for container in _entries(pod, "status", "initContainerStatuses"):
-        since = section(container, "state", "running").get("startedAt")
-        if since and container.get("name") not in sidecars:
-            yield str(container.get("name")), parse_time(since)
 
 
 def _entries(pod: Object, part: str, key: str) -> list[Object]:

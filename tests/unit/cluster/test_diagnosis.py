@@ -554,19 +554,6 @@ def test_a_success_that_nobody_records_is_told_after_a_minute(seconds: float, is
     assert any("chief-0 has succeeded, but the record does not say so" in each for each in remarks) == is_told
 
 
-@pytest.mark.parametrize(("seconds", "policy", "is_told"), [(119, "", False), (120, "", True), (600, "Always", False)])
-def test_an_init_container_that_goes_on_is_named(seconds: float, policy: str, is_told: bool) -> None:
-    waits = make_pod("worker-1")
-    waits["spec"]["initContainers"] = [{"name": "fetch"} | ({"restartPolicy": policy} if policy else {})]
-    running = {"startedAt": stamp(NOW - seconds)}
-    waits["status"] |= {
-        "containerStatuses": [],
-        "initContainerStatuses": [{"name": "fetch", "state": {"running": running}}],
-    }
-    remarks = look(pods=make_pods(worker_1=waits)).remarks
-    assert any("its init container fetch has run for" in each for each in remarks) == is_told
-
-
 def test_missing_parameter_server_is_named_while_others_train() -> None:
     state = make_state("Running", succeeded={"ps-0": NOW - 60, "worker-1": NOW - 50})
     (remark,) = look(records=[make_record(state)], jobs=[make_job()]).remarks

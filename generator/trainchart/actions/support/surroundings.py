@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from trainchart.cluster.departures import is_overdue, is_refused_by_namespace
+from trainchart.cluster.init_waits import InitWait, find_init_waits
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
-from trainchart.cluster.io.releases import read_autoscalers, read_claims, read_namespace, read_nodes, read_volumes
+from trainchart.cluster.io.releases import (
+    read_autoscalers,
+    read_claims,
+    read_namespace,
+    read_nodes,
+    read_services,
+    read_volumes,
+)
+from trainchart.cluster.log_lines import parse_line
 from trainchart.cluster.placement import find_homeless, list_volumes
 from trainchart.cluster.snapshot import Snapshot, listed
+from trainchart.errors import ClusterError
 from trainchart.reports.report import Report
 
 _VOLUMES_READ = 8
+_LOGS_READ = 4
+"""Pods that wait for the same print the same."""
 
 
 def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snapshot:
@@ -23,5 +36,17 @@ def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snap
         seen = replace(seen, namespaces=read_namespace(api, namespace))
     if report.is_over:
         return seen
+    if waits := find_init_waits(report, seen):
+        lines = {wait.pod: _read_last_line(api, namespace, wait) for wait in waits[:_LOGS_READ]}
+        known = {pod: line for pod, line in lines.items() if line}
+        seen = replace(seen, services=read_services(api, namespace), init_lines=known)
     seen = replace(seen, autoscalers=read_autoscalers(api, namespace), claims=read_claims(api, namespace))
     return replace(seen, volumes=read_volumes(api, list_volumes(report, seen)[:_VOLUMES_READ]))
+
+
+def _read_last_line(api: KubernetesApi, namespace: str, wait: InitWait) -> str:
+    """Return the last line that a container has printed; "" where there is none, or it may not be read."""
+    with suppress(ClusterError):
+        lines = api.read_log(wait.pod, namespace, wait.container, tail=1)
+        return parse_line("", lines[-1]).text if lines else ""
+    return ""

@@ -94,6 +94,11 @@ def read_nodes(api: KubernetesApi) -> Objects:
     return _list(api, kubernetes_api.NODES, "", "")
 
 
+def read_services(api: KubernetesApi, namespace: str) -> Objects:
+    """Return the Services of a namespace."""
+    return _list(api, kubernetes_api.SERVICES, namespace, "")
+
+
 def read_volumes(api: KubernetesApi, names: Sequence[str]) -> Objects:
     """Return the PersistentVolumes of these names."""
     found: list[Object] = []
