@@ -42,6 +42,12 @@ QUEUE_KEYS = (
     "yunikorn.apache.org/task-groups",
     "gang.scheduling.koordinator.sh/name",
     "kai.scheduler/queue",
+    "kai.scheduler/subgroup",
+    "kai.scheduler/subgroup-name",
+    "quota.scheduling.koordinator.sh/name",
+    "quota.scheduling.koordinator.sh/tree-id",
+    "koordinator.sh/quota",
+    "applicationId",
     "queue",
 )
 
@@ -122,7 +128,7 @@ def test_what_is_for_training_pods_stays_out_of_the_others() -> None:
 @pytest.mark.parametrize("kind", ["Labels", "Annotations"])
 def test_a_queue_gets_the_training_and_never_the_controller(kind: str) -> None:
     keys = dict.fromkeys(QUEUE_KEYS, "research")
-    others = {"team": "research", "example.com/organ": "x"}
+    others = {"team": "research", "example.com/organ": "x", "koordinator.sh/qosClass": "LS"}
     rendering = render({f"common{kind}": {**keys, **others}, f"pod{kind}": {**keys, **others}})
 
     def given(metadata: Mapping[str, Any]) -> set[str]:

@@ -35,7 +35,7 @@ What makes pods wait for a queue or for each other is for the training alone.
 {{- $kept := dict -}}
 {{- $waits := not (has .component (list "controller" "tensorboard" "test")) -}}
 {{- range $key, $value := .layer -}}
-{{- if or $waits (not (regexMatch "(?i)queue|(^|[./-])gang|pod-?group|task-?group|scheduling\\.k8s\\.io/group-name|^(.*\\.)?(kueue\\.x-k8s\\.io|volcano\\.sh|yunikorn\\.apache\\.org)/" $key)) -}}
+{{- if or $waits (not (regexMatch "(?i)queue|(^|[./-])gang|pod-?group|task-?group|scheduling\\.k8s\\.io/group-name|^(.*\\.)?(kueue\\.x-k8s\\.io|volcano\\.sh|yunikorn\\.apache\\.org|kai\\.scheduler|quota\\.scheduling\\.koordinator\\.sh)/|^koordinator\\.sh/quota|^applicationId$" $key)) -}}
 {{- $_ := set $kept $key $value -}}
 {{- end -}}
 {{- end -}}

@@ -21,7 +21,8 @@ RESERVED_ENV_PATTERN = r"^(TRAINCHART_.*|TF_CONFIG)$"
 """Refused by the plan and in _refusals.tpl; a schema could only say that a name is not allowed, and not why."""
 QUEUE_KEY_PATTERN = (
     r"(?i)queue|(^|[./-])gang|pod-?group|task-?group|scheduling\.k8s\.io/group-name"
-    r"|^(.*\.)?(kueue\.x-k8s\.io|volcano\.sh|yunikorn\.apache\.org)/"
+    r"|^(.*\.)?(kueue\.x-k8s\.io|volcano\.sh|yunikorn\.apache\.org|kai\.scheduler|quota\.scheduling\.koordinator\.sh)/"
+    r"|^koordinator\.sh/quota|^applicationId$"
 )
 """Labels and annotations by which queues and gang schedulers (Kueue, Volcano, YuniKorn, coscheduling, Koordinator, KAI)
 let pods wait for each other or for their turn. The run controller, TensorBoard and `helm test` must not wait."""

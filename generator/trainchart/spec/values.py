@@ -266,8 +266,8 @@ class SharedValues(PodSettings):
     tensorboard: TensorBoard
     common_labels: Labels
     """Labels added to every object. Those of queues and gang schedulers (keys that contain queue, gang, pod-group or
-    task-group, or that begin with the name of Kueue, Volcano or YuniKorn) never reach the run controller, TensorBoard
-    and helm test, which must not wait.
+    task-group, those of Kueue, Volcano, YuniKorn and KAI, and of Koordinator's quotas) never reach the run controller,
+    TensorBoard and helm test, which must not wait.
     """
     common_annotations: Annotations
     """Annotations added to every object; those of queues are treated as in commonLabels."""
