@@ -245,6 +245,8 @@ def follow(
     yield run
 
 
+# The command reference alone has a hundred commands, each a process.
+@pytest.mark.timeout(900)
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("guide", [name for name, items in GUIDES.items() if items])
 def test_a_guide_can_be_followed(
