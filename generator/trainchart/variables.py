@@ -13,6 +13,9 @@ from dataclasses import dataclass
 _REFERENCE = re.compile(r"\$(?:(?P<escape>\$)|\((?P<name>[^)]*)\))")
 _NAME = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*?)(?P<mark>[?+*-]?)")
 
+_OF_IMAGES = {"HOME", "HOSTNAME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LIBRARY_PATH", "LOGNAME", "PATH", "PWD"}
+_OF_IMAGES |= {"PYTHONPATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -31,6 +34,20 @@ def find_references(text: str) -> Iterator[Reference]:
         named = None if match["escape"] else _NAME.fullmatch(match["name"])
         if named:
             yield Reference(named["name"], named["mark"])
+
+
+def is_of_image(name: str) -> bool:
+    """Tell whether a variable is one that images and their shells set, of which Kubernetes knows nothing."""
+    return name in _OF_IMAGES
+
+
+def explain_text(name: str) -> str:
+    """Return what to write instead of a reference that stays text."""
+    if is_of_image(name):
+        return (
+            f"Kubernetes does not know what the image sets: write the value of {name} out, or $$({name}) for the text"
+        )
+    return f"$$({name}) for the text itself"
 
 
 def expand_variables(text: str, variables: Mapping[str, str]) -> str:

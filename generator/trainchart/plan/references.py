@@ -21,7 +21,7 @@ from trainchart.spec.document import Path
 from trainchart.spec.model import Hyperparameter, ModelSpec
 from trainchart.spec.section import PLACEHOLDER_PATTERN, PLACEHOLDERS
 from trainchart.spec.settings import EveryPodSettings, RoleSettings
-from trainchart.variables import Reference, find_references
+from trainchart.variables import Reference, explain_text, find_references, is_of_image
 from trainchart_runtime import contract
 
 _FILLED = {
@@ -102,7 +102,7 @@ def _environment(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator
                 yield Impossibility(path, f"{name} refers to itself: $({name})", _escape(reference))
             elif not is_known(reference, known, brings_more):
                 yield Impossibility(
-                    path, f"{role} has no variable {reference} for {name}", _advise(reference, spec, known)
+                    path, f"{role} has no variable {reference} for {name}", _advise(reference, spec, known - {name})
                 )
     yield from _circle(role, settings, references)
 
@@ -156,7 +156,7 @@ def _refuse_word(
         return "", ""
     if name in container:
         return f"{shown} has a mark, which only hyperparameters may have", f"write $({name})"
-    close = _closest(name, {*contract.PROGRAM_VARIABLES, *hyperparameters, *container})
+    close = "" if is_of_image(name) else _closest(name, {*contract.PROGRAM_VARIABLES, *hyperparameters, *container})
     is_ours = name.startswith("TRAINCHART_")
     if is_ours or (close and name.isupper() and not brings_more and not name.startswith("KUBERNETES_")):
         known = ", ".join(sorted(hyperparameters)) if name.startswith(contract.HYPERPARAMETER_PREFIX) else ""
@@ -222,7 +222,7 @@ def _advise(reference: Reference, spec: ModelSpec, known: Collection[str]) -> st
     later = {*contract.PROGRAM_VARIABLES, *(contract.hyperparameter_variable(name) for name in spec.hyperparameters)}
     if reference.name in later:
         return f"the launcher sets {reference.name} after env is filled in: name it in the command"
-    close = _closest(reference.name, known)
+    close = "" if is_of_image(reference.name) else _closest(reference.name, known)
     return f"did you mean $({close})?" if close else _add_volume(reference.name) or _escape(reference)
 
 
@@ -241,4 +241,8 @@ def _closest(name: str, known: Collection[str]) -> str:
 
 
 def _escape(reference: Reference) -> str:
-    return f"write $$({reference}) for the text $({reference})"
+    return (
+        explain_text(reference.name)
+        if is_of_image(str(reference))
+        else f"write $$({reference}) for the text $({reference})"
+    )

@@ -41,6 +41,29 @@ def test_only_variables_before_can_be_referred_to(container: str, expected: list
 
 
 @pytest.mark.parametrize(
+    ("container", "circle"),
+    [
+        (env(A="$(B)", B="$(A)"), "A → B → A: $(B) stays text"),
+        (env(X="$(A)", C="$(A)", A="$(B)", B="$(C)"), "C → A → B → C: $(A) stays text"),
+    ],
+)
+def test_a_circle_of_variables_is_called_one(container: str, circle: str) -> None:
+    found = [finding for finding in check_order(given(container)) if "circle" in finding.message]
+    assert [finding.message for finding in found] == [
+        f"Pod p: container c: variables refer to each other in a circle: {circle}"
+    ]
+    assert [finding.hint for finding in found] == ["no order helps: write the value of one of them out"]
+
+
+def test_variables_of_an_image_are_called_unknown_to_kubernetes() -> None:
+    [finding] = check_names(given(env(PATH2="$(PATH):/x")))
+    assert (
+        finding.hint
+        == "Kubernetes does not know what the image sets: write the value of PATH out, or $$(PATH) for the text"
+    )
+
+
+@pytest.mark.parametrize(
     ("container", "expected"),
     [
         (env(A="$(HOME)/x"), ["there is no variable HOME for $(HOME) in A"]),

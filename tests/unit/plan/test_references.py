@@ -37,12 +37,19 @@ def test_what_kubernetes_fills_in(resolved: Resolve, spec: str, env: str) -> Non
     assert problems(resolved, f"{spec}env: {env}\n") == []
 
 
+OF_IMAGE = "Kubernetes does not know what the image sets: write the value of {0} out, or $$({0}) for the text"
+
+
 @pytest.mark.parametrize(
     ("env", "message", "hint"),
     [
         ("{A: $(A)x}", "A refers to itself: $(A)", "write $$(A) for the text $(A)"),
         ("{A: $(B), B: $(C), C: $(A)}", "variables refer to each other in a circle: A → B → C → A", ""),
         ("{A: $(WORLDD), WORLD: x}", "chief has no variable WORLDD for A", "did you mean $(WORLD)?"),
+        ("{PATH2: '$(PATH):/x'}", "chief has no variable PATH for PATH2", OF_IMAGE.format("PATH")),
+        ("{PATH: '$(PATH):/x'}", "PATH refers to itself: $(PATH)", OF_IMAGE.format("PATH")),
+        ("{HOMES: x, A: $(HOME)/x}", "chief has no variable HOME for A", OF_IMAGE.format("HOME")),
+        ("{DATA2: $(DATA)}", "chief has no variable DATA for DATA2", "write $$(DATA) for the text $(DATA)"),
         ("{A: $(date)}", "chief has no variable date for A", "write $$(date) for the text $(date)"),
         (
             "{A: $(TRAINCHART_CHECKPOINT_DIR)}",

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from trainchart.check.finding import Finding, Severity
 from trainchart.check.objects import Container, Pods, find_pods, list_at, mappings_at
 from trainchart.check.rule import Rule
 from trainchart.check.rules.cases import for_each_rendering
 from trainchart.helm.rendering import Rendering
-from trainchart.variables import find_references
+from trainchart.variables import explain_text, find_references
 from trainchart_runtime import contract
 
 _OF_SERVICES = re.compile(r"KUBERNETES_.*|.*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_.*)?)")
 """Variables that Kubernetes adds for Services."""
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 """What is called so is hardly a command of a shell, as in $(date)."""
+
+_CIRCLE = "no order helps: write the value of one of them out"
 
 
 @for_each_rendering
@@ -53,17 +55,43 @@ def _finding(pods: Pods, container: Container, problem: str, hint: str, severity
 def _disorder(container: Container) -> Iterator[tuple[str, str]]:
     entries = list(_entries(container))
     names = {name for name, _ in entries}
+    graph = {name: _references(value) for name, value in entries}
     before: set[str] = set()
+    told: set[str] = set()
     for name, value in entries:
-        for wanted in dict.fromkeys(str(reference) for reference in find_references(value)):
+        for wanted in _references(value):
             # What envFrom brings stands before all of env, and may have this name as well.
-            if wanted in names - before and not list_at(container.document, "envFrom"):
-                where = "itself" if wanted == name else f"{wanted}, which is defined after it"
-                yield (
-                    f"{name} refers to {where}: $({wanted}) stays text",
-                    f"put {wanted} before {name}" * (wanted != name),
-                )
+            if wanted not in names - before or list_at(container.document, "envFrom"):
+                continue
+            way = _find_way(graph, wanted, name)
+            if wanted == name:
+                yield f"{name} refers to itself: $({name}) stays text", ""
+            elif not way:
+                what = f"{name} refers to {wanted}, which is defined after it: $({wanted}) stays text"
+                yield what, f"put {wanted} before {name}"
+            elif not told & {*way}:
+                told |= {*way}
+                circle = " → ".join((name, *way))
+                yield f"variables refer to each other in a circle: {circle}: $({wanted}) stays text", _CIRCLE
         before.add(name)
+
+
+def _references(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(reference) for reference in find_references(text)))
+
+
+def _find_way(graph: Mapping[str, tuple[str, ...]], start: str, goal: str) -> tuple[str, ...]:
+    """Return the shortest way from one variable to another along references, both included; empty without one."""
+    ways: list[tuple[str, ...]] = [(start,)]
+    seen = {start}
+    for way in ways:
+        if way[-1] == goal:
+            return way
+        for name in graph.get(way[-1], ()):
+            if name not in seen:
+                seen.add(name)
+                ways.append((*way, name))
+    return ()
 
 
 def _unknown(container: Container) -> Iterator[tuple[str, str]]:
@@ -75,9 +103,9 @@ def _unknown(container: Container) -> Iterator[tuple[str, str]]:
     if contract.LAUNCHER_PATH not in words:  # it fills in more than Kubernetes does
         texts += [("the command", word) for word in words]
     for where, text in texts:
-        for wanted in dict.fromkeys(str(reference) for reference in find_references(text)):
+        for wanted in _references(text):
             if wanted not in names and _VARIABLE.fullmatch(wanted) and not _OF_SERVICES.fullmatch(wanted):
-                yield f"there is no variable {wanted} for $({wanted}) in {where}", f"$$({wanted}) for the text itself"
+                yield f"there is no variable {wanted} for $({wanted}) in {where}", explain_text(wanted)
 
 
 def _entries(container: Container) -> Iterator[tuple[str, str]]:
