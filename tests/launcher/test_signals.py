@@ -31,6 +31,19 @@ def test_exit_0_after_a_forwarded_sigterm_is_no_success(pod):
     assert pod.run("print('again')")[:2] == (0, "again\n")
 
 
+def test_a_program_that_is_halted_is_named(pod):
+    process = pod.start("import signal, sys, time, os\n" + READY + SLEEP)
+    program = int(pod.wait_for_file("pid"))
+    for number, words in ((signal.SIGSTOP, f"kill -CONT {program} lets it go on"), (signal.SIGCONT, "program goes on")):
+        os.kill(program, number)
+        line = process.stderr.readline().decode()
+        while words not in line:
+            assert line, "the launcher has ended"
+            line = process.stderr.readline().decode()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == contract.EXIT_TERMINATED
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
 def test_other_signals_end_the_run_of_the_pod_too(make_pod, number):
     pod = make_pod(variables={contract.MAX_RESTARTS: "5"})

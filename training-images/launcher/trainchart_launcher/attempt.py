@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from trainchart_launcher import console
 from trainchart_launcher.child import end_group, reap, start_child
 from trainchart_launcher.environment import Invocation
 from trainchart_launcher.pump import LineFeed, Pump, Sink, Tail
@@ -144,10 +145,17 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
     """Wait for the program's end; return its wait status and when the watchdog asked it to end, if it did."""
     settings, signals, _, fence = surroundings
     stalled_at: Optional[float] = None
+    halted: Dict[int, bool] = {}
+    is_halted = False
     while True:
-        ended = reap()
+        ended = reap(halted)
         if pid in ended:
             return ended[pid], stalled_at
+        if fence and fence.is_paused:
+            halted.clear()  # by the fence, which says so itself
+        elif halted.get(pid, is_halted) != is_halted:
+            is_halted = halted[pid]
+            console.print_line(f"{settings.task}: {_describe_halt(pid) if is_halted else 'the program goes on'}")
         pauses = [watchdog.interval_seconds]
         if fence:
             if fence.must_end():
@@ -164,6 +172,13 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
                 signals.kill_group()
             pauses[0] = remaining if remaining > 0 else _KILL_AGAIN_SECONDS
         signals.wait(min((pause for pause in pauses if pause is not None), default=None))
+
+
+def _describe_halt(pid: int) -> str:
+    return (
+        f"the program is halted (SIGSTOP, as by a debugger), and the others wait for it: in this pod, kill -CONT {pid} "
+        "lets it go on; so does deleting the pod, from the last checkpoint"
+    )
 
 
 def _find_kill_time(grace_seconds: float, signals: Signals, stalled_at: Optional[float]) -> Optional[float]:

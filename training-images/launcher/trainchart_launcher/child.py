@@ -59,17 +59,23 @@ def start_child(command: Sequence[str], environ: Mapping[str, str]) -> Child:
     return Child(pid, stdout_read, stderr_read)
 
 
-def reap() -> Dict[int, int]:
-    """Collect every child that has ended: process → wait status. As PID 1 these may be any process's orphans."""
+def reap(halted: Optional[Dict[int, bool]] = None) -> Dict[int, int]:
+    """Collect every child that has ended: process → wait status. As PID 1 these may be any process's orphans.
+
+    `halted` is told which others have been halted by a signal since the last call (True), or go on (False).
+    """
     ended: Dict[int, int] = {}
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
         except ChildProcessError:
             return ended
         if pid == 0:
             return ended
-        ended[pid] = status
+        if not (os.WIFSTOPPED(status) or os.WIFCONTINUED(status)):
+            ended[pid] = status
+        elif halted is not None:
+            halted[pid] = os.WIFSTOPPED(status)
 
 
 def end_group(group: int, deadline: Optional[float], sleep: Callable[[float], None]) -> None:
