@@ -458,7 +458,7 @@ def test_why_names_the_autoscaler_that_deletes_pods(api: SmallApi, tmp_path: Pat
     api.objects["horizontalpodautoscalers"] = [{"metadata": metadata, "spec": spec, "status": {"desiredReplicas": 1}}]
     api.refused = {"verticalpodautoscalers": 404}
     why = run_to(api, tmp_path, "why", "exp1").stdout
-    assert "see the notes below: the HorizontalPodAutoscaler cost-saver scales exp1-mnist-worker to 1 of its 2" in why
+    assert "see the notes below: the HorizontalPodAutoscaler cost-saver scales exp1-mnist-worker" in why
     assert "kubectl delete hpa cost-saver -n team-a" in why
     assert "Find out who or what deletes it" not in why
     api.refused = {"horizontalpodautoscalers": 403}

@@ -32,10 +32,10 @@ def _describe_scaling(each: Object, found: RoleSet | None) -> str:
     least, most, desired = spec.get("minReplicas", 1), spec.get("maxReplicas"), status.get("desiredReplicas")
     if found is None or least == most == found.wanted:
         return ""
-    number = f"to {desired} of its {found.wanted}" if desired != found.wanted and desired else f"to {least} to {most}"
+    number = str(desired) if desired and desired != found.wanted else f"{least} to {most}"
     return (
-        f"scales {found.name} {number} pods: the run controller sets the number back each time, and pods are deleted "
-        "and come back"
+        f"scales {found.name}: to {number} pods, where this release wants {found.wanted}; the run controller sets the "
+        "number back each time, and pods are deleted and come back"
     )
 
 

@@ -33,12 +33,12 @@ def make_scaler(least: int = 1, most: int = 1, desired: int = 1, **target: str) 
 
 def test_autoscaler_of_a_set_is_named_with_the_command() -> None:
     (remark,) = find_remarks(make_scaler())
-    assert remark.startswith("the HorizontalPodAutoscaler cost-saver scales exp1-mnist-worker to 1 of its 2 pods: ")
+    assert remark.startswith("the HorizontalPodAutoscaler cost-saver scales exp1-mnist-worker: to 1 pods, where this ")
     assert remark.endswith(
         "Delete it (kubectl delete hpa cost-saver -n team-a), or take the StatefulSet out of its scaleTargetRef"
     )
     (remark,) = find_remarks(make_scaler(1, 10, 2))
-    assert " scales exp1-mnist-worker to 1 to 10 pods: " in remark
+    assert " scales exp1-mnist-worker: to 1 to 10 pods, where this release wants 2; the run controller" in remark
 
 
 @pytest.mark.parametrize(
