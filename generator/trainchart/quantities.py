@@ -11,6 +11,11 @@ from collections.abc import Iterator
 from decimal import ROUND_UP, Decimal
 
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+|m|k|Ki|[MGTPE]i?)?$"
+_NO_GPU = re.compile(
+    r"^(kubernetes\.io|rdma|smarter-devices|vpc\.amazonaws\.com|openshift\.io|mellanox\.com|devices\.kubevirt\.io)/"
+    r"|[/_-](hca|rdma|efa|sriov|hostdev|infiniband|ib|roce|fuse|kvm)([_-]|$)"
+)
+"""File systems, network cards and plain devices."""
 _OWN_SIZES = ("memory", "ephemeral-storage")
 _OWN_RESOURCES = ("cpu", *_OWN_SIZES)
 _PARTS = re.compile(r"(?P<number>[0-9.]+(e[+-]?[0-9]+)?)(?P<unit>[a-zA-Z]*)")
@@ -63,6 +68,11 @@ def suggest_quantity(key: str, value: object) -> str:
         return "for example 512Mi or 4Gi"
     unit = found[3].upper() or ("G" if float(found[1]) < 100 else "M")
     return f"for example 512Mi or 4Gi; did you mean {found[1]}{unit}i?"
+
+
+def may_be_gpu(resource: str) -> bool:
+    """Tell whether an extended resource may be a GPU or another accelerator: a chart may call any of them one."""
+    return "/" in resource and not _NO_GPU.search(resource)
 
 
 def find_amount_problems(name: str, request: object, limit: object) -> Iterator[tuple[str, str]]:

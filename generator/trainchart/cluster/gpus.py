@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from trainchart.cluster.snapshot import Object, section
-from trainchart.quantities import parse_quantity
-
-_ELSE = ("kubernetes.io/", "rdma/", "smarter-devices/")
-"""Extended resources that are no accelerators: file systems, network cards, plain devices."""
+from trainchart.quantities import may_be_gpu, parse_quantity
 
 
 def count_gpus(pod_spec: Object) -> dict[str, int]:
@@ -21,6 +18,6 @@ def count_gpus(pod_spec: Object) -> dict[str, int]:
     for container in containers if isinstance(containers, list) else ():
         for resource, quantity in section(container, "resources", "limits").items():
             number = int(parse_quantity(quantity) or 0) if isinstance(quantity, (str, int)) else 0
-            if "/" in str(resource) and not str(resource).startswith(_ELSE) and number > 0:
+            if may_be_gpu(str(resource)) and number > 0:
                 total[str(resource)] += number
     return dict(total)

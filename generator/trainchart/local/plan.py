@@ -22,6 +22,7 @@ from trainchart.local.path_map import PathMap
 from trainchart.local.pod_plan import PodPlan
 from trainchart.local.volumes import Storage, claim_names, leads_out, resolve_volumes
 from trainchart.plan.strategies import STRATEGIES, describe_lone_worker
+from trainchart.quantities import may_be_gpu
 from trainchart.secret_masks import MASK
 from trainchart.variables import expand_variables
 from trainchart_runtime import cluster, contract
@@ -165,7 +166,7 @@ def _check_sets(sets: Sequence[TrainingSet], notices: Notices, *, has_gpu: bool)
         raise PlanError("every role has zero replicas: there is nothing to run", hint="raise `replicas` in the values")
     for training_set in sets:
         limits = (training_set.container.get("resources") or {}).get("limits") or {}
-        devices = sorted(name for name in limits if "/" in name)
+        devices = sorted(name for name in limits if may_be_gpu(name))
         if devices:
             here = "here all pods share this machine" if has_gpu else "this machine has no GPU: the CPU is used"
             notices.warn(f"{training_set.role} asks for {', '.join(devices)}: {here}")

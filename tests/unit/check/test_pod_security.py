@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainchart.check.finding import Case, CheckInput
+from trainchart.check.finding import Case, CheckInput, Finding
 from trainchart.check.registry import find_rules
 from trainchart.check.runner import run_checks
 from trainchart.helm.rendering import Manifest, Rendering
@@ -23,6 +23,16 @@ def find(
     spec: Mapping[str, Any] = {},
     annotations: Mapping[str, str] = {},
 ) -> list[str]:
+    return [finding.message.removeprefix("Pod p: ") for finding in find_all(pod, own, container, spec, annotations)]
+
+
+def find_all(
+    pod: Mapping[str, Any] = POD,
+    own: Mapping[str, Any] = OWN,
+    container: Mapping[str, Any] = {},
+    spec: Mapping[str, Any] = {},
+    annotations: Mapping[str, str] = {},
+) -> tuple[Finding, ...]:
     only = {"name": "a", "image": "b", "securityContext": own, **container}
     document = {
         "apiVersion": "v1",
@@ -31,8 +41,7 @@ def find(
         "spec": {"securityContext": pod, "containers": [only], **spec},
     }
     rendering = Rendering("", "default", (Manifest("a.yaml", document),), {})
-    found = run_checks(CheckInput(files={}, cases=(Case("", rendering),)), find_rules(("pod-security",))).findings
-    return [finding.message.removeprefix("Pod p: ") for finding in found]
+    return run_checks(CheckInput(files={}, cases=(Case("", rendering),)), find_rules(("pod-security",))).findings
 
 
 def test_a_restricted_pod_is_fine() -> None:
@@ -101,3 +110,26 @@ def test_what_the_standard_allows() -> None:
 def test_windows_is_not_asked_for_what_only_linux_has() -> None:
     assert find(pod={"runAsNonRoot": True}, own={}, spec={"os": {"name": "windows"}}) == []
     assert len(find(pod={"runAsNonRoot": True}, own={}, spec={"os": {"name": "linux"}})) == 3
+
+
+@pytest.mark.parametrize(
+    ("spec", "container"),
+    [
+        ({"hostNetwork": True}, {}),
+        ({"hostIPC": True}, {}),
+        ({"volumes": [{"name": "a", "hostPath": {"path": "/"}}]}, {}),
+        ({}, {"ports": [{"containerPort": 1, "hostPort": 1}]}),
+        ({}, {"securityContext": {**OWN, "privileged": True}}),
+    ],
+)
+def test_what_takes_rights_on_the_node_says_where_it_may_run(
+    spec: Mapping[str, Any], container: Mapping[str, Any]
+) -> None:
+    [finding] = find_all(spec=spec, container=container)
+    assert "pod-security.kubernetes.io/enforce: privileged" in finding.hint
+    assert "a waiver in .trainchart-check.yaml: rule: pod-security, path: a.yaml, reason" in finding.hint
+
+
+def test_what_can_be_restricted_says_how() -> None:
+    [finding] = find_all(own={**OWN, "runAsUser": 0})
+    assert finding.hint == "securityContext.runAsUser: 1000, or any other but 0"

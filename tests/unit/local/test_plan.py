@@ -379,6 +379,14 @@ def test_a_machine_without_a_gpu_says_that_the_cpu_is_used() -> None:
     assert "no GPU" not in make_plan(ask).warnings[0]
 
 
+@pytest.mark.parametrize("resource", ["rdma/hca", "vpc.amazonaws.com/efa", "openshift.io/mlx", "nvidia.com/hostdev"])
+def test_a_resource_that_is_no_gpu_needs_no_gpu_here(resource: str) -> None:
+    def ask(pod: dict[str, Any], container: dict[str, Any]) -> None:
+        container.update(resources={"limits": {resource: 1}})
+
+    assert not any(resource in warning for warning in make_plan(ask, has_gpu=False).warnings)
+
+
 def test_injected_launcher_is_the_one_of_this_machine() -> None:
     def inject(pod: dict[str, Any], container: dict[str, Any]) -> None:
         pod["initContainers"] = [{"name": "launcher"}]

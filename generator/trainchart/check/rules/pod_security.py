@@ -46,7 +46,7 @@ _PROBES = (
     ("lifecycle", "preStop"),
 )
 _Problem = tuple[str, str]
-"""What is wrong, and a hint."""
+"""What is wrong, and how to restrict it; empty where the pod needs rights on the node."""
 
 
 @for_each_rendering
@@ -58,7 +58,16 @@ def check_pod_security(rendering: Rendering) -> Iterator[Finding]:
             *(p for container in pods.containers for p in _container_problems(pods, container)),
         ]
         for problem, hint in problems:
+            hint = hint or _explain_privileges(pods.manifest.source)
             yield Finding(f"{pods.called}: {problem}", path=pods.manifest.source, line=pods.manifest.line, hint=hint)
+
+
+def _explain_privileges(path: str) -> str:
+    """Return what to do about a pod that must have what no securityContext can make right."""
+    return (
+        "where it is needed, the namespace must have the label pod-security.kubernetes.io/enforce: privileged;"
+        f" accept it by a waiver in .trainchart-check.yaml: rule: pod-security, path: {path}, reason: …"
+    )
 
 
 def _pod_problems(pods: Pods) -> Iterator[_Problem]:
@@ -70,7 +79,7 @@ def _pod_problems(pods: Pods) -> Iterator[_Problem]:
         if kinds:
             yield (
                 f"volume {volume.get('name')} is of the type {', '.join(sorted(map(str, kinds)))}",
-                "claims and CSI are allowed",
+                "" if "hostPath" in kinds else "claims and CSI are allowed",
             )
     context = mapping_at(pods.spec, "securityContext")
     for sysctl in mappings_at(context, "sysctls"):
@@ -101,7 +110,7 @@ def _container_problems(pods: Pods, container: Container) -> Iterator[_Problem]:
     if mapping_at(pods.spec, "os").get("name") != "windows":
         yield from _linux_problems(where, pod, own)
     if set(map(str, list_at(own, "capabilities", "add"))) - {"NET_BIND_SERVICE"}:
-        yield f"{where} adds capabilities", ""
+        yield f"{where} adds capabilities", "only NET_BIND_SERVICE may be added"
     for port in mappings_at(container.document, "ports"):
         if port.get("hostPort"):
             yield f"{where} takes port {port['hostPort']} of the node", ""
@@ -126,7 +135,7 @@ def _linux_problems(where: str, pod: Mapping[str, Any], own: Mapping[str, Any]) 
 def _context_problems(where: str, context: Mapping[str, Any]) -> Iterator[_Problem]:
     """Yield what neither a pod nor a container may say of itself."""
     if context.get("runAsUser") == 0:
-        yield f"{where} runs as user 0", ""
+        yield f"{where} runs as user 0", "securityContext.runAsUser: 1000, or any other but 0"
     selinux = mapping_at(context, "seLinuxOptions")
     if selinux.get("type", "") not in _SELINUX_TYPES:
         yield f"{where} has the SELinux type {selinux['type']}", ""
