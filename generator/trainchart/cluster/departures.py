@@ -35,19 +35,25 @@ def is_overdue(each: Object, now: float) -> bool:
     return at > 0 and now >= at + LOST_SECONDS
 
 
-def is_refused_by_namespace(report: Report, seen: Snapshot) -> bool:
-    """Say whether the API server creates nothing for the release, because its namespace is being deleted."""
+def may_end_with_namespace(report: Report, seen: Snapshot) -> bool:
+    """Say whether the namespace may be being deleted: pods go, or nothing is created for the release any more."""
+    going = any("deletionTimestamp" in section(pod, "metadata") for pod in listed(seen.pods))
+    return going or _is_refused(report, seen)
+
+
+def _is_refused(report: Report, seen: Snapshot) -> bool:
     events = (str(event.get("message") or "") for event in listed(seen.events))
     return any(_NAMESPACE_ENDS in words for words in (*(each.message for each in report.problems), *events))
 
 
 def _find_ending_namespace(report: Report, seen: Snapshot) -> Iterator[str]:
-    if not is_refused_by_namespace(report, seen):
+    found = [each for each in listed(seen.namespaces) if name_of(each) == report.key.namespace]
+    is_ending = any("deletionTimestamp" in section(each, "metadata") for each in found)
+    if not is_ending and not _is_refused(report, seen):
         return
     name = report.key.namespace
-    found = [each for each in listed(seen.namespaces) if name_of(each) == name]
     conditions = [each for namespace in found for each in items_of(section(namespace, "status"), "conditions")]
-    kept = [str(each.get("message") or "") for each in conditions if "Remaining" in str(each.get("type"))]
+    kept = [str(each.get("message") or "") for each in conditions if each.get("status") == "True"]
     words = f" What keeps it: {' '.join(filter(None, kept))}" if any(kept) else ""
     yield (
         f"the namespace {name} is being deleted, which cannot be undone: nothing can be created in it, and all in it "

@@ -65,7 +65,7 @@ class Snapshot:
     """PersistentVolumes of pods for which no node is found."""
     nodes: Objects = ()
     namespaces: Objects = ()
-    """The release's own, where it is being deleted."""
+    """The release's own, where it may be being deleted."""
 
 
 def find_trainings(seen: Snapshot) -> dict[TrainingKey, Snapshot]:

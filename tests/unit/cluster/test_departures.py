@@ -125,10 +125,14 @@ def test_namespace_that_is_deleted_says_what_keeps_it() -> None:
     event = make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", refusal)
     kept = f"Some content in the namespace has finalizers remaining: {FINALIZER} in 1 resource instances"
     conditions = [
-        {"type": "NamespaceDeletionContentFailure", "message": "All content successfully deleted"},
-        {"type": "NamespaceFinalizersRemaining", "message": kept},
+        {"type": "NamespaceContentRemaining", "status": "False", "message": "All content successfully removed"},
+        {"type": "NamespaceFinalizersRemaining", "status": "True", "message": kept},
     ]
-    namespace = {"metadata": {"name": "team-a"}, "status": {"conditions": conditions}}
+    namespace: dict[str, Any] = {"metadata": {"name": "team-a"}, "status": {"conditions": conditions}}
+    assert not look(make_pod("worker-1"), namespaces=(namespace,)).remarks
+    namespace["metadata"]["deletionTimestamp"] = stamp(NOW - 10)
+    (remark,) = look(make_pod("worker-1"), namespaces=(namespace,)).remarks
+    assert remark.startswith("the namespace team-a is being deleted, which cannot be undone: ")
     (remark,) = look(make_pod("worker-1"), events=(event,), namespaces=(namespace,)).remarks
     assert remark.startswith("the namespace team-a is being deleted, which cannot be undone: ")
     assert f"What keeps it: {kept} kubectl describe namespace team-a" in remark

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from trainchart.cluster.departures import is_overdue, is_refused_by_namespace
+from trainchart.cluster.departures import is_overdue, may_end_with_namespace
 from trainchart.cluster.init_waits import InitWait, find_init_waits
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import (
@@ -32,7 +32,7 @@ def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snap
     namespace = report.key.namespace
     if find_homeless(report, seen) or any(is_overdue(pod, report.now) for pod in listed(seen.pods)):
         seen = replace(seen, nodes=read_nodes(api))
-    if is_refused_by_namespace(report, seen):
+    if may_end_with_namespace(report, seen):
         seen = replace(seen, namespaces=read_namespace(api, namespace))
     if report.is_over:
         return seen
