@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from trainchart.spec.section import LARGEST_INTEGER, Annotations, Line, Section
+from trainchart.spec.section import EXACT, LARGEST_INTEGER, Annotations, Line, Section
 from trainchart.spec.values import SharedValues
 
 NAME_PATTERN = r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$"
@@ -54,8 +54,19 @@ class Code(Section):
 FiniteNumber = Annotated[float, Field(allow_inf_nan=False)] | int
 
 
+_WHOLE: dict[str, Any] = {
+    "if": {"properties": {"type": {"const": "integer"}}},
+    "then": {
+        "properties": dict.fromkeys(("default", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"), EXACT)
+    },
+}
+"""Other numbers may be larger: a schema cannot tell 1e300 from an integer."""
+
+
 class Hyperparameter(Section):
     """One typed hyperparameter with its default and bounds."""
+
+    model_config = ConfigDict(json_schema_extra=_WHOLE)
 
     type: Literal["number", "integer", "string", "boolean"]
     """JSON type of the value."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from trainchart.actions.schema import read_spec_schema
 from trainchart.json_documents import resolve_reference
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "parameter-server" / "chart"
@@ -46,3 +47,15 @@ def refused(path: str, value: object) -> bool:
 def test_names_texts_and_quantities(path: str, good: object, bad: object) -> None:
     assert not refused(path, good)
     assert refused(path, bad)
+
+
+@pytest.mark.parametrize("key", ["default", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"])
+def test_whole_numbers_of_specs_are_those_that_helm_carries(key: str) -> None:
+    schema = read_spec_schema()
+    of_one = {"$ref": "#/$defs/Hyperparameter", "$defs": schema["$defs"]}
+    is_valid = jsonschema.Draft202012Validator(of_one).is_valid
+    for sign in (1, -1):
+        assert is_valid({"type": "integer", key: sign * (2**53 - 1)})
+        assert not is_valid({"type": "integer", key: sign * 2**53})
+    assert is_valid({"type": "number", key: 1e300})
+    assert is_valid({"type": "integer"})
