@@ -221,11 +221,8 @@ class _Teller:
         close = _near(name, known)
         if close:
             return f"did you mean {close}?"
-        if path[-1:] == (_HYPERPARAMETERS,) and not known:
-            return (
-                f"{chart} declares no hyperparameters: add {name} below `hyperparameters` in its model spec "
-                f"(models/{chart}.yaml), and read it in the program"
-            )
+        if path[-1:] == (_HYPERPARAMETERS,):
+            return _explain_undeclared(name, known, chart)
         elsewhere = {key[-1]: key for key in reversed(list(self._keys((), 0))) if len(key) > 1}
         far = "" if path or name in _GENERIC else _near(name, list(elsewhere), _ELSEWHERE)
         if far:
@@ -248,6 +245,14 @@ class _Teller:
         yield from names
         for below in names if depth < 2 else ():
             yield from self._keys(below, depth + 1)
+
+
+def _explain_undeclared(name: str, known: list[str], chart: str) -> str:
+    """Return what to do instead of setting a hyperparameter that the model spec does not declare."""
+    where = f"add {name} below `hyperparameters` in its model spec (models/{chart}.yaml)"
+    if not known:
+        return f"{chart} declares no hyperparameters: {where}, and read it in the program"
+    return f"{chart} declares {', '.join(sorted(known))} only: {where}, also where the training library has it"
 
 
 def _explain_spec_key(name: str, chart: str) -> str:

@@ -57,7 +57,8 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             "- at '/hyperparameters': additional properties 'replicas' not allowed",
             "hyperparameters.replicas=3",
             "unknown key hyperparameters.replicas",
-            "known here: epochs, maxSteps",
+            "mnist declares epochs, maxSteps only: add replicas below `hyperparameters` in its model spec "
+            "(models/mnist.yaml), also where the training library has it",
         ),
         (
             "- at '': additional properties 'mode' not allowed",
@@ -171,7 +172,7 @@ def tell(line: str, *sets: str, files: tuple[str, ...] = ()) -> tuple[Problem, .
             f"- at '/roles/worker/memory': 'lots' does not match pattern '{QUANTITY}'",
             "roles.worker.memory=lots",
             "roles.worker.memory: 'lots' is not accepted",
-            "for example 500m, 2, 512Mi or 4Gi",
+            "for example 512Mi or 4Gi",
         ),
         (
             "- at '/a/0/b~1c': 'x' does not match pattern '^a\\\\.b$'",
@@ -344,6 +345,25 @@ def test_chart_without_hyperparameters_says_where_they_belong() -> None:
     (problem,) = find_refusals(HEADER + line, Asked({"mnist": schema}, "mnist"))
     assert problem.hint.startswith("mnist declares no hyperparameters: add steps below `hyperparameters`")
     assert "models/mnist.yaml" in problem.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        (
+            "keepCheckpoints",
+            "mnist declares batchSize, maxSteps only: add keepCheckpoints below `hyperparameters` in its model spec "
+            "(models/mnist.yaml), also where the training library has it",
+        ),
+        ("maxStep", "did you mean maxSteps?"),
+    ],
+)
+def test_a_hyperparameter_that_is_not_declared_says_where_it_belongs(name: str, hint: str) -> None:
+    declared = {"maxSteps": {"type": "integer"}, "batchSize": {"type": "integer"}}
+    schema = {"properties": {"hyperparameters": {"properties": declared, "additionalProperties": False}}}
+    line = f"- at '/hyperparameters': additional properties '{name}' not allowed"
+    (problem,) = find_refusals(HEADER + line, Asked({"mnist": schema}, "mnist"))
+    assert problem.hint == hint
 
 
 @pytest.mark.parametrize(
