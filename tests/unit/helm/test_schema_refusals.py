@@ -358,7 +358,7 @@ def test_chart_without_hyperparameters_says_where_they_belong() -> None:
         ("maxStep", "did you mean maxSteps?"),
     ],
 )
-def test_a_hyperparameter_that_is_not_declared_says_where_it_belongs(name: str, hint: str) -> None:
+def test_an_undeclared_hyperparameter_says_where_it_belongs(name: str, hint: str) -> None:
     declared = {"maxSteps": {"type": "integer"}, "batchSize": {"type": "integer"}}
     schema = {"properties": {"hyperparameters": {"properties": declared, "additionalProperties": False}}}
     line = f"- at '/hyperparameters': additional properties '{name}' not allowed"
