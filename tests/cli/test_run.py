@@ -98,6 +98,29 @@ def test_a_script_that_no_strategy_distributes_is_warned_of(tmp_path: Path) -> N
     assert "shows nothing" not in run(tmp_path, "digits", "--dry-run").stderr
 
 
+@pytest.mark.parametrize(
+    ("env", "requirements", "where"),
+    [
+        ('env: {TF_USE_LEGACY_KERAS: "1"}\n', None, "8:7"),
+        ('env: {TF_USE_LEGACY_KERAS: "true"}\n', "pandas==2.3.3\n", "8:7"),
+        ('env: {TF_USE_LEGACY_KERAS: "1"}\n', "pandas==2.3.3\nTF_Keras==2.21.0\n", ""),
+        ('env: {TF_USE_LEGACY_KERAS: "0"}\n', None, ""),
+        ('roles: {worker: {env: {TF_USE_LEGACY_KERAS: "1"}}}\n', None, "8:24"),
+    ],
+)
+def test_keras_2_without_its_package_is_noted(tmp_path: Path, env: str, requirements: str | None, where: str) -> None:
+    (tmp_path / "models").mkdir()
+    spec = MODEL.replace("roles: {worker: {cpu: 1}, ps: {cpu: 1}}\n", env)
+    (tmp_path / "models" / "digits.yaml").write_text(spec)
+    (tmp_path / "train.py").touch()
+    if requirements is not None:
+        (tmp_path / "requirements.txt").write_text(requirements)
+    done = run(tmp_path, "digits", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    note = f"note: models/digits.yaml:{where}: TF_USE_LEGACY_KERAS needs tf_keras, which images do not have"
+    assert (note in done.stderr, "needs tf_keras" in done.stderr) == (bool(where), bool(where))
+
+
 LIBRARY_PROGRAM = "from trainchart_training import Training, train\ntrain(Training())\n"
 
 
@@ -223,6 +246,7 @@ def test_a_resumed_run_forgets_its_values_when_told_to(kept_run: Path) -> None:
 
 def test_resumed_run_without_any_file_says_it_starts_over(kept_run: Path) -> None:
     warning = "note: the start before left no file in a volume, so this one trains from step 0"
+    (kept_run / "ckpt-1.index").touch()
     assert warning not in run(kept_run, *RESUME).stderr
     (kept_run / "empty").mkdir()
     assert warning in run(kept_run, *RESUME, "--claim", "checkpoints=empty").stderr

@@ -156,6 +156,8 @@ def hint_here(failure: Failure, plan: LocalPlan) -> str:
         return f"The {module[1]} that is installed does not have it: the program needs another version of it."
     if failure.cause == causes.MODULE_MISSING.name and module:
         return explain_missing(module[1], pod.argv[0])
+    if failure.cause == causes.KERAS_MISSING.name:
+        return f"{explain_missing('tf_keras', pod.argv[0])} Or take TF_USE_LEGACY_KERAS out of `env`."
     if failure.cause == causes.PROGRAM_MISSING.name:
         return f"The code was looked for in {pod.working_directory}: name its folder with --code."
     return failure.hint

@@ -26,7 +26,7 @@ def find_foreign_packages(modules: tuple[Module, ...], own: Collection[str], lis
     """
     found: dict[str, str] = {}
     for module in [module for module in modules if module.is_certain]:
-        for name, line in plain_imports(module.tree):
+        for name, line in (*plain_imports(module.tree), *_find_legacy_keras(module.tree)):
             is_known = name in LIBRARIES or name in PACKAGES
             package = PACKAGES.get(name, name)
             # An unknown module may be part of any package of the list.
@@ -39,3 +39,10 @@ def find_foreign_packages(modules: tuple[Module, ...], own: Collection[str], lis
             f"{', '.join(sorted(found))}, and what they need, in requirements.txt of the code folder, with exact "
             "versions (see images in the documentation)"
         )
+
+
+def _find_legacy_keras(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield tf_keras where a program asks TensorFlow for it: os.environ["TF_USE_LEGACY_KERAS"] = "1"."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value == "TF_USE_LEGACY_KERAS":
+            yield "tf_keras", node.lineno

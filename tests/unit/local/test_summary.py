@@ -279,6 +279,13 @@ def test_missing_module_hint_names_its_package(tmp_path: Path, module: str, pack
     assert f"`python -m pip install {packages}`" in hint_here(lack(module), make_plan(tmp_path))
 
 
+def test_missing_keras_hint_names_tf_keras(tmp_path: Path) -> None:
+    failure = replace(lack("keras"), cause="keras-missing", error="ImportError: Keras cannot be imported.")
+    hint = hint_here(failure, make_plan(tmp_path))
+    assert "`python -m pip install tensorflow-cpu==2.21.0 tf_keras`" in hint
+    assert "TF_USE_LEGACY_KERAS" in hint
+
+
 @pytest.mark.parametrize(
     ("module", "words"),
     [

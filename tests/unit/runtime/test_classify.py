@@ -76,6 +76,7 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("needs-keras-2", 1, HEAD + "ModuleNotFoundError: No module named 'keras.utils.np_utils'", "ModuleNot"),
         ("needs-keras-2", 1, HEAD + "ImportError: cannot import name 'A' from 'tensorflow.python.keras.layers'", "Imp"),
         ("needs-keras-2", 1, HEAD + "ImportError: cannot import name 'A' from 'keras.preprocessing.image'", "Imp"),
+        ("keras-missing", 1, HEAD + "ImportError: Keras cannot be imported. Check that it is installed.", "Import"),
         (
             "download-failed",
             1,

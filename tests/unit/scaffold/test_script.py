@@ -1378,6 +1378,7 @@ def test_script_that_runs_something_gets_no_note(text: str) -> None:
         ("import numpy, h5py, os\nfrom sklearn.svm import SVC", (), "scikit-learn"),
         ("import cv2, pandas", ("opencv-python-headless",), "pandas"),
         ("import tf_keras", (), "tf_keras"),
+        ('import os\nos.environ["TF_USE_LEGACY_KERAS"] = "1"', (), "tf_keras"),
         ("import horse_racing", (), "horse_racing"),
     ],
 )

@@ -108,6 +108,7 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         causes.KERAS_2,
     ),
     (re.compile(r"module 'keras[\w.]*' has no attribute 'experimental'|\bDatasetCreator\b"), causes.KERAS_FIT),
+    (re.compile(r"^ImportError: Keras cannot be imported"), causes.KERAS_MISSING),
     # Before the limits: HDF5 and SQLite pass on the system's words, which for a lock are those for too many processes.
     (re.compile(r"unable to (lock file|truncate a file which is already)|database is locked"), causes.FILE_LOCKED),
     (

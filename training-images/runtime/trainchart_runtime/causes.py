@@ -150,6 +150,13 @@ KERAS_2 = Cause(
     "the line that the error names (https://keras.io/guides/migrating_to_keras_3).",
     RESTART_NEVER,
 )
+KERAS_MISSING = Cause(
+    "keras-missing",
+    "TensorFlow finds no Keras: TF_USE_LEGACY_KERAS asks for tf_keras, which is not installed.",
+    "Install tf_keras in the version of TensorFlow (for pods, in the image: list it in requirements.txt of the code "
+    "folder), or take TF_USE_LEGACY_KERAS out of `env`. Where that variable is not set, install keras.",
+    RESTART_NEVER,
+)
 SYNTAX_ERROR = Cause(
     "syntax-error",
     "The program is not valid Python for the interpreter in this image.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from trainchart.actions.support.hand_edits import find_edits, is_generated, list_differing_files
 from trainchart.actions.support.known_charts import GeneratedChart, hash_chart_inputs, remember_chart
 from trainchart.actions.support.models import LocatedModel, find_program, load_model, render_model
-from trainchart.actions.support.own_script import OwnCode
+from trainchart.actions.support.own_script import OwnCode, list_packages
 from trainchart.actions.support.project import name_from_here, name_model, project_of
 from trainchart.actions.support.specs import load_specs, render_spec
 from trainchart.archive.lock import WAIVER_FILE
-from trainchart.errors import ChecksFailed, Problem, SpecError, ToolError
+from trainchart.errors import ChecksFailed, PlanError, Problem, SpecError, ToolError
 from trainchart.host.clock import utc_today
 from trainchart.host.files import read_bytes, write_tree
 from trainchart.local.io.code_index import remember_code
@@ -26,6 +26,13 @@ from trainchart.render.chart import RenderedChart
 if TYPE_CHECKING:
     from trainchart.actions.support.specs import LocatedSpec
 
+_LEGACY = "TF_USE_LEGACY_KERAS"
+_LEGACY_VALUES = ("1", "true", "True")
+"""As TensorFlow reads them."""
+_LEGACY_HINT = (
+    "list tf_keras with the version of TensorFlow in requirements.txt of the code folder (see images in the "
+    "documentation); for local runs, install it in their Python"
+)
 _COPIES_HINT = (
     "train it as single, write it for the strategy, or for all (see strategies and training in the documentation)"
 )
@@ -173,21 +180,40 @@ def _require_in_project(folder: Path, spec: Path) -> None:
 
 def _notes(model: LocatedModel) -> tuple[Problem, ...]:
     """Return what the author of a model should know of: of the plan, and of code that does not fit it."""
+    return (*model.plan.notes, *_find_lacking_keras(model), *_find_misfits(model))
+
+
+def _find_lacking_keras(model: LocatedModel) -> Iterator[Problem]:
+    """Yield a note where the spec asks TensorFlow for Keras 2, and the lists of packages do not name it."""
+    spec = model.plan.spec
+    places: dict[tuple[str, ...], Mapping[str, object]] = {
+        ("env",): spec.env,
+        **{("roles", name, "env"): role.env for name, role in spec.roles.items()},
+    }
+    asking = [(*path, _LEGACY) for path, env in places.items() if str(env.get(_LEGACY)) in _LEGACY_VALUES]
+    # A list that cannot be read is refused where the image is built.
+    with suppress(ToolError, PlanError):
+        if asking and "tf-keras" not in list_packages(model.code):
+            yield Problem(
+                f"{_LEGACY} needs tf_keras, which images do not have", str(model.plan.origins[asking[0]]), _LEGACY_HINT
+            )
+
+
+def _find_misfits(model: LocatedModel) -> Iterator[Problem]:
     program, spec = find_program(model), model.plan.spec
     file = next((file for file in program.files if (model.code / file).is_file()), "") if program else ""
     if not file:
-        return model.plan.notes
+        return
     script = name_from_here(model.code / file)
     command = model.plan.values.command
     code = OwnCode(script, model.code, spec.code.path, tuple(command[: 3 if command[1] == "-m" else 2]))
-    notes, where = list(model.plan.notes), str(model.plan.origins["code", "command"])
+    where = str(model.plan.origins["code", "command"])
     with suppress(ToolError):  # a script that is not Python says so itself when it starts
         what = code.describe_copies(spec.strategy, model.text)
         if what:
-            notes.append(Problem(what, where, _COPIES_HINT))
+            yield Problem(what, where, _COPIES_HINT)
         if "checkpoints" not in spec.volumes and code.uses_training_library():
-            notes.append(Problem(f"{script} saves to {_UNKEPT}", where, _UNKEPT_HINT))
-    return tuple(notes)
+            yield Problem(f"{script} saves to {_UNKEPT}", where, _UNKEPT_HINT)
 
 
 def require_up_to_date(specs: tuple[Path, ...], charts: Path) -> None:

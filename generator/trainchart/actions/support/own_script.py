@@ -42,7 +42,7 @@ class OwnCode:
 
     def read(self, strategy: str) -> ScriptFacts:
         """Read the script and what it imports from its folder; `strategy` overrides what they show."""
-        folder = CodeFolder(self._load, self._has_path, self._find_below, frozenset(self._listed()))
+        folder = CodeFolder(self._load, self._has_path, self._find_below, frozenset(list_packages(self.folder)))
         try:
             with time_limit(READ_SECONDS):
                 return read_script(read_bytes(self.script), str(self.script), self._module, folder, strategy)
@@ -80,14 +80,20 @@ class OwnCode:
         folders = sorted(folder for folder in self.folder.iterdir() if folder.is_dir())
         return next((folder.name for folder in folders if (folder / f"{name}.py").is_file()), "")
 
-    def _listed(self) -> Iterator[str]:
-        for file in (REQUIREMENTS_FILE, OWN_TENSORFLOW_FILE):
-            if (self.folder / file).is_file():
-                text = decode_requirements(read_bytes(self.folder / file), file)
-                yield from (requirement.name for requirement in parse_requirements(text))
-
     def _has_path(self, path: str) -> bool:
         return not path.startswith(("/", "~")) and path.strip("./") != "" and (self.folder / path).exists()
+
+
+def list_packages(folder: Path) -> Iterator[str]:
+    """Yield the packages that the lists of a code folder name, in the form in which names are compared.
+
+    Raises:
+        PlanError: a list is not UTF-8.
+    """
+    for file in (REQUIREMENTS_FILE, OWN_TENSORFLOW_FILE):
+        if (folder / file).is_file():
+            text = decode_requirements(read_bytes(folder / file), file)
+            yield from (requirement.name for requirement in parse_requirements(text))
 
 
 def locate_code(script: Path) -> OwnCode:
