@@ -218,7 +218,7 @@ def resume(folder: Path, *arguments: str) -> tuple[list[str], str]:
         (("--kill", "worker-1"), 2, "is not POD@TIME"),
         (("--kill", "worker-1", "--kill", "worker-9@3s"), 2, "there is no pod 'worker-9'"),
         (("--release", "Exp_1"), 2, "is not a release name"),
-        (("--set", "runId"), 2, 'key "runId" has no value'),
+        (("--set", "runId"), 2, "'runId': it gives no value"),
     ],
 )
 def test_a_dry_run_is_refused_where_the_run_would_be(
