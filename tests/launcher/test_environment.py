@@ -56,6 +56,9 @@ DIRECT = "localhost,127.0.0.1,exp-worker-0.exp,exp-worker-1.exp"
         ({"no_proxy": "*"}, {"no_proxy": "*", "no_grpc_proxy": f"*,{DIRECT}"}),
         ({PROXIED: "10.0.0.0/8"}, {PROXIED: ""}),
         ({"https_proxy": "http://proxy:3128"}, {"https_proxy": "http://proxy:3128"}),
+        # With "none", TensorFlow's server aborts: "Attempted a blocking poll when declared non-polling".
+        ({"GRPC_POLL_STRATEGY": "none"}, {"GRPC_POLL_STRATEGY": "all"}),
+        ({"GRPC_POLL_STRATEGY": "poll"}, {"GRPC_POLL_STRATEGY": "poll"}),
     ],
 )
 def test_no_proxy_stands_between_the_tasks(pod, users, expected):

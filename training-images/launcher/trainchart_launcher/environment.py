@@ -15,6 +15,7 @@ from trainchart_runtime.cluster import CHIEF, EVALUATOR, PS, WORKER, dump_tf_con
 
 _LOOPBACK = ("localhost", "127.0.0.1")
 _PROXIED_ADDRESSES = "GRPC_ADDRESS_HTTP_PROXY_ENABLED_ADDRESSES"
+_POLL_STRATEGY = "GRPC_POLL_STRATEGY"
 _REFERENCE = re.compile(r"\$\(([A-Z][A-Z0-9_]*)([?+*-]?)\)")
 
 
@@ -34,7 +35,7 @@ def resolve_invocation(
     added = {
         **_resolve_classic(settings, hosts),
         **_resolve_hyperparameters(settings.hyperparameters),
-        **_resolve_unproxied(environ, hosts),
+        **_resolve_network(environ, hosts),
         contract.STRATEGY: settings.cluster.strategy,
         contract.EVALUATORS: str(len(settings.cluster.tasks(EVALUATOR))),
         contract.PROGRESS_FILE: progress_file,
@@ -93,8 +94,8 @@ def _resolve_classic(settings: Settings, hosts: Mapping[str, Sequence[str]]) -> 
     return variables
 
 
-def _resolve_unproxied(environ: Mapping[str, str], hosts: Mapping[str, Sequence[str]]) -> Dict[str, str]:
-    """Return the variables that keep proxies out of the connections between tasks, with the user's own entries.
+def _resolve_network(environ: Mapping[str, str], hosts: Mapping[str, Sequence[str]]) -> Dict[str, str]:
+    """Return the variables without which tasks do not reach each other; proxies keep the user's own entries.
 
     gRPC sends every connection to the proxy of grpc_proxy, https_proxy or http_proxy, also those to localhost, and
     waits silently for a proxy that does not know the pods. It reads no_grpc_proxy, or no_proxy where that is not set,
@@ -112,6 +113,9 @@ def _resolve_unproxied(environ: Mapping[str, str], hosts: Mapping[str, Sequence[
     }
     if peers and _PROXIED_ADDRESSES in environ:
         unproxied[_PROXIED_ADDRESSES] = ""
+    if peers and "none" in environ.get(_POLL_STRATEGY, "").split(","):
+        # A server that polls for nothing aborts the program; this is gRPC's default.
+        unproxied[_POLL_STRATEGY] = "all"
     return unproxied
 
 
