@@ -96,7 +96,7 @@ TOKEN_NAMES = (
 
 _SECRETS = {
     *("password", "passwd", "passphrase", "passcode", "pwd", "secret", "apikey", "credential", "credentials"),
-    *("creds", "token", "pat", "bearer", "jwt"),
+    *("creds", "token", "pat", "bearer", "jwt", "pw"),
 }
 _KEYS = {"api", "access", "secret", "private", "auth", "account", "wandb", "aws", "encryption", "ssh"}
 _TOKENS = {
@@ -117,8 +117,15 @@ _TOKENS = {
     "go",
 }
 
-_LOGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:(?!\$[({]|%\(|[{<])[^\s/?#@]+@")
-"""An address with a password; a placeholder for one is none."""
+_PLACEHOLDER = r"(?!\$[({]|%\(|[{<])"
+_LOGIN = re.compile(
+    rf"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@]*:{_PLACEHOLDER}[^\s/?#@]+@"
+    rf"|https?://(gh[pousr]_|github_pat_|glpat-|x-token-auth)[^\s/?#@]+@|\bhooks\.slack\.com/services/\w"
+    rf"|[?&;](\w*(token|secret|password|passwd|apikey|api_key)|sig|signature|x-amz-signature)={_PLACEHOLDER}[^\s&]"
+    rf"|(^|;)\s*(password|pwd|accountkey|sharedaccesskey|sharedaccesssignature)\s*=\s*{_PLACEHOLDER}[^\s;]",
+    re.IGNORECASE,
+)
+"""An address or a connection with a password, a token or a signature; a placeholder for one is none."""
 
 
 def names_secret(words: Sequence[str]) -> bool:
@@ -130,5 +137,5 @@ def names_secret(words: Sequence[str]) -> bool:
 
 
 def holds_login(text: str) -> bool:
-    """Tell whether a text has the address of a server with a password in it: postgres://me:secret@host."""
+    """Tell whether a text has an address, or a connection, with what signs in there: postgres://me:secret@host."""
     return bool(_LOGIN.search(text))

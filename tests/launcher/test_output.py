@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from trainchart_launcher.pump import TAIL_BYTES, LineFeed, Tail
+from trainchart_runtime import contract
 
 
 def test_binary_output_without_newline_is_passed_unchanged(pod):
@@ -22,6 +23,13 @@ def test_lines_of_the_launcher_begin_behind_an_unended_one(pod):
     process = pod.start("import os, sys; os.write(2, b'half a line'); sys.exit(3)")
     _, stderr = process.communicate(timeout=60)
     assert b"half a line\ntrainchart-launcher: " in stderr
+
+
+def test_an_attempt_begins_no_line_in_the_middle(make_pod):
+    pod = make_pod(variables={contract.MAX_RESTARTS: "1"})
+    program = "import os, sys; os.write(1, b'begin %d' % os.path.exists('again')); open('again', 'w'); sys.exit(3)"
+    stdout, _ = pod.start(program).communicate(timeout=60)
+    assert stdout == b"begin 0\nbegin 1"
 
 
 def test_huge_output_arrives_whole_and_in_order(pod):

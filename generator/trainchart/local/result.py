@@ -101,7 +101,8 @@ class RunResult:
         if not self.was_complete:
             return "Its program reported no step, and wrote no checkpoint or other file that outlives the run."
         step, written = self.last_step, self.outputs.written
-        done = f"No step was trained: the training had already finished{'' if step is None else f', at step {step}'}."
+        before = "the training had already finished" if step is None else f"the training was at step {step} already"
+        done = f"No step was trained: {before}."
         return f"{done} This start wrote {list_names(written)}." if written else done
 
     @property

@@ -92,7 +92,7 @@ _SIZE = re.compile(
     r"(num|n|number_of|total)_?(nodes|workers?|tasks|processes|procs)|workers?|nodes?_(count|num|number|size)"
 )
 """Counts that are of a layer's nodes or a loader's workers in a program that is not distributed."""
-_SHARD = re.compile(r"(data_|input_)?shard_(index|idx|id|rank)")
+_SHARD = re.compile(r"(data_|input_)?shard(_(index|idx|id|rank))?")
 _SHARDS = re.compile(r"(num|n|number_of|total|count)_?shards|shards|shard_?(count|num|number|size)s?")
 """Counts that are of pods beside the index of a shard, and else of files."""
 _LOCAL = re.compile(rf"local_?({_TASK}_?)?{_NUMBER}")

@@ -163,7 +163,7 @@ def test_only_files_of_this_start_count_as_its_work(tmp_path: Path) -> None:
         (make_result(), "Its program reported no step, and wrote no checkpoint"),
         (
             replace(make_result(), before={"verdict": "Succeeded", "step": 300}),
-            "No step was trained: the training had already finished, at step 300",
+            "No step was trained: the training was at step 300 already",
         ),
         (replace(make_result(step=300, speed=0.0), before={"step": 290}, outputs=WRITTEN), "at step 300"),
         (replace(make_result(step=300), before={"step": 300}), "at step 300"),
@@ -208,7 +208,7 @@ def test_what_a_start_without_a_step_wrote_is_named(tmp_path: Path, before: dict
     result = replace(make_result(step=5000, speed=0.0), before=before, outputs=find_outputs(plan, STARTED))
     said = summarize(result, plan)
     assert said.startswith("Nothing was left to train: exp-7 ended without an error")
-    assert "No step was trained: the training had already finished, at step 5000." in said
+    assert "No step was trained: the training was at step 5000 already." in said
     assert f" This start wrote {claims}/exports/model, {claims}/checkpoints/evaluations.json.\n" in said
     assert "hyperparameters.maxSteps=10000" in said
 

@@ -94,6 +94,7 @@ NOTED = [
     ('"--node", type=int, help="Which machine this is."', "a pod's place in the cluster"),
     ('"--job_name", choices=["parameter_server", "worker"]', "it takes a role as parameter_server, worker"),
     ('"--shard_index", type=int, default=0', "a pod's place in the cluster"),
+    ('"--shard", type=int, default=0', "a pod's place in the cluster"),
     ('"--role", choices=["PS", "WORKER"]', "it takes a role as PS, WORKER"),
 ]
 
@@ -106,7 +107,7 @@ def test_place_that_nothing_fills_in_is_noted(arguments: str, says: str) -> None
     assert says in note
 
 
-@pytest.mark.parametrize("option", ["num-shards", "num_shards", "shards", "shard_count", "total_shards"])
+@pytest.mark.parametrize("option", ["num-shards", "num_shards", "nshards", "shards", "shard_count", "total_shards"])
 def test_count_of_shards_beside_a_shards_index_is_of_pods(option: str) -> None:
     count = f'"--{option}", type=int, default=4'
     assert [flag.option for flag in read(count).flags] == [f"--{option}"]

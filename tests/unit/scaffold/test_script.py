@@ -799,7 +799,8 @@ def test_folders_that_sagemaker_names_are_those_of_the_volumes() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["--password", "--token", "--hub-token", "--api_key", "--aws_secret_access_key", "--bearer", "--db-creds"]
+    "option",
+    ["--password", "--token", "--hub-token", "--api_key", "--aws_secret_access_key", "--bearer", "--db-creds", "--pw"],
 )
 def test_secrets_never_become_hyperparameters(option: str) -> None:
     facts = read(f'parser.add_argument("{option}", default="x")')
@@ -815,6 +816,13 @@ def test_secrets_never_become_hyperparameters(option: str) -> None:
         'flags.DEFINE_list("urls", "http://a,https://me:pw@b", "")',
         "class S(Hyperparameters):\n    url: str = 'mysql://me:pw@db'",
         'os.environ.get("TRAINCHART_HP_URL", "amqp://me:pw@queue")',
+        'p.add_argument("--url", default="https://h/x?token=pw@1")',
+        'p.add_argument("--url", default="https://s3/x?X-Amz-Expires=9&X-Amz-Signature=pw@1")',
+        'p.add_argument("--url", default="https://blob/x?sv=1&sig=pw@1")',
+        'p.add_argument("--url", default="https://ghp_pw@github.com/x")',
+        'p.add_argument("--db", default="Server=h;User Id=me;Password=pw@1;")',
+        'p.add_argument("--blob", default="AccountName=a;AccountKey=pw@1==")',
+        'p.add_argument("--hook", default="https://hooks.slack.com/services/pw@1/B/c")',
     ],
 )
 def test_an_address_with_a_password_never_enters_the_values(text: str) -> None:
@@ -825,7 +833,17 @@ def test_an_address_with_a_password_never_enters_the_values(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "default", ["postgres://db/x", "ssh://git@host/x", "http://host:80/a@b", "mysql://me:$(PW)@db", "db://u:{pw}@h"]
+    "default",
+    [
+        *("postgres://db/x", "ssh://git@host/x", "http://host:80/a@b", "mysql://me:$(PW)@db", "db://u:{pw}@h"),
+        *(
+            "https://h/x?token=$(TOKEN)",
+            "https://h/x?tokens=5",
+            "a=1;b=2",
+            "https://me@github.com/x",
+            "Password policy",
+        ),
+    ],
 )
 def test_an_address_without_a_password_is_varied(default: str) -> None:
     assert list(hyperparameters(f'p.add_argument("--url", default="{default}")')) == ["url"]

@@ -106,6 +106,7 @@ def run_attempt(
     """Run the program once. `on_start` is called when it runs: for all that must not delay its start."""
     settings, signals, log_file, fence = surroundings
     started_at, began = time.time(), time.monotonic()
+    console.begin_lines()
     try:
         child = start_child(invocation.command, invocation.environ)
     except (OSError, ValueError) as err:

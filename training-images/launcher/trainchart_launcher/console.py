@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Callable, List
+from typing import Callable, List, Set
 
 PREFIX = "trainchart-launcher: "
-_STDERR = 2
-_begun = [False]
-"""Whether the program's last line on stderr has no end yet."""
+_STDOUT, _STDERR = 1, 2
+_begun: Set[int] = set()
+"""The outputs on which the program's last line has no end yet."""
 _copies: List[Callable[[bytes], None]] = []
 
 
@@ -19,8 +19,18 @@ def copy_lines(receive: Callable[[bytes], None]) -> None:
 
 def note_output(target: int, chunk: bytes) -> None:
     """Remember whether what was passed on to `target` ends a line."""
-    if target == _STDERR:
-        _begun[0] = not chunk.endswith(b"\n")
+    if chunk.endswith(b"\n"):
+        _begun.discard(target)
+    else:
+        _begun.add(target)
+
+
+def begin_lines() -> None:
+    """End the last line of a program, so that what the next one writes does not begin in the middle of it."""
+    for target in (_STDOUT, _STDERR):
+        if target in _begun:
+            _write(target, b"\n")
+    _begun.clear()
 
 
 def print_line(text: str) -> None:
@@ -28,10 +38,14 @@ def print_line(text: str) -> None:
     line = (PREFIX + text.replace("\n", " ") + "\n").encode("utf-8", "replace")
     for receive in _copies:
         receive(line)
-    if _begun[0]:
-        _begun[0] = False
+    if _STDERR in _begun:
+        _begun.discard(_STDERR)
         line = b"\n" + line
+    _write(_STDERR, line)
+
+
+def _write(target: int, content: bytes) -> None:
     try:
-        os.write(_STDERR, line)
+        os.write(target, content)
     except OSError:
         pass

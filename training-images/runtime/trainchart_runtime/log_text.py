@@ -32,10 +32,17 @@ def visible_line(line: str) -> str:
     return shown[-1] if shown else ""
 
 
+_ATTEMPT_ENDED = re.compile(r"\battempt \d+ ended after ")
+
+
 def last_line(text: str) -> str:
-    """Return the last line that has something to see: of a killed program, a kubelet passes on the end of its log."""
-    lines = (visible_line(line) for line in reversed(text.split("\n")))
-    return next((line for line in lines if line.strip()), "")
+    """Return the line that says most of the end of a log, which a kubelet passes on of what was killed.
+
+    That is what the launcher said of the end of its program, or else the last line that has something to see.
+    """
+    lines = [line for line in map(visible_line, text.split("\n")) if line.strip()]
+    ends = [line for line in lines if _ATTEMPT_ENDED.search(line)]
+    return (ends or lines or [""])[-1]
 
 
 def is_warning(line: str) -> bool:

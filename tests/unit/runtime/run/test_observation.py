@@ -95,6 +95,9 @@ def test_of_a_killed_program_the_last_line_is_the_detail():
     log = "ss 2.2109\nstep 18 loss 2.1\rstep 19 loss 2.0\n\n"
     pod["status"]["containerStatuses"][1]["state"] = {"terminated": {"exitCode": 137, "message": log}}
     assert parse_pod(CLUSTER, pod).ends[0].detail == "step 19 loss 2.0"
+    ended = "trainchart-launcher: worker-0: attempt 1 ended after 0.2 s, killed (signal 9)"
+    pod["status"]["containerStatuses"][1]["state"]["terminated"]["message"] = f"step 1\n{ended}\nstep 1\n"
+    assert parse_pod(CLUSTER, pod).ends[0].detail == ended
 
 
 def test_why_a_container_does_not_run():
