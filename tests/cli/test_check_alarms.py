@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -163,6 +164,15 @@ def test_lookup_hides_no_change_that_is_not_random(tmp_path: Path, folder: str) 
     assert "spec.selector.matchLabels.revision is immutable, but an upgrade changes 'r1' to 'r2'" in message
     assert severity is Severity.error
     assert not found(chart, "immutable-names")
+
+
+def test_an_upgrade_is_tried_of_packed_subcharts_too(tmp_path: Path, helm4: Path) -> None:
+    template = WORKLOAD.replace("KIND", "Deployment").replace("LABEL", "revision: 'r{{ .Release.Revision }}'")
+    sub = write(tmp_path / "sub", {"Chart.yaml": CHART_FILE.replace("web", "sub"), "templates/web.yaml": template})
+    chart = write(tmp_path / "web", {"Chart.yaml": CHART_FILE, "charts/.helmignore": ""})
+    subprocess.run([helm4, "package", sub, "-d", chart / "charts"], check=True, capture_output=True)
+    [(_, message, _)] = found(chart, "stable-selectors")
+    assert "spec.selector.matchLabels.revision is immutable, but an upgrade changes 'r1' to 'r2'" in message
 
 
 def test_lookup_hides_no_immutable_object_that_values_change(tmp_path: Path) -> None:
