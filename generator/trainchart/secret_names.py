@@ -136,6 +136,11 @@ def names_secret(words: Sequence[str]) -> bool:
     return last in _SECRETS and not (last == "token" and before and before[-1] in _TOKENS)
 
 
+def hide_logins(text: str, mask: str) -> str:
+    """Return a text with `mask` in place of what `holds_login` finds; the host behind it stays."""
+    return _LOGIN.sub(lambda found: mask + "@" * found[0].endswith("@"), text)
+
+
 def holds_login(text: str) -> bool:
     """Tell whether a text has an address, or a connection, with what signs in there: postgres://me:secret@host."""
     return bool(_LOGIN.search(text))

@@ -10,6 +10,7 @@ from trainchart.cluster.snapshot import Object, Snapshot, items_of, listed, name
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds
 from trainchart.secret_masks import MASK, mask_command
+from trainchart.secret_names import hide_logins
 from trainchart_runtime.log_text import shorten
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
@@ -19,7 +20,6 @@ _LONG_SECONDS = 60.0
 _SHOWN = 160
 """Characters of a line or command."""
 _ADDRESS = re.compile(r"(?:(?<=//)|(?<![\w.\-@/:$%{]))([a-z][a-z0-9-]*):(\d{2,5})(?![\w.@:])")
-_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]+@")
 
 
 class InitWait(NamedTuple):
@@ -74,7 +74,7 @@ def _read_command(container: Object) -> str:
     """Return the command and arguments of a container in one line, without passwords."""
     parts = [container.get(key) for key in ("command", "args")]
     words = [str(word) for part in parts if isinstance(part, list) for word in part]
-    return _PASSWORD.sub(rf"\1{MASK}@", " ".join(" ".join(mask_command(words)).split()))
+    return hide_logins(" ".join(" ".join(mask_command(words)).split()), MASK)
 
 
 def _find_absent(report: Report, seen: Snapshot, wait: InitWait) -> str:

@@ -56,6 +56,7 @@ def _lines(
         yield from own
     above = {child.key: child for child in first.children} if first else {}
     for number, child in enumerate(node.children):
+        # What has no like further up is told below the comment of its section.
         like = above.get(child.key, child if first else None)
         if shares_comments and number:
             like = node.children[0]

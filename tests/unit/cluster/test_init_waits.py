@@ -49,7 +49,7 @@ def test_init_container_that_goes_on_is_named(seconds: float, policy: str, start
 def test_last_line_or_command_of_an_init_container_is_shown() -> None:
     waits = make_waiting("worker-1", command=["sh", "-c", f"{LOOP} || curl http://me:pass@proxy/"])
     (remark,) = find_remarks(waits)
-    assert f". Its command: sh -c {LOOP} || curl http://me:***@proxy/." in remark
+    assert f". Its command: sh -c {LOOP} || curl ***@proxy/." in remark
     (remark,) = find_remarks(make_waiting("worker-1", args=["--api-token=abc", "8080"]))
     assert ". Its command: --api-token=*** 8080." in remark
     (remark,) = find_remarks(waits, init_lines={"exp1-mnist-worker-1": "no answer of features"})

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from trainchart.errors import ToolError
+from trainchart.local.io import release_lock
 from trainchart.local.io.logs import read_lines
 from trainchart.local.io.release_folder import RUN_FILE, read_record, write_record
 from trainchart.local.io.release_lock import ask_to_stop, hold_lock, is_running
@@ -85,6 +86,15 @@ def test_the_process_of_a_run_is_stopped(tmp_path: Path, sent: list[tuple[int, i
     with hold_lock(tmp_path, "m-1"):
         ask_to_stop(tmp_path, "m-1")
     assert sent == [(os.getpid(), signal.SIGTERM)]
+
+
+def test_the_first_process_of_a_container_is_stopped(
+    lock: Path, tmp_path: Path, sent: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock.write_text(f"1 {platform.node()}\n")
+    monkeypatch.setattr(release_lock, "find_lock_holders", lambda handle: {1})
+    ask_to_stop(tmp_path, "m-1")
+    assert sent == [(1, signal.SIGTERM)]
 
 
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero"])

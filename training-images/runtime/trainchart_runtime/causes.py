@@ -178,7 +178,7 @@ DATA_DAMAGED = Cause(
 )
 CHECKPOINT_DAMAGED = Cause(
     "checkpoint-damaged",
-    "A checkpoint, or another file of a model, is damaged, cut off or gone.",
+    "A checkpoint, or another file that the program reads, is damaged, cut off or gone.",
     "Put a copy of the file back, or take the newest checkpoint out of use: in its folder, let the file `checkpoint` "
     "name the one before, from a pod that mounts the claim; without that file the training starts from the beginning.",
     RESTART_IN_PLACE,

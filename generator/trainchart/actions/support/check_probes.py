@@ -20,9 +20,11 @@ from trainchart.check.sources import SCHEMA_FILE
 from trainchart.errors import ToolError, TrainchartError
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import Rendering, ValueOverrides
+from trainchart.host.files import READ_LIMIT
 
 _PACKED = re.compile(r"charts/[^/._][^/]*\.tgz")
 _NESTED_LIMIT = 3
+"""Charts within each other that are unpacked; others stay as they are."""
 
 
 def render_probes(
@@ -67,13 +69,16 @@ def _render_next_version(helm: HelmEngine, given: CheckInput, release: str) -> R
 
 
 def _open_packed(files: Mapping[str, bytes], depth: int) -> dict[str, bytes]:
-    """Return the files with packed subcharts as folders, as far as they can be read."""
+    """Return the files with packed subcharts as folders, as far as they can be read and are no more than READ_LIMIT."""
     opened: dict[str, bytes] = {}
+    size = 0
     for path, content in files.items():
         try:
             inner = parse_archive(content).files if depth and _PACKED.fullmatch(path) else {}
         except ToolError:
             inner = {}
+        size += sum(map(len, inner.values()))
+        inner = inner if size <= READ_LIMIT else {}
         folder = path.removesuffix(".tgz")
         below = _open_packed(inner, depth - 1) if inner else {}
         opened |= {f"{folder}/{name}": each for name, each in below.items()} or {path: content}

@@ -19,7 +19,6 @@ from trainchart.local.verdict import BACK_OFF_RESET_SECONDS, Next, back_off_seco
 from trainchart_runtime.termination import Termination, parse_termination
 
 _PARKED_SECONDS = 2.0
-"""Characters."""
 _DRAIN_READS = 64
 """Reads in a row (64 KiB each) before other pods get their turn."""
 

@@ -34,6 +34,7 @@ UNFINISHED_FILE = "unfinished"
 """There until the files of a plan are written: what a killed start leaves may be removed."""
 _POD_KEYS = {"label", "name", "role"}
 _TOLD_LIMIT = 1024 * 1024
+"""Characters."""
 _RELEASE_LENGTH = 53
 """Helm's limit."""
 

@@ -25,7 +25,7 @@ _LONGEST = 1024
 """Bytes; a lock holds a process id and the name of a machine."""
 _NAMED = re.compile(rb"(\d{1,9}) ([!-~]+)\n")
 _FIRST_PROCESS = 2
-"""0 and 1 are no run: to the kernel they are a group of processes, and the first process of all."""
+"""1 is a run in a container of its own only, and has the lock then; to the kernel, 0 is a group of processes."""
 _TRIES = 5
 _PAUSE_SECONDS = 0.02
 """A process that looks whether the lock is held has it for a moment."""
@@ -78,7 +78,7 @@ def ask_to_stop(runs_folder: Path, release: str) -> None:
     if host and host != platform.node():
         raise ToolError(f"{release} runs on the machine {host}", hint="stop it there")
     # What the file says may be anyone's: only a process that holds the lock is the run's.
-    if process < _FIRST_PROCESS or (holders and process not in holders):
+    if process not in holders if holders else process < _FIRST_PROCESS:
         held = f" (process {', '.join(map(str, sorted(holders)))})" if holders else ""
         raise ToolError(
             f"another program than trainchart run holds the lock of {release}{held}", hint="wait, or stop that program"
@@ -99,7 +99,7 @@ def _read_holder(lock: Path) -> tuple[int, str, set[int]]:
         return 0, "", set()
     try:
         named = _NAMED.fullmatch(os.read(descriptor, _LONGEST))
-        holders = {process for process in find_lock_holders(descriptor) if process >= _FIRST_PROCESS}
+        holders = {process for process in find_lock_holders(descriptor) if process > 0}
     finally:
         os.close(descriptor)
     return (int(named[1]), named[2].decode(), holders) if named else (0, "", holders)
