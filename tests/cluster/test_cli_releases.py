@@ -67,8 +67,8 @@ def controlled(admin: Access, module_namespace: str) -> Release:
         "run": {"maxRestarts": 0, "controller": {"enabled": True, "image": RUNTIME_IMAGE}},
         # Nothing is saved at the end, so nobody needs to wait for it.
         "roles": {
-            "worker": {"gpus": 1, "preStopSleepSeconds": 0},
-            "ps": {"preStopSleepSeconds": 0},
+            "worker": {"gpus": 1, "saveWaitSeconds": 0},
+            "ps": {"saveWaitSeconds": 0},
             "evaluator": {"replicas": 0},
         },
     }

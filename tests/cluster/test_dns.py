@@ -75,7 +75,7 @@ def training(admin: Access, module_namespace: str, nodes: list[str]) -> Release:
         "nodeSelector": {HOST: nodes[0]},
         "roles": {
             "worker": {"replicas": 1},
-            "ps": {"nodeSelector": {HOST: nodes[-1]}, "preStopSleepSeconds": 0},
+            "ps": {"nodeSelector": {HOST: nodes[-1]}, "saveWaitSeconds": 0},
             "evaluator": {"replicas": 0},
         },
     }

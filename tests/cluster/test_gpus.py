@@ -44,7 +44,7 @@ def release(admin: Access, module_namespace: str, gpus: Mapping[str, int]) -> Re
                     "memory": "32Mi",
                     "shmSize": "16Mi",
                     "stopGraceSeconds": 1,
-                    "preStopSleepSeconds": 0,
+                    "saveWaitSeconds": 0,
                 }
                 for role in ROLES
             },

@@ -236,7 +236,7 @@ def plan_release(access: Access, namespace: str, name: str, case: Case) -> Relea
         "extraVolumes": [{"name": "clock", "configMap": {"name": f"{name}-clock"}}],
         "extraVolumeMounts": [{"name": "clock", "mountPath": SLOW_CLOCK_FOLDER}],
     }
-    stop = {"preStopSleepSeconds": 0, "stopGraceSeconds": 5}
+    stop = {"saveWaitSeconds": 0, "stopGraceSeconds": 5}
     changes = {
         "command": ["python3", "-c", GROUP, case.culprit, case.program],
         "extraManifests": [{**clock, "data": {"sitecustomize.py": SLOW_CLOCK}}],

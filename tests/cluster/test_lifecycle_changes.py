@@ -23,7 +23,7 @@ from tests.cluster.testcluster.runs import (
     wait_for_job,
     wait_for_phase,
 )
-from tests.cluster.testcluster.traced import Line, Traces
+from tests.cluster.testcluster.traced import Line, Traces, leave_slowly
 
 pytestmark = pytest.mark.cluster
 
@@ -53,7 +53,6 @@ def scene(admin: Access, module_namespace: str) -> Scene:
     traces.prepare()
     own_claim = {"volumes": {"checkpoints": {"existingClaim": ""}}}
     nowhere = {"roles": {"worker": {"nodeSelector": {"kubernetes.io/os": "plan9"}}}}
-    slow_end = {"roles": {"worker": {"preStopSleepSeconds": 10}}}
     failing = {"command": ["python3", "-c", "raise ValueError"], "run": {"maxRestarts": 0}}
     scene = Scene(
         traces,
@@ -66,7 +65,7 @@ def scene(admin: Access, module_namespace: str) -> Scene:
             traces.plan("leaves-starting", merge_values(own_claim, nowhere), "digits"),
             traces.plan("leaves-running", own_claim, "digits"),
             traces.plan("leaves-suspended", merge_values(own_claim, HELD), "digits"),
-            traces.plan("leaves-stopping", merge_values(own_claim, slow_end), "digits"),
+            traces.plan("leaves-stopping", merge_values(own_claim, leave_slowly(10)), "digits"),
             traces.plan("leaves-failed", merge_values(own_claim, failing), "digits"),
         ),
     )

@@ -20,7 +20,7 @@ from tests.cluster.testcluster.pods import dump_objects
 from tests.cluster.testcluster.releases import Release, merge_values
 from tests.cluster.testcluster.runs import TINY, read_state, training_pods, wait_for_job, wait_for_phase
 from tests.cluster.testcluster.scheduled_pods import ScheduledPod
-from tests.cluster.testcluster.traced import Line, Traces
+from tests.cluster.testcluster.traced import Line, Traces, leave_slowly
 
 pytestmark = pytest.mark.cluster
 
@@ -115,13 +115,12 @@ def test_killed_containers_and_evicted_pods_come_back(traces: Traces, faults: Fa
 
 
 def test_controller_killed_in_any_phase_has_a_successor(traces: Traces, faults: Faults) -> None:
-    leaves_slowly = {"roles": {"worker": {"preStopSleepSeconds": 8}}}
     evaluated = {"roles": {"worker": {"replicas": 1}, "evaluator": {"replicas": 1, **TINY}}}
     releases = {
         "Starting": traces.plan("starting", {"roles": {"worker": {"nodeSelector": {GATE: "open"}}}}, "digits"),
         "Running": traces.plan("running", {}, "digits"),
         "Finishing": traces.plan("finishing", evaluated),
-        "Stopping": traces.plan("stopping", leaves_slowly, "digits"),
+        "Stopping": traces.plan("stopping", leave_slowly(8), "digits"),
     }
     for release in releases.values():
         release.install()

@@ -109,7 +109,7 @@ def release(admin: Access, namespace: str, helm: str, request: pytest.FixtureReq
     programs.mkdir()
     (programs / "helm").symlink_to(request.getfixturevalue(helm))
     access = dataclasses.replace(admin, programs=(programs, *admin.programs))
-    own = {"run": {"controller": {"image": ""}}, "roles": {"worker": {**TINY, "preStopSleepSeconds": 0}}}
+    own = {"run": {"controller": {"image": ""}}, "roles": {"worker": {**TINY, "saveWaitSeconds": 0}}}
     values = merge_values(merge_values(merge_values(digits_values(), IDLE), CONTROLLED), own)
     return Release(access, namespace, "exp1", PROJECT / "charts" / "digits", values)
 

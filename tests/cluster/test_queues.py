@@ -304,7 +304,7 @@ def test_missing_queue_is_named_and_waited_for(admin: Access, traces: Traces) ->
 
 def plan_training(traces: Traces) -> Release:
     """Plan a real training whose only checkpoints are those of its stops."""
-    small = {"cpu": "100m", "cpuLimit": "2", "preStopSleepSeconds": 0}
+    small = {"cpu": "100m", "cpuLimit": "2", "saveWaitSeconds": 0}
     values = merge_values(mnist_values(maxSteps=100_000, checkpointSteps=100_000), CONTROLLED)
     changes = {
         "volumes": {"checkpoints": {"existingClaim": ""}},

@@ -248,8 +248,8 @@ def test_release_installed_again_goes_on_from_its_checkpoints(
         "hyperparameters": {"maxSteps": 400},
         "tensorboard": {"enabled": False},
         "roles": {
-            "worker": {"replicas": 1, "preStopSleepSeconds": 0},
-            "ps": {"preStopSleepSeconds": 0},
+            "worker": {"replicas": 1, "saveWaitSeconds": 0},
+            "ps": {"saveWaitSeconds": 0},
             "evaluator": {"replicas": 0},
         },
     }

@@ -87,7 +87,7 @@ def test_numbers_reach_the_program_as_numbers(engine: HelmEngine, given: str, me
         "image.tag=",
         "image.tag=a b",
         "image.tag=latest",
-        "roles.worker.preStopSleepSeconds=60",
+        "roles.worker.saveWaitSeconds=60",
         "volumes.checkpoints.roles={wroker}",
         "volumes.checkpoints.mountPath=",
         "volumes.checkpoints.mountPath=x",

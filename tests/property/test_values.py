@@ -46,7 +46,7 @@ DELIBERATE = (
     r"run\.queue(PriorityClass)?: (name the queue as well|the run controller waits in the queue)",
     r"\S+kueue\.x-k8s\.io/queue-name: with this label Kueue queues each StatefulSet",
     r"roles: TF_CONFIG would need \d+ bytes",
-    r"roles\.\w+\.preStopSleepSeconds: the sleep of \d+ s must be shorter than stopGraceSeconds",
+    r"roles\.\w+\.saveWaitSeconds: the wait of \d+ s must be shorter than stopGraceSeconds",
     r"service\.statusPort: port \d+ cannot serve TensorFlow and the status at once",
     r"tensorboard\.enabled: this chart has no volume",
     r"volumes\.[a-z0-9-]+\.accessMode: (\d+ pods mount it|ReadOnlyMany needs readOnly)",

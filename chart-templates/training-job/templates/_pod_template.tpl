@@ -70,12 +70,6 @@ spec:
 <% block training_container %>
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError
-      {{- if .settings.preStopSleepSeconds }}
-      lifecycle:
-        preStop:
-          sleep:
-            seconds: {{ int64 .settings.preStopSleepSeconds }}
-      {{- end }}
 <% endblock %>
 <% for field in container_fields %>
 <% if field.merge %>

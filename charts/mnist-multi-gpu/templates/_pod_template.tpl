@@ -56,12 +56,6 @@ spec:
         {{- include "mnist-multi-gpu.resources" (dict "settings" .settings "gpuResource" .context.Values.gpu.resourceName "more" (list .context.Values.resources (.settings.resources | default dict)) "volumes" (.settings.extraVolumes | default .context.Values.extraVolumes)) | nindent 8 }}
       terminationMessagePath: /dev/termination-log
       terminationMessagePolicy: FallbackToLogsOnError
-      {{- if .settings.preStopSleepSeconds }}
-      lifecycle:
-        preStop:
-          sleep:
-            seconds: {{ int64 .settings.preStopSleepSeconds }}
-      {{- end }}
       {{- with include "mnist-multi-gpu.merged" (list .context.Values.containerSecurityContext .settings.containerSecurityContext) }}
       securityContext:
         {{- . | nindent 8 }}

@@ -47,8 +47,8 @@
 {{- fail (printf "roles.%s.env.%s: this variable is set by trainchart itself" $role $key) -}}
 {{- end -}}
 {{- end -}}
-{{- if ge (int64 $settings.preStopSleepSeconds) (int64 $settings.stopGraceSeconds) -}}
-{{- fail (printf "roles.%s.preStopSleepSeconds: the sleep of %d s must be shorter than stopGraceSeconds, %d s" $role (int64 $settings.preStopSleepSeconds) (int64 $settings.stopGraceSeconds)) -}}
+{{- if ge (int64 $settings.saveWaitSeconds) (int64 $settings.stopGraceSeconds) -}}
+{{- fail (printf "roles.%s.saveWaitSeconds: the wait of %d s must be shorter than stopGraceSeconds, %d s" $role (int64 $settings.saveWaitSeconds) (int64 $settings.stopGraceSeconds)) -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $volume := .Values.volumes -}}

@@ -40,7 +40,7 @@ _CONTAINER_SILENT = {
     *("terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin", "stdinOnce", "tty"),
 }
 _CONTAINER_REASONS = {
-    "lifecycle": ("hooks of the training container are the chart's", "see stopGraceSeconds and preStopSleepSeconds"),
+    "lifecycle": ("hooks of the training container are the chart's", "see stopGraceSeconds and saveWaitSeconds"),
     "volumeDevices": ("the chart mounts file systems only", "use volumes"),
 }
 _NO_SETTING = "the model spec has no such setting"

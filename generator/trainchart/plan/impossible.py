@@ -170,11 +170,11 @@ def _resources(spec: ModelSpec, role: str, settings: RoleSettings) -> Iterator[I
             f"{role} asks for {settings.gpus} GPUs, but the image has TensorFlow for cpu",
             "set framework.flavour to gpu",
         )
-    if settings.pre_stop_sleep_seconds >= settings.stop_grace_seconds:
+    if settings.save_wait_seconds >= settings.stop_grace_seconds:
         yield Impossibility(
-            ("roles", role, "preStopSleepSeconds"),
-            f"{role} sleeps {settings.pre_stop_sleep_seconds} s of the {settings.stop_grace_seconds} s it has to stop",
-            "stopGraceSeconds includes the sleep: raise it",
+            ("roles", role, "saveWaitSeconds"),
+            f"{role} waits {settings.save_wait_seconds} s of the {settings.stop_grace_seconds} s it has to stop",
+            "stopGraceSeconds includes the wait: raise it",
         )
 
 

@@ -191,8 +191,8 @@ class RoleSettings(PodSettings):
     """Size of /dev/shm, which counts against the memory limit."""
     stop_grace_seconds: Annotated[int, Field(ge=1)]
     """Seconds between SIGTERM and SIGKILL: as long as saving a checkpoint takes, plus some."""
-    pre_stop_sleep_seconds: Count
-    """Seconds that a stopping pod waits before SIGTERM, so that the chief can save first; 0 means none."""
+    save_wait_seconds: Count
+    """Seconds that a stopping pod goes on at most while the leading task still runs, so that it can save; 0: none."""
     command: list[str] = Field(default_factory=_empty_list)
     """Program of this role; empty means the chart's command."""
     args: list[str] = Field(default_factory=_empty_list)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .access import Access
+from .images.plan import RUNTIME_IMAGE
 from .pods import dump_objects, plan_claim
 from .releases import PROJECT, TRAINING_GROUP, Release, digits_values, merge_values, mnist_values
 from .runs import CONTROLLED, TINY
@@ -79,7 +80,7 @@ class Traces:
 
     def plan(self, name: str, changes: Mapping[str, Any], model: str = "mnist") -> Release:
         """Plan a release that traces itself: chief, two workers and a ps, or the single process of charts/digits."""
-        role = {**TINY, "preStopSleepSeconds": 0, "stopGraceSeconds": 15}
+        role = {**TINY, "saveWaitSeconds": 0, "stopGraceSeconds": 15}
         values = {
             "command": ["python3", "-c", _PROGRAM],
             "env": {"TRACE_FOLDER": f"/checkpoints/{name}"},
@@ -108,6 +109,18 @@ class Traces:
 
     def _run(self, *argv: str, check: bool = True) -> str:
         return self.access.kubectl("exec", _READER, "-n", self.namespace, "--", *argv, check=check)
+
+
+def leave_slowly(seconds: int) -> dict[str, Any]:
+    """Return values of pods that take so long to stop, whatever their program does."""
+    container = {
+        "name": "slow",
+        "image": RUNTIME_IMAGE,
+        "command": ["sleep", "infinity"],
+        "lifecycle": {"preStop": {"sleep": {"seconds": seconds}}},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    return {"extraContainers": [container]}
 
 
 _SECURITY = {

@@ -16,6 +16,7 @@ from trainchart_launcher.signals import Signals
 
 if TYPE_CHECKING:
     from trainchart_launcher.fence import Fence
+    from trainchart_launcher.leader_wait import LeaderWait
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
@@ -146,6 +147,7 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
     """Wait for the program's end; return its wait status and when the watchdog asked it to end, if it did."""
     settings, signals, _, fence = surroundings
     stalled_at: Optional[float] = None
+    leader_wait: Optional[LeaderWait] = None
     halted: Dict[int, bool] = {}
     is_halted = False
     while True:
@@ -166,6 +168,10 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
         if stalled_at is None and not signals.stop_signal and watchdog.is_expired(is_paused):
             stalled_at = time.monotonic()
             os.kill(pid, signal.SIGTERM)
+        if signals.kept_back:
+            leader_wait = leader_wait or _wait_for_leader(settings, signals)
+            if leader_wait.is_over:
+                signals.pass_on_stop()
         kill_at = _find_kill_time(settings.stop_grace_seconds, signals, stalled_at)
         if kill_at is not None:
             remaining = kill_at - time.monotonic()
@@ -173,6 +179,14 @@ def _watch(pid: int, surroundings: Surroundings, watchdog: Watchdog) -> Tuple[in
                 signals.kill_group()
             pauses[0] = remaining if remaining > 0 else _KILL_AGAIN_SECONDS
         signals.wait(min((pause for pause in pauses if pause is not None), default=None))
+
+
+def _wait_for_leader(settings: Settings, signals: Signals) -> LeaderWait:
+    from trainchart_launcher.leader_wait import LeaderWait
+
+    wait = LeaderWait(settings, signals.stopped_at + settings.save_wait_seconds, signals.wake)
+    wait.start()
+    return wait
 
 
 def _describe_halt(pid: int) -> str:

@@ -45,6 +45,7 @@ class Settings(NamedTuple):
     """Folder of the volume `logs`; empty where the model has none."""
     max_restarts: int
     stop_grace_seconds: float
+    save_wait_seconds: float
     no_progress_seconds: float
     fence_seconds: float
     addresses: Mapping[str, str]
@@ -73,6 +74,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         checkpoints_dir=environ.get(contract.CHECKPOINTS_DIR, ""),
         max_restarts=int(_number(environ, contract.MAX_RESTARTS, 0)),
         stop_grace_seconds=_number(environ, contract.STOP_GRACE_SECONDS, DEFAULT_STOP_GRACE_SECONDS),
+        save_wait_seconds=_number(environ, contract.SAVE_WAIT_SECONDS, 0),
         no_progress_seconds=_number(environ, contract.NO_PROGRESS_SECONDS, 0),
         fence_seconds=_number(environ, contract.FENCE_SECONDS, DEFAULT_FENCE_SECONDS),
         addresses=addresses,

@@ -1,7 +1,8 @@
 """The launcher's own signals: forwarded to the program at once, remembered for the main loop, slept upon.
 
-Forwarding happens in the handler itself, so that no slow write or file system can delay it. A byte in a pipe
-wakes the main loop, which leaves no gap between "is there a signal?" and "sleep until there is one".
+Forwarding happens in the handler itself, so that no slow write or file system can delay it; only the first request to
+stop a task that the leading one needs to save is kept back for a while (leader_wait.py). A byte in a pipe wakes the
+main loop, which leaves no gap between "is there a signal?" and "sleep until there is one".
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ class Signals:
         """time.monotonic() of the first request to stop."""
         self.forwarded: Set[int] = set()
         """What the present child was sent."""
+        self.keeps_back_stop = False
+        """Whether the first request to stop waits for `pass_on_stop`."""
+        self.kept_back = 0
+        """The request that waits."""
         self._child = 0
         self._undelivered = 0
         self._wake_read, self._wake_write = -1, -1
@@ -51,7 +56,13 @@ class Signals:
 
     def detach(self) -> None:
         """Forward no more: call it before the child's number can belong to another process."""
-        self._child = 0
+        self._child = self.kept_back = 0
+
+    def pass_on_stop(self) -> None:
+        """Forward the request to stop that was kept back."""
+        if self.kept_back and self._child:
+            self._forward(self.kept_back)
+        self.kept_back = 0
 
     def send_group(self, number: int) -> None:
         """Send a signal to the present child and its whole process group."""
@@ -82,10 +93,13 @@ class Signals:
             pass
 
     def _receive(self, number: int, frame: Optional[FrameType]) -> None:
-        if number in STOP_SIGNALS and not self.stop_signal:
+        is_first_stop = number in STOP_SIGNALS and not self.stop_signal
+        if is_first_stop:
             self.stop_signal = number
             self.stopped_at = time.monotonic()
-        if self._child:
+        if self._child and is_first_stop and self.keeps_back_stop:
+            self.kept_back = number
+        elif self._child:
             self._forward(number)
         elif number in STOP_SIGNALS:
             self._undelivered = number

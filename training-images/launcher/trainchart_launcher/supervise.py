@@ -18,7 +18,7 @@ from trainchart_launcher.environment import resolve_invocation
 from trainchart_launcher.settings import ContractError, Settings, read_settings
 from trainchart_launcher.signals import Signals
 from trainchart_runtime import contract
-from trainchart_runtime.cluster import ClusterDescriptionError
+from trainchart_runtime.cluster import ClusterDescriptionError, tasks_to_outlive
 
 if TYPE_CHECKING:
     from trainchart_launcher.cgroup import MemoryKills
@@ -54,6 +54,7 @@ class Supervisor:
         self._command = command
         self._environ = environ
         self._signals = signals
+        signals.keeps_back_stop = bool(settings.save_wait_seconds and tasks_to_outlive(settings.cluster, settings.task))
         self._log_file = self._open_log_file()
         self._progress_file = state.find_progress_file(settings)
         self._fence: Optional[Fence] = None

@@ -183,6 +183,12 @@ def deciding_tasks(cluster: Cluster) -> Tuple[Task, ...]:
     return workers if cluster.strategy == MULTI_WORKER_MIRRORED else workers[:1]
 
 
+def tasks_to_outlive(cluster: Cluster, task: Task) -> Tuple[Task, ...]:
+    """Return the tasks that may still save while `task` is stopped: those that decide, unless it is one of them."""
+    deciding = deciding_tasks(cluster)
+    return () if task in deciding else deciding
+
+
 def _parse_role(name: str, role: Any) -> Role:
     where = f"role {name!r}"
     if not isinstance(role, dict):

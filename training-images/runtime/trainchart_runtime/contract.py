@@ -31,6 +31,8 @@ MAX_RESTARTS = "TRAINCHART_MAX_RESTARTS"
 """How often the program of this pod may fail by its own fault before the launcher gives up."""
 STOP_GRACE_SECONDS = "TRAINCHART_STOP_GRACE_SECONDS"
 """The pod's terminationGracePeriodSeconds; the launcher kills the program one second before it ends."""
+SAVE_WAIT_SECONDS = "TRAINCHART_SAVE_WAIT_SECONDS"
+"""How long a stopped program goes on at most while the leading task still runs, which can save meanwhile."""
 NO_PROGRESS_SECONDS = "TRAINCHART_NO_PROGRESS_SECONDS"
 """Watchdog: end a program whose progress file did not change for so long; 0 switches it off."""
 FENCE_SECONDS = "TRAINCHART_FENCE_SECONDS"
@@ -54,6 +56,7 @@ CONTAINER_VARIABLES = (
     TERMINATION_FILE,
     MAX_RESTARTS,
     STOP_GRACE_SECONDS,
+    SAVE_WAIT_SECONDS,
     NO_PROGRESS_SECONDS,
 )
 """What the chart sets in every training container, beside TENSORBOARD_DIR and one variable for each volume."""

@@ -27,6 +27,7 @@ _NEEDED = (
     contract.TERMINATION_FILE,
     contract.MAX_RESTARTS,
     contract.STOP_GRACE_SECONDS,
+    contract.SAVE_WAIT_SECONDS,
     contract.NO_PROGRESS_SECONDS,
 )
 

@@ -28,7 +28,9 @@ is left out, here and below: Kubernetes does not keep it, so kubectl apply would
 - name: TRAINCHART_MAX_RESTARTS
   value: {{ int64 .context.Values.run.maxRestarts | quote }}
 - name: TRAINCHART_STOP_GRACE_SECONDS
-  value: {{ sub .settings.stopGraceSeconds .settings.preStopSleepSeconds | quote }}
+  value: {{ int64 .settings.stopGraceSeconds | quote }}
+- name: TRAINCHART_SAVE_WAIT_SECONDS
+  value: {{ int64 .settings.saveWaitSeconds | quote }}
 - name: TRAINCHART_NO_PROGRESS_SECONDS
   value: {{ include "parameter-server.seconds" .context.Values.run.noProgressTimeout | quote }}
 {{- range $name, $volume := .context.Values.volumes }}
