@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -109,3 +110,21 @@ def test_a_command_is_imported_when_it_is_asked_for(typed: str, loaded: list[str
 def test_every_command_shown_is_one() -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
     assert [command.name for command in commands.values()] == list(commands)
+
+
+@pytest.mark.parametrize("name", ["d\\$(id)", "d$(id)", "d`id`", 'd"', "d\\", "d;id", "d id", "d'", "d\u2028", "d\nid"])
+@pytest.mark.parametrize("typed", ["trainchart run d", "trainchart logs d", "trainchart logs --pod d"])
+def test_words_that_mean_something_to_a_shell_are_not_offered(project: Path, name: str, typed: str) -> None:
+    before = offered(typed)
+    (project / "models" / f"{name}.yaml").write_text(SPEC.format(name="evil"))
+    run = project / ".trainchart" / "runs" / name
+    run.mkdir()
+    (run / "run.json").write_text(json.dumps({"release": name, "chart": {}, "pods": [{"label": name}]}))
+    assert [word for word in offered(typed) if word not in before] == []
+
+
+def test_no_spec_offers_what_means_something_to_a_shell(project: Path) -> None:
+    spec = SPEC.format(name="digits").replace("enum: [adam, sgd]", "enum: [adam, sgd, a$(id)]")
+    (project / "models" / "digits.yaml").write_text(spec)
+    words = offered("trainchart run digits --set hyperparameters.opt=")
+    assert words == ["hyperparameters.opt=adam", "hyperparameters.opt=sgd"]

@@ -1,11 +1,13 @@
 """What a shell offers for a word that is not finished yet: models, runs, strategies, rules and keys of values.
 
 Each function returns the words that begin with what is typed. Without any, shells offer the names of files. A shell
-shows no errors: where something cannot be read, there are no words.
+shows no errors: where something cannot be read, there are no words. Names of files and of others' runs reach the shell,
+and zsh evaluates them: words with characters that mean something there are not offered.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -15,6 +17,7 @@ from trainchart.errors import TrainchartError
 from trainchart_runtime.cluster import ROLES
 
 Words = Callable[[typer.Context, str], list[str]]
+_HARMLESS = re.compile(r"[\w.:/=@%+,*-]+", re.ASCII)
 
 
 def _offer(list_words: Callable[[typer.Context], Iterable[str]]) -> Words:
@@ -23,10 +26,14 @@ def _offer(list_words: Callable[[typer.Context], Iterable[str]]) -> Words:
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         words: list[str] = []
         with suppress(TrainchartError, OSError):
-            words.extend(word for word in list_words(ctx) if word.startswith(incomplete))
+            words.extend(_choose(list_words(ctx), incomplete))
         return words
 
     return complete
+
+
+def _choose(words: Iterable[str], incomplete: str) -> list[str]:
+    return [word for word in words if word.startswith(incomplete) and _HARMLESS.fullmatch(word)]
 
 
 @_offer
@@ -112,4 +119,4 @@ def settings(ctx: typer.Context, incomplete: str) -> list[str]:
     with suppress(TrainchartError, OSError, ValueError):
         values = list_values(target)
         words += [f"{key}={word}" for word in values.get(key, ())] if has_sign else [f"{each}=" for each in values]
-    return [word for word in words if word.startswith(incomplete)]
+    return _choose(words, incomplete)
