@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -15,4 +16,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # `python -m` looks for modules in the current folder first, which another user may have filled.
+    if sys.path and sys.path[0] == os.getcwd():  # noqa: PTH109  # pathlib would be looked for there, too
+        del sys.path[0]
     main()

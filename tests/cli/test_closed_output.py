@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +45,10 @@ def test_closed_stderr_ends_a_command_as_sigpipe_does(arguments: list[str], clos
 def test_a_command_works_without_stdout_and_stderr(arguments: str, code: int) -> None:
     done = subprocess.run(["sh", "-c", f"{sys.executable} -m trainchart {arguments} >&- 2>&-"], timeout=60)
     assert done.returncode == code
+
+
+def test_modules_of_the_current_folder_are_not_run(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("open('ran', 'w')\n")
+    done = subprocess.run([sys.executable, "-m", "trainchart", "rules"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "ran").exists()

@@ -40,6 +40,21 @@ def test_a_new_pack_is_valid_and_reaches_new_models() -> None:
     assert "acme@0.1.0" in Path("charts/first/trainchart.lock.yaml").read_text()
 
 
+@pytest.mark.parametrize(("link", "command"), [("packs", ("pack", "init", "acme")), ("models", ("init", "net"))])
+def test_nothing_is_started_outside_of_the_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch, link: str, command: tuple[str, ...]
+) -> None:
+    here, outside = project / "here", project / "outside"
+    here.mkdir()
+    outside.mkdir()
+    (here / link).symlink_to(outside)
+    monkeypatch.chdir(here)
+    error = fail(*command)
+    assert isinstance(error, ToolError)
+    assert f"leads to {outside}" in error.message
+    assert [path.name for path in (*here.iterdir(), *outside.iterdir())] == [link]
+
+
 def test_the_example_in_a_new_pack_is_valid_too() -> None:
     call("pack", "init", "acme")
     defaults = Path("packs/acme/defaults.yaml")

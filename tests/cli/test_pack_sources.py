@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from tests.repositories.chart_servers import serve_registry
 from tests.repositories.fault_proxy import Reply, proxied
+from trainchart.actions.pack import check_packs
 from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.archive.pack import BuildInfo, pack_chart
 from trainchart.cli.app import app
@@ -27,7 +28,7 @@ from trainchart.errors import (
 )
 from trainchart.kubernetes_yaml import parse_mapping
 from trainchart.packs.archive import pack_archive
-from trainchart.packs.pack import parse_pack
+from trainchart.packs.pack import Pack, parse_pack
 from trainchart.publish.repository import prepare_upload, publish_upload
 
 SPEC = """\
@@ -172,6 +173,31 @@ def test_content_that_the_lock_does_not_name_is_refused(project: Path, tmp_path:
     assert "locked" in call("pack", "update").stdout
     assert call("generate").exit_code == 0
     assert read_env() == {"A": "new"}
+
+
+def test_what_was_changed_after_its_check_is_not_published(
+    tmp_path: Path, repository: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = write_pack(tmp_path / "acme", "acme", "env: {A: acme}\n")
+
+    def check(folders: tuple[Path, ...]) -> tuple[Pack, ...]:
+        checked = check_packs(folders)
+        (pack / "defaults.yaml").write_text("nonsense\n")
+        return checked
+
+    monkeypatch.setattr("trainchart.actions.pack.check_packs", check)
+    assert "was changed while it was checked" in fail("pack", "publish", str(pack), "--to", repository).message
+    assert not (tmp_path / "repository").exists() or not [*(tmp_path / "repository").glob("*.tgz")]
+
+
+def test_a_copy_of_a_pack_is_not_written_through_a_link(project: Path, tmp_path: Path, repository: str) -> None:
+    assert publish(write_pack(tmp_path / "acme", "acme", "env: {A: acme}\n"), repository).exit_code == 0
+    call("pack", "update")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (project / "vendor").symlink_to(outside)
+    assert f"leads to {outside}" in fail("pack", "vendor").message
+    assert not [*outside.iterdir()]
 
 
 def test_a_published_version_is_immutable(project: Path, tmp_path: Path, repository: str) -> None:

@@ -252,6 +252,19 @@ def test_resumed_run_without_any_file_says_it_starts_over(kept_run: Path) -> Non
     assert warning in run(kept_run, *RESUME, "--claim", "checkpoints=empty").stderr
 
 
+def test_the_helm_program_of_a_record_must_be_named_again(kept_run: Path) -> None:
+    (kept_run / "helm").write_text("#!/bin/sh\necho ran > ran\n")
+    (kept_run / "helm").chmod(0o755)
+    file = kept_run / ".trainchart/runs/exp-7/run.json"
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps({**record, "options": {**record["options"], "engine": "./helm"}}))
+    done = run(kept_run, *RESUME)
+    assert done.returncode == 7
+    assert "--engine ./helm, or auto" in done.stderr
+    assert not (kept_run / "ran").exists()
+    assert resume(kept_run, "--engine", "auto") == (["chief-0", "worker-0", "ps-0"], "one")
+
+
 def test_a_run_is_not_resumed_as_another_model(kept_run: Path) -> None:
     file = kept_run / ".trainchart/runs/exp-7/run.json"
     before = json.dumps({**json.loads(file.read_text()), "chartName": "digits", "target": "digits"})

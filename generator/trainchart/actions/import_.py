@@ -12,10 +12,9 @@ from typing import Any
 from trainchart.actions.support.new_models import NAME_RULE, render_schema_file, require_chart, require_new
 from trainchart.actions.support.own_script import locate_code
 from trainchart.actions.support.packs import read_packs
-from trainchart.actions.support.project import Project, find_project
+from trainchart.actions.support.project import Project, find_project, write_new_in_project
 from trainchart.errors import PlanError, Problem, SpecError, ToolError, UsageError
 from trainchart.host.files import read_text
-from trainchart.host.new_files import write_new_files
 from trainchart.importing.convert import Choices, Tree, build_tree
 from trainchart.importing.detect import read_trainings
 from trainchart.importing.ledger import Carried, LeftOut
@@ -112,7 +111,7 @@ def import_models(request: ImportRequest) -> Imported:
     files |= {draft.model.spec: draft.text.encode() for draft in drafts}
     for name in names:
         require_new(name, project.models)
-    write_new_files(files)
+    write_new_in_project(files, project.folder)
     command = "run" if request.code else "generate"
     return Imported(tuple(draft.model for draft in drafts), tuple(files), f"trainchart {command} {names[0]}")
 

@@ -10,10 +10,9 @@ from trainchart.actions.support.models import read_defaults
 from trainchart.actions.support.new_models import NAME_RULE, render_schema_file, require_chart, require_new
 from trainchart.actions.support.own_script import locate_code
 from trainchart.actions.support.packs import read_packs
-from trainchart.actions.support.project import find_project
+from trainchart.actions.support.project import find_project, write_new_in_project
 from trainchart.errors import Problem, SpecError, UsageError
 from trainchart.host.files import read_text
-from trainchart.host.new_files import write_new_files
 from trainchart.packs.pack import Pack
 from trainchart.placeholder import REGISTRY
 from trainchart.plan.layers import BUILTIN_LAYER, merge_layers
@@ -96,7 +95,7 @@ def init_model(request: InitRequest) -> NewFiles:
         files[schema] = schema_text.encode()
     # The spec comes last: what names the model is there only when all of it is.
     files[spec] = spec_text.encode()
-    write_new_files(files)
+    write_new_in_project(files, project.folder)
     run = f"trainchart run {request.name}" + "".join(f" --set hyperparameters.{name}=VALUE" for name in facts.required)
     run += " --claim data=FOLDER" if facts.reads_data else ""
     first = [f"complete code.command in {spec}"] * facts.lacks_arguments
@@ -129,7 +128,7 @@ def init_chart(name: str, family: str) -> NewChart:
     found = families[family]
     file = project.models / f"{name}.yaml"
     text = render_chart_spec(name, family, found.description, found.values.tree[VALUES_KEY])
-    write_new_files({file: text.encode()})
+    write_new_in_project({file: text.encode()}, project.folder)
     return NewChart(name, family, file)
 
 

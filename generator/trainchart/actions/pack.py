@@ -24,14 +24,13 @@ from trainchart.actions.support.packs import (
     read_packs,
     vendored_pack,
 )
-from trainchart.actions.support.project import PROJECT_FILE, find_project
+from trainchart.actions.support.project import PROJECT_FILE, find_project, require_in_project, write_new_in_project
 from trainchart.actions.support.repository_access import Address, open_repository, versions_command, without_login
 from trainchart.archive.lock import hash_tree
 from trainchart.errors import PlanError, Problem, RepositoryNotFound, SpecError, ToolError, UsageError, VersionConflict
 from trainchart.host.clock import utc_today
 from trainchart.host.files import read_bytes, write_file
 from trainchart.host.git_fetch import fetch_git_files
-from trainchart.host.new_files import write_new_files
 from trainchart.packs.admission import make_admission_policies
 from trainchart.packs.archive import pack_archive, parse_pack_archive
 from trainchart.packs.lock import LockedPack, dump_pack_lock
@@ -84,7 +83,7 @@ def init_pack(name: str) -> NewPack:
         todo = f"set defaults in {project.folder / place / 'defaults.yaml'}, then: trainchart generate"
     else:
         todo = f"add {place.as_posix()} to extends in {file}"
-    write_new_files(files)
+    write_new_in_project(files, project.folder)
     return NewPack(name, tuple(files), todo)
 
 
@@ -283,6 +282,7 @@ def vendor_packs(*, plain_http: bool, environment: Mapping[str, str]) -> tuple[F
     copies = []
     for pack in fetched:
         path = vendored_pack(project, pack.locked)
+        require_in_project(path, project.folder)
         write_file(path, read_bytes(pack.path))
         copies.append(replace(pack, path=path))
     return tuple(copies)
@@ -305,6 +305,8 @@ def publish_pack(path: Path, to: Address, environment: Mapping[str, str]) -> Pub
             hint="publish that pack first, and name it by repository, name and version",
         )
     files = read_pack_files(path)
+    if hash_tree(files) != pack.sha256:
+        raise ToolError(f"{path} was changed while it was checked", hint="run the command again")
     require_no_secrets(files)
     archive = pack_archive(pack, files)
     try:

@@ -25,7 +25,7 @@ from trainchart.actions.support.run_record import add_overrides, make_record, me
 from trainchart.archive.lock import LOCK_FILE
 from trainchart.errors import PlanError, Problem, RenderError, ToolError
 from trainchart.helm.asked import Asked
-from trainchart.helm.io.choose import find_engine
+from trainchart.helm.io.choose import find_engine, keep_engine
 from trainchart.helm.io.inputs import describe_request, find_near_chart, require_chart, require_release_name
 from trainchart.helm.misread_values import find_misread_values
 from trainchart.helm.rendering import Rendering, ValueOverrides
@@ -216,7 +216,7 @@ def _take_over(request: RunRequest) -> RunRequest:
         strategy=request.strategy or kept.strategy,
         python=request.python or kept.python,
         namespace=request.namespace or kept.namespace,
-        engine=request.engine or kept.engine,
+        engine=request.engine or keep_engine(kept.engine, request.release),
         code=request.code or (Path(kept.code) if kept.code else None),
         claims={**{name: Path(path) for name, path in kept.claims.items()}, **request.claims},
         kept_values=before.values if request.keeps_values else {},

@@ -68,7 +68,7 @@ def _matches(rule: _Rule, places: list[str]) -> bool:
 
 def parse_ignore_rules(text: str) -> IgnoreRules:
     """Return the rules of a .dockerignore. Raises ToolError, naming the line, for what Docker refuses."""
-    lines = [(0, line) for line in _BUILTIN] + list(enumerate(text.removeprefix("\ufeff").splitlines(), start=1))
+    lines = [(0, line) for line in _BUILTIN] + list(enumerate(text.removeprefix("\ufeff").split("\n"), start=1))
     return IgnoreRules(tuple(_parse(lines)))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from trainchart.archive.chart_file import CHART_FILE
 from trainchart.archive.pack import BuildInfo, ChartArchive, pack_chart
 from trainchart.archive.read import parse_packed_chart
+from trainchart.errors import ToolError
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.packs.pack import Pack
 from trainchart.packs.templates import TEMPLATES
@@ -18,7 +19,7 @@ _OF_PACK = f"pack/{TEMPLATES}/"
 
 
 def pack_archive(pack: Pack, files: Mapping[str, bytes]) -> ChartArchive:
-    """Return the archive of `pack`, the same bytes for the same `files`."""
+    """Return the archive of `pack`, the same bytes for the same `files`. Raises ToolError where it would lack some."""
     chart = {
         "apiVersion": "v2",
         "name": pack.name,
@@ -27,8 +28,11 @@ def pack_archive(pack: Pack, files: Mapping[str, bytes]) -> ChartArchive:
         "description": pack.description or f"The pack {pack.name}.",
         "annotations": {_KIND_ANNOTATION: "pack"},
     }
-    files = {_rename(path, _OF_HELM, _OF_PACK): content for path, content in files.items()}
-    return pack_chart({**files, CHART_FILE: dump_mapping(chart).encode()}, BuildInfo())
+    renamed = {_rename(path, _OF_HELM, _OF_PACK): content for path, content in files.items()}
+    archive = pack_chart({**renamed, CHART_FILE: dump_mapping(chart).encode()}, BuildInfo())
+    if parse_pack_archive(archive.data) != files:
+        raise ToolError(f"the pack {pack.name} has files that its archive does not", hint="remove its .helmignore")
+    return archive
 
 
 def parse_pack_archive(data: bytes) -> dict[str, bytes]:

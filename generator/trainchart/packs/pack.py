@@ -102,7 +102,7 @@ def parse_pack(files: Mapping[str, bytes], place: str, path: str = "") -> Pack:
     if PACK_FILE not in files:
         hint = "a pack is a folder with a pack.yaml; start one with trainchart pack init"
         raise SpecError(f"{place} is not a pack: it has no {PACK_FILE}", hint=hint)
-    unknown = tuple(_find_unknown(files, place))
+    unknown = (*_find_unsafe(files, place), *_find_unknown(files, place))
     if unknown:
         raise SpecError(f"{place} contains files that are not part of a pack", problems=unknown)
     about = parse_section(_text(files, PACK_FILE, place), f"{place}/{PACK_FILE}", PackFile, "pack")
@@ -174,6 +174,14 @@ def _split_families(defaults: Document | None) -> tuple[Document | None, dict[st
         found[name] = Document({VALUES_KEY: values}, {(): defaults.origins[()], **origins})
     rest = {key: value for key, value in defaults.tree.items() if key != FAMILIES}
     return Document(rest, defaults.origins), found
+
+
+def _find_unsafe(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:
+    """Yield names that an archive cannot hold, or with which two different packs could have one hash."""
+    for path in files:
+        parts = path.split("/")
+        if not path.isprintable() or "\\" in path or any(part in ("", ".", "..") for part in parts):
+            yield Problem(f"the name {path!r} is not safe", place, "rename the file")
 
 
 def _find_unknown(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:

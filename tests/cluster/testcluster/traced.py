@@ -119,6 +119,7 @@ def leave_slowly(seconds: int) -> dict[str, Any]:
         "command": ["sleep", "infinity"],
         "lifecycle": {"preStop": {"sleep": {"seconds": seconds}}},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "resources": {kind: {"cpu": "10m", "memory": "16Mi"} for kind in ("requests", "limits")},
     }
     return {"extraContainers": [container]}
 

@@ -41,6 +41,7 @@ def test_ignored_files_stay_out_and_programs_stay_programs(code: Path) -> None:
 def test_what_follows_from_an_image_is_no_part_of_it(code: Path) -> None:
     before = names(code)
     for name in (
+        "charts/net/Chart.yaml",
         "charts/net/trainchart.lock.yaml",
         "charts/net/templates/x.yaml",
         ".trainchart/runs/net/out",
@@ -52,6 +53,13 @@ def test_what_follows_from_an_image_is_no_part_of_it(code: Path) -> None:
     (code / "lib" / ".trainchart-schema.json").write_text("{}")
     files = read_code(code, read_ignore_rules(code), without=frozenset({(code / "net.yaml").resolve()}))
     assert [file.path for file in files] == before
+
+
+@pytest.mark.parametrize("folder", ["", "lib"])
+def test_a_file_named_like_a_lock_makes_no_chart(code: Path, folder: str) -> None:
+    before = names(code)
+    (code / folder / LOCK_FILE).write_text("mine")
+    assert sorted(names(code)) == sorted([*before, f"{folder}/{LOCK_FILE}".lstrip("/")])
 
 
 def test_packed_charts_stay_out_of_images_other_archives_do_not(code: Path) -> None:

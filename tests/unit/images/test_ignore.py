@@ -111,3 +111,8 @@ def test_stars_match_as_if_every_way_was_tried(pattern: str, path: str) -> None:
     kinds = {"*": "[^/]*", "**": ".*", "**/": "(?:.*/)?"}
     body = "".join(kinds.get(token, token) for token in tokens)
     assert Pattern(tokens).matches(path) is bool(re.fullmatch(body, path))
+
+
+@pytest.mark.parametrize("mark", ["\f", "\v", "\x1c", "\x85", "\u2028", "\r"])
+def test_only_a_newline_ends_a_line(mark: str) -> None:
+    assert not parse_ignore_rules(f"# a comment{mark}pkg\n").ignores("pkg")

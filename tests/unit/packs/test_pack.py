@@ -100,3 +100,10 @@ def test_a_folder_without_a_pack_file_is_not_a_pack() -> None:
 def test_bytes_that_are_no_text_are_refused_with_their_line() -> None:
     with pytest.raises(SpecError, match=r"packs/x/pack\.yaml:2: not UTF-8 text"):
         parse_pack({"pack.yaml": b"kind: Pack\n\xff"}, "packs/x")
+
+
+@pytest.mark.parametrize("name", ["README\nx", "README/../x", "README//x", "README\\x", "README\u2028", "README/./x"])
+def test_names_that_no_archive_holds_are_refused(name: str) -> None:
+    with pytest.raises(SpecError) as error:
+        parse(**{name: ""})
+    assert [problem.message for problem in error.value.problems] == [f"the name {name!r} is not safe"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from trainchart.actions.support.hand_edits import find_edits, is_generated, list
 from trainchart.actions.support.known_charts import GeneratedChart, hash_chart_inputs, remember_chart
 from trainchart.actions.support.models import LocatedModel, find_program, load_model, render_model
 from trainchart.actions.support.own_script import OwnCode, list_packages
-from trainchart.actions.support.project import name_from_here, name_model, project_of
+from trainchart.actions.support.project import name_from_here, name_model, project_of, require_in_project
 from trainchart.actions.support.specs import load_specs, render_spec
 from trainchart.archive.lock import WAIVER_FILE
 from trainchart.errors import ChecksFailed, PlanError, Problem, SpecError, ToolError
@@ -122,7 +121,7 @@ def write_chart(prepared: PreparedChart, charts: Path) -> GeneratedChart:
     """Write a chart into its folder in one step; untouched where nothing changes. Raises ToolError."""
     located, rendered = prepared.located, prepared.rendered
     folder = charts / rendered.name
-    _require_in_project(folder, located.spec)
+    require_in_project(folder, project_of(located.spec).folder)
     changed = list_differing_files(folder, rendered.files)
     is_new = not is_generated(folder)
     if changed:
@@ -163,19 +162,6 @@ def render_model_to(spec: Path, charts: Path, strategy: str = "") -> GeneratedCh
     folder = charts / rendered.name
     write_tree(folder, rendered.files, is_ours=is_generated)
     return GeneratedChart(rendered.name, rendered.version, folder, model.code, tuple(rendered.files), _notes(model))
-
-
-def _require_in_project(folder: Path, spec: Path) -> None:
-    """Refuse a folder that only a link brings out of the project: the user did not name what would be written to."""
-    project = project_of(spec).folder
-    named = Path(os.path.abspath(folder))  # noqa: PTH100  # Path.resolve would follow the very link
-    target = Path(os.path.realpath(folder))
-    is_named = project in (path.resolve() for path in named.parents)
-    if is_named and not target.is_relative_to(project):
-        raise ToolError(
-            f"{folder} leads to {target}, outside the project {project}",
-            hint="remove the link, or name the intended folder with --output",
-        )
 
 
 def _notes(model: LocatedModel) -> tuple[Problem, ...]:

@@ -10,6 +10,7 @@ import difflib
 import os
 import shlex
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,6 +109,32 @@ def _require_own(path: Path) -> None:
             f"{path.absolute()} belongs to another user, and would decide what runs here",
             hint="move your project out of that folder, or copy the file to make it yours",
         )
+
+
+def require_in_project(path: Path, project: Path) -> None:
+    """Refuse a path that only a link brings out of the folder of a project: the user did not name what is written to.
+
+    Raises:
+        ToolError: it lies outside, though its name lies inside.
+    """
+    project = project.resolve()
+    named = Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve would follow the very link
+    target = Path(os.path.realpath(path))
+    is_named = project in (each.resolve() for each in named.parents)
+    if is_named and not target.is_relative_to(project):
+        raise ToolError(
+            f"{path} leads to {target}, outside the project {project}",
+            hint="remove the link, or name the folder that you mean",
+        )
+
+
+def write_new_in_project(files: Mapping[Path, bytes], project: Path) -> None:
+    """Write new files of a project, all or none. Raises ToolError: one is there already, or a link leads outside."""
+    from trainchart.host.new_files import write_new_files
+
+    for path in files:
+        require_in_project(path, project)
+    write_new_files(files)
 
 
 def list_specs() -> tuple[Path, ...]:

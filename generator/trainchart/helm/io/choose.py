@@ -6,11 +6,15 @@ The SDK (a Python package that bundles Helm 4) is an optional extra; a helm 3 or
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import shutil
 from pathlib import Path
 
 from trainchart.errors import ToolError
 from trainchart.helm.io.protocol import INSTALL_HINT, HelmEngine
+
+OWN_CHOICES = ("auto", "sdk", "binary")
+"""Choices that name no program: the user's own PATH says which."""
 
 
 def find_engine(choice: str = "auto") -> HelmEngine:
@@ -22,7 +26,7 @@ def find_engine(choice: str = "auto") -> HelmEngine:
     if choice == "binary" and found is None:
         other = "choose the engine sdk, or " if has_sdk else ""
         raise ToolError("there is no helm program on PATH", hint=f"{other}{INSTALL_HINT}")
-    if choice not in ("auto", "binary"):
+    if choice not in OWN_CHOICES:
         return _binary(choice)
     if not has_sdk and found is None:
         raise ToolError(
@@ -46,9 +50,23 @@ def find_engines(choices: tuple[str, ...]) -> tuple[HelmEngine, ...]:
     return (*found, find_engine("binary")) if has_both else found
 
 
+def keep_engine(kept: str, release: str) -> str:
+    """Return the choice that the record of a run has kept. A record may be another's, whose program must not run here.
+
+    Raises:
+        ToolError: it names a program.
+    """
+    if kept and kept not in OWN_CHOICES:
+        raise ToolError(
+            f"the start of {release} before this one used the helm program {kept}",
+            hint=f"name the program that is to run now: --engine {shlex.quote(kept)}, or auto",
+        )
+    return kept
+
+
 def engine_program(choice: str) -> str:
     """Return the name or path of the helm program that `choice` may run, beside the SDK."""
-    return "helm" if choice in ("auto", "sdk", "binary") else choice
+    return "helm" if choice in OWN_CHOICES else choice
 
 
 def _sdk(fallback: HelmEngine | None) -> HelmEngine:

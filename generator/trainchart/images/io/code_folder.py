@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from trainchart.archive.chart_file import CHART_FILE
 from trainchart.archive.lock import LOCK_FILE
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, ToolError
@@ -130,7 +131,7 @@ def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
     entries = 0
     for parent, folders, names in os.walk(root, onerror=refuse, followlinks=True):
         here = Path(parent)
-        if LOCK_FILE in names:
+        if here != root and {LOCK_FILE, CHART_FILE} <= {*names}:
             folders.clear()
             continue
         there = here.resolve().relative_to(root)
