@@ -252,6 +252,23 @@ def test_a_project_file_that_another_user_planted_is_refused(
     assert error.message.endswith("trainchart.yaml belongs to another user, and would decide what runs here")
 
 
+def test_models_of_another_user_above_are_refused(
+    project: Path, pack: PackWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack("")
+    (project / "trainchart.yaml").unlink()
+    (project / "below").mkdir()
+    monkeypatch.chdir(project / "below")
+    assert call("plan", "tiny").exit_code == 0
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    project.chmod(0o777)
+    error = fail("plan", "tiny")
+    assert error.message.endswith("models belongs to another user, and would decide what runs here")
+    monkeypatch.chdir(project)
+    assert call("plan", "tiny").exit_code == 0
+
+
 def test_many_additions_are_merged_in_time(project: Path, pack: PackWriter) -> None:
     entries = ", ".join(f"{{key: k{number}}}" for number in range(5000))
     pack(f"keywords+: [{', '.join(f'w{number}' for number in range(9000))}]\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import subprocess
 import pytest
 
 from trainchart_runtime import causes, contract
+from trainchart_runtime.restart import Attempts
 
 COUNT = "print('x', file=open('attempts', 'a'))\n"
 PEER_LOST = "raise ConnectionResetError('Connection reset by peer')\n"
@@ -204,6 +206,18 @@ def test_an_unwritable_state_folder_costs_no_training(make_pod):
 def test_damaged_state_is_as_none(pod, name, damage):
     (pod.folder / "state").mkdir()
     (pod.folder / "state" / name).write_text(damage)
+    code, stdout, stderr = pod.run("echo", "trained")
+    assert (code, stdout) == (0, "trained\n")
+    assert "Traceback" not in stderr
+
+
+@pytest.mark.parametrize("number", ["-1", "9" * 400, f"-{10**400}", "1e400", str(2**31)])
+@pytest.mark.parametrize("field", ["started", "failures_in_a_row", "own_failures"])
+def test_counts_that_cannot_be_are_as_none(pod, field, number):
+    counts = {name: value for name, value in Attempts(started=1)._asdict().items() if name != field}
+    document = json.dumps({"runId": "run-1", "running": True, **counts})
+    (pod.folder / "state").mkdir()
+    (pod.folder / "state" / "attempts.json").write_text(f'{document[:-1]}, "{field}": {number}}}')
     code, stdout, stderr = pod.run("echo", "trained")
     assert (code, stdout) == (0, "trained\n")
     assert "Traceback" not in stderr

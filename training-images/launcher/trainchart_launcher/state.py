@@ -26,6 +26,10 @@ _FILE_LIMIT = 1 << 16
 _PROGRESS_LIMIT = 1 << 20
 
 
+_COUNT_LIMIT = 2**31
+"""More starts than any pod has."""
+
+
 class Memory(NamedTuple):
     """What an earlier launcher in this pod left behind."""
 
@@ -44,10 +48,16 @@ def read_memory(settings: Settings) -> Memory:
     """Return the attempts of this run in this pod so far."""
     document = _read_own(settings, os.path.join(settings.state_dir, _ATTEMPTS_FILE)) or {}
     known = {name: document.get(name) for name in Attempts._fields}
-    if not all(isinstance(known[name], type(default)) for name, default in Attempts()._asdict().items()):
+    if not all(_is_like(known[name], default) for name, default in Attempts()._asdict().items()):
         return Memory(Attempts(), False)
     failures = parse_failures(document.get("failures"))
     return Memory(Attempts(**known), document.get("running") is True, failures)  # type: ignore[arg-type]
+
+
+def _is_like(value: object, default: object) -> bool:
+    """Say whether a value may stand for a default. The program can write here, and a number be of any size."""
+    is_count = isinstance(value, int) and 0 <= value < _COUNT_LIMIT
+    return isinstance(value, type(default)) and (is_count or not isinstance(default, int))
 
 
 def write_memory(settings: Settings, memory: Memory) -> None:

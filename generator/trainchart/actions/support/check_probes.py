@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import gzip
-import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 
 from trainchart.archive.identity import build_tar
 from trainchart.archive.ignore import drop_ignored
-from trainchart.archive.read import parse_archive
+from trainchart.archive.subcharts import open_packed
 from trainchart.check.finding import CheckInput, Probe
 from trainchart.check.probes import large_numbers, many_pods, more_replicas, next_version
 from trainchart.check.randomness import makes_random
 from trainchart.check.sources import SCHEMA_FILE
-from trainchart.errors import ToolError, TrainchartError
+from trainchart.errors import TrainchartError
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import Rendering, ValueOverrides
-from trainchart.host.files import READ_LIMIT
-
-_PACKED = re.compile(r"charts/[^/._][^/]*\.tgz")
-_NESTED_LIMIT = 3
-"""Charts within each other that are unpacked; others stay as they are."""
 
 
 def render_probes(
@@ -58,7 +52,7 @@ def _values(given: CheckInput) -> dict[Probe, str]:
 
 
 def _render_next_version(helm: HelmEngine, given: CheckInput, release: str) -> Rendering:
-    opened = replace(given, files=_open_packed(given.files, _NESTED_LIMIT))
+    opened = replace(given, files=open_packed(given.files))
     files = drop_ignored({**opened.files, **next_version(opened)})
     # The values are compared with it already, and packing it takes longer than rendering.
     files.pop(SCHEMA_FILE, None)
@@ -66,23 +60,6 @@ def _render_next_version(helm: HelmEngine, given: CheckInput, release: str) -> R
         archive = Path(folder, "chart.tgz")
         archive.write_bytes(gzip.compress(build_tar("chart", files), compresslevel=1, mtime=0))
         return helm.render(archive, release=release, is_upgrade=True)
-
-
-def _open_packed(files: Mapping[str, bytes], depth: int) -> dict[str, bytes]:
-    """Return the files with packed subcharts as folders, as far as they can be read and are no more than READ_LIMIT."""
-    opened: dict[str, bytes] = {}
-    size = 0
-    for path, content in files.items():
-        try:
-            inner = parse_archive(content).files if depth and _PACKED.fullmatch(path) else {}
-        except ToolError:
-            inner = {}
-        size += sum(map(len, inner.values()))
-        inner = inner if size <= READ_LIMIT else {}
-        folder = path.removesuffix(".tgz")
-        below = _open_packed(inner, depth - 1) if inner else {}
-        opened |= {f"{folder}/{name}": each for name, each in below.items()} or {path: content}
-    return opened
 
 
 def _try(render: Callable[[], Rendering]) -> Rendering | None:

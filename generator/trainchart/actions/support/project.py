@@ -65,7 +65,10 @@ def find_project() -> Project:
         if (folder / PROJECT_FILE).is_file():
             return _read_project(folder)
     with_models = (folder for folder in above if any(_is_spec(path) for path in _list_yaml(folder / MODELS)))
-    return Project(next(with_models, Path()), None)
+    found = next(with_models, Path())
+    if found != Path():
+        _require_own(found / MODELS)
+    return Project(found, None)
 
 
 def project_of(spec: Path) -> Project:
@@ -100,14 +103,18 @@ def _read_project(folder: Path) -> Project:
 
 
 def _require_own(path: Path) -> None:
-    """Refuse a project file that another user may have put above: it says which code runs. Raises ToolError."""
+    """Refuse a project file, or models/, that another user may have put above: they say which code runs.
+
+    Raises:
+        ToolError: it is another user's.
+    """
     file, folder, user = path.stat(), path.parent.stat(), os.geteuid()
     is_foreign = file.st_uid not in (0, user) and user != 0
     is_planted = file.st_uid != user and bool(folder.st_mode & stat.S_IWOTH)
     if is_foreign or is_planted:
         raise ToolError(
             f"{path.absolute()} belongs to another user, and would decide what runs here",
-            hint="move your project out of that folder, or copy the file to make it yours",
+            hint="move your project out of that folder, or copy it to make it yours; or change into that folder first",
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainchart.archive.ignore import IGNORE_FILE, drop_ignored
+from trainchart.archive.subcharts import open_packed
 from trainchart.check.finding import CheckInput, Finding, Severity
 from trainchart.check.rule import Rule, Scope
 from trainchart.check.sources import VALUES_FILE
@@ -61,10 +62,11 @@ def check_no_secrets(given: CheckInput) -> Iterator[Finding]:
         kept = drop_ignored(given.files)
     except ToolError:
         return  # the rule archive-clean says so
-    for path, content in kept.items():
+    for path, content in open_packed(kept, mark=".tgz").items():
         found = find_chart_secret(path, content)
         if found is not None:
             hint = f"name it in {IGNORE_FILE}" if not found.line else _FROM_SECRET
+            hint = hint if path in kept else "pack the subchart again without it"
             yield Finding(
                 f"{found.reason}, which everyone who pulls the chart can read", path=path, line=found.line, hint=hint
             )
