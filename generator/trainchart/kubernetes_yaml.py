@@ -200,9 +200,12 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
 
 
 def _flatten(document: Any, node: yaml.Node) -> Iterator[tuple[Any, yaml.Node]]:
-    """Yield the object and its node, or the items of a List as kubectl takes them; a typed List gives them its type."""
+    """Yield the object and its node, or what is in its `items`, as kubectl and Helm take it, whatever its kind is.
+
+    The items of a typed List that say no type have the one of the List.
+    """
     kind = document.get("kind") if isinstance(document, dict) else None
-    items = document.get("items") if isinstance(kind, str) and kind.endswith("List") else None
+    items = document.get("items") if isinstance(document, dict) else None
     items = [] if kind == "List" and items is None else items
     if not isinstance(kind, str) or not isinstance(items, list):
         yield document, node
@@ -210,7 +213,8 @@ def _flatten(document: Any, node: yaml.Node) -> Iterator[tuple[Any, yaml.Node]]:
     implied = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
     nodes: list[yaml.Node] = next((value.value for key, value in node.value if key.value == "items"), [])
     for item, below in zip(items, nodes if len(nodes) == len(items) else [node] * len(items), strict=True):
-        yield from _flatten({**implied, **item} if isinstance(item, dict) else item, below)
+        is_typed = isinstance(item, dict) and (item.get("kind") or item.get("apiVersion"))
+        yield from _flatten(item if is_typed or not isinstance(item, dict) else {**item, **implied}, below)
 
 
 def parse_mapping(text: str, *, node_limit: int = NODE_LIMIT) -> dict[str, Any]:
