@@ -50,6 +50,7 @@ BUSY = "BlockingIOError: [Errno 11] Resource temporarily unavailable"
 HDF5 = "unable to lock file, errno = 11, error message = 'Resource temporarily unavailable')"
 FORK = '  File "/lib/python3.11/subprocess.py", line 1885, in _execute_child\n    self.pid = _fork_exec(\n'
 FLOCK = '  File "/app/save.py", line 9, in save\n    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n'
+OPEN_FILES = "[Errno 24] Too many open files"
 ALL = "ModuleNotFoundError: No module named "
 
 
@@ -135,7 +136,15 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
             "error",
         ),
         ("program-error", 1, HEAD + "KeyError: 'worker-1 not found in the list'", "KeyError"),
-        ("machine-limit", 1, HEAD + "OSError: [Errno 24] Too many open files: '/data/x'", "OSError"),
+        ("open-files", 1, HEAD + "OSError: [Errno 24] Too many open files: '/data/x'", "OSError"),
+        ("open-files", 1, HEAD + f"urllib.error.URLError: <urlopen error {OPEN_FILES}>", "urllib"),
+        (
+            "open-files",
+            1,
+            HEAD + f"requests.exceptions.ConnectionError: Max retries exceeded with url: / ({OPEN_FILES})",
+            "requ",
+        ),
+        ("machine-limit", 1, HEAD + "OSError: [Errno 23] Too many open files in system: '/data/x'", "OSError"),
         ("machine-limit", 1, "libgomp: Thread creation failed: Resource temporarily unavailable", "libgomp"),
         ("out-of-memory", 1, HEAD + "OSError: [Errno 12] Cannot allocate memory", "OSError"),
         ("disk-full", 1, HEAD + "OSError: [Errno 28] No space left on device: '/x'", "OSError"),
@@ -303,6 +312,7 @@ def test_cause_of_an_exit(cause, code, text, error):
         ("crashed", signal.SIGILL, "no such instruction"),
         ("out-of-memory", signal.SIGABRT, "terminate called after throwing an instance of 'std::bad_alloc'"),
         ("machine-limit", signal.SIGABRT, THREADS),
+        ("open-files", signal.SIGABRT, f"F0000 a.cc:1] Check failed: {OPEN_FILES}"),
         ("machine-limit", signal.SIGABRT, "terminate called\n  what():  Resource temporarily unavailable"),
         ("peer-lost", signal.SIGABRT, "F0 client.cc] Terminating process: the coordination service reports task 1"),
     ],

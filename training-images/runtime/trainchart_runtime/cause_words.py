@@ -35,11 +35,15 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         ),
         causes.CHECKPOINT_DAMAGED,
     ),
+    # Whatever was to be opened: the errors of downloads, name resolution and connections wrap it.
+    (re.compile(r"Too many open files(?! in system)"), causes.OPEN_FILES),
+    (re.compile(r"message larger than max"), causes.MESSAGE_TOO_LARGE),
     (re.compile(r"CERTIFICATE_VERIFY_FAILED|certificate verify failed"), causes.CERTIFICATE_REFUSED),
     (
         re.compile(
             r"HTTP Error 40[13]\b|\b40[13] Client Error\b|URL fetch failure on .*: 40[13]\b|HTTP response code 40[13]\b"
             r"|\b(AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken)\b"
+            r"|^grpc\.\S+: (UNAUTHENTICATED|PERMISSION_DENIED)\b"
         ),
         causes.ACCESS_REFUSED,
     ),
@@ -79,7 +83,8 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     ),
     (
         re.compile(
-            r"\bMemoryError\b|ResourceExhaustedError|RESOURCE_EXHAUSTED|std::bad_alloc|out of memory"
+            # Servers that speak gRPC say so of quotas too.
+            r"\bMemoryError\b|ResourceExhaustedError|^(?!grpc\.).*RESOURCE_EXHAUSTED|std::bad_alloc|out of memory"
             r"|Cannot allocate memory"
         ),
         causes.OUT_OF_MEMORY,

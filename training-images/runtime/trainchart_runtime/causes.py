@@ -54,6 +54,14 @@ ACCESS_REFUSED = Cause(
     "right key there, or have its rights extended; a new key in a Secret reaches the program at its next start.",
     RESTART_IN_PLACE,
 )
+MESSAGE_TOO_LARGE = Cause(
+    "message-too-large",
+    "A gRPC message of the program is larger than the receiver or the sender allows.",
+    "Raise the limit on the side that the error names (channel and server options grpc.max_receive_message_length and "
+    "grpc.max_send_message_length; by default 4 MiB may be received), or send less at once: a smaller batch, or parts. "
+    "More memory does not help, and starting again ends at the same step.",
+    RESTART_IN_PLACE,
+)
 DOWNLOAD_FAILED = Cause(
     "download-failed",
     "The program could not download a file that it needs.",
@@ -101,6 +109,14 @@ MACHINE_LIMIT = Cause(
     "The machine or the container gave the program no more threads, processes or open files.",
     "Raise the limit (ulimit -u, ulimit -n; in a cluster the kubelet's podPidsLimit), or let the program start fewer"
     " threads: TF_NUM_INTRAOP_THREADS, num_parallel_calls, workers of a data loader.",
+    RESTART_IN_PLACE,
+)
+OPEN_FILES = Cause(
+    "open-files",
+    "The program has as many files and connections open as it may.",
+    "If it ends after about as many steps each time, it does not close what it opens: files, HTTP answers, sockets "
+    "(Python: `with open(...)`, `with urlopen(...)`, one session for all requests); `ls -l /proc/PID/fd` in the pod "
+    "shows what is open. A higher limit (`ulimit -n` in the command) helps only where so many are needed at once.",
     RESTART_IN_PLACE,
 )
 FILE_LOCKED = Cause(

@@ -87,6 +87,7 @@ _REPEATABLE = (
     causes.CRASHED,
     causes.OUT_OF_MEMORY,
     causes.ACCESS_REFUSED,
+    causes.MESSAGE_TOO_LARGE,
     causes.CHECKPOINT_DAMAGED,
 )
 _MAY_PASS = re.compile(
@@ -145,6 +146,9 @@ _TRACED = ": in user code:"
 _INNER = re.compile(r"^    [A-Za-z_][\w.]*: ")
 _CALLING = re.compile(r": Exception encountered when calling [^:]*\.$")
 """Keras names the layer in the line, and the reason in the next one that is not empty."""
+_RPC = re.compile(r"<\w+ of RPC that terminated with:$")
+_RPC_FIELD = re.compile(r'^\s+(?:status = StatusCode\.(\w+)|details = "(.+?)"?)$')
+"""gRPC prints its status and the server's words in the two lines below."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _WHERE = re.compile(r"Detected at |Node: |<stack traces unavailable>|File |\d+ root error|=+$|\[\[|Traceback ")
 _OWN_WORDS = re.compile(r"^(?:\d\d:\d\d:\d\d )?(error: \S.*)")
@@ -192,13 +196,20 @@ def _complete(error: str, lines: Sequence[str], number: int) -> str:
             break
         number, error = inner, lines[inner].strip()
     below = itertools.islice(lines, number + 1, None)
+    if _RPC.search(error):
+        fields = [field for line in itertools.islice(below, 2) for field in [_RPC_FIELD.match(line)] if field]
+        words = ": ".join(field.group(1) or field.group(2) for field in fields)
+        return f"{error.partition(':')[0]}: {words}" if words else error
     if _CALLING.search(error):
-        words = (_COLOURS.sub("", line).strip() for line in below)
-        reason = next((line for line in words if line), "")
+        plain = (_COLOURS.sub("", line).strip() for line in below)
+        reason = next((line for line in plain if line), "")
         return f"{error.partition(':')[0]}: {reason}" if reason else error
     if error.endswith(_VAGUE):
         return error[: -len(_VAGUE)] + (_find_reason(below) or _VAGUE)
-    return f"{error} {_find_reason(below)}".strip() if _HEADING.search(error) else error
+    if _HEADING.search(error):
+        return f"{error} {_find_reason(below)}".strip()
+    after = next(below, "") if error.endswith(":") else ""
+    return f"{error} {after.strip()}" if after[:1] in ("\t", " ") and after.strip() else error
 
 
 def _find_reason(below: Iterable[str]) -> str:
@@ -247,7 +258,7 @@ def _by_signal(ending: Ending, errors: Sequence[str]) -> Tuple[Cause, str]:
         return causes.KILLED, ""
     # TensorFlow aborts itself when its coordination service reports a lost task.
     found = _by_words(ending.lines[-_CRASH_WORDS:])
-    if found and found[0] in (causes.PEER_LOST, causes.OUT_OF_MEMORY, causes.MACHINE_LIMIT):
+    if found and found[0] in (causes.PEER_LOST, causes.OUT_OF_MEMORY, causes.MACHINE_LIMIT, causes.OPEN_FILES):
         return found
     cause = causes.BUS_ERROR if ending.signal == Signals.SIGBUS else causes.CRASHED
     return cause, _last_complaint(ending.lines)
