@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from trainchart.cluster.init_waits import describe_init_waits
 from trainchart.cluster.placement import find_placements
 from trainchart.cluster.snapshot import Object, Snapshot, has_ended, label, listed, name_of, owner_uid, section
+from trainchart.quantities import read_amount
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_seconds
 from trainchart_runtime.cluster import PS
@@ -21,6 +22,8 @@ _TASK_NAME = re.compile(r"\b([a-z0-9][-a-z0-9]*-(?:chief|worker|ps|evaluator))-\
 """The pod in the address of a task, such as exp1-mnist-ps-0.exp1-mnist:2222, and its StatefulSet."""
 _REVISION = "controller-revision-hash"
 _DEFAULT_SCHEDULER = "default-scheduler"
+_CPU_LIMIT = "limits.cpu"
+"""What makes a program slow that has not failed; where memory lacks, it fails."""
 _IGNORED_SECONDS = 30.0
 """A scheduler says after a moment that it finds no node."""
 
@@ -76,24 +79,46 @@ def _find_added_selectors(seen: Snapshot, homeless: Collection[str]) -> Iterator
 
 
 def _find_changed_pods(report: Report, seen: Snapshot) -> Iterator[str]:
-    """Yield how pods that have died or have a problem differ from what their StatefulSets say."""
+    """Yield how pods that have died or have a problem differ from their StatefulSets, and pods that got less CPU."""
     templates = {name_of(each): section(each, "spec", "template", "spec") for each in listed(seen.sets)}
     revisions = {name_of(each): section(each, "status").get("updateRevision") for each in listed(seen.sets)}
     troubled = {each.subject for each in report.problems} | {each.pod for each in report.incidents}
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, bool, bool], list[str]] = {}
     for pod in listed(seen.pods):
         name = name_of(pod)
         set_name = name.rpartition("-")[0]
         revision = label(pod, _REVISION)
-        if name in troubled and revision and revision == revisions.get(set_name):
-            words = describe_changes(read_settings(section(pod, "spec")), read_settings(templates[set_name]))
-            found.setdefault(words, []).append(name)
-    for words, names in found.items():
+        if not revision or revision != revisions.get(set_name):
+            continue
+        made, planned = read_settings(section(pod, "spec")), read_settings(templates[set_name])
+        is_slow = _is_cut(made.get(_CPU_LIMIT), planned.get(_CPU_LIMIT))
+        if name in troubled or is_slow:
+            # The API server counts the changes of a pod's spec after its creation.
+            is_new = section(pod, "metadata").get("generation") == 1
+            found.setdefault((describe_changes(made, planned), is_new, is_slow), []).append(name)
+    for (words, is_new, is_slow), names in found.items():
+        who = " or a default of the namespace" if is_new else ", a default of the namespace, an autoscaler or a person"
+        when = " when it was created" if is_new else ""
         if words:
             yield (
                 f"the training container of {list_names(names)} has {words}, which the chart does not ask for: a "
-                "policy, a webhook, a default of the namespace, an autoscaler or a person changed it"
+                f"policy, a webhook{who} changed it{when}{_explain_slowness(report) if is_slow else ''}"
             )
+
+
+def _explain_slowness(report: Report) -> str:
+    namespace = report.key.namespace
+    return (
+        ". With less CPU its program is slower. Find out what did it (kubectl get mutatingadmissionpolicies,"
+        f"mutatingwebhookconfigurations; kubectl get limitranges -n {namespace}), have its owner leave these pods "
+        f"alone, and delete them (kubectl delete pod NAME -n {namespace}): their StatefulSet makes others"
+    )
+
+
+def _is_cut(made: str | None, planned: str | None) -> bool:
+    """Say whether an amount is at most half of what was planned: more than that, and a run may well go on as meant."""
+    amount, wanted = read_amount(made), read_amount(planned)
+    return amount is not None and wanted is not None and 2 * amount <= wanted
 
 
 def _find_ignored_pods(report: Report, seen: Snapshot) -> Iterator[str]:
