@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -376,6 +377,20 @@ def test_a_link_in_a_git_repository_is_refused(project: Path, git_repository: Pa
     commit(git_repository)
     (project / "trainchart.yaml").write_text(PROJECT.format(git_source(git_repository, "main")))
     assert "'packs/acme/README.md', which is not a file" in fail("pack", "update").message
+
+
+@pytest.mark.parametrize("files", [1, 200])
+def test_a_large_commit_is_not_downloaded_whole(
+    project: Path, git_repository: Path, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    for number in range(files):
+        (git_repository / f"{number}.bin").write_bytes(random.randbytes(3 * 2**20 // files))
+    commit(git_repository)
+    (project / "trainchart.yaml").write_text(PROJECT.format(git_source(git_repository, "main")))
+    monkeypatch.setattr("trainchart.host.git_fetch._DOWNLOAD_LIMIT", 2**20)
+    error = fail("pack", "update")
+    assert error.message.endswith("the commit is larger than 1 MiB")
+    assert error.hint == "keep packs in a repository of their own"
 
 
 def test_a_downloaded_pack_cannot_name_a_git_repository(

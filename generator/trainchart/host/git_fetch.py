@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -11,8 +13,14 @@ from pathlib import Path
 from trainchart.errors import ToolError
 
 _TIMEOUT_SECONDS = 300.0
+_TOO_LARGE = b"File too large"
+"""What git says of a file that has reached its limit."""
 _FILE_MODES = ("100644", "100755")
 _LAST_LINES = 3
+# One file holds all that comes, so that its limit is that of the download.
+_FETCH = ("-c", "fetch.unpackLimit=1", "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules")
+_DOWNLOAD_LIMIT = 256 * 1024 * 1024
+"""Bytes of the whole commit, packed: packs of a large repository belong into one of their own."""
 _FILE_LIMIT = 1000
 """Files of a pack; the largest has a few dozen."""
 
@@ -30,7 +38,7 @@ def fetch_git_files(url: str, ref: str, folder: str, *, limit: int) -> dict[str,
         place = Path(made)
         _git(place, "init", "--quiet", "--bare", ".")
         try:
-            _git(place, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", url, ref)
+            _git(place, *_FETCH, "--", url, ref)
         except ToolError as error:
             what = f"git cannot fetch {ref} of {url}: {error.message}"
             raise ToolError(what, hint=error.hint or "check address and ref, and that git has access to it") from error
@@ -85,18 +93,29 @@ def _git(place: Path, *arguments: str, text: str = "") -> bytes:
             capture_output=True,
             timeout=_TIMEOUT_SECONDS,
             check=False,
+            preexec_fn=_limit_files,
         )
     except OSError as error:
         raise ToolError("there is no git program on PATH", hint="install git") from error
     except subprocess.TimeoutExpired as error:
         raise ToolError(f"no answer in {_TIMEOUT_SECONDS:.0f} s") from error
+    if done.returncode != 0 and _TOO_LARGE in done.stderr:
+        raise ToolError(
+            f"the commit is larger than {_DOWNLOAD_LIMIT // 2**20} MiB", hint="keep packs in a repository of their own"
+        )
     if done.returncode != 0:
         raise ToolError("; ".join(done.stderr.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]))
     return done.stdout
+
+
+def _limit_files() -> None:
+    """Bound what a program writes into one file. It gets an error that it can tell, and not a signal."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_DOWNLOAD_LIMIT, _DOWNLOAD_LIMIT))
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:
     inherited = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
     kept = {name: environment[name] for name in ("GIT_SSH_COMMAND", "GIT_SSH", "GIT_ASKPASS") if name in environment}
     # Only what packs can name; a repository cannot lead to another way of transport.
-    return {**inherited, **kept, "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "https:http:ssh:file"}
+    return {**inherited, **kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "https:http:ssh:file"}
