@@ -12,11 +12,17 @@ from hypothesis import strategies as st
 
 from trainchart_runtime import causes
 from trainchart_runtime.classify import ERROR_LIMIT, Diagnosis, Ending, classify, identify_failure
+from trainchart_runtime.termination import parse_failures
 
 HEAD = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    work()\n'
-UNAVAILABLE = (
-    "tensorflow.python.framework.errors_impl.UnavailableError: {{function_node __wrapped__x}} Collective ops is "
-    "aborted by: recvmsg:Connection reset by peer"
+ABORTED = "Collective ops is aborted by: "
+UNAVAILABLE = f"tensorflow.python.framework.errors_impl.UnavailableError: {ABORTED}recvmsg:Connection reset by peer"
+OTHER_CLASSES = (
+    "tensorflow.python.framework.errors_impl.InvalidArgumentError: {{function_node __wrapped__CollectiveBcastSend_"
+    "device_/job:worker/replica:0/task:0/device:CPU:0}} Collective ops is aborted by: Shape mismatch in the collective "
+    "instance 101. Op at device /job:worker/replica:0/task:0/device:CPU:0 expected shape [32,10] but another member in "
+    "the group expected shape [32,9]. This is likely due to different input shapes at different members of the "
+    "collective op."
 )
 NOISE = "\n2026-05-01 10:00:00.1: W tensorflow/core: UNAVAILABLE: Socket closed"
 SESSION = "I0000 00:00:1795472519.158445   29638 coordination_service.cc:221] Initializing CoordinationService\n"
@@ -232,7 +238,8 @@ def diagnose(code=None, by_signal=None, text="", command=("python", "train.py"),
         ("program-exit", 2, "error: early words\nlater words", "error: early"),
         ("program-exit", 1, SESSION + "12:00:00 error: chief 0: another model's checkpoint", "12:00:00 error"),
         ("program-exit", 143, ROUNDING + "12:00:00 stopped on request at step 50", "12:00:00 stopped"),
-        ("program-error", 1, HEAD + "a.B: Collective ops is aborted by: Shape mismatch in the collective", "a.B: Coll"),
+        ("workers-differ", 1, HEAD + OTHER_CLASSES, "tensorflow.python.framework.errors_impl.InvalidArgumentError: C"),
+        ("workers-differ", 1, HEAD + OTHER_CLASSES.replace(ABORTED, 2 * ABORTED), "tensorflow.python.framework.err"),
         ("program-error", 1, HEAD + "KeyError: 'x'", "KeyError: 'x'"),
         ("keras-fit", 1, KERAS_3 + PER_REPLICA, "ValueError: Attempt"),
         ("keras-fit", 1, KERAS_3 + NOT_PER_WORKER + "ataset.", "ValueError: To use this"),
@@ -445,6 +452,13 @@ def test_missing_module_of_the_program_is_a_missing_program():
     assert diagnose(1, None, text, ("python", "-m", "other.train"))[0] == "module-missing"
 
 
+@pytest.mark.parametrize("words", [ABORTED, 2 * ABORTED])
+def test_shapes_stay_in_an_error_that_is_cut(words):
+    _, error = diagnose(1, None, HEAD + OTHER_CLASSES.replace(ABORTED, words))
+    kept = parse_failures([{"number": 1, "at": 1, "cause": "workers-differ", "exitCode": 1, "error": error}])[0].error
+    assert "expected shape [32,10] but another member in the group expected shape [32,9]" in kept
+
+
 def test_the_error_line_is_cut():
     _, error = diagnose(1, None, HEAD + "ValueError: " + "x" * 5000)
     assert len(error) == ERROR_LIMIT
@@ -529,6 +543,10 @@ def test_same_failure_is_known_again(error, again):
 def test_failures_with_other_numbers_differ(error, other):
     first, second = (Diagnosis(causes.PROGRAM_ERROR, text) for text in (error, other))
     assert identify_failure(first, None, 1.0) != identify_failure(second, None, 1.0)
+
+
+def test_workers_that_differ_do_so_at_each_start():
+    assert identify_failure(Diagnosis(causes.WORKERS_DIFFER, OTHER_CLASSES), None, 9.0)
 
 
 def test_failures_at_other_steps_differ():

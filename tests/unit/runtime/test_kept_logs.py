@@ -52,6 +52,7 @@ def test_lines_fit_and_the_last_one_is_there(lines, limit):
         ("zlib.error: Error -3 while decompressing data", True),
         ("Traceback (most recent call last):", True),
         ("WARNING: All log messages before absl::InitializeLog() is called are written to STDERR", False),
+        ("I0000 00:00:1795835432.667248      19 port.cc:153] You may see floating-point round-off errors.", False),
         ("step 12, loss 0.5", False),
     ],
 )

@@ -67,10 +67,11 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
         causes.PORT_IN_USE,
     ),
     (re.compile(r"Barrier timed out"), causes.PEER_MISSING),
+    # Workers whose models differ are not lost.
+    (re.compile(r"Shape mismatch in the collective"), causes.WORKERS_DIFFER),
     (
         re.compile(
-            # Workers whose models differ are not lost.
-            r"UnavailableError|Collective ops is aborted(?! by: Shape mismatch)|Connection reset by peer|Socket closed"
+            r"UnavailableError|Collective ops is aborted|Connection reset by peer|Socket closed"
             r"|failed to connect to all addresses|[Cc]oordination ?[Ss]ervice|missing heartbeats"
             r"|heartbeat timeout"
             # What is left of a peer that has been started again in the meantime.

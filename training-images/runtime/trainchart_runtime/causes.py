@@ -25,6 +25,16 @@ PEER_LOST = Cause(
     "machines breaks connections: a firewall, or packets larger than a part of it lets through (MTU).",
     RESTART_IN_PLACE_PEER,
 )
+WORKERS_DIFFER = Cause(
+    "workers-differ",
+    "The workers do not train the same model, or on batches of one shape: an operation that all take part in got "
+    "tensors of different shapes.",
+    "The error names both shapes. Starting again does not help. See what each worker takes from its own part of the "
+    "data or from its machine, such as the number of classes, a vocabulary or a last batch that is smaller: take it "
+    "from a hyperparameter or from all of the data, and drop what is left of a batch (drop_remainder). trainchart logs "
+    "shows what each of them prints at its start.",
+    RESTART_IN_PLACE,
+)
 PEER_UNRESOLVABLE = Cause(
     "peer-unresolvable",
     "The program could not resolve the host name of another task or service.",

@@ -15,6 +15,7 @@ from trainchart_runtime import causes
 from trainchart_runtime.cause import Cause
 from trainchart_runtime.cause_words import CAUSES_BY_WORDS
 from trainchart_runtime.contract import EXIT_PEER_LOST
+from trainchart_runtime.log_text import INFORMATION
 from trainchart_runtime.restart import STEADY_SECONDS
 
 ERROR_LIMIT = 500
@@ -84,6 +85,7 @@ def classify(ending: Ending) -> Diagnosis:
 _REPEATABLE = (
     causes.PROGRAM_ERROR,
     causes.PROGRAM_EXIT,
+    causes.WORKERS_DIFFER,
     causes.CRASHED,
     causes.OUT_OF_MEMORY,
     causes.ACCESS_REFUSED,
@@ -108,7 +110,7 @@ _CHANGING = re.compile(
 def identify_failure(diagnosis: Diagnosis, step: Optional[int], ran_seconds: float) -> str:
     """Return what a failure shares with every other that has the same reason; "" where the next start may go well."""
     cause, error = diagnosis
-    if cause not in _REPEATABLE or not error or _MAY_PASS.search(error):
+    if cause not in _REPEATABLE or not error or (cause is not causes.WORKERS_DIFFER and _MAY_PASS.search(error)):
         return ""
     if step is None and ran_seconds >= STEADY_SECONDS:
         # A program that reports no steps may have come further each time.
@@ -239,9 +241,6 @@ _BOX = re.compile(r"^\s*╭─ Error ─")
 _REFUSED = re.compile(r"\berror: |^FATAL Flags parsing error", re.IGNORECASE)
 _COMPLAINT = re.compile(r"error|fatal|exception|failed|cannot", re.IGNORECASE)
 
-_INFORMATION = re.compile(r"^(I\d{4} \d\d:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: I )")
-"""TensorFlow's lines of level INFO: of a coordination service that begins, and of errors from rounding."""
-
 _RAISES = re.compile(r"^raise\b|\b(raise_signal|interrupt_main|kill|killpg)\(")
 """How a program interrupts itself; the interrupt of another process comes anywhere else, and says nothing."""
 _CRASH_SIGNALS = tuple(
@@ -335,7 +334,7 @@ def _is_own_module(error: str, command: Sequence[str]) -> bool:
 
 
 def _by_words(lines: Sequence[str]) -> Optional[Tuple[Cause, str]]:
-    for line in reversed([line for line in lines if not _INFORMATION.match(line)]):
+    for line in reversed([line for line in lines if not INFORMATION.match(line)]):
         for pattern, cause in CAUSES_BY_WORDS:
             if pattern.search(line):
                 return cause, line
@@ -356,7 +355,7 @@ def _refusal_in_a_box(lines: Sequence[str]) -> str:
 def _last_complaint(lines: Sequence[str]) -> str:
     """Return the last line that sounds like an error, else the last line."""
     for line in reversed(lines):
-        if _COMPLAINT.search(line) and not _INFORMATION.match(line):
+        if _COMPLAINT.search(line) and not INFORMATION.match(line):
             return line
     return next((line for line in reversed(lines) if line.strip()), "")
 
@@ -375,8 +374,12 @@ def _describe_limit(ending: Ending) -> str:
     return f"the container's limit is {ending.memory_limit_mib} MiB"
 
 
+_PREAMBLE = re.compile(r"\{\{function_node [^}]*\}\} ?|(Collective ops is aborted by: )(?=\1)")
+"""Where TensorFlow was when it failed, and words that it repeats: the reason behind them must not be cut off."""
+
+
 def _cut(line: str, remark: str = "") -> str:
     """Return `line` and `remark` within ERROR_LIMIT, the remark whole."""
-    line = line.strip()
+    line = _PREAMBLE.sub("", line.strip())
     room = ERROR_LIMIT - len(remark)
     return ((line if len(line) <= room else line[: room - 1] + "…") + remark).strip()

@@ -17,6 +17,8 @@ _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 """All control characters but the tab, what turns the direction of writing or ends a line, and halves of characters."""
 
 _WARNING = re.compile(r"warn|error|exception|traceback|fatal|critical|no such file", re.IGNORECASE)
+INFORMATION = re.compile(r"^(I\d{4} \d\d:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: I )")
+"""TensorFlow's lines of level INFO: of a coordination service that begins, and of errors from rounding."""
 _USUAL = "All log messages before absl::InitializeLog()"
 """TensorFlow prints this warning at each start."""
 
@@ -47,7 +49,7 @@ def last_line(text: str) -> str:
 
 def is_warning(line: str) -> bool:
     """Say whether a line of a log warns, or tells of an error."""
-    return bool(_WARNING.search(line)) and _USUAL not in line
+    return bool(_WARNING.search(line)) and _USUAL not in line and not INFORMATION.match(line)
 
 
 def shorten(text: str, limit: int) -> str:
