@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trainchart.cluster.autoscalers import describe_autoscalers
+from trainchart.cluster.builds import find_mixed_builds
 from trainchart.cluster.departures import find_departures
 from trainchart.cluster.objects import Controller, RoleSet, TrainingPod, as_cluster
 from trainchart.cluster.oddities import find_oddities
@@ -56,6 +57,7 @@ def find_remarks(
         )
     if not sets and not isinstance(seen.sets, Unreadable):
         remarks.append("its StatefulSets are gone: the release is half deleted; helm uninstall removes the rest")
+    remarks += find_mixed_builds(report, seen)
     remarks += _find_foreign_queue(seen)
     if any(each.is_deleting for each in sets):
         remarks.append("it is being deleted")

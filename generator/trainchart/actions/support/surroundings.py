@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from trainchart.cluster.builds import has_mixed_builds
 from trainchart.cluster.departures import is_overdue, may_end_with_namespace
 from trainchart.cluster.init_waits import InitWait, find_init_waits
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
@@ -30,7 +31,8 @@ _LOGS_READ = 4
 def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snapshot:
     """Return what was seen of a release with what else of its cluster may explain the state in `report`."""
     namespace = report.key.namespace
-    if find_homeless(report, seen) or any(is_overdue(pod, report.now) for pod in listed(seen.pods)):
+    is_late = any(is_overdue(pod, report.now) for pod in listed(seen.pods))
+    if find_homeless(report, seen) or is_late or has_mixed_builds(seen):
         seen = replace(seen, nodes=read_nodes(api))
     if may_end_with_namespace(report, seen):
         seen = replace(seen, namespaces=read_namespace(api, namespace))
