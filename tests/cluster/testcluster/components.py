@@ -172,6 +172,7 @@ def plan_node(programs: Programs, node: NodeConfig) -> list[Component]:
                 f"--endpoint={node.kubelet_root}/plugins/storage.trainchart.test/csi.sock",
                 f"--kubelet-root={node.kubelet_root}",
                 f"--data-root={VOLUMES}",
+                f"--mounts={node.mounts}",
             ),
             node.name,
         ),

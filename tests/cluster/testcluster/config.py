@@ -55,6 +55,11 @@ class NodeConfig:
     def kubelet_root(self) -> PurePosixPath:
         return self.folder / "kubelet"
 
+    @property
+    def mounts(self) -> PurePosixPath:
+        """Holds the node's mounts of storage servers, by name."""
+        return self.folder / "mounts"
+
 
 NODES = (
     NodeConfig("node1", "10.89.0.11", "10.244.1.0/24", "cluster.local"),

@@ -21,6 +21,15 @@ type nodeServer struct {
 	csi.UnimplementedNodeServer
 	id       string
 	dataRoot string
+	mounts   string
+}
+
+// folder returns where this node sees a volume's files: below its own mount where the volume's class has a root.
+func (n *nodeServer) folder(handle string) (string, error) {
+	if n.mounts != "" && filepath.Dir(handle) != "." {
+		return volumeFolder(n.mounts, handle)
+	}
+	return volumeFolder(n.dataRoot, handle)
 }
 
 func (n *nodeServer) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
@@ -35,7 +44,7 @@ func (n *nodeServer) NodeGetCapabilities(context.Context, *csi.NodeGetCapabiliti
 // NodePublishVolume bind-mounts a volume's folder at the place where the kubelet wants it. It may be called again.
 func (n *nodeServer) NodePublishVolume(_ context.Context, request *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	target := request.GetTargetPath()
-	folder, err := volumeFolder(n.dataRoot, request.GetVolumeId())
+	folder, err := n.folder(request.GetVolumeId())
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}

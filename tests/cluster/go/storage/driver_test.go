@@ -20,3 +20,24 @@ func TestModes(t *testing.T) {
 		}
 	}
 }
+
+func TestEachNodeHasItsOwnMountOfARoot(t *testing.T) {
+	with := nodeServer{dataRoot: "/volumes", mounts: "/node1/mounts"}
+	without := nodeServer{dataRoot: "/volumes"}
+	cases := []struct {
+		node         nodeServer
+		handle, want string
+	}{
+		{with, "cephfs/pvc-3f9a", "/node1/mounts/cephfs/pvc-3f9a"},
+		{with, "pvc-3f9a", "/volumes/pvc-3f9a"},
+		{without, "cephfs/pvc-3f9a", "/volumes/cephfs/pvc-3f9a"},
+	}
+	for _, one := range cases {
+		if folder, err := one.node.folder(one.handle); err != nil || folder != one.want {
+			t.Errorf("%s is at %s, %v; expected %s", one.handle, folder, err, one.want)
+		}
+	}
+	if folder, err := with.folder("../etc"); err == nil {
+		t.Errorf("a handle leads to %s", folder)
+	}
+}

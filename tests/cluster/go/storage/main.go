@@ -52,6 +52,7 @@ func newDriverCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&node.id, "node-id", "", "name of the node")
 	flags.StringVar(&node.dataRoot, "data-root", "", "folder that holds all volumes")
+	flags.StringVar(&node.mounts, "mounts", "", "folder with the node's own mount of each class's root; the data root if empty")
 	flags.StringVar(&kubeletRoot, "kubelet-root", "", "the kubelet's --root-dir")
 	flags.StringVar(&endpoint, "endpoint", "", "path of the CSI socket; below the kubelet's root if empty")
 	require(command, "node-id", "data-root", "kubelet-root")
