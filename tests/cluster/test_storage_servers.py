@@ -1,0 +1,213 @@
+"""GlusterFS and Ceph in the test cluster: shared volumes that survive the loss of one of three storage servers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from lightkube.core.client import Client
+from lightkube.resources.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
+
+from tests.cluster.testcluster.access import Access
+from tests.cluster.testcluster.cluster import Cluster
+from tests.cluster.testcluster.faults import Fault, Faults
+from tests.cluster.testcluster.faults.storage_servers import kill_bricks, kill_osds
+from tests.cluster.testcluster.pods import USER, dump_objects, plan_claim, plan_pod
+from tests.cluster.testcluster.servers import find_leftovers, find_missing, plan_server, start_server, stop_server
+
+pytestmark = pytest.mark.cluster
+
+GROUP = 4321
+WRITE = """
+import hashlib, json, os, pathlib, time
+folder = pathlib.Path("/volume/files"); folder.mkdir()
+done = errors = 0
+slowest = 0.0
+said = time.monotonic()
+while True:
+    start = time.monotonic()
+    content = f"{done} ".encode() * 2000
+    try:
+        with open(folder / "new", "wb") as file:
+            file.write(content); file.flush(); os.fsync(file.fileno())
+        os.replace(folder / "new", folder / f"{done}")
+        if (folder / f"{done}").read_bytes() != content:
+            raise SystemExit(f"file {done} has changed")
+        done += 1
+    except OSError as error:
+        errors += 1
+        print(json.dumps({"error": str(error)}), flush=True)
+        time.sleep(0.5)
+    slowest = max(slowest, time.monotonic() - start)
+    if time.monotonic() - said > 0.3:
+        said = time.monotonic()
+        print(json.dumps({"done": done, "errors": errors, "slowest": round(slowest, 2)}), flush=True)
+    time.sleep(0.1)
+"""
+READ = """
+import pathlib, sys
+for number in range(int(sys.argv[1])):
+    assert pathlib.Path(f"/volume/files/{number}").read_bytes() == f"{number} ".encode() * 2000, number
+print("all there")
+"""
+SHARE = """
+import os, pathlib, sys, time
+own, peer = (pathlib.Path("/volume", name) for name in sys.argv[1:])
+with open(f"{own}.new", "w") as file:
+    file.write(own.name); file.flush(); os.fsync(file.fileno())
+os.rename(f"{own}.new", own)
+while not peer.exists():
+    time.sleep(0.1)
+found = own.stat(), pathlib.Path("/volume").stat()
+print(peer.read_text(), *(f"{one.st_uid}:{one.st_gid}" for one in found))
+"""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A running server, a namespace with a writing pod, and the faults that fit."""
+
+    name: str
+    namespace: str
+    kill: Callable[..., Fault]
+    numbers: tuple[int, ...]
+    stop: Callable[[], list[str]]
+    """Ends the server and returns what is left of it."""
+
+
+@pytest.fixture(scope="module", params=["glusterfs", "cephfs"])
+def storage(
+    request: pytest.FixtureRequest, admin: Access, lasting_cluster: Cluster, module_namespace: str
+) -> Iterator[Storage]:
+    name = request.param
+    server = plan_server(name)
+    if reason := find_missing(server):
+        pytest.skip(reason)
+    start_server(server, lasting_cluster, admin)
+    try:
+        write = _python("write", WRITE, node="node1", claim=name)
+        pods = [_python(own, SHARE, own, peer, node=node, claim=name) for own, peer, node in _peers(name)]
+        admin.kubectl(
+            "apply", "-n", module_namespace, "-f", "-", text=dump_objects(_claim(name), _named(write, name), *pods)
+        )
+        kill, numbers = (kill_bricks, (1, 2, 3)) if name == "glusterfs" else (kill_osds, (0, 1, 2))
+
+        def end() -> list[str]:
+            admin.kubectl("delete", "pods,pvc", "--all", "--grace-period=0", "-n", module_namespace)
+            admin.wait_for(lambda client: not _volumes(client, name), "no volumes", namespace=module_namespace)
+            stop_server(server, lasting_cluster, admin)
+            return find_leftovers(server, lasting_cluster)
+
+        yield Storage(name, module_namespace, kill, numbers, end)
+    finally:
+        stop_server(server, lasting_cluster, admin)
+
+
+def test_pods_of_both_nodes_share_a_volume(admin: Access, storage: Storage) -> None:
+    for own, peer, _ in _peers(storage.name):
+        assert _wait_for_log(admin, storage.namespace, own).split() == [peer, f"{USER}:{GROUP}", f"0:{GROUP}"]
+    claim = admin.client().get(PersistentVolumeClaim, storage.name, namespace=storage.namespace)
+    assert claim.spec
+    assert claim.spec.storageClassName == storage.name
+
+
+def test_killed_storage_processes_lose_nothing(admin: Access, storage: Storage, faults: Faults) -> None:
+    before = _progress(admin, storage, 1)["done"]
+    one = faults.inflict(storage.kill(storage.numbers[0]))
+    during = _progress(admin, storage, before + 10)["done"]
+    faults.undo(one)
+    after = _progress(admin, storage, during + 10)
+    assert after["errors"] == 0
+
+    two = faults.inflict(storage.kill(*storage.numbers[1:]))
+    stalled = _stalled(admin, storage)
+    # GlusterFS refuses writes and says so, Ceph lets them wait.
+    errors = _read_errors(admin, storage)
+    assert bool(errors) == (storage.name == "glusterfs")
+    assert all("endpoint is not connected" in error for error in errors), errors
+    faults.undo(two)
+    _assert_all_there(admin, storage, _progress(admin, storage, stalled + 10)["done"])
+
+
+def test_a_stopped_storage_server_leaves_nothing(storage: Storage) -> None:
+    assert storage.stop() == []
+
+
+def _peers(name: str) -> tuple[tuple[str, str, str], ...]:
+    return (f"{name}-a", f"{name}-b", "node1"), (f"{name}-b", f"{name}-a", "node2")
+
+
+def _claim(name: str) -> dict[str, Any]:
+    return plan_claim(name, name, "ReadWriteMany")
+
+
+def _python(name: str, program: str, *arguments: str, node: str, claim: str) -> dict[str, Any]:
+    pod = plan_pod(name, "", node=node, claim=claim, fs_group=GROUP)
+    pod["spec"]["containers"][0]["command"] = ["python3", "-c", program, *arguments]
+    return pod
+
+
+def _named(pod: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**pod, "metadata": {**pod["metadata"], "name": f"{name}-writer"}}
+
+
+def _volumes(client: Client, name: str) -> list[PersistentVolume]:
+    return [volume for volume in client.list(PersistentVolume) if volume.spec and volume.spec.storageClassName == name]
+
+
+def _read_log(admin: Access, storage: Storage) -> list[dict[str, Any]]:
+    lines = admin.kubectl("logs", f"{storage.name}-writer", "-n", storage.namespace, check=False).splitlines()
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def _read_errors(admin: Access, storage: Storage) -> list[str]:
+    return [line["error"] for line in _read_log(admin, storage) if "error" in line]
+
+
+def _progress(admin: Access, storage: Storage, least: int) -> dict[str, Any]:
+    """Wait until so many files are written, and return what the writer said last."""
+
+    def read(_: Client) -> dict[str, Any] | None:
+        said = [line for line in _read_log(admin, storage) if line.get("done", -1) >= least]
+        return said[-1] if said else None
+
+    return admin.wait_for(read, f"{least} files on {storage.name}", namespace=storage.namespace)
+
+
+def _stalled(admin: Access, storage: Storage) -> int:
+    """Wait until nothing more is written, and return how many files there are."""
+
+    def read(_: Client) -> int | None:
+        before = _last_done(admin, storage)
+        time.sleep(3)
+        return before if before == _last_done(admin, storage) else None
+
+    return admin.wait_for(read, f"no further files on {storage.name}", namespace=storage.namespace)
+
+
+def _last_done(admin: Access, storage: Storage) -> int:
+    return max(line.get("done", 0) for line in _read_log(admin, storage))
+
+
+def _assert_all_there(admin: Access, storage: Storage, count: int) -> None:
+    """Read every file that was reported as written, on the other node."""
+    name = f"{storage.name}-reads-{count}"
+    pod = _python(name, READ, str(count), node="node2", claim=storage.name)
+    admin.kubectl("apply", "-n", storage.namespace, "-f", "-", text=dump_objects(pod))
+    assert _wait_for_log(admin, storage.namespace, name) == "all there\n"
+
+
+def _wait_for_log(admin: Access, namespace: str, pod: str) -> str:
+    """Return what a pod printed once it has ended well."""
+
+    def has_ended(client: Client) -> bool:
+        status = client.get(Pod, pod, namespace=namespace).status
+        assert status is None or status.phase != "Failed", admin.kubectl("logs", pod, "-n", namespace)
+        return status is not None and status.phase == "Succeeded"
+
+    admin.wait_for(has_ended, f"the end of pod {pod}", namespace=namespace)
+    return admin.kubectl("logs", pod, "-n", namespace)
