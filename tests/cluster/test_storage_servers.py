@@ -116,21 +116,20 @@ def test_pods_of_both_nodes_share_a_volume(admin: Access, storage: Storage) -> N
 
 
 def test_killed_storage_processes_lose_nothing(admin: Access, storage: Storage, faults: Faults) -> None:
-    before = _progress(admin, storage, 1)["done"]
+    _go_on(admin, storage)
     one = faults.inflict(storage.kill(storage.numbers[0]))
-    during = _progress(admin, storage, before + 10)["done"]
+    _go_on(admin, storage)
     faults.undo(one)
-    after = _progress(admin, storage, during + 10)
-    assert after["errors"] == 0
+    assert _go_on(admin, storage)["errors"] == 0
 
     two = faults.inflict(storage.kill(*storage.numbers[1:]))
-    stalled = _stalled(admin, storage)
+    _await_stall(admin, storage)
     # GlusterFS refuses writes and says so, Ceph lets them wait.
     errors = _read_errors(admin, storage)
     assert bool(errors) == (storage.name == "glusterfs")
     assert all("endpoint is not connected" in error for error in errors), errors
     faults.undo(two)
-    _assert_all_there(admin, storage, _progress(admin, storage, stalled + 10)["done"])
+    _assert_all_there(admin, storage, _go_on(admin, storage)["done"])
 
 
 def test_a_stopped_storage_server_leaves_nothing(storage: Storage) -> None:
@@ -168,8 +167,9 @@ def _read_errors(admin: Access, storage: Storage) -> list[str]:
     return [line["error"] for line in _read_log(admin, storage) if "error" in line]
 
 
-def _progress(admin: Access, storage: Storage, least: int) -> dict[str, Any]:
-    """Wait until so many files are written, and return what the writer said last."""
+def _go_on(admin: Access, storage: Storage) -> dict[str, Any]:
+    """Wait until further files are written, for two seconds at the least, and return what the writer said last."""
+    least = _last_done(admin, storage) + 20
 
     def read(_: Client) -> dict[str, Any] | None:
         said = [line for line in _read_log(admin, storage) if line.get("done", -1) >= least]
@@ -178,19 +178,19 @@ def _progress(admin: Access, storage: Storage, least: int) -> dict[str, Any]:
     return admin.wait_for(read, f"{least} files on {storage.name}", namespace=storage.namespace)
 
 
-def _stalled(admin: Access, storage: Storage) -> int:
-    """Wait until nothing more is written, and return how many files there are."""
+def _await_stall(admin: Access, storage: Storage) -> None:
+    """Wait until nothing is written for three seconds."""
 
-    def read(_: Client) -> int | None:
+    def read(_: Client) -> bool:
         before = _last_done(admin, storage)
         time.sleep(3)
-        return before if before == _last_done(admin, storage) else None
+        return before == _last_done(admin, storage)
 
-    return admin.wait_for(read, f"no further files on {storage.name}", namespace=storage.namespace)
+    admin.wait_for(read, f"no further files on {storage.name}", namespace=storage.namespace)
 
 
 def _last_done(admin: Access, storage: Storage) -> int:
-    return max(line.get("done", 0) for line in _read_log(admin, storage))
+    return max((line.get("done", 0) for line in _read_log(admin, storage)), default=0)
 
 
 def _assert_all_there(admin: Access, storage: Storage, count: int) -> None:

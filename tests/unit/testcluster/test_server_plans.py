@@ -77,6 +77,8 @@ def test_killed_bricks_come_back_with_one_command() -> None:
 
 
 def test_killed_osds_come_back_as_the_same_components() -> None:
-    fault = kill_osds(0, 2)
-    assert [change.step for change in fault.changes] == [StopComponent("ceph-osd0"), StopComponent("ceph-osd2")]
-    assert fault.changes[1].undo == (StartComponent("ceph-osd2"),)
+    wait, *kills = kill_osds(0, 2).changes
+    assert [change.step for change in kills] == [StopComponent("ceph-osd0"), StopComponent("ceph-osd2")]
+    assert kills[1].undo == (StartComponent("ceph-osd2"),)
+    # The first change is undone last.
+    assert wait.undo == (Inside(ceph.AWAIT_CLEAN),)

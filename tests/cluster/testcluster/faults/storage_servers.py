@@ -18,6 +18,7 @@ def kill_bricks(*numbers: int) -> Fault:
 def kill_osds(*numbers: int) -> Fault:
     """Kill OSDs of Ceph with -9: of three, one costs nothing, and without two every access waits."""
     names = [ceph.osd_component(number) for number in numbers]
-    return Fault(
-        f"OSDs {numbers} killed", tuple(Change(StopComponent(name), (StartComponent(name),)) for name in names)
-    )
+    clean = Change(Inside(("true",)), (Inside(ceph.AWAIT_CLEAN),))
+    kills = (Change(StopComponent(name), (StartComponent(name),)) for name in names)
+    # Undone in reverse, so that the wait comes after the last start.
+    return Fault(f"OSDs {numbers} killed", (clean, *kills))

@@ -19,6 +19,16 @@ _KEY_BYTES = 16
 
 CLI = ("timeout", "60", "ceph", *_ARGUMENTS)
 
+_ALL_CLEAN = "^[0-9]* pgs: [0-9]* active+clean;"
+AWAIT_CLEAN = (
+    "timeout",
+    "60",
+    "sh",
+    "-c",
+    f"until {' '.join(CLI)} pg stat | grep -q '{_ALL_CLEAN}'; do sleep 0.2; done",
+)
+"""Waits until every placement group has all its copies: only then may another OSD be lost."""
+
 _RIGHTS = {
     "mon.": {"mon": "allow *"},
     "client.admin": {"mon": "allow *", "osd": "allow *", "mds": "allow *", "mgr": "allow *"},
@@ -61,6 +71,7 @@ _SETTINGS = {
     "paxos propose interval": "0.05",
     "paxos min wait": "0.01",
     "mon tick interval": "1",
+    "mgr stats period": "1",
     # The kernel checks owner, group and mode, with all groups of the process.
     "fuse default permissions": "true",
     "client permissions": "false",
