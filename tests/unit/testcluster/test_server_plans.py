@@ -68,6 +68,13 @@ def test_ceph_keeps_three_copies_and_writes_with_two() -> None:
     assert settings["osd memory target"] == "939524096"
 
 
+def test_ceph_logs_into_the_folder_of_the_run() -> None:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(ceph.dump_config())
+    for name in ("log file", "mon cluster log file", "crash dir", "run dir"):
+        assert parser["global"][name].startswith("/run/cluster/cephfs"), name
+
+
 def test_killed_bricks_come_back_with_one_command() -> None:
     fault = kill_bricks(1, 3)
     kills = [change.step for change in fault.changes]

@@ -47,6 +47,7 @@ _SETTINGS = {
     "admin socket": "",
     "pid file": "",
     "log file": f"{_FOLDER}/logs/$name.log",
+    "mon cluster log file": f"{_FOLDER}/logs/cluster.log",
     "crash dir": f"{_FOLDER}/crash",
     "mon data": f"{_FOLDER}/mon",
     "mgr data": f"{_FOLDER}/mgr",
