@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 
 import pytest
 
@@ -118,6 +119,23 @@ def test_killed_helper_is_named_beside_the_programs_own_error(make_contained):
         "RuntimeError: DataLoader worker exited unexpectedly "
         "(the kernel killed a process of the container for memory; the container's limit is 512 MiB)"
     )
+
+
+def test_a_killed_helper_shows_while_the_program_waits_for_it(make_contained):
+    pod, cgroup = make_contained("v1", **{contract.MAX_RESTARTS: "1"})
+    wait = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
+    process = pod.start(cgroup.kill + wait + "os.remove('go'); raise ValueError('bad')")
+    status = pod.wait_for_status(lambda status: status["memoryKill"])
+    assert status["state"] == "running" and 0 <= time.time() - status["memoryKilledAt"] < 60
+    words = "the kernel killed a process of the container for memory; the container's limit is 512 MiB"
+    assert status["memoryKill"].startswith(f"{words} (seen at 20")
+    assert pod.status()["memoryKilledAt"] == status["memoryKilledAt"]
+    (pod.folder / "go").touch()
+    status = pod.wait_for_status(lambda status: status["attempt"] == 2 and status["state"] == "running")
+    assert (status["memoryKill"], status["memoryKilledAt"]) == ("", 0.0)
+    (pod.folder / "go").touch()
+    _, stderr = process.communicate()
+    assert stderr.decode().count(f"worker-1: {words}\n") == 1
 
 
 def test_program_that_survives_a_helpers_kill_succeeds(make_contained):

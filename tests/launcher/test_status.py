@@ -50,6 +50,8 @@ def test_status_of_a_running_program(running):
         "examplesPerSecond": 512.5,
         "metrics": {"loss": 0.5},
         "nanMetrics": [],
+        "memoryKill": "",
+        "memoryKilledAt": 0.0,
         "lastCause": "",
         "lastError": "",
         "ended": 0,

@@ -283,7 +283,8 @@ def problem_lines(problems: Sequence[ReportedProblem], address: str) -> list[str
         lines.append(f"  {message}")
         hint = _DELETE_FINISHED if is_count_of_pods(message) else group[0].hint
         if hint:
-            lines.append(f"  next: {fill_in(hint, address, group[0].subject, group[0].node)}")
+            node = next((each.node for each in group if each.node), "")
+            lines.append(f"  next: {fill_in(hint, address, group[0].subject, node)}")
     return lines
 
 

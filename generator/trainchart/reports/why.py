@@ -68,6 +68,15 @@ _ADMITTED = (
     "it when it was created, or a person or an autoscaler did later. kubectl get mutatingadmissionpolicies,"
     "mutatingwebhookconfigurations and kubectl get limitranges -n NAMESPACE list what may do so."
 )
+_IN_STEP = (
+    "one of its tasks hangs, and the others wait for it: the one whose last line differs, or one whose peers do not "
+    "answer (trainchart logs {}), perhaps because a NetworkPolicy selects its pod. run.noProgressTimeout lets such "
+    "a run start again."
+)
+_ALONE = (
+    "its program hangs: it waits for a process or thread of its own that has ended or waits too, or for storage or a "
+    "service that does not answer (trainchart logs {}). run.noProgressTimeout lets such a run start again."
+)
 _SAME_SECONDS = 10.0
 """A verdict comes this much later than the death it is about, at most."""
 
@@ -156,11 +165,8 @@ def _standing(report: Report) -> Iterator[str]:
         return
     is_unexplained = not (report.early_finishers or report.remarks or report.warnings)
     if report.seems_to_hang and progress.step is not None and is_unexplained:
-        yield (
-            "If its steps do not take that long, one of its tasks hangs, and the others wait for it: the one whose "
-            f"last line differs, or one whose peers do not answer (trainchart logs {report.address}), perhaps "
-            "because a NetworkPolicy selects its pod. run.noProgressTimeout lets such a run start again."
-        )
+        words = _ALONE if sum(role.wanted for role in report.roles) == 1 else _IN_STEP
+        yield f"If its steps do not take that long, {words.format(report.address)}"
     if report.last_lines:
         yield from _unwatched(report)
         yield "The last line of each pod:"

@@ -604,7 +604,7 @@ def test_refused_change_is_named_while_the_run_stops() -> None:
     assert f"  {words}" in lines
 
 
-@pytest.mark.parametrize("cause", ["not-a-number", "slow-task"])
+@pytest.mark.parametrize("cause", ["not-a-number", "slow-task", "child-killed"])
 def test_what_reports_show_of_running_pods_is_a_problem(cause: str) -> None:
     problem = {"subject": "exp1-mnist-worker-1", "node": "node1", "cause": cause, "message": "NaN: loss", "since": NOW}
     record = make_record(make_state("Running", problems=[problem]))
@@ -748,6 +748,9 @@ def test_run_without_steps_for_long_is_remarked() -> None:
     assert not quick.seems_to_hang and list_lines([quick])[1].endswith("39    -")
     assert slow.seems_to_hang and list_lines([slow])[1].endswith("no new step for 14 min")
     assert any("one of its tasks hangs" in line for line in why_lines(slow))
+    alone = look(records=[make_record(state(NOW - 840))], jobs=[make_job()], sets=[make_set("chief")], pods=make_pods())
+    [advice] = [line for line in why_lines(alone) if line.startswith("If its steps do not take that long")]
+    assert "its program hangs" in advice and "peers" not in advice and "NetworkPolicy" not in advice
     ended = make_pod("worker-0", last=make_end(causes.SUCCEEDED, 0))
     parked = look(records=[make_record(state(NOW - 840))], jobs=[make_job()], pods=make_pods(worker_0=ended))
     assert not parked.seems_to_hang

@@ -39,6 +39,18 @@ IN_USE = (
     "0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
     "access mode. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
 )
+NO_ATTACHER = (
+    'AttachVolume.Attach failed for volume "corpus-2026-11" : timed out waiting for external-attacher of '
+    "file.csi.nimbus-storage.io CSI driver to attach volume vol-0c41f7"
+)
+NO_DRIVER = (
+    'MountVolume.MountDevice failed for volume "corpus" : kubernetes.io/csi: attacher.MountDevice failed to create '
+    "newCsiDriverClient: driver name file.csi.nimbus-storage.io not found in the list of registered CSI drivers"
+)
+NO_PROFILE = (
+    'failed to create containerd container: cannot load seccomp profile "/run/cluster/node2/kubelet/seccomp/profiles/'
+    'batch.json": open /run/cluster/node2/kubelet/seccomp/profiles/batch.json: no such file or directory'
+)
 PORTS = "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
 
 
@@ -139,6 +151,9 @@ def event(kind: str, name: str, reason: str, message: str, at: float = 1.0) -> E
             "volume-error",
             "subPath",
         ),
+        (waiting("CreateContainerError", NO_PROFILE), "node-file-missing", "profiles/batch.json: no such file"),
+        (waiting("CreateContainerError", "apparmor profile not found k8s-train"), "node-file-missing", "k8s-train"),
+        (pod_of(phase="Failed", reason="AppArmor", message="Cannot enforce AppArmor"), "node-file-missing", "Cannot"),
         (waiting("RunContainerError", "exec: no such file"), "program-missing", "exec"),
         (init_container(terminated={"exitCode": 1, "reason": "Error"}), "init-failed", "fetch ended with exit code 1"),
         (
@@ -220,6 +235,10 @@ def test_no_problem_is_found_where_there_is_none(pod: dict[str, Any]) -> None:
         ("FailedMount", 'MountVolume.SetUp failed for volume "config": configmap "c" not found', "config-missing"),
         ("FailedAttachVolume", "Multi-Attach error for volume pvc-1", "claim-in-use"),
         ("FailedAttachVolume", "AttachVolume.Attach failed for volume pvc-1: not found", "volume-error"),
+        ("FailedAttachVolume", NO_ATTACHER, "storage-driver-missing"),
+        ("FailedMount", NO_DRIVER, "storage-driver-missing"),
+        ("FailedAttachVolume", "CSINode node1 does not contain driver ebs.csi.aws.com", "storage-driver-missing"),
+        ("FailedMount", "hostPath type check failed: /mnt/data is not a directory", "node-file-missing"),
         ("FailedCreatePodSandBox", "failed to set up pod network", "sandbox-error"),
     ],
 )

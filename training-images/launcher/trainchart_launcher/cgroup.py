@@ -39,7 +39,11 @@ class MemoryKills:
     def count(self) -> int:
         """Return how many were killed since the last look; 0 as well where it is unknown."""
         before, self._seen = self._seen, _read_kills()
-        return 0 if before is None or self._seen is None else max(self._seen - before, 0)
+        return _subtract(self._seen, before)
+
+    def peek(self) -> int:
+        """Return how many were killed since the last look, and let the next look count them too."""
+        return _subtract(_read_kills(), self._seen)
 
 
 def read_limit_mib() -> Optional[int]:
@@ -51,6 +55,10 @@ def read_limit_mib() -> Optional[int]:
             limit = int(text) if text.strip().isdigit() else _NO_LIMIT
             return None if limit >= _NO_LIMIT else limit // _MEBIBYTE
     return None
+
+
+def _subtract(now: Optional[int], before: Optional[int]) -> int:
+    return 0 if before is None or now is None else max(now - before, 0)
 
 
 def _read_kills() -> Optional[int]:

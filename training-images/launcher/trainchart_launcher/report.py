@@ -16,6 +16,7 @@ from trainchart_runtime.io.pages import Guard, serve_pages
 from trainchart_runtime.metrics_text import CONTENT_TYPE
 
 if TYPE_CHECKING:
+    from trainchart_launcher.cgroup import MemoryKills
     from trainchart_launcher.fence import Fence
 
 
@@ -29,6 +30,8 @@ class Report:
         task = settings.task
         self._status = Status(task.task_type, task.task_index, settings.run_id, since=time.time())
         self._peers: Optional[PeerWatch] = None
+        self._memory_kills: Optional[MemoryKills] = None
+        self._seen_kills, self._memory_kill, self._killed_at = 0, "", 0.0
         self._is_served = False
 
     def update(self, **changes: Any) -> None:
@@ -64,13 +67,35 @@ class Report:
         self._peers = PeerWatch([addresses.get(address, address) for address in needed], addresses.get(own, own))
         self._peers.start()
 
+    def watch_memory(self, memory_kills: MemoryKills) -> None:
+        """Look for processes of a new attempt that the kernel kills for memory, each time someone asks."""
+        self._seen_kills, self._memory_kill, self._killed_at = 0, "", 0.0
+        self._memory_kills = memory_kills
+
     def stop_watching(self) -> None:
+        self._memory_kills = None
         if self._peers:
             self._peers.stop()
         self._peers = None
 
+    def _note_memory_kills(self) -> None:
+        """Look whether the kernel has killed more processes; their parent may wait for them in silence."""
+        seen = self._memory_kills.peek() if self._memory_kills else 0
+        if seen > self._seen_kills:
+            from trainchart_launcher.cgroup import read_limit_mib
+            from trainchart_runtime.classify import describe_memory_kills
+
+            self._seen_kills, self._killed_at = seen, time.time()
+            words = describe_memory_kills(seen, read_limit_mib())
+            stamp = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self._killed_at))
+            self._memory_kill = f"{words} (seen at {stamp})"
+            print_line(f"{self._settings.task}: {words}")
+
     def _render(self, render: Any) -> str:
+        self._note_memory_kills()
         peers, status = self._peers, self._status
+        if self._memory_kills:
+            status = status._replace(memory_kill=self._memory_kill, memory_killed_at=self._killed_at)
         if self._signals.stop_signal:
             status = status._replace(state="stopping")
         elif self._fence and self._fence.is_paused:

@@ -43,6 +43,10 @@ class Status(NamedTuple):
     """Ends of the program in this pod that were no success."""
     failures: Sequence[Failure] = ()
     """The last of them, oldest first."""
+    memory_kill: str = ""
+    """That the kernel killed processes of the container for memory, while the program goes on."""
+    memory_killed_at: float = 0.0
+    """Unix seconds at which the last of them was noticed."""
 
 
 def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]) -> str:
@@ -61,6 +65,8 @@ def dump_status(status: Status, progress: Progress, peers: Sequence[WaitingPeer]
         "examplesPerSecond": progress.examples_per_second,
         "metrics": dict(progress.metrics),
         "nanMetrics": list(progress.nan_metrics),
+        "memoryKill": status.memory_kill,
+        "memoryKilledAt": round(status.memory_killed_at, 6),
         "lastCause": status.last_cause,
         "lastError": status.last_error,
         "ended": status.ended,

@@ -150,6 +150,7 @@ class Supervisor:
             state="running", attempt=self._attempts.started, ended=self._attempts.ended, failures=self._failures
         )
         report.watch_peers()
+        report.watch_memory(self._memory_kills)
         report.serve()
 
     def _conclude(self, end: AttemptEnd, was_seen: bool = True) -> Optional[int]:

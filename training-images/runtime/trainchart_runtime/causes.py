@@ -251,6 +251,15 @@ SLOW_TASK = Cause(
     "data.",
     RESTART_GOES_ON,
 )
+CHILD_KILLED = Cause(
+    "child-killed",
+    "The kernel killed a process that the program had started, for memory, and the program waits.",
+    "Some programs wait for such a process forever: multiprocessing.Pool does, concurrent.futures raises "
+    "BrokenProcessPool. Give the role more memory, or let the program hold less at once (fewer processes of its data "
+    "loader, smaller batches); kubectl delete pod POD starts it again from its last checkpoint, and "
+    "run.noProgressTimeout lets it start again by itself, which ends at the same step where the same data is to blame.",
+    RESTART_GOES_ON,
+)
 BAD_ARGUMENTS = Cause(
     "bad-arguments",
     "The program refused its command line or its hyperparameters.",

@@ -76,10 +76,14 @@ def classify(ending: Ending) -> Diagnosis:
     if ending.stalled:
         cause, error = causes.NO_PROGRESS, errors[0] if errors else ""
     elif ending.memory_kills and _KILLED in (ending.signal, (ending.exit_code or 0) - _SHELL_SIGNAL):
-        return Diagnosis(causes.OUT_OF_MEMORY, f"the kernel killed the program for memory; {_describe_limit(ending)}")
+        return Diagnosis(
+            causes.OUT_OF_MEMORY,
+            f"the kernel killed the program for memory; {_describe_limit(ending.memory_limit_mib)}",
+        )
     else:
         cause, error = _by_signal(ending, errors) if ending.signal else _by_exit(ending, errors)
-    return Diagnosis(cause, _cut(error, _describe_memory_kills(ending)))
+    kills = describe_memory_kills(ending.memory_kills, ending.memory_limit_mib) if ending.memory_kills else ""
+    return Diagnosis(cause, _cut(error, f" ({kills})" if kills else ""))
 
 
 _REPEATABLE = (
@@ -149,7 +153,7 @@ _INNER = re.compile(r"^    [A-Za-z_][\w.]*: ")
 _CALLING = re.compile(r": Exception encountered when calling [^:]*\.$")
 """Keras names the layer in the line, and the reason in the next one that is not empty."""
 _RPC = re.compile(r"<\w+ of RPC that terminated with:$")
-_RPC_FIELD = re.compile(r'^\s+(?:status = StatusCode\.(\w+)|details = "(.+?)"?)$')
+_RPC_FIELD = re.compile(r'^\s+(?:status = StatusCode\.(\w+)|details = "([^"].*?)"?)$')
 """gRPC prints its status and the server's words in the two lines below."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _WHERE = re.compile(r"Detected at |Node: |<stack traces unavailable>|File |\d+ root error|=+$|\[\[|Traceback ")
@@ -210,7 +214,7 @@ def _complete(error: str, lines: Sequence[str], number: int) -> str:
         return error[: -len(_VAGUE)] + (_find_reason(below) or _VAGUE)
     if _HEADING.search(error):
         return f"{error} {_find_reason(below)}".strip()
-    after = next(below, "") if error.endswith(":") else ""
+    after = next(below, "") if error.endswith(":") and not error.endswith(_TRACED) else ""
     return f"{error} {after.strip()}" if after[:1] in ("\t", " ") and after.strip() else error
 
 
@@ -360,18 +364,16 @@ def _last_complaint(lines: Sequence[str]) -> str:
     return next((line for line in reversed(lines) if line.strip()), "")
 
 
-def _describe_memory_kills(ending: Ending) -> str:
-    """Return the remark about a helper process that the kernel killed, which its parent may not mention."""
-    if not ending.memory_kills:
-        return ""
-    processes = "a process" if ending.memory_kills == 1 else f"{ending.memory_kills} processes"
-    return f" (the kernel killed {processes} of the container for memory; {_describe_limit(ending)})"
+def describe_memory_kills(number: int, limit_mib: Optional[int]) -> str:
+    """Return the remark about helper processes that the kernel killed, which their parent may not mention."""
+    processes = "a process" if number == 1 else f"{number} processes"
+    return f"the kernel killed {processes} of the container for memory; {_describe_limit(limit_mib)}"
 
 
-def _describe_limit(ending: Ending) -> str:
-    if ending.memory_limit_mib is None:
+def _describe_limit(limit_mib: Optional[int]) -> str:
+    if limit_mib is None:
         return "the container has no limit of its own, so its node ran short"
-    return f"the container's limit is {ending.memory_limit_mib} MiB"
+    return f"the container's limit is {limit_mib} MiB"
 
 
 _PREAMBLE = re.compile(r"\{\{function_node [^}]*\}\} ?|(Collective ops is aborted by: )(?=\1)")

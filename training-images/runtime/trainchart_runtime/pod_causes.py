@@ -69,6 +69,22 @@ VOLUME_ERROR = Cause(
     "is a file or a link there cannot be mounted.",
     RESTART_WAITED_FOR,
 )
+STORAGE_DRIVER_MISSING = Cause(
+    "storage-driver-missing",
+    "The storage driver (CSI) of a volume does not answer, or is not installed on the pod's node.",
+    "The message names the driver. kubectl get csidrivers lists those of the cluster, kubectl get csinode NODE -o yaml "
+    "those of the node: have the cluster's administrators install or restart it there. The claim is not at fault; a "
+    "StorageClass with another driver helps new claims only.",
+    RESTART_WAITED_FOR,
+)
+NODE_FILE_MISSING = Cause(
+    "node-file-missing",
+    "The node lacks a file or a profile (seccomp, AppArmor) that the pod needs, or cannot use it.",
+    "The message names it. Nothing is missing in the namespace: have the cluster's administrators put it on the node, "
+    "as on those where such pods run. Until then kubectl cordon NODE keeps new pods away: delete the pod then. What "
+    "the values do not ask for, a policy or a webhook has added: its owner can take it back.",
+    RESTART_WAITED_FOR,
+)
 CLAIM_DELETED = Cause(
     "claim-deleted",
     "A claim that the pod needs is being deleted, which cannot be undone: its data go with the last pod that uses it.",

@@ -145,6 +145,7 @@ _STATUS_REASONS = {
     "Terminated": pod_causes.EVICTED,
     "UnexpectedAdmissionError": pod_causes.ADMISSION_REFUSED,
     "NodeAffinity": pod_causes.ADMISSION_REFUSED,
+    "AppArmor": pod_causes.NODE_FILE_MISSING,
 }
 """Reasons of a pod's status; a kubelet that has no room for a pod after all says OutOf and what it lacks."""
 _WAITING_REASONS = {
@@ -173,6 +174,10 @@ _NO_MATCH = re.compile(
     re.DOTALL,
 )
 """No node has the labels or reaches the volume, or those that do are closed; none is merely full."""
+_NODE_PROFILE_WORDS = re.compile(r"\b(seccomp|apparmor)\b", re.IGNORECASE)
+_DRIVER_WORDS = re.compile(
+    r"external-attacher of \S+ CSI driver|not found in the list of registered CSI drivers|does not contain driver "
+)
 _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     (
         "FailedMount|FailedMapVolume",
@@ -181,6 +186,8 @@ _POD_EVENTS: Sequence[Tuple[str, str, Cause]] = (
     ),
     ("FailedScheduling", _DELETED_CLAIM.pattern, pod_causes.CLAIM_DELETED),
     ("FailedAttachVolume|FailedScheduling", _IN_USE_WORDS.pattern, pod_causes.CLAIM_IN_USE),
+    ("FailedMount|FailedMapVolume|FailedAttachVolume", _DRIVER_WORDS.pattern, pod_causes.STORAGE_DRIVER_MISSING),
+    ("FailedMount", "hostPath type check failed", pod_causes.NODE_FILE_MISSING),
     ("FailedMount|FailedMapVolume|FailedAttachVolume", "", pod_causes.VOLUME_ERROR),
     ("FailedCreatePodSandBox|NetworkNotReady", "", pod_causes.SANDBOX_ERROR),
     ("FailedScheduling", _VOLUME_WORDS.pattern, pod_causes.VOLUME_ERROR),
@@ -223,6 +230,8 @@ def _find_waiting(status: Mapping[str, Any]) -> Optional[Problem]:
                 cause = causes.WRONG_ARCHITECTURE
             if cause is pod_causes.CONFIG_MISSING and "subPath" in (waiting.get("message") or ""):
                 cause = pod_causes.VOLUME_ERROR
+            elif cause is pod_causes.CONFIG_MISSING and _NODE_PROFILE_WORDS.search(waiting.get("message") or ""):
+                cause = pod_causes.NODE_FILE_MISSING
             if cause:
                 return _problem(cause, waiting.get("message") or waiting["reason"])
     return None

@@ -8,8 +8,9 @@ from tests.unit.runtime.run_scenes import NOW, group, make_plan, see
 from trainchart_runtime.cluster import BETWEEN_GRAPH_ASYNC
 from trainchart_runtime.restart import STEADY_SECONDS
 from trainchart_runtime.run.observation import parse_report
+from trainchart_runtime.run.report_problems import find_report_problems
 from trainchart_runtime.run.rules import decide
-from trainchart_runtime.run.state import RUNNING
+from trainchart_runtime.run.state import RUNNING, RunProgress
 
 PLAN = make_plan(BETWEEN_GRAPH_ASYNC, worker=4, ps=1)
 
@@ -37,6 +38,40 @@ def test_a_task_far_slower_than_the_others_is_named():
     [(subject, cause, message)] = find(say(560.0), say(29.4), say(566.0), say(571.0))
     assert (subject, cause) == ("exp1-mnist-worker-1", "slow-task")
     assert "third of the usual 563 examples" in message
+
+
+KILL = "the kernel killed a process of the container for memory; the container's limit is 128 MiB"
+
+
+def find_kill(report, last_step_at=None, ran=60.0):
+    """What is recorded of a launcher's report, `ran` seconds after the start, of a run with this last step."""
+    started = decide(PLAN, see(group(PLAN), plan=PLAN), None).state
+    progress = None if last_step_at is None else RunProgress(last_step_at, 1, step=75, best_step=75)
+    seen = see(group(PLAN), now=NOW + ran, plan=PLAN)
+    own = [pod for pod in seen.pods if pod.uid == "uid-worker-1"]
+    state = started._replace(progress=progress)
+    return [each.message for _, each in find_report_problems(own, {"uid-worker-1": report}, state, seen.now)]
+
+
+def test_a_killed_child_is_named_where_no_step_follows():
+    report = say(memoryKill=KILL, memoryKilledAt=NOW + 10)
+    assert find_kill(report) == [f"{KILL}; no step since"]
+    assert find_kill(report, NOW + 12) == [f"{KILL}; no step since"], "it was made, or seen, at about the same time"
+    [(subject, cause, _)] = find(say(step=None), say(memoryKill=KILL, memoryKilledAt=NOW + 10, step=None))
+    assert (subject, cause) == ("exp1-mnist-worker-1", "child-killed")
+
+
+@pytest.mark.parametrize("text", ["", 7, None, "\u2603"])
+def test_a_kill_without_words_is_no_problem(text):
+    assert not find_kill(say(memoryKill=text, memoryKilledAt=NOW))
+    assert not find_kill(say(memoryKill=KILL, memoryKilledAt="now")), "its time is not known"
+
+
+def test_a_killed_child_of_a_run_that_goes_on_is_no_problem():
+    report = say(memoryKill=KILL, memoryKilledAt=NOW + 10)
+    assert not find_kill(report, NOW + 25)
+    assert not find_kill(report, NOW + 9, ran=30), "the next step may be under way"
+    assert not find_kill(say(memoryKill=KILL, memoryKilledAt=NOW, state="parked"))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ PEER_SECONDS = 60.0
 _PEERS_KEPT = 20
 _PEER_LIMIT = 200
 """Characters of a peer's address, and of why it cannot be reached."""
+_KILL_LIMIT = 200
 LOST_SECONDS = 30.0
 """A pod that is still there so long after the end of its grace period is on a node that does not answer."""
 
@@ -136,6 +137,10 @@ class LauncherReport(NamedTuple):
     missing_peers: Sequence[MissingPeer] = ()
     nan_metrics: Sequence[str] = ()
     """Names of the program's numbers that are NaN."""
+    memory_kill: str = ""
+    """That the kernel killed a process of the program for memory, in the launcher's words; the program goes on."""
+    memory_killed_at: float = 0.0
+    """Unix time."""
 
 
 class Observation(NamedTuple):
@@ -226,6 +231,7 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
     attempt = parse_whole(document.get("attempt"))
     if attempt is None:
         return None
+    kill = document.get("memoryKill")
     return LauncherReport(
         attempt=attempt,
         peer_failures=parse_whole(document.get("peerFailures")) or 0,
@@ -237,6 +243,8 @@ def parse_report(document: Any) -> Optional[LauncherReport]:
         is_parked=document.get("state") == "parked",
         missing_peers=_parse_missing_peers(document.get("peersWaiting")),
         nan_metrics=_parse_names(document.get("nanMetrics")),
+        memory_kill=kill[:_KILL_LIMIT] if isinstance(kill, str) and kill.isascii() else "",
+        memory_killed_at=parse_number(document.get("memoryKilledAt")) or 0.0,
     )
 
 

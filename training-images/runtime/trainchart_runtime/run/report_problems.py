@@ -1,4 +1,4 @@
-"""What the numbers show that running programs report: metrics that are NaN, and tasks far slower than the others.
+"""What running programs and their launchers report: metrics that are NaN, slow tasks, and processes that were killed.
 
 Pure; problems.py takes it in. Nothing has failed yet, so the run goes on, and users are told.
 """
@@ -17,6 +17,10 @@ from trainchart_runtime.run.state import RUNNING, RunState
 
 _SLOW = 3.0
 """So many times slower than the others: less is the difference of two machines."""
+_SETTLED_SECONDS = 30.0
+"""A program that notices that one of its processes was killed starts another, or ends."""
+_LATE_SECONDS = 10.0
+"""A step that was made before may be seen so much later."""
 _FEWEST = 3
 """Of two tasks, neither is the odd one out."""
 
@@ -28,6 +32,7 @@ def find_report_problems(
     running = [pod for pod in own if pod.is_running and not pod.is_deleting and pod.uid in reports]
     known = {pod.task: reports[pod.uid] for pod in running if not reports[pod.uid].is_parked}
     found = [(task, _word_nan(report)) for task, report in known.items() if report.nan_metrics]
+    found += [(task, _word_kill(report)) for task, report in known.items() if _waits_for_killed(report, state, now)]
     # A program that starts reads its data first, and is slow.
     if state.phase == RUNNING and now >= state.since + STEADY_SECONDS:
         found += _find_slow(known)
@@ -36,6 +41,20 @@ def find_report_problems(
 
 def _word_nan(report: LauncherReport) -> Problem:
     return Problem(causes.NOT_A_NUMBER.name, f"NaN: {', '.join(report.nan_metrics)}"[:MESSAGE_LIMIT])
+
+
+def _waits_for_killed(report: LauncherReport, state: RunState, now: float) -> bool:
+    """Say whether the kernel killed a process of the program, and the run has made no step since."""
+    if not report.memory_kill or not 0 < report.memory_killed_at <= now - _SETTLED_SECONDS:
+        return False
+    progress = state.progress
+    if progress is None or progress.best_step is None:
+        return True
+    return progress.at <= report.memory_killed_at + _LATE_SECONDS
+
+
+def _word_kill(report: LauncherReport) -> Problem:
+    return Problem(causes.CHILD_KILLED.name, f"{report.memory_kill}; no step since")
 
 
 def _find_slow(known: Mapping[Task, LauncherReport]) -> List[Tuple[Task, Problem]]:
