@@ -23,12 +23,15 @@ from trainchart.cluster.snapshot import (
 )
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
+from trainchart_runtime.causes import PEER_UNRESOLVABLE
 from trainchart_runtime.contract import INSTANCE_LABEL, TF_PORT
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 
 _PEERS = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
 """Direction → where a policy lists its rules, and where a rule lists its peers."""
+_DNS_PORT = 53
+_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
@@ -50,6 +53,66 @@ def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> 
             f"traffic to each other: its owner must admit the pods of this release ({_describe(name, report)})"
         )
     yield from _find_cut_off_controllers(report, seen, policies)
+    yield from _find_closed_dns(report, seen, policies)
+
+
+def _find_closed_dns(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
+    """Yield which policies of others keep pods from the cluster's DNS, where names do not resolve."""
+    causes = {*(each.cause for each in report.problems), *(each.cause for each in report.incidents)}
+    if PEER_UNRESOLVABLE.name not in causes:
+        return
+    limits: dict[str, tuple[Object, list[str]]] = {}
+    for pod in filter(is_training_pod, listed(seen.pods)):
+        selecting = [each for each in listed(policies) if "Egress" in _list_directions(each) and _selects(each, pod)]
+        if not any(label(each, INSTANCE_LABEL) == report.key.release or _admits_dns(each) for each in selecting):
+            for policy in selecting:
+                limits.setdefault(name_of(policy), (policy, []))[1].append(name_of(pod))
+    for name, (policy, names) in limits.items():
+        labels = _label_dns_namespaces(policy)
+        only = (
+            f" but in namespaces with the label {labels}: kubectl get namespaces -l {labels} must list that of the DNS"
+            if labels
+            else ""
+        )
+        yield (
+            f"{_introduce(name, section(policy, 'metadata').get('creationTimestamp'))} selects {list_names(names)} "
+            f"(Egress), where names do not resolve, and does not admit port 53 (DNS){only}. Its owner must admit the "
+            f"namespace of the DNS, as by kubernetes.io/metadata.name: kube-system ({_describe(name, report)})"
+        )
+
+
+def _list_dns_peers(policy: Object) -> Iterator[Object]:
+    """Yield the peers whose port 53 a policy admits; an empty one stands for all."""
+    for rule in items_of(section(policy, "spec"), "egress"):
+        ports = items_of(rule, "ports")
+        if not ports or any(isinstance(each.get("port"), str) or _has_dns(each) for each in ports):
+            yield from items_of(rule, "to") or ({},)
+
+
+def _has_dns(port: Object) -> bool:
+    first = port.get("port", _DNS_PORT)
+    return port.get("protocol") == "UDP" and bool(first <= _DNS_PORT <= (port.get("endPort") or first))
+
+
+def _admits_dns(policy: Object) -> bool:
+    """Say whether a policy admits the cluster's DNS; where that depends on the labels of namespaces, it does not."""
+    return any(
+        not peer
+        or "ipBlock" in peer
+        or ("namespaceSelector" in peer and _label_namespaces(peer) in ("", f"{_NAME_LABEL}=kube-system"))
+        for peer in _list_dns_peers(policy)
+    )
+
+
+def _label_dns_namespaces(policy: Object) -> str:
+    return next(filter(None, map(_label_namespaces, _list_dns_peers(policy))), "")
+
+
+def _label_namespaces(peer: Object) -> str:
+    """Return the labels that namespaces must have, as kubectl takes them; empty where all fit, or it is not known."""
+    selector = section(peer, "namespaceSelector")
+    labels = section(selector, "matchLabels")
+    return "" if selector.get("matchExpressions") else ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 def _find_cut_off_controllers(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_controller_pod, make_pods, make_sets, stamp
 from trainchart.cluster.policies import find_foreign_policies
 from trainchart.cluster.snapshot import Snapshot
-from trainchart.reports.report import Report, TrainingKey
+from trainchart.reports.report import Report, ReportedProblem, TrainingKey
 
 REPORT = Report(key=TrainingKey(NAMESPACE, "exp1", "mnist"), now=NOW, phase="Running", source="record")
 DNS = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 443}]}
@@ -85,3 +86,39 @@ def test_only_the_selected_pods_are_named(selector: dict[str, Any]) -> None:
 )
 def test_policies_that_leave_the_peers_alone_are_not_named(policies: tuple[dict[str, Any], ...]) -> None:
     assert not find(*policies)
+
+
+OWN_NAMESPACE = {"to": [{"podSelector": {}}]}
+
+
+def to_dns(*peers: Any, **port: Any) -> dict[str, Any]:
+    return {"to": list(peers), "ports": [{"port": 53, "protocol": "UDP", **port}]}
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ({"to": [{"namespaceSelector": {}}], "ports": [{"port": 443}]}, "does not admit port 53 (DNS). Its owner"),
+        (to_dns({"podSelector": {}}), "does not admit port 53 (DNS). Its owner"),
+        (to_dns({"namespaceSelector": {}}, protocol="TCP"), "does not admit port 53 (DNS). Its owner"),
+        (
+            to_dns({"namespaceSelector": {"matchLabels": {"name": "kube-system"}}}),
+            "but in namespaces with the label name=kube-system: kubectl get namespaces -l name=kube-system must list",
+        ),
+        (to_dns({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}), ""),
+        (to_dns({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}), ""),
+        (to_dns({"namespaceSelector": {}, "podSelector": {}}), ""),
+        (to_dns({"ipBlock": {"cidr": "10.0.0.10/32"}}), ""),
+        (to_dns(), ""),
+        ({"ports": [{"port": "dns", "protocol": "UDP"}]}, ""),
+        ({"ports": [{"port": 1, "endPort": 100, "protocol": "UDP"}]}, ""),
+        ({}, ""),
+    ],
+)
+def test_policies_that_close_the_dns_are_named(rule: dict[str, Any], words: str) -> None:
+    seen = Snapshot(NOW, sets=tuple(make_sets()), pods=tuple(make_pods()))
+    policies = (egress(OWN_NAMESPACE, rule),)
+    assert not list(find_foreign_policies(REPORT, seen, policies))
+    problem = ReportedProblem("exp1-mnist-worker-0", "peer-unresolvable", "", "node1", NOW)
+    remarks = list(find_foreign_policies(replace(REPORT, problems=(problem,)), seen, policies))
+    assert [words in remark for remark in remarks] == ([True] if words else [])

@@ -86,6 +86,12 @@ def test_running_peer_that_is_lost_again_and_again_is_a_problem():
     assert problem.message.endswith(f"names ps-0 on node-1: {RESET}")
 
 
+def test_names_that_do_not_resolve_are_no_broken_connections():
+    [problem] = find(worker_0=lose(error="gaierror: [Errno -3]", cause="peer-unresolvable"), ps_0=say())
+    assert problem.cause == "peer-unresolvable"
+    assert problem.message.startswith("could not resolve the name of a peer 5 times; each time")
+
+
 def test_error_that_names_no_task_is_shown_alone():
     [problem] = find(worker_0=lose(error=ABORTED))
     assert problem.message.endswith(f"The last error: {ABORTED}")

@@ -101,11 +101,14 @@ def _word_breaks(
         return None
     peers = ", ".join(f"{task} on {running[task].node}" for task in named)
     of_peers = f" names {peers}" if peers else ""
+    is_nameless = all(each.cause == causes.PEER_UNRESOLVABLE.name for each in breaks)
+    what = "could not resolve the name of" if is_nameless else "lost"
     words = (
-        f"lost a peer {report.peer_failures} times; each time the program was started again in its pod, which "
+        f"{what} a peer {report.peer_failures} times; each time the program was started again in its pod, which "
         f"run.maxRestarts does not count. The last error{of_peers}: {breaks[-1].error}"
     )
-    return PeerProblem(pod.task, Problem(causes.PEER_LOST.name, words[:MESSAGE_LIMIT]), breaks[0].at)
+    cause = causes.PEER_UNRESOLVABLE if is_nameless else causes.PEER_LOST
+    return PeerProblem(pod.task, Problem(cause.name, words[:MESSAGE_LIMIT]), breaks[0].at)
 
 
 def _find_named(breaks: Sequence[Failure], own: Task) -> Tuple[Task, ...]:
