@@ -61,6 +61,14 @@ def test_an_unchanged_chart_is_not_made_again(project: Path, monkeypatch: pytest
         generate(use_cache=False)
 
 
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_what_a_killed_generate_left_is_removed(project: Path, use_cache: bool) -> None:
+    generate()
+    (project / "charts" / ".tiny.trainchart-old").mkdir()
+    assert generate(use_cache=use_cache).changed == ()
+    assert [path.name for path in (project / "charts").iterdir()] == ["tiny"]
+
+
 def test_waivers_of_the_authors_are_no_change(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generate()
     (project / "charts" / "tiny" / chart_folder.WAIVER_FILE).write_text("[]\n")

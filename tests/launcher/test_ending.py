@@ -190,6 +190,19 @@ def test_a_watchdog_leaves_programs_alone_that_never_report(make_pod):
     assert pod.run("import time; time.sleep(1)")[0] == 0
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_no_message_is_written_into_a_pipe_or_through_a_link(make_pod, kind):
+    pod = make_pod()
+    program = (
+        f"import os; path = {str(pod.folder / 'termination')!r}; open(path + '.other', 'w').write('precious')\n"
+        f"os.mkfifo(path) if {kind == 'pipe'} else os.symlink(path + '.other', path)"
+    )
+    code, _, stderr = pod.run(program)
+    assert code == 0
+    assert "cannot write the termination message: [Errno 22] a link, pipe, socket or device" in stderr
+    assert (pod.folder / "termination.other").read_text() == "precious"
+
+
 def test_an_unwritable_state_folder_costs_no_training(make_pod):
     pod = make_pod(variables={contract.STATE_DIR: "/proc/nowhere", contract.TERMINATION_FILE: "/proc/nowhere"})
     code, stdout, stderr = pod.run("print('trained')")

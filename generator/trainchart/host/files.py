@@ -9,14 +9,16 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from trainchart.errors import ToolError
+from trainchart.host.trees import remove_tree, walk
 
 READ_LIMIT = 64 * 1024 * 1024
 """Bytes; nothing that trainchart reads is larger on purpose."""
@@ -29,6 +31,7 @@ _OPEN_FILES = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 _TEMPORARY = ".tmp"
 _STAGED = ".trainchart-new"
 _RETIRED = ".trainchart-old"
+_REMOVED = ".trainchart-gone"
 
 _HINTS = {
     errno.ENOSPC: "free some space on that disk; nothing was changed",
@@ -44,20 +47,58 @@ _HINTS = {
 }
 
 
+class SpecialFileError(OSError):
+    """A pipe, a socket or a device, or a link where none is followed."""
+
+    def __init__(self, path: Path, what: str = "neither a file nor a folder") -> None:
+        super().__init__(errno.EINVAL, what, str(path))
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY, *, follow_links: bool = False) -> int:
+    """Open a regular file. Raises OSError for all else, without waiting: to open or to read a pipe may never end.
+
+    What was opened is examined and not the path, which may lead elsewhere a moment later.
+    """
+    flags |= os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
+    try:
+        handle = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow_links:
+            raise SpecialFileError(path, "a link") from error
+        if error.errno == errno.ENXIO:  # a socket, or a pipe that has no reader
+            raise SpecialFileError(path) from error
+        raise
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return handle
+    os.close(handle)
+    raise IsADirectoryError(errno.EISDIR, "is a folder", str(path)) if stat.S_ISDIR(mode) else SpecialFileError(path)
+
+
 def refuse_pipe(path: Path) -> None:
     """Raise ToolError for a named pipe, a socket or a device: to read it may never end. Pipes of the shell are fine."""
-    if str(path.absolute()).startswith(_OPEN_FILES) or str(path) == os.devnull:
-        return
-    if path.is_fifo() or path.is_socket() or path.is_char_device() or path.is_block_device():
-        raise ToolError(f"{path} is neither a file nor a folder", hint="to read from a pipe, give - or <(command)")
+    if not _is_given_open(path) and any(
+        (path.is_fifo(), path.is_socket(), path.is_char_device(), path.is_block_device())
+    ):
+        raise _special_error(SpecialFileError(path))
 
 
-def read_bytes(path: Path, *, limit: int = READ_LIMIT) -> bytes:
+def _is_given_open(path: Path) -> bool:
+    """Say whether the shell has opened what is at `path`, or nothing can be there."""
+    return str(path.absolute()).startswith(_OPEN_FILES) or str(path) == os.devnull
+
+
+def _special_error(error: SpecialFileError) -> ToolError:
+    return ToolError(f"{error.filename} is {error.strerror}", hint="to read from a pipe, give - or <(command)")
+
+
+def read_bytes(path: Path, *, limit: int = READ_LIMIT, follow_links: bool = True) -> bytes:
     """Return the content of the file at `path`; ToolError where there is none, or more than `limit` bytes."""
     try:
-        refuse_pipe(path)
-        with path.open("rb") as stream:
+        with _open(path, follow_links=follow_links) as stream:
             content = stream.read(limit + 1)
+    except SpecialFileError as error:
+        raise _special_error(error) from error
     except IsADirectoryError as error:
         raise ToolError(f"{path} is a folder, expected a file") from error
     except OSError as error:
@@ -69,9 +110,17 @@ def read_bytes(path: Path, *, limit: int = READ_LIMIT) -> bytes:
     return content
 
 
-def read_text(path: Path, *, limit: int = READ_LIMIT) -> str:
+def _open(path: Path, *, follow_links: bool) -> BinaryIO:
+    if follow_links and _is_given_open(path):
+        return path.open("rb")
+    if follow_links:
+        refuse_pipe(path)  # to open a device may already change something
+    return os.fdopen(open_regular(path, follow_links=follow_links), "rb")
+
+
+def read_text(path: Path, *, limit: int = READ_LIMIT, follow_links: bool = True) -> str:
     """Return the content of the UTF-8 file at `path`, as read_bytes does."""
-    content = read_bytes(path, limit=limit)
+    content = read_bytes(path, limit=limit, follow_links=follow_links)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -89,7 +138,7 @@ def read_tree(folder: Path, *, limit: int = READ_LIMIT) -> dict[str, bytes]:
         raise ToolError(f"{folder} is not a folder", hint=_HINTS[errno.ENOENT])
     files: dict[str, bytes] = {}
     remaining, entries = limit, 0
-    for parent, folders, names in os.walk(folder, onerror=_raise_walk_error, followlinks=True):
+    for parent, folders, names in walk(folder, on_error=_raise_walk_error, follow_links=True):
         folders.sort()
         for path in (Path(parent, name) for name in (*folders, *names)):
             if path.is_symlink():
@@ -187,22 +236,36 @@ def write_tree(target: Path, files: Mapping[str, bytes], *, is_ours: Callable[[P
     if target.is_symlink():
         # Renaming would replace the link, and deleting through it could hit a folder elsewhere.
         target = target.resolve()
-    staged = target.with_name(f".{target.name}{_STAGED}")
-    retired = target.with_name(f".{target.name}{_RETIRED}")
+    staged, retired, _ = _siblings(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with locked(target.parent):
-            _recover(target, staged, retired)
+            _recover(target)
             _require_replaceable(target, is_ours)
             try:
                 _write_all(staged, files)
                 _swap(target, staged, retired)
             finally:
-                shutil.rmtree(staged, ignore_errors=True)
+                with suppress(OSError):
+                    remove_tree(staged)
             # The new tree is in place: a failure to clear the old one away is no failure of the write.
-            shutil.rmtree(retired, ignore_errors=True)
+            with suppress(OSError):
+                _recover(target)
     except OSError as error:
         raise _tool_error("cannot write", target, error) from error
+
+
+def tidy_tree(target: Path) -> None:
+    """Put right what a killed `write_tree` has left beside `target`, where it can be: nothing depends on it."""
+    if any(map(os.path.lexists, _siblings(target))):
+        with suppress(OSError, ToolError), locked(target.parent):
+            _recover(target)
+
+
+def _siblings(target: Path) -> tuple[Path, Path, Path]:
+    """Return where the new tree is made, where the old one waits until the new one is in place, and is removed."""
+    staged, retired, removed = (target.with_name(f".{target.name}{end}") for end in (_STAGED, _RETIRED, _REMOVED))
+    return staged, retired, removed
 
 
 def _write_all(staged: Path, files: Mapping[str, bytes]) -> None:
@@ -226,15 +289,18 @@ def _swap(target: Path, staged: Path, retired: Path) -> None:
         raise
 
 
-def _recover(target: Path, staged: Path, retired: Path) -> None:
-    """Put right what a killed attempt left: at any moment the newest whole tree is `target` or `retired`."""
+def _recover(target: Path) -> None:
+    """Leave nothing beside `target`: at any moment it or `retired` is the newest tree, and neither is a part of one."""
+    staged, retired, removed = _siblings(target)
+    remove_tree(removed)
     if retired.exists():
         if target.exists():
-            shutil.rmtree(retired)
+            # Under a name that is never taken back: a removal that is cut off leaves a part.
+            retired.rename(removed)
+            remove_tree(removed)
         else:
             retired.rename(target)
-    if staged.exists():
-        shutil.rmtree(staged)
+    remove_tree(staged)
 
 
 def _require_replaceable(target: Path, is_ours: Callable[[Path], bool]) -> None:

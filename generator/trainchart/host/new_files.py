@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainchart.errors import Problem, ToolError
-from trainchart.host.files import drop_leftovers, make_temporary, read_umask
+from trainchart.host.files import drop_leftovers, make_temporary, read_bytes, read_umask
 
 
 def write_new_files(files: Mapping[Path, bytes]) -> None:
@@ -19,6 +19,8 @@ def write_new_files(files: Mapping[Path, bytes]) -> None:
     Raises:
         ToolError: some exist (all of them are named), or cannot be written; nothing of this call is left then.
     """
+    for path in files:
+        drop_leftovers(path.parent, _prefix(path))
     last = list(files)[-1]
     existing = [path for path in files if os.path.lexists(path)]
     if last not in existing:
@@ -34,7 +36,6 @@ def write_new_files(files: Mapping[Path, bytes]) -> None:
     try:
         for path, content in files.items():
             _make_folders(path.parent, made)
-            drop_leftovers(path.parent, _prefix(path))
             if path is last or not _holds(path, content):
                 _write_new(path, content)
                 written.append(path)
@@ -48,8 +49,10 @@ def write_new_files(files: Mapping[Path, bytes]) -> None:
 
 def _holds(path: Path, content: bytes) -> bool:
     """Tell whether a file is there that holds exactly `content`."""
-    is_plain = path.is_file() and not path.is_symlink()
-    return is_plain and path.stat().st_size == len(content) and path.read_bytes() == content
+    try:
+        return read_bytes(path, limit=len(content), follow_links=False) == content
+    except ToolError:
+        return False
 
 
 def _prefix(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ import pytest
 
 from trainchart.errors import ToolError
 from trainchart.host import files
-from trainchart.host.files import read_bytes, read_text, read_tree, write_file, write_tree
+from trainchart.host.files import read_bytes, read_text, read_tree, tidy_tree, write_file, write_tree
 
 OLD = {"trainchart.lock.yaml": b"old", "templates/a.yaml": b"old"}
 NEW = {"trainchart.lock.yaml": b"new", "templates/b.yaml": b"new", "ci/x-values.yaml": b""}
@@ -92,6 +93,67 @@ def test_what_a_killed_attempt_left_is_put_right(target: Path) -> None:
     with pytest.raises(ToolError):
         write_tree(target, {"a": b"", "a/b": b""}, is_ours=is_ours)
     assert_old_tree_alone(target)
+
+
+def test_a_removal_that_was_cut_off_is_finished(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unlink = os.unlink
+
+    def unlink_and_die(path: str, **options: int) -> None:
+        unlink(path, **options)
+        if path == "trainchart.lock.yaml":
+            raise SystemExit
+
+    # Killed while the old tree is removed, which is no tree of ours any more.
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", unlink_and_die)
+        with pytest.raises(SystemExit):
+            write_tree(target, NEW, is_ours=is_ours)
+    (left,) = {*target.parent.iterdir()} - {target}
+    (left / "rest").touch()
+    assert set(read_tree(target)) == set(NEW)
+    # What is left is no tree: it is not taken back where the new one is removed.
+    shutil.rmtree(target)
+    write_tree(target, NEW, is_ours=is_ours)
+    assert [path.name for path in target.parent.iterdir()] == [target.name]
+    assert set(read_tree(target)) == set(NEW)
+
+
+@pytest.mark.parametrize("end", ["new", "old", "gone"])
+def test_leftovers_of_a_tree_are_removed(target: Path, end: str) -> None:
+    before = read_tree(target)
+    left = target.with_name(f".mnist.trainchart-{end}")
+    left.mkdir()
+    (left / "half").touch()
+    tidy_tree(target)
+    assert [path.name for path in target.parent.iterdir()] == [target.name]
+    assert read_tree(target) == before
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_that_appears_after_a_check_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "values.yaml"
+    os.mkfifo(path)
+    monkeypatch.setattr(Path, "is_fifo", lambda self: False)
+    with pytest.raises(ToolError, match="neither a file nor a folder"):
+        read_bytes(path)
+    with pytest.raises(ToolError, match="neither a file nor a folder"):
+        read_bytes(path, follow_links=False)
+
+
+def test_a_link_is_followed_unless_it_may_not_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a")
+    (tmp_path / "link").symlink_to("file")
+    assert read_bytes(tmp_path / "link") == b"a"
+    with pytest.raises(ToolError, match="link is a link"):
+        read_bytes(tmp_path / "link", follow_links=False)
+
+
+def test_a_pipe_of_the_shell_is_read() -> None:
+    end, other = os.pipe()
+    os.write(other, b"a: 1")
+    os.close(other)
+    assert read_bytes(Path(f"/dev/fd/{end}")) == b"a: 1"
+    os.close(end)
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:

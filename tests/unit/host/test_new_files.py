@@ -39,6 +39,15 @@ def test_what_a_killed_call_left_is_no_obstacle(tmp_path: Path, monkeypatch: pyt
     assert schema.read_bytes() == b"{}"
 
 
+def test_what_was_left_is_removed_when_all_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.touch()
+    (tmp_path / ".a.yaml.x.tmp").hardlink_to(path)  # killed after its last step but one
+    with pytest.raises(ToolError, match="already exist"):
+        write_new_files({path: b"name: a\n"})
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_other_files_are_never_replaced(tmp_path: Path) -> None:
     script, spec = tmp_path / "train.py", tmp_path / "a.yaml"
     script.write_text("print(2)\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.deep_trees import deep_tree
 from trainchart.errors import ToolError
 from trainchart.local.io.release_folder import (
     RUN_FILE,
@@ -122,6 +123,52 @@ def test_a_start_that_was_killed_does_not_keep_the_name(tmp_path: Path) -> None:
     os.waitpid(child, 0)
     assert (tmp_path / "exp-7/pods").is_dir()
     use(tmp_path, "exp-7")
+
+
+@pytest.mark.parametrize("part", ["claims/ckpt", "pods/chief-0"])
+def test_a_deep_tree_is_removed_with_its_run(tmp_path: Path, part: str) -> None:
+    with deep_tree(use(tmp_path, "exp-7") / part):
+        with open_release(tmp_path, "exp-7", Existing.RESUME) as folder:
+            assert sorted(path.name for path in folder.iterdir()) == ["claims", "logs", RUN_FILE]
+        with open_release(tmp_path, "exp-7", Existing.FRESH) as folder:
+            assert [path.name for path in folder.iterdir()] == [UNFINISHED_FILE]
+        assert not folder.exists()
+
+
+@pytest.mark.parametrize("existing", [Existing.REFUSE, Existing.FRESH])
+def test_a_removal_that_is_cut_off_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: Existing
+) -> None:
+    folder = use(tmp_path, "exp-7")
+
+    def kill(*_: object, **__: object) -> None:
+        raise SystemExit
+
+    # After run.json, and before what is in folders.
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", kill)
+        with pytest.raises(SystemExit), open_release(tmp_path, "exp-7", Existing.FRESH):
+            pass
+    assert folder.exists()
+    assert not (folder / RUN_FILE).exists()
+    assert use(tmp_path, "exp-7", existing) == folder
+    assert not (folder / UNFINISHED_FILE).exists()
+
+
+def test_no_folder_is_removed_or_marked_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "precious").touch()
+    folder = use(tmp_path / "runs", "exp-7")
+    (folder / "claims" / "link").symlink_to(tmp_path / "other")
+    (folder / "pods" / "chief-0").rmdir()
+    (folder / "pods").rmdir()
+    (folder / "pods").symlink_to(tmp_path / "other")
+    with open_release(tmp_path / "runs", "exp-7", Existing.RESUME):
+        assert not os.path.lexists(folder / "pods")
+    (folder / UNFINISHED_FILE).symlink_to(tmp_path / "new")
+    use(tmp_path / "runs", "exp-7", Existing.FRESH)
+    assert not (tmp_path / "new").exists()
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["precious"]
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

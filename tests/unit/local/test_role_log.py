@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -53,11 +55,31 @@ def test_a_full_log_is_rotated_and_only_one_old_file_is_kept(tmp_path: Path) -> 
     assert kept == [f"line {number}" for number in range(50 - len(kept), 50)]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
-def test_a_full_disk_costs_log_lines_only() -> None:
-    log = RoleLog(Path("/dev/full"))
-    assert log.feed(b"step 1\nstep 2\n") == ["step 1", "step 2"]
-    assert "No space left on device" in log.failure
+def test_a_full_disk_costs_log_lines_only(tmp_path: Path) -> None:
+    log = RoleLog(tmp_path / "worker-0.log")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        assert log.feed(b"step 1\nstep 2\n") == ["step 1", "step 2"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "File too large" in log.failure
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_is_in_place_of_a_log_is_replaced(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "worker-0.log"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        (tmp_path / "precious").write_text("precious")
+        path.symlink_to("precious")
+    log = RoleLog(path)
+    log.feed(b"step 1\n")
+    log.close()
+    assert texts(path) == ["step 1"]
+    assert kind == "pipe" or (tmp_path / "precious").read_text() == "precious"
     log.close()
 
 

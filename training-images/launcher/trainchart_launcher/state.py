@@ -12,7 +12,7 @@ import re
 from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 from trainchart_launcher.console import print_line
-from trainchart_launcher.files import read_file, replace_file
+from trainchart_launcher.files import overwrite_file, read_file, replace_file
 from trainchart_launcher.settings import Settings
 from trainchart_runtime import contract
 from trainchart_runtime.progress import Progress, parse_progress
@@ -83,17 +83,10 @@ def write_outcome(settings: Settings, message: bytes, succeeded: bool) -> None:
         _write_own(settings, _shared_marker(settings), document)
 
 
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
 def read_progress(settings: Settings) -> Progress:
     """Return the program's last report about itself."""
     try:
-        # Where the program has put a pipe, nothing waits for a writer.
-        path, opener = find_progress_file(settings), _open_without_waiting
-        with open(path, encoding="utf-8", errors="replace", opener=opener) as file:
-            return parse_progress(file.read(_PROGRESS_LIMIT))
+        return parse_progress(read_file(find_progress_file(settings), _PROGRESS_LIMIT).decode(errors="replace"))
     except OSError:
         return Progress()
 
@@ -101,8 +94,7 @@ def read_progress(settings: Settings) -> Progress:
 def write_termination(path: str, message: bytes) -> None:
     """Write the termination message in place: Kubernetes mounts the file, so it cannot be replaced."""
     try:
-        with open(path, "wb") as file:
-            file.write(message)
+        overwrite_file(path, message)
     except OSError as err:
         print_line(f"cannot write the termination message: {err}")
 

@@ -18,7 +18,7 @@ from trainchart.actions.support.specs import load_specs, render_spec
 from trainchart.archive.lock import WAIVER_FILE
 from trainchart.errors import ChecksFailed, PlanError, Problem, SpecError, ToolError
 from trainchart.host.clock import utc_today
-from trainchart.host.files import read_bytes, write_tree
+from trainchart.host.files import read_bytes, tidy_tree, write_tree
 from trainchart.local.io.code_index import remember_code
 from trainchart.render.chart import RenderedChart
 
@@ -126,6 +126,8 @@ def write_chart(prepared: PreparedChart, charts: Path) -> GeneratedChart:
     is_new = not is_generated(folder)
     if changed:
         write_tree(folder, {**_read_waivers(folder), **rendered.files}, is_ours=is_generated)
+    else:
+        tidy_tree(folder)
     if isinstance(located, LocatedModel):
         return _remember_model(located, rendered, prepared.inputs, charts, changed, is_new=is_new)
     return GeneratedChart(rendered.name, rendered.version, folder, None, changed, (), is_new=is_new)

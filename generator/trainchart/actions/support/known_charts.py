@@ -17,7 +17,7 @@ from trainchart.actions.support.pack_files import PACK_LOCK_FILE, VENDOR, read_p
 from trainchart.actions.support.project import project_of
 from trainchart.errors import Problem, ToolError
 from trainchart.host.clock import utc_today
-from trainchart.host.files import read_text, read_tree
+from trainchart.host.files import read_text, read_tree, tidy_tree
 from trainchart.host.result_cache import ResultCache, hash_inputs, hash_listing
 from trainchart.local.io.code_index import remember_code
 
@@ -79,6 +79,7 @@ def recall_chart(spec: Path, charts: Path) -> GeneratedChart | None:
         return None
     if {path: _hash_file(content) for path, content in present.items() if path not in known.authored} != known.files:
         return None
+    tidy_tree(chart.chart)
     remember_code(known.repository, chart.code)
     return chart
 

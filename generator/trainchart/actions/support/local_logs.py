@@ -9,7 +9,7 @@ from pathlib import Path
 from trainchart.actions.support.log_filter import LogsFilter
 from trainchart.errors import ToolError
 from trainchart.local.io.logs import follow_lines, read_lines, stamp_of
-from trainchart.local.io.release_folder import RESULT_FILE, RUN_FILE, read_record
+from trainchart.local.io.release_folder import LOGS, RESULT_FILE, RUN_FILE, read_record
 from trainchart.local.io.release_lock import is_running
 from trainchart.reports.log_line import LogLine
 
@@ -53,7 +53,10 @@ def _find_logs(folder: Path, wanted: LogsFilter) -> dict[str, Path]:
         known = ", ".join(pod["label"] for pod in pods if wanted.role in ("", pod["role"]))
         of = f" of the role {wanted.role}" if wanted.role else ""
         raise ToolError(f"{folder.name} has no pod {wanted.pod!r}{of}", hint=f"its pods{of}: {known}")
-    return {label: folder / "logs" / f"{label}.log" for label in chosen}
+    logs = folder / LOGS
+    if logs.is_symlink():
+        raise ToolError(f"{logs} is a link: logs are read from the folder of their run only", hint="remove it")
+    return {label: logs / f"{label}.log" for label in chosen}
 
 
 def _find_failure_stamp(folder: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import tempfile
 import time
@@ -18,7 +17,9 @@ from trainchart.archive.lock import hash_tree
 from trainchart.errors import PlanError, ToolError
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import ValueOverrides
+from trainchart.host.files import read_bytes
 from trainchart.host.git import read_commit
+from trainchart.host.trees import walk
 from trainchart.kubernetes_yaml import dump_mapping, parse_mapping
 from trainchart.local.io.release_folder import RUN_FILE, holds_run, read_record
 from trainchart.local.run_record import CodeVersion, RunRecord
@@ -103,16 +104,17 @@ def _read_code(folder: Path) -> dict[str, bytes] | None:
     """Return the files of a code folder by relative path; None where there are too many, or one cannot be read."""
     files: dict[str, bytes] = {}
     left = _BYTES_READ
-    for parent, folders, names in os.walk(folder):
+    for parent, folders, names in walk(folder):
         folders[:] = [name for name in folders if name not in _PASSED_OVER]
         for path in (Path(parent, name) for name in names):
             if not path.is_file():
                 continue
             try:
-                left -= path.stat().st_size
-                if left < 0 or len(files) == _FILES_READ:
-                    return None
-                files[path.relative_to(folder).as_posix()] = path.read_bytes()
-            except OSError:
+                content = read_bytes(path, limit=left)
+            except ToolError:
                 return None
+            left -= len(content)
+            if len(files) == _FILES_READ:
+                return None
+            files[path.relative_to(folder).as_posix()] = content
     return files

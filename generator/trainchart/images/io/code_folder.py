@@ -12,6 +12,7 @@ from trainchart.archive.lock import LOCK_FILE
 from trainchart.archive.read import parse_archive
 from trainchart.errors import Problem, ToolError
 from trainchart.host.files import TREE_LIMIT
+from trainchart.host.trees import walk
 from trainchart.images.ignore import IGNORE_FILE, IgnoreRules, parse_ignore_rules
 from trainchart.images.inputs import ContextFile
 from trainchart.images.requirements import REQUIREMENTS_FILE
@@ -129,7 +130,7 @@ def _walk(root: Path, rules: IgnoreRules) -> Iterator[tuple[Path, str]]:
         ) from error
 
     entries = 0
-    for parent, folders, names in os.walk(root, onerror=refuse, followlinks=True):
+    for parent, folders, names in walk(root, on_error=refuse, follow_links=True):
         here = Path(parent)
         if here != root and {LOCK_FILE, CHART_FILE} <= {*names}:
             folders.clear()

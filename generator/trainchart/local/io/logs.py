@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from trainchart.host.files import SpecialFileError, open_regular
 from trainchart.reports.log_line import LogLine
 
 _POLL_SECONDS = 0.2
@@ -58,10 +59,11 @@ def _read_pod(label: str, path: Path) -> Iterator[LogLine]:
 
 
 def _open(path: Path) -> BinaryIO:
-    """Open a log. Raises FileNotFoundError where there is none, but a pipe or a device, which may never end."""
-    if not path.is_file():
-        raise FileNotFoundError(path)
-    return path.open("rb")
+    """Open a log. Raises FileNotFoundError where there is none, but a link, or a pipe or device that may never end."""
+    try:
+        return os.fdopen(open_regular(path), "rb")
+    except (SpecialFileError, IsADirectoryError, NotADirectoryError) as error:
+        raise FileNotFoundError(path) from error
 
 
 def _parse(label: str, raw: bytes) -> LogLine:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from trainchart.host.trees import list_parents, walk
 from trainchart.local.plan import LocalPlan
 from trainchart.local.result import Outputs
 
@@ -54,16 +55,16 @@ def _find_own(plan: LocalPlan, folder: str, since: float) -> Iterator[Path]:
 
 
 def _walk(folder: str) -> Iterator[Path]:
-    for parent, _, names in os.walk(folder):
+    for parent, _, names in walk(folder):
         yield from (Path(parent, name) for name in names)
 
 
 def _find_written(files: list[Path], since: float) -> tuple[str, ...]:
     """Return the SavedModels that are newer, then the other files; events are left out."""
     newer = [path for path in files if not _is_events(path) and _is_newer(path, since)]
-    models = {path.parent for path in newer if path.name == _SAVED_MODEL}
-    others = {path for path in newer if not models & set(path.parents)}
-    return tuple(str(path) for found in (models, others) for path in sorted(found))
+    models = {str(path.parent) for path in newer if path.name == _SAVED_MODEL}
+    others = {str(path) for path in newer if not models or models.isdisjoint(list_parents(str(path)))}
+    return (*sorted(models), *sorted(others))
 
 
 def _is_launchers(path: Path, checkpoints: str) -> bool:

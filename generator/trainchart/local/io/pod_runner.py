@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trainchart.errors import ToolError
+from trainchart.host.trees import remove_tree
 from trainchart.local.io.processes import PodProcess
 from trainchart.local.io.release_folder import read_told
 from trainchart.local.io.role_log import RoleLog
@@ -57,8 +58,11 @@ class PodRunner:
 
     def start(self) -> PodProcess:
         """Start the launcher; the container's termination message begins empty, as under a kubelet."""
+        message = Path(self.plan.termination_file)
         try:
-            Path(self.plan.termination_file).write_bytes(b"")
+            # A program may have put anything there.
+            remove_tree(message)
+            message.touch(exist_ok=False)
         except OSError as err:
             raise ToolError(f"cannot write {self.plan.termination_file}: {err.strerror}") from err
         self.process = PodProcess(self.plan)

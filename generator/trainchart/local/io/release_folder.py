@@ -11,7 +11,6 @@ import difflib
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
@@ -19,7 +18,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from trainchart.errors import ToolError
-from trainchart.host.files import read_text
+from trainchart.host.files import SpecialFileError, open_regular, read_text
+from trainchart.host.trees import remove_tree
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.local.io.release_lock import hold_lock
@@ -30,13 +30,16 @@ RUN_FILE = "run.json"
 STATE_FILE = "state.json"
 RESULT_FILE = "result.json"
 VALUES_FILE = "values.yaml"
+LOGS = "logs"
 UNFINISHED_FILE = "unfinished"
-"""There until the files of a plan are written: what a killed start leaves may be removed."""
+"""There until the files of a plan are written, and while they are removed: what a killed call leaves may be removed."""
 _POD_KEYS = {"label", "name", "role"}
 _TOLD_LIMIT = 1024 * 1024
 """Characters."""
 _RELEASE_LENGTH = 53
 """Helm's limit."""
+_LABEL = re.compile(r"[a-z0-9-]+-[0-9]+")
+"""Of a pod; names its log and its folder."""
 
 
 class Existing(Enum):
@@ -82,25 +85,53 @@ def open_release(runs_folder: Path, release: str, existing: Existing) -> Iterato
     folder = runs_folder.resolve() / release
     with hold_lock(runs_folder, release):
         try:
-            if (folder / UNFINISHED_FILE).exists() and not holds_run(folder):
-                shutil.rmtree(folder)
+            if _is_unfinished(folder):
+                _remove(folder)
             require_startable(runs_folder, release, existing)
             is_used = folder.exists() and any(folder.iterdir())
             if is_used and existing is Existing.FRESH:
-                shutil.rmtree(folder)
+                _clear(folder)
             elif is_used:
+                (folder / UNFINISHED_FILE).unlink(missing_ok=True)
                 # New pods have empty folders of their own; only claims and logs outlive them.
-                shutil.rmtree(folder / "pods", ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    remove_tree(folder / "pods")
             folder.mkdir(exist_ok=True)
             if not holds_run(folder):
-                (folder / UNFINISHED_FILE).touch()
+                _mark_unfinished(folder)
         except OSError as err:
             raise _error("prepare", folder, err) from err
         try:
             yield folder
         finally:
             if not (folder / RUN_FILE).exists():
-                shutil.rmtree(folder, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    _remove(folder)
+
+
+def _is_unfinished(folder: Path) -> bool:
+    """Say whether a call was killed that made or removed the files of the release."""
+    return os.path.lexists(folder / UNFINISHED_FILE) and not holds_run(folder)
+
+
+def _mark_unfinished(folder: Path) -> None:
+    if not os.path.lexists(folder / UNFINISHED_FILE):
+        (folder / UNFINISHED_FILE).touch(exist_ok=False)
+
+
+def _clear(folder: Path) -> None:
+    """Remove all but the mark, by which the next call knows what this one leaves if it is killed."""
+    _mark_unfinished(folder)
+    (folder / RUN_FILE).unlink(missing_ok=True)
+    for path in folder.iterdir():
+        if path.name != UNFINISHED_FILE:
+            remove_tree(path)
+
+
+def _remove(folder: Path) -> None:
+    _clear(folder)
+    (folder / UNFINISHED_FILE).unlink()
+    folder.rmdir()
 
 
 def require_startable(runs_folder: Path, release: str, existing: Existing) -> None:
@@ -111,7 +142,7 @@ def require_startable(runs_folder: Path, release: str, existing: Existing) -> No
         if existing is Existing.RESUME:
             _refuse_resuming(runs_folder, release)
         return
-    if not holds_run(folder) and not (folder / UNFINISHED_FILE).exists():
+    if not holds_run(folder) and not _is_unfinished(folder):
         refuse_damaged(folder)
         raise ToolError(
             f"{folder} was not made by a run of {release}, so it is left alone",
@@ -128,7 +159,9 @@ def write_plan(plan: LocalPlan, record: Mapping[str, Any]) -> None:
     """Make all folders and files of the plan; run.json comes last and says that the release has a run."""
     folder = Path(plan.release_folder)
     try:
-        (folder / "logs").mkdir(exist_ok=True)
+        if (folder / LOGS).is_symlink():
+            raise SpecialFileError(folder / LOGS, "it is a link")
+        (folder / LOGS).mkdir(exist_ok=True)
         for pod in plan.pods:
             for path in pod.folders:
                 Path(path).mkdir(parents=True, exist_ok=True)
@@ -156,18 +189,16 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
 def read_record(path: Path) -> Mapping[str, Any]:
     """Return the record, empty where there is none or it is broken."""
     try:
-        record = parse_json(read_text(path))
+        record = parse_json(read_text(path, follow_links=False))
     except (ToolError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
 
 
 def read_told(path: Path) -> str:
-    """Return what a program or its launcher has written; empty where there is no file: a pipe is read without end."""
+    """Return what a program or its launcher has written; empty where there is no regular file."""
     try:
-        if not path.is_file():
-            return ""
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with os.fdopen(open_regular(path), encoding="utf-8", errors="replace") as file:
             return file.read(_TOLD_LIMIT)
     except OSError:
         return ""
@@ -197,8 +228,12 @@ def holds_run(folder: Path) -> bool:
     """Say whether `write_plan` has finished here: only then may anything be removed."""
     record = read_record(folder / RUN_FILE)
     pods = record.get("pods")
-    is_whole = isinstance(pods, list) and all(isinstance(pod, dict) and pod.keys() >= _POD_KEYS for pod in pods)
+    is_whole = isinstance(pods, list) and all(map(_is_pod, pods))
     return record.get("release") == folder.name and "chart" in record and is_whole
+
+
+def _is_pod(pod: object) -> bool:
+    return isinstance(pod, dict) and pod.keys() >= _POD_KEYS and bool(_LABEL.fullmatch(str(pod["label"])))
 
 
 def refuse_damaged(folder: Path) -> None:

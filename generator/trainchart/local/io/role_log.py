@@ -6,13 +6,17 @@ trainchart.local.io.logs reads these files.
 from __future__ import annotations
 
 import contextlib
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from trainchart.host.files import SpecialFileError, open_regular
+
 MAX_BYTES = 10 * 1024 * 1024
 """A file that reaches this is renamed to `<name>.1`, replacing the one before: two files at most."""
 MAX_LINE_BYTES = 65536
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 class RoleLog:
@@ -50,7 +54,15 @@ class RoleLog:
 
     def _open(self) -> None:
         try:
-            self._file = self._path.open("ab", buffering=0)
+            try:
+                handle = open_regular(self._path, _APPEND)
+            except SpecialFileError:
+                # What a program, or a clone, has put there; a device is not removed.
+                if not (self._path.is_symlink() or self._path.is_fifo()):
+                    raise
+                self._path.unlink()
+                handle = open_regular(self._path, _APPEND | os.O_EXCL)
+            self._file = os.fdopen(handle, "ab", buffering=0)
         except OSError as err:
             self._fail(err)
 

@@ -5,9 +5,11 @@ Reads only. The lock says whether it goes on; run.json, state.json, result.json 
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +75,10 @@ def _read_report(folder: Path) -> Report:
         phase = state.get("phase", STARTING)
         # What was written before this start.
         phase = STARTING if phase in ENDED_PHASES else str(phase)
-        outcome, progress = None, _read_progress(record)
+        outcome, progress = None, _read_progress(record, folder)
     else:
         # A run that was killed has no result, and what its program reported is still there.
-        told = _read_progress(record)
+        told = _read_progress(record, folder)
         outcome = _conclude(result, state, told.step)
         phase, progress = outcome.result, _final_progress(result, outcome) if result else told
     pods = tuple(_read_pods(record, state, is_alive=phase not in ENDED_PHASES))
@@ -137,14 +139,18 @@ def _conclude(result: Mapping[str, Any], state: Mapping[str, Any], told: int | N
     return Verdict(verdict, at, verdict.lower(), sentences.get(verdict, ""), step=result.get("step"))
 
 
-def _read_progress(record: Mapping[str, Any]) -> Progress:
+def _read_progress(record: Mapping[str, Any], folder: Path) -> Progress:
     """Return what the deciding pods report now."""
     deciding = record.get("deciding", ())
     found = []
     for pod in record.get("pods", ()):
         file = Path(str(pod.get("state")), contract.PROGRESS_FILE_NAME)
-        if pod["label"] in deciding and file.is_file():
-            found.append((parse_progress(read_told(file)), file.stat().st_mtime))
+        # A record that came with the files of others may name any path.
+        is_own = Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if is_own and pod["label"] in deciding:
+                at = file.lstat().st_mtime
+                found.append((parse_progress(read_told(file)), at))
     # Each pod that decides reports the speed of the whole training.
     speeds = (each.examples_per_second for each, _ in found)
     return Progress(

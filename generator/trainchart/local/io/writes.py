@@ -7,11 +7,11 @@ before and after finds what shells and other native code wrote there.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from trainchart.host.trees import list_parents, walk
 from trainchart.local.io.release_folder import read_told
 from trainchart.local.plan import WRITES_FILE, LocalPlan
 
@@ -40,7 +40,7 @@ def describe_writes(plan: LocalPlan, before: Mapping[str, int]) -> tuple[str, ..
     changed = {path for path, time in read_code_times(plan).items() if before.get(path) != time}
     # A folder stands for what is in it.
     every = noted | changed
-    paths = sorted(path for path in every if not any(str(parent) in every for parent in PurePosixPath(path).parents))
+    paths = sorted(path for path in every if every.isdisjoint(list_parents(path)))
     if not paths:
         return ()
     named = paths if len(paths) <= _NAMED else _group_by_folder(paths)
@@ -62,7 +62,7 @@ def _walk(folder: str, left_out: Collection[str]) -> Iterator[tuple[str, int]]:
     if any(str(path) in left_out for path in (PurePosixPath(folder), *PurePosixPath(folder).parents)):
         return
     count = 0
-    for parent, folders, files in os.walk(folder):
+    for parent, folders, files in walk(folder):
         folders[:] = [name for name in folders if _is_of_program(name) and f"{parent}/{name}" not in left_out]
         for name in filter(_is_of_program, files):
             count += 1
