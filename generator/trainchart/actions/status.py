@@ -21,12 +21,13 @@ from trainchart.cluster.io.releases import (
     read_pods,
     read_policies,
     read_rights,
+    read_secrets,
     read_training,
     read_unfinished_upgrade,
 )
 from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions
 from trainchart.cluster.namespace_pods import claims_by_label, find_claim_users, find_finished_pods, wants_other_pods
-from trainchart.cluster.outside_changes import find_config_changes, find_object_changes, list_config_maps
+from trainchart.cluster.outside_changes import find_config_changes, find_object_changes, list_config_maps, list_secrets
 from trainchart.cluster.policies import find_foreign_policies
 from trainchart.cluster.resource_users import find_node_users, find_quota_users, lacks_nodes
 from trainchart.cluster.snapshot import Snapshot, listed
@@ -115,7 +116,10 @@ def _add_changes(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     namespace = report.key.namespace
     maps = read_config_maps(api, namespace, list_config_maps(listed(seen.sets))[:_CONFIG_MAPS_READ])
     began = report.history[0].at if report.history else report.since
-    changes = [*report.outside_changes, *find_config_changes(maps, began)]
+    changes = [*report.outside_changes, *find_config_changes("ConfigMap", maps, began)]
+    if report.is_refused_access:
+        secrets = read_secrets(api, namespace, list_secrets(listed(seen.sets))[:_CONFIG_MAPS_READ])
+        changes += find_config_changes("Secret", secrets, began)
     for kind, objects in {"Job": seen.jobs, **read_network_objects(api, namespace, report.key.release)}.items():
         changes += find_object_changes(kind, listed(objects), began)
     return replace(report, outside_changes=tuple(sorted(changes, key=lambda change: change.at)))

@@ -65,19 +65,19 @@ def describe_scalers(sets: Sequence[Object]) -> Iterator[str]:
         )
 
 
-def find_config_changes(maps: Iterable[Object], since: float) -> Iterator[OutsideChange]:
-    """Yield the changes of ConfigMaps' data by others than Helm after `since`, when the run began."""
-    for each in maps:
+def find_config_changes(kind: str, objects: Iterable[Object], since: float) -> Iterator[OutsideChange]:
+    """Yield the changes of data in ConfigMaps or Secrets by others than Helm after `since`, when the run began."""
+    for each in objects:
         for entry in _entries(each):
             who, at = str(entry.get("manager") or "?"), parse_time(entry.get("time"))
             keys = [
                 f"{part}.{key.removeprefix('f:')}"
-                for part in ("data", "binaryData")
+                for part in ("data", "binaryData", "stringData")
                 for key in section(entry, "fieldsV1", f"f:{part}")
                 if key != "."
             ]
             if keys and at > since and who not in (_HELM, _CONTROLLER):
-                yield OutsideChange("ConfigMap", name_of(each), who, at, tuple(keys))
+                yield OutsideChange(kind, name_of(each), who, at, tuple(keys))
 
 
 def find_object_changes(kind: str, objects: Iterable[Object], since: float) -> Iterator[OutsideChange]:
@@ -95,18 +95,28 @@ def find_object_changes(kind: str, objects: Iterable[Object], since: float) -> I
                 yield OutsideChange(kind, name_of(each), who, at, words, is_left)
 
 
+def list_secrets(sets: Iterable[Object]) -> list[str]:
+    """Return the names of the Secrets that the pods of StatefulSets use."""
+    return _list_used(sets, volume=("secret", "secretName"), source="secretRef", variable="secretKeyRef")
+
+
 def list_config_maps(sets: Iterable[Object]) -> list[str]:
     """Return the names of the ConfigMaps that the pods of StatefulSets use."""
+    return _list_used(sets, volume=("configMap", "name"), source="configMapRef", variable="configMapKeyRef")
+
+
+def _list_used(sets: Iterable[Object], volume: tuple[str, str], source: str, variable: str) -> list[str]:
+    """Return the names by which pods use objects of a kind as volumes, as sources of variables, and for single ones."""
     names: dict[str, None] = {}
     for each in sets:
         pod = section(each, "spec", "template", "spec")
-        for volume in items_of(pod, "volumes"):
-            names[str(section(volume, "configMap").get("name") or "")] = None
+        for each_volume in items_of(pod, "volumes"):
+            names[str(section(each_volume, volume[0]).get(volume[1]) or "")] = None
         for container in (*items_of(pod, "containers"), *items_of(pod, "initContainers")):
-            for source in items_of(container, "envFrom"):
-                names[str(section(source, "configMapRef").get("name") or "")] = None
-            for variable in items_of(container, "env"):
-                names[str(section(variable, "valueFrom", "configMapKeyRef").get("name") or "")] = None
+            for entry in items_of(container, "envFrom"):
+                names[str(section(entry, source).get("name") or "")] = None
+            for entry in items_of(container, "env"):
+                names[str(section(entry, "valueFrom", variable).get("name") or "")] = None
     return [name for name in names if name]
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from trainchart.reports.log_line import LogLine
 from trainchart_runtime.cause import RESTART_NEVER, Cause
-from trainchart_runtime.causes import CAUSES, PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE
+from trainchart_runtime.causes import ACCESS_REFUSED, CAUSES, PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE
 from trainchart_runtime.contract import CHECKPOINTS_DIR, PROGRESS_FILE
 from trainchart_runtime.run.state import ENDED_PHASES, FINISHING, RUNNING, HistoryEntry, Incident, Setback, Verdict
 
@@ -259,6 +259,12 @@ class Report:
     def lacks_peers(self) -> bool:
         """Whether tasks that run do not find or reach each other, or lose each other again and again."""
         return any(each.cause in _PEER_CAUSES for each in self.problems)
+
+    @property
+    def is_refused_access(self) -> bool:
+        """Whether a server has refused a task: what it signs in with may have been changed."""
+        told = (self.outcome.cause if self.outcome else "", *(each.cause for each in self.incidents))
+        return ACCESS_REFUSED.name in told
 
     @property
     def early_finishers(self) -> tuple[str, ...]:

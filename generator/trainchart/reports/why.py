@@ -63,6 +63,10 @@ _UNDO_CONFIG = (
     "before. If that was not meant: helm rollback RELEASE REVISION puts it back (Helm 4: with --force-conflicts). "
     "If it was meant: start a new run, from its beginning where checkpoints do not fit."
 )
+_ROTATED = (
+    "A Secret was changed while the run went on, see above: pods that started later have other credentials than those "
+    "from before. If the new ones are right, a rerun gives them to all pods."
+)
 _ADMITTED = (
     "The pod was not as its StatefulSet has it, see above: a policy, a webhook or a default of the namespace changed "
     "it when it was created, or a person or an autoscaler did later. kubectl get mutatingadmissionpolicies,"
@@ -289,6 +293,8 @@ def _advise(report: Report) -> str:
         hint = f"{_ADMITTED.replace('NAMESPACE', report.key.namespace)} Else: {hint}"
     if any(change.kind == "ConfigMap" for change in report.outside_changes):
         hint = f"{fill_in(_UNDO_CONFIG, report.address)} Else: {hint}"
+    if any(change.kind == "Secret" for change in report.outside_changes):
+        hint = f"{_ROTATED} Else: {hint}"
     if outcome.pod.rpartition("-")[0] in {change.name for change in report.outside_changes}:
         hint = f"{fill_in(_UNDO, report.address)} Else: {hint}"
     if report.problems:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,10 +19,12 @@ from tests.small_cluster.cluster_objects import (
 from trainchart.cluster.diagnosis import diagnose
 from trainchart.cluster.outside_changes import (
     describe_scalers,
+    find_config_changes,
     find_object_changes,
     find_outside_changes,
     lay_over,
     list_config_maps,
+    list_secrets,
 )
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import OutsideChange, Report, TrainingKey
@@ -29,6 +32,7 @@ from trainchart.reports.text import list_lines, status_lines
 from trainchart.reports.why import why_lines
 from trainchart_runtime import causes
 from trainchart_runtime.pod_problems import parse_time
+from trainchart_runtime.run.state import Verdict
 
 HELM = {
     "manager": "helm",
@@ -185,6 +189,29 @@ def test_config_maps_of_all_kinds_of_use_are_found() -> None:
     pods["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
     pods["containers"][0]["env"] = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "key", "key": "a"}}}]
     assert list_config_maps([each]) == ["code", "settings", "key"]
+
+
+def test_secrets_of_all_kinds_of_use_are_found() -> None:
+    each = make_set("ps", 1)
+    pods = each["spec"]["template"]["spec"]
+    pods["volumes"] = [{"name": "a", "secret": {"secretName": "files"}}, {"name": "b", "configMap": {"name": "code"}}]
+    pods["containers"][0]["envFrom"] = [{"secretRef": {"name": "settings"}}]
+    pods["containers"][0]["env"] = [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "key", "key": "a"}}}]
+    assert list_secrets([each]) == ["files", "settings", "key"]
+
+
+def test_a_key_that_was_changed_meanwhile_explains_a_refusal() -> None:
+    entry = {"manager": "kubectl", "time": "2026-11-26T19:41:00Z", "fieldsV1": {"f:data": {".": {}, "f:token": {}}}}
+    secret = {"metadata": {"name": "credentials", "managedFields": [entry]}, "data": {"token": "c2VjcmV0"}}
+    changes = tuple(find_config_changes("Secret", [secret], 0))
+    assert [(change.subject, change.fields) for change in changes] == [("Secret credentials", ("data.token",))]
+    verdict = Verdict("Failed", NOW, "access-refused", pod="exp1-mnist-worker-1", error="HTTP Error 403: Forbidden")
+    report = Report(TrainingKey(NAMESPACE, "exp1", "mnist"), NOW, "Failed", "record", outcome=verdict)
+    assert report.is_refused_access
+    text = "\n".join(why_lines(replace(report, outside_changes=changes)))
+    assert "Secret credentials, by kubectl: data.token" in text
+    assert "What to do next: A Secret was changed while the run went on" in text
+    assert "c2VjcmV0" not in text
 
 
 @pytest.mark.parametrize(

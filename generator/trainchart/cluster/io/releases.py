@@ -146,7 +146,16 @@ def read_unfinished_upgrade(api: KubernetesApi, namespace: str, release: str) ->
 
 def read_config_maps(api: KubernetesApi, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:
     """Return the ConfigMaps of these names, as far as they are there and may be read."""
-    found = (_list(api, kubernetes_api.CONFIG_MAPS, namespace, "", fields=f"metadata.name={name}") for name in names)
+    return _read_named(api, kubernetes_api.CONFIG_MAPS, namespace, names)
+
+
+def read_secrets(api: KubernetesApi, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:
+    """Return the Secrets of these names, as far as they are there and may be read."""
+    return _read_named(api, kubernetes_api.SECRETS, namespace, names)
+
+
+def _read_named(api: KubernetesApi, kind: Kind, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:
+    found = (_list(api, kind, namespace, "", fields=f"metadata.name={name}") for name in names)
     return tuple(
         each for objects, name in zip(found, names, strict=True) for each in listed(objects) if name_of(each) == name
     )
