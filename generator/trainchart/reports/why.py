@@ -252,7 +252,9 @@ def _outside_changes(report: Report) -> Iterator[str]:
             yield f"  {describe_time(change.at)}  {change.subject}, by {change.by}: {list_names(change.fields)}"
         if report.outcome is not None:
             return
-        if all(change.outlives_rollback for change in report.outside_changes):
+        if any(change.kind == "Secret" for change in report.outside_changes):
+            yield f"  next: {_ROTATED} trainchart rerun {report.address}"
+        elif all(change.outlives_rollback for change in report.outside_changes):
             names = dict.fromkeys(f"{change.kind.lower()} {change.name}" for change in report.outside_changes)
             edits = [f"kubectl edit {name} -n {report.key.namespace}" for name in names]
             yield f"  next: if that was not meant, take it back: {list_names(edits)}. {_NO_ROLLBACK}"

@@ -212,6 +212,8 @@ def test_a_key_that_was_changed_meanwhile_explains_a_refusal() -> None:
     assert "Secret credentials, by kubectl: data.token" in text
     assert "What to do next: A Secret was changed while the run went on" in text
     assert "c2VjcmV0" not in text
+    running = "\n".join(why_lines(replace(report, phase="Running", outcome=None, outside_changes=changes)))
+    assert "a rerun gives them to all pods. trainchart rerun exp1" in running and "helm rollback" not in running
 
 
 @pytest.mark.parametrize(
