@@ -20,6 +20,7 @@ PROGRAM = (
     "    open('stopped.new', 'w').write(repr(time.time())); os.rename('stopped.new', 'stopped')\n"
     "    os._exit(0)\n"
     "signal.signal(signal.SIGTERM, stop)\n"
+    "signal.signal(signal.SIGUSR1, lambda *_: None)\n"
     "open('ready', 'w').write('1')\n"
     "while not os.path.exists('go'): time.sleep(0.01)\n"
 )
@@ -98,6 +99,7 @@ def test_a_second_request_to_stop_is_passed_on_at_once(start_follower, silent_po
     follower, following = start_follower(FOREVER, silent_port)
     following.send_signal(signal.SIGTERM)
     follower.wait_for_status(lambda status: status["state"] == "stopping")
+    following.send_signal(signal.SIGUSR1)
     assert not (follower.folder / "stopped").exists()
     following.send_signal(signal.SIGTERM)
     assert following.wait(60) == contract.EXIT_TERMINATED

@@ -100,6 +100,7 @@ class Signals:
         if self._child and is_first_stop and self.keeps_back_stop:
             self.kept_back = number
         elif self._child:
+            self.kept_back = 0 if number in STOP_SIGNALS else self.kept_back
             self._forward(number)
         elif number in STOP_SIGNALS:
             self._undelivered = number
