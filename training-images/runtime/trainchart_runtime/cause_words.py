@@ -44,6 +44,8 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
             r"HTTP Error 40[13]\b|\b40[13] Client Error\b|URL fetch failure on .*: 40[13]\b|HTTP response code 40[13]\b"
             r"|\b(AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken)\b"
             r"|^grpc\.\S+: (UNAUTHENTICATED|PERMISSION_DENIED)\b"
+            # What programs make of answers themselves; OAuth's own words.
+            r"|\b40[13] (Unauthorized|Forbidden)\b|\binvalid_token\b|(?i:\btoken (has |is )?expired\b)"
         ),
         causes.ACCESS_REFUSED,
     ),

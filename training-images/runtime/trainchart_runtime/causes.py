@@ -84,7 +84,8 @@ OUT_OF_MEMORY = Cause(
     "out-of-memory",
     "The program ran out of memory.",
     "Give the role more memory (for a GPU: one with more memory), or let the program hold less at once, such as a "
-    "smaller batch.",
+    "smaller batch. If it ends after about as many steps each time, it keeps what it no longer needs (a list or cache "
+    "that grows, a tf.function that is traced anew), and more memory only delays that.",
     RESTART_IN_PLACE,
 )
 KILLED = Cause(
