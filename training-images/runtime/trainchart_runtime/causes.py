@@ -85,7 +85,7 @@ OUT_OF_MEMORY = Cause(
     "The program ran out of memory.",
     "Give the role more memory (for a GPU: one with more memory), or let the program hold less at once, such as a "
     "smaller batch. If it ends after about as many steps each time, it keeps what it no longer needs (a list or cache "
-    "that grows, a tf.function that is traced anew), and more memory only delays that.",
+    "that grows, a tf.function that is traced again), and more memory only delays that.",
     RESTART_IN_PLACE,
 )
 KILLED = Cause(
