@@ -17,6 +17,7 @@ from tests.repositories.fault_proxy import Reply, proxied
 from trainchart.actions.pack import check_packs
 from trainchart.actions.support.repository_access import Address, open_repository
 from trainchart.archive.pack import BuildInfo, pack_chart
+from trainchart.archive.read import FILE_LIMIT
 from trainchart.cli.app import app
 from trainchart.errors import (
     ChecksFailed,
@@ -189,6 +190,12 @@ def test_what_was_changed_after_its_check_is_not_published(
     monkeypatch.setattr("trainchart.actions.pack.check_packs", check)
     assert "was changed while it was checked" in fail("pack", "publish", str(pack), "--to", repository).message
     assert not (tmp_path / "repository").exists() or not [*(tmp_path / "repository").glob("*.tgz")]
+
+
+def test_a_pack_that_nobody_could_read_is_not_published(tmp_path: Path, repository: str) -> None:
+    pack = write_pack(tmp_path / "acme", "acme", "env: {A: acme}\n")
+    (pack / "README.md").write_bytes(b"x" * (FILE_LIMIT + 1))
+    assert "larger than Helm's limit" in fail("pack", "publish", str(pack), "--to", repository).message
 
 
 def test_a_copy_of_a_pack_is_not_written_through_a_link(project: Path, tmp_path: Path, repository: str) -> None:

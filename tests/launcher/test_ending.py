@@ -199,7 +199,7 @@ def test_no_message_is_written_into_a_pipe_or_through_a_link(make_pod, kind):
     )
     code, _, stderr = pod.run(program)
     assert code == 0
-    assert "cannot write the termination message: [Errno 22] a link, pipe, socket or device" in stderr
+    assert "cannot write the termination message: [Errno 22] " in stderr
     assert (pod.folder / "termination.other").read_text() == "precious"
 
 

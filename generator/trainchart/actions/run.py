@@ -21,11 +21,11 @@ from trainchart.actions.support.chart_drift import find_edits, refuse_incomplete
 from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.project import NO_PROJECT, find_project, find_spec, suggest_model
 from trainchart.actions.support.run_code import FoundCode, find_project_code, recall_image_code
-from trainchart.actions.support.run_record import add_overrides, make_record, merge_values, require_run_of
+from trainchart.actions.support.run_record import add_overrides, keep_engine, make_record, merge_values, require_run_of
 from trainchart.archive.lock import LOCK_FILE
 from trainchart.errors import PlanError, Problem, RenderError, ToolError
 from trainchart.helm.asked import Asked
-from trainchart.helm.io.choose import find_engine, keep_engine
+from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.inputs import describe_request, find_near_chart, require_chart, require_release_name
 from trainchart.helm.misread_values import find_misread_values
 from trainchart.helm.rendering import Rendering, ValueOverrides

@@ -79,7 +79,7 @@ def explain_run(address: RunAddress) -> Report:
     if account := find_account(listed(seen.jobs)):
         missing = find_missing_rights(report, account, read_rights(api, namespace, account))
         report = replace(report, remarks=(*missing, *report.remarks))
-    if report.seems_to_hang or report.lacks_peers:
+    if report.seems_to_hang or report.lacks_peers or report.lacks_names:
         policies = read_policies(api, namespace)
         remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))
         unknown = (*report.unknown, *list_unknown(policies))

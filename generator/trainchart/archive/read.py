@@ -110,12 +110,20 @@ def _decompress(data: bytes) -> bytes:
     return b"".join(parts)
 
 
+def is_safe_name(path: str) -> bool:
+    """Say whether every reader makes the same file of a path, and none that lies outside."""
+    # Python and Go make different names of bytes that are no text.
+    return path.isprintable() and "\\" not in path and not {"", ".", ".."} & {*path.split("/")}
+
+
 def _safe_path(name: str) -> tuple[str, str]:
     """Split an entry's name into top folder and path below it; ToolError where it could lead outside."""
     parts = name.rstrip("/").split("/")
-    # Python and Go make different names of bytes that are no text.
-    unsafe = any(part in ("", ".", "..") for part in parts) or "\\" in name or not name.isprintable()
     # Helm takes whatever begins with two dots for a path that leads outside.
-    if unsafe or "/".join(parts[1:]).startswith("..") or (len(parts[0]) > 1 and parts[0][1] == ":"):
+    if (
+        not is_safe_name("/".join(parts))
+        or "/".join(parts[1:]).startswith("..")
+        or (len(parts[0]) > 1 and parts[0][1] == ":")
+    ):
         raise ToolError(f"the archive holds the unsafe path {name!r}")
     return parts[0], "/".join(parts[1:])

@@ -12,7 +12,7 @@ _PACKED = re.compile(r"charts/[^/._][^/]*\.tgz")
 _NESTED_LIMIT = 3
 """Charts within each other that are unpacked; others stay as they are."""
 _SIZE_LIMIT = 64 * 1024 * 1024
-"""Bytes that are unpacked in all."""
+"""Bytes that are unpacked of the charts in one folder; those beyond stay packed."""
 
 
 def open_packed(files: Mapping[str, bytes], *, mark: str = "", depth: int = _NESTED_LIMIT) -> dict[str, bytes]:

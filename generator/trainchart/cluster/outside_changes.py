@@ -72,7 +72,7 @@ def find_config_changes(kind: str, objects: Iterable[Object], since: float) -> I
             who, at = str(entry.get("manager") or "?"), parse_time(entry.get("time"))
             keys = [
                 f"{part}.{key.removeprefix('f:')}"
-                for part in ("data", "binaryData", "stringData")
+                for part in ("data", "binaryData")
                 for key in section(entry, "fieldsV1", f"f:{part}")
                 if key != "."
             ]

@@ -23,7 +23,6 @@ from trainchart.cluster.snapshot import (
 )
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
-from trainchart_runtime.causes import PEER_UNRESOLVABLE
 from trainchart_runtime.contract import INSTANCE_LABEL, TF_PORT
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
@@ -58,8 +57,7 @@ def find_foreign_policies(report: Report, seen: Snapshot, policies: Objects) -> 
 
 def _find_closed_dns(report: Report, seen: Snapshot, policies: Objects) -> Iterator[str]:
     """Yield which policies of others keep pods from the cluster's DNS, where names do not resolve."""
-    causes = {*(each.cause for each in report.problems), *(each.cause for each in report.incidents)}
-    if PEER_UNRESOLVABLE.name not in causes:
+    if not report.lacks_names:
         return
     limits: dict[str, tuple[Object, list[str]]] = {}
     for pod in filter(is_training_pod, listed(seen.pods)):
@@ -84,14 +82,8 @@ def _find_closed_dns(report: Report, seen: Snapshot, policies: Objects) -> Itera
 def _list_dns_peers(policy: Object) -> Iterator[Object]:
     """Yield the peers whose port 53 a policy admits; an empty one stands for all."""
     for rule in items_of(section(policy, "spec"), "egress"):
-        ports = items_of(rule, "ports")
-        if not ports or any(isinstance(each.get("port"), str) or _has_dns(each) for each in ports):
+        if _has_port(rule, _DNS_PORT, "UDP"):
             yield from items_of(rule, "to") or ({},)
-
-
-def _has_dns(port: Object) -> bool:
-    first = port.get("port", _DNS_PORT)
-    return port.get("protocol") == "UDP" and bool(first <= _DNS_PORT <= (port.get("endPort") or first))
 
 
 def _admits_dns(policy: Object) -> bool:
@@ -161,14 +153,14 @@ def _admits(policy: Object, direction: str, pods: Sequence[Object]) -> bool:
     """Say whether a policy admits the training's port between all pods; what only the network knows counts as yes."""
     rules = section(policy, "spec").get(_PEERS[direction][0])
     found = [each for each in rules if isinstance(each, dict)] if isinstance(rules, list) else []
-    return any(_has_port(each) and _has_peers(each.get(_PEERS[direction][1]), pods) for each in found)
+    return any(_has_port(each, TF_PORT, "TCP") and _has_peers(each.get(_PEERS[direction][1]), pods) for each in found)
 
 
-def _has_port(rule: Object) -> bool:
+def _has_port(rule: Object, port: int, protocol: str) -> bool:
     ports = [each for each in rule.get("ports") or () if isinstance(each, dict)]
-    numbers = [(each.get("port"), each.get("endPort")) for each in ports if each.get("protocol", "TCP") == "TCP"]
+    numbers = [(each.get("port"), each.get("endPort")) for each in ports if each.get("protocol", "TCP") == protocol]
     return not ports or any(
-        first <= TF_PORT <= (last or first) if isinstance(first, int) else True for first, last in numbers
+        first <= port <= (last or first) if isinstance(first, int) else True for first, last in numbers
     )
 
 

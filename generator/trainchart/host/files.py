@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from typing import BinaryIO
 
 from trainchart.errors import ToolError
 from trainchart.host.trees import remove_tree, walk
+from trainchart_runtime.io.files import SpecialFileError, open_regular
 
 READ_LIMIT = 64 * 1024 * 1024
 """Bytes; nothing that trainchart reads is larger on purpose."""
@@ -47,39 +47,11 @@ _HINTS = {
 }
 
 
-class SpecialFileError(OSError):
-    """A pipe, a socket or a device, or a link where none is followed."""
-
-    def __init__(self, path: Path, what: str = "neither a file nor a folder") -> None:
-        super().__init__(errno.EINVAL, what, str(path))
-
-
-def open_regular(path: Path, flags: int = os.O_RDONLY, *, follow_links: bool = False) -> int:
-    """Open a regular file. Raises OSError for all else, without waiting: to open or to read a pipe may never end.
-
-    What was opened is examined and not the path, which may lead elsewhere a moment later.
-    """
-    flags |= os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
-    try:
-        handle = os.open(path, flags, 0o666)
-    except OSError as error:
-        if error.errno == errno.ELOOP and not follow_links:
-            raise SpecialFileError(path, "a link") from error
-        if error.errno == errno.ENXIO:  # a socket, or a pipe that has no reader
-            raise SpecialFileError(path) from error
-        raise
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return handle
-    os.close(handle)
-    raise IsADirectoryError(errno.EISDIR, "is a folder", str(path)) if stat.S_ISDIR(mode) else SpecialFileError(path)
-
-
 def refuse_pipe(path: Path) -> None:
     """Raise ToolError for a named pipe, a socket or a device: to read it may never end. Pipes of the shell are fine."""
-    if not _is_given_open(path) and any(
-        (path.is_fifo(), path.is_socket(), path.is_char_device(), path.is_block_device())
-    ):
+    if _is_given_open(path):
+        return
+    if path.is_fifo() or path.is_socket() or path.is_char_device() or path.is_block_device():
         raise _special_error(SpecialFileError(path))
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from trainchart.archive.lock import hash_tree
+from trainchart.archive.read import is_safe_name
 from trainchart.errors import Problem, SpecError
 from trainchart.families.family import Family, parse_family
 from trainchart.packs.locks import make_locked_defaults
@@ -179,8 +180,7 @@ def _split_families(defaults: Document | None) -> tuple[Document | None, dict[st
 def _find_unsafe(files: Mapping[str, bytes], place: str) -> Iterator[Problem]:
     """Yield names that an archive cannot hold, or with which two different packs could have one hash."""
     for path in files:
-        parts = path.split("/")
-        if not path.isprintable() or "\\" in path or any(part in ("", ".", "..") for part in parts):
+        if not is_safe_name(path):
             yield Problem(f"the name {path!r} is not safe", place, "rename the file")
 
 

@@ -261,6 +261,12 @@ class Report:
         return any(each.cause in _PEER_CAUSES for each in self.problems)
 
     @property
+    def lacks_names(self) -> bool:
+        """Whether names of tasks do not resolve: a problem says so, or a death since the last step."""
+        deaths = (each.cause for each in self.incidents if each.at > self.progress.at)
+        return PEER_UNRESOLVABLE.name in (*(each.cause for each in self.problems), *deaths)
+
+    @property
     def is_refused_access(self) -> bool:
         """Whether a server has refused a task: what it signs in with may have been changed."""
         told = (self.outcome.cause if self.outcome else "", *(each.cause for each in self.incidents))

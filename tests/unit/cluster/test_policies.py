@@ -11,6 +11,7 @@ from tests.small_cluster.cluster_objects import NAMESPACE, NOW, make_controller_
 from trainchart.cluster.policies import find_foreign_policies
 from trainchart.cluster.snapshot import Snapshot
 from trainchart.reports.report import Report, ReportedProblem, TrainingKey
+from trainchart_runtime.run.state import Incident
 
 REPORT = Report(key=TrainingKey(NAMESPACE, "exp1", "mnist"), now=NOW, phase="Running", source="record")
 DNS = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 443}]}
@@ -122,3 +123,11 @@ def test_policies_that_close_the_dns_are_named(rule: dict[str, Any], words: str)
     problem = ReportedProblem("exp1-mnist-worker-0", "peer-unresolvable", "", "node1", NOW)
     remarks = list(find_foreign_policies(replace(REPORT, problems=(problem,)), seen, policies))
     assert [words in remark for remark in remarks] == ([True] if words else [])
+
+
+@pytest.mark.parametrize(("step_at", "is_told"), [(0.0, True), (NOW - 90, True), (NOW - 30, False)])
+def test_deaths_for_lack_of_names_count_until_the_next_step(step_at: float, is_told: bool) -> None:
+    death = Incident(NOW - 60, "exp1-mnist-worker-0", "node1", "peer-unresolvable", "gaierror")
+    report = replace(REPORT, incidents=(death,), progress=replace(REPORT.progress, at=step_at))
+    seen = Snapshot(NOW, sets=tuple(make_sets()), pods=tuple(make_pods()))
+    assert bool(list(find_foreign_policies(report, seen, (egress(OWN_NAMESPACE),)))) is is_told

@@ -141,6 +141,7 @@ def test_records_and_logs_are_read_through_no_link(tmp_path: Path) -> None:
     (folder / "logs" / "worker-0.log").symlink_to(elsewhere / "worker-0.log")
     notes: list[str] = []
     assert not list(read_local_logs(folder, LogsFilter(), notes.append))
+    assert [note.partition(" in ")[0] for note in notes] == ["note: no log of worker-0"]
     (folder / "logs" / "worker-0.log").unlink()
     (folder / "logs").rmdir()
     (folder / "logs").symlink_to(elsewhere)

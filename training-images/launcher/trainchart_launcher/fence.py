@@ -17,10 +17,11 @@ from typing import Optional
 
 from trainchart_launcher.claim import Owner, dump_owner, parse_owner, resolve_wait
 from trainchart_launcher.console import print_line
-from trainchart_launcher.files import SpecialFileError, read_file, replace_file
+from trainchart_launcher.files import read_file, replace_file
 from trainchart_launcher.settings import Settings
 from trainchart_launcher.signals import Signals
 from trainchart_launcher.state import read_owner_id, write_owner_id
+from trainchart_runtime.io.files import SpecialFileError
 
 _FILE_LIMIT = 4096
 _CHECKS_UNTIL_PAUSED = 2

@@ -3,45 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import stat
 
-
-class SpecialFileError(OSError):
-    """A link, pipe, socket or device lies where a launcher keeps a file."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(errno.EINVAL, "a link, pipe, socket or device, not a regular file", path)
+from trainchart_runtime.io.files import open_regular
 
 
 def read_file(path: str, limit: int) -> bytes:
     """Return the first `limit` bytes of a regular file."""
-    with open(path, "rb", opener=_open_regular) as file:
+    with open(path, "rb", opener=open_regular) as file:
         return file.read(limit)
 
 
 def overwrite_file(path: str, content: bytes) -> None:
     """Write a regular file in place, where nothing can be put in its place."""
-    with open(path, "wb", opener=_open_regular) as file:
+    with open(path, "wb", opener=open_regular) as file:
         file.write(content)
-
-
-def _open_regular(path: str, flags: int) -> int:
-    try:
-        handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW, 0o666)
-    except OSError as err:
-        # What the system says of a link, of a socket, and of a pipe without a reader.
-        if err.errno in (errno.ELOOP, errno.ENXIO):
-            raise SpecialFileError(path) from err
-        raise
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return handle
-    os.close(handle)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    raise SpecialFileError(path)
 
 
 def replace_file(path: str, content: bytes) -> None:

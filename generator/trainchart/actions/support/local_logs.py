@@ -24,7 +24,7 @@ def read_local_logs(folder: Path, wanted: LogsFilter, note: Callable[[str], None
         ToolError: there is no such pod or failure.
     """
     logs = _find_logs(folder, wanted)
-    absent = [label for label, path in logs.items() if not path.is_file()]
+    absent = [label for label, path in logs.items() if path.is_symlink() or not path.is_file()]
     # While a run goes on, a pod may not have written yet.
     if absent and not is_running(folder.parent, folder.name):
         note(f"note: no log of {', '.join(absent)} in {folder / 'logs'}: it was deleted, or the pod never started")

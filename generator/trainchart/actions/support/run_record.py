@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import tempfile
 import time
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.archive.identity import compute_identity
 from trainchart.archive.lock import hash_tree
 from trainchart.errors import PlanError, ToolError
+from trainchart.helm.io.choose import OWN_CHOICES
 from trainchart.helm.io.protocol import HelmEngine
 from trainchart.helm.rendering import ValueOverrides
 from trainchart.host.files import read_bytes
@@ -49,6 +51,20 @@ def require_run_of(chart_name: str, folder: Path) -> None:
             f"{folder.name} is a run of {started}, not of {chart_name}",
             hint=f"go on with it: {resume_command(record, str(folder))}; or choose another name with --release",
         )
+
+
+def keep_engine(kept: str, release: str) -> str:
+    """Return the choice that the record of a run has kept. A record may be another's, whose program must not run here.
+
+    Raises:
+        ToolError: it names a program.
+    """
+    if kept and kept not in OWN_CHOICES:
+        raise ToolError(
+            f"the start of {release} before this one used the helm program {kept}",
+            hint=f"name the program that is to run now: --engine {shlex.quote(kept)}, or auto",
+        )
+    return kept
 
 
 def merge_values(engine: HelmEngine, overrides: ValueOverrides) -> dict[str, Any]:

@@ -6,7 +6,6 @@ The SDK (a Python package that bundles Helm 4) is an optional extra; a helm 3 or
 from __future__ import annotations
 
 import importlib.util
-import shlex
 import shutil
 from pathlib import Path
 
@@ -48,20 +47,6 @@ def find_engines(choices: tuple[str, ...]) -> tuple[HelmEngine, ...]:
     found = tuple(map(find_engine, choices))
     has_both = choices == ("auto",) and importlib.util.find_spec("helm_python") is not None and shutil.which("helm")
     return (*found, find_engine("binary")) if has_both else found
-
-
-def keep_engine(kept: str, release: str) -> str:
-    """Return the choice that the record of a run has kept. A record may be another's, whose program must not run here.
-
-    Raises:
-        ToolError: it names a program.
-    """
-    if kept and kept not in OWN_CHOICES:
-        raise ToolError(
-            f"the start of {release} before this one used the helm program {kept}",
-            hint=f"name the program that is to run now: --engine {shlex.quote(kept)}, or auto",
-        )
-    return kept
 
 
 def engine_program(choice: str) -> str:

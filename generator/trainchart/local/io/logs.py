@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from trainchart.host.files import SpecialFileError, open_regular
 from trainchart.reports.log_line import LogLine
+from trainchart_runtime.io.files import SpecialFileError, open_regular
 
 _POLL_SECONDS = 0.2
 

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from trainchart.errors import ToolError
-from trainchart.host.files import SpecialFileError, open_regular, read_text
+from trainchart.host.files import read_text
 from trainchart.host.trees import remove_tree
 from trainchart.json_documents import parse_json
 from trainchart.kubernetes_yaml import dump_mapping
 from trainchart.local.io.release_lock import hold_lock
 from trainchart.local.plan import LocalPlan
 from trainchart.reports.text import natural_key
+from trainchart_runtime.io.files import SpecialFileError, open_regular
 
 RUN_FILE = "run.json"
 STATE_FILE = "state.json"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from trainchart.host.files import SpecialFileError, open_regular
+from trainchart_runtime.io.files import SpecialFileError, open_regular
 
 MAX_BYTES = 10 * 1024 * 1024
 """A file that reaches this is renamed to `<name>.1`, replacing the one before: two files at most."""

@@ -1,6 +1,6 @@
 """Answer GET requests for a few pages, read-only and within bounds: one thread, small requests, short waits.
 
-The one acting module here, since launcher and run controller both have such pages. Not http.server: importing it costs
+For launcher and run controller. Not http.server: importing it costs
 30 ms and 7 MB in every pod, and it has no limit on the time of a whole request. Clients are served as they become
 ready, so that slow ones hold up no other; of too many, the oldest is dropped.
 """
