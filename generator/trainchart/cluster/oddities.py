@@ -31,6 +31,7 @@ from trainchart_runtime.run.state import FINISHING, SUCCEEDED, Incident
 
 _TAKEN_AWAY = tuple(cause.name for cause in (EVICTED, PREEMPTED, NODE_LOST, POD_DELETED))
 _OF_PEERS = (PEER_LOST.name, PEER_MISSING.name)
+_UNRESOLVED = re.compile(r"resol|getaddrinfo|gaierror|Name or service not known", re.IGNORECASE)
 _RUNNING = "Running"
 _OFTEN = 2
 """So many times a pod is taken away, and it is no accident."""
@@ -58,9 +59,11 @@ def find_oddities(
 
 def _find_unreached_peers(report: Report) -> Iterator[str]:
     """Yield the running pods that the errors of others name, and from which nodes these others do not reach them."""
-    words = " ".join(each.message for each in report.problems) if report.lacks_peers else ""
+    # A name that does not resolve says nothing of the pod that it stands for, nor of the network to it.
+    found = [each for each in report.problems if each.cause in _OF_PEERS and not _UNRESOLVED.search(each.message)]
+    words = " ".join(each.message for each in found)
     failed = {each.pod for each in report.incidents if each.cause not in _OF_PEERS}
-    blaming = {each.subject for each in report.problems if each.cause in _OF_PEERS}
+    blaming = {each.subject for each in found}
     nodes = sorted({pod.node for pod in report.pods or () if pod.node and pod.name in blaming})
     for pod in report.pods or ():
         if f"{pod.name}." not in words or pod.name in failed | blaming or pod.state != _RUNNING:

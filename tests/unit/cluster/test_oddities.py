@@ -138,3 +138,18 @@ def test_success_without_a_step_is_remarked(step: int | None, first: int | None,
     assert list_lines([report])[1].endswith("  succeeded without a step of its own" if is_remarked else "  -")
     text = "\n".join(why_lines(report))
     assert (f"its log says: {line}. What an earlier run left in the claim digits was at its end" in text) == is_remarked
+
+
+@pytest.mark.parametrize(
+    ("cause", "message", "is_named"),
+    [
+        (causes.PEER_MISSING, "pods that run and cannot be reached from this one: {}:2222 (does not answer)", True),
+        (causes.PEER_UNRESOLVABLE, "names that do not resolve in this pod, though their pods run: {}:2222", False),
+        (causes.PEER_LOST, "lost a peer 3 times. The last error: DNS resolution failed for {}:2222", False),
+    ],
+)
+def test_network_is_not_blamed_for_names_without_address(cause: causes.Cause, message: str, is_named: bool) -> None:
+    message = message.format("exp1-mnist-ps-0.exp1-mnist")
+    problem = {"subject": "exp1-mnist-worker-1", "node": "node1", "cause": cause.name, "message": message, "since": NOW}
+    report = look(make_state("Running", problems=[problem]))
+    assert any("the errors name ps-0" in each for each in report.remarks) == is_named
