@@ -42,10 +42,12 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     (
         re.compile(
             r"HTTP Error 40[13]\b|\b40[13] Client Error\b|URL fetch failure on .*: 40[13]\b|HTTP response code 40[13]\b"
-            r"|\b(AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken)\b"
+            r"|\b(AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|RequestExpired)\b"
             r"|^grpc\.\S+: (UNAUTHENTICATED|PERMISSION_DENIED)\b"
             # What programs make of answers themselves; OAuth's own words.
-            r"|\b40[13] (Unauthorized|Forbidden)\b|\binvalid_token\b|(?i:\btoken (has |is )?expired\b)"
+            r"|\b40[13] (Unauthorized|Forbidden)\b|\binvalid_(token|grant)\b|(?i:\bexpired (access )?token\b)"
+            r"|(?i:\b(token|signature|credentials?) (has |have |is |are )?(been )?expired\b)"
+            r"|(?i:\b(HTTP|status)( status)?( code)?[ :=]+40[13]\b)"
         ),
         causes.ACCESS_REFUSED,
     ),
@@ -83,6 +85,12 @@ CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
             r"|CancelledError: From /job:\S+ \w*Queue '\w+' is closed"
         ),
         causes.PEER_LOST,
+    ),
+    (
+        re.compile(
+            r"\bNo route to host\b|\bNetwork is unreachable\b|\b(EHOSTUNREACH|ENETUNREACH)\b|^ConnectionRefusedError\b"
+        ),
+        causes.SERVICE_UNREACHABLE,
     ),
     (
         re.compile(

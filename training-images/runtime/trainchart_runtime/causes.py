@@ -50,6 +50,14 @@ PEER_MISSING = Cause(
     "release's Service.",
     RESTART_IN_PLACE,
 )
+SERVICE_UNREACHABLE = Cause(
+    "service-unreachable",
+    "The program found nothing that answers at the address of a service or of another task.",
+    "See which address the program calls, and whether what listens there runs: a name may stand for an old address "
+    "(hostAliases in the values, which DNS does not correct; a variable in `env`). If it runs, a NetworkPolicy, a "
+    "firewall or a missing route keeps this pod from it.",
+    RESTART_IN_PLACE,
+)
 CERTIFICATE_REFUSED = Cause(
     "certificate-refused",
     "The program does not accept the TLS certificate of a server.",
