@@ -38,3 +38,24 @@ def test_a_long_command_is_cut() -> None:
     long["containers"][1]["args"] = ["python3", "-c", "pass;" * 1000]
     assert len(compare(long, spec())) < 200
     assert len(compare(spec(limits={f"example.com/{number}": "1" for number in range(1000)}), spec())) == 1000
+
+
+def test_names_and_rights_that_a_policy_changed_are_named() -> None:
+    planned, made = spec(), spec()
+    planned["hostAliases"] = [{"ip": "10.0.0.7", "hostnames": ["store"]}]
+    planned["securityContext"] = {"runAsNonRoot": True, "fsGroup": 1000}
+    made["hostAliases"] = [{"ip": "10.0.0.9", "hostnames": ["store"]}]
+    made["securityContext"] = {"runAsNonRoot": True, "fsGroup": 65534, "seLinuxOptions": {"level": "s0:c1"}}
+    made["dnsPolicy"] = "Default"
+    made["dnsConfig"] = {"nameservers": ["10.0.0.3"]}
+    made["containers"][1]["securityContext"] = {"readOnlyRootFilesystem": True}
+    words = compare(made, planned)
+    assert 'dnsConfig {"nameservers": ["10.0.0.3"]} instead of unset, dnsPolicy Default instead of unset' in words
+    assert 'hostAliases [{"hostnames": ["store"], "ip": "10.0.0.9"}] instead of [{' in words
+    assert "pod.securityContext.fsGroup 65534 instead of 1000, securityContext.readOnlyRootFilesystem true" in words
+    assert "seLinuxOptions" not in words and "runAsNonRoot" not in words
+
+
+def test_defaults_of_names_and_rights_are_no_change() -> None:
+    made = {**spec(), "dnsPolicy": "ClusterFirst", "securityContext": {}, "hostAliases": []}
+    assert compare(made, spec()) == ""
