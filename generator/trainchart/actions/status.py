@@ -91,7 +91,7 @@ def explain_run(address: RunAddress) -> Report:
     logs = read_last_lines(address.place, report)
     repeated = describe_repeated_warnings(logs, claims_by_label(report, seen))
     report = replace(report, remarks=(*repeated, *report.remarks))
-    if not (report.seems_to_hang or report.waits_long):
+    if not (report.seems_to_hang or report.step_pause or report.waits_long):
         return report
     last_lines = tuple(lines[-1] for lines in logs)
     return replace(report, last_lines=last_lines, warnings=tuple(find_exceptions(logs)))

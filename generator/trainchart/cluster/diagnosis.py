@@ -20,6 +20,7 @@ from trainchart.cluster.objects import (
     parse_training_pod,
 )
 from trainchart.cluster.outside_changes import find_outside_changes
+from trainchart.cluster.pod_leads import find_leads
 from trainchart.cluster.record import Record, read_record
 from trainchart.cluster.remarks import find_remarks, is_earlier
 from trainchart.cluster.snapshot import (
@@ -159,7 +160,17 @@ def _from_record(key: TrainingKey, now: float, state: RunState) -> Report:
         incidents=tuple(state.incidents),
         setbacks=tuple(state.setbacks),
         history=tuple(state.history),
+        seconds_per_step=_find_pace(state),
     )
+
+
+def _find_pace(state: RunState) -> float:
+    """Return the seconds that a step took on average, its share of pauses included; 0 where it is not known."""
+    last, first = state.progress, state.first_step
+    began = next((each.at for each in state.history if each.phase == RUNNING), 0.0)
+    if last is None or last.step is None or first is None or last.step <= first or not 0 < began < last.at:
+        return 0.0
+    return (last.at - began) / (last.step - first)
 
 
 def _from_pods(
@@ -236,7 +247,8 @@ def _complete(
             warnings=tuple(find_warnings(record.logs, report, labels)),
             log_gaps=tuple(describe_gaps(record.logs, labels)),
         )
-    return replace(report, remarks=tuple(find_remarks(report, seen, record, sets, pods, controller)))
+    remarks = find_remarks(report, seen, record, sets, pods, controller)
+    return replace(report, remarks=tuple(remarks), leads=find_leads(report, seen))
 
 
 def _count(role: RoleSet, pods: Sequence[TrainingPod], known: Sequence[RoleReport]) -> RoleReport:

@@ -16,9 +16,28 @@ from typing import Any, NamedTuple
 
 from trainchart.reports.log_line import LogLine
 from trainchart_runtime.cause import RESTART_NEVER, Cause
-from trainchart_runtime.causes import ACCESS_REFUSED, CAUSES, PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE
+from trainchart_runtime.causes import (
+    ACCESS_REFUSED,
+    CAUSES,
+    PEER_LOST,
+    PEER_MISSING,
+    PEER_UNRESOLVABLE,
+    PROGRAM_ERROR,
+    PROGRAM_EXIT,
+    TERMINATED,
+)
+from trainchart_runtime.classify import Diagnosis, identify_failure
 from trainchart_runtime.contract import CHECKPOINTS_DIR, PROGRESS_FILE
-from trainchart_runtime.run.state import ENDED_PHASES, FINISHING, RUNNING, HistoryEntry, Incident, Setback, Verdict
+from trainchart_runtime.run.state import (
+    ENDED_PHASES,
+    FAILED,
+    FINISHING,
+    RUNNING,
+    HistoryEntry,
+    Incident,
+    Setback,
+    Verdict,
+)
 
 NOT_RUNNING = "NotRunning"
 """No pod is there or asked for, and no record says why."""
@@ -62,6 +81,11 @@ LOCAL_CAUSES = (
 SILENT_SECONDS = 180.0
 """Without a step for so long, a run may hang: steps are recorded every 30 seconds."""
 
+_PAUSE_SECONDS = 90.0
+_PAUSE_STEPS = 20
+"""A pause is longer than this, and than so many steps: steps are recorded every 30 seconds."""
+_START_SECONDS = 300.0
+"""What reports no step may have made some by then."""
 _SAME_MOMENT_SECONDS = 60.0
 """A step is recorded up to half a minute late."""
 _PEER_CAUSES = (PEER_LOST.name, PEER_MISSING.name, PEER_UNRESOLVABLE.name)
@@ -238,17 +262,44 @@ class Report:
     """Of a run that failed: of which pods no lines were kept, or not all."""
     remarks: tuple[str, ...] = ()
     """What does not fit together, and what that means."""
+    leads: tuple[str, ...] = ()
+    """What its pods are given that the trouble may come from, and what to do about it; in sentences."""
+    seconds_per_step: float = 0.0
+    """On average in this run; 0 where it is not known."""
     unknown: tuple[str, ...] = ()
     """What could not be found out, and why."""
 
     @property
     def seems_to_hang(self) -> bool:
         """Whether it should make steps, and has not for long. Slow steps look the same."""
-        is_running = self.phase == RUNNING and self.outcome is None
+        return self._is_watched and 0 < self.progress.at <= self.now - SILENT_SECONDS
+
+    @property
+    def step_pause(self) -> float:
+        """Seconds since the last step, where steps took far less before; 0 where not, or where it is not known."""
+        silence = self.now - self.progress.at
+        is_long = silence >= max(_PAUSE_SECONDS, _PAUSE_STEPS * self.seconds_per_step)
+        return silence if self._is_watched and self.seconds_per_step and self.progress.step and is_long else 0.0
+
+    @property
+    def _is_watched(self) -> bool:
+        """Whether it runs, and its record would have newer steps if it made any."""
         # An end that is not recorded, and a run controller that does not act: then the record knows too little.
         is_known = all(pod.last_end != "succeeded" or pod.label in self.finished for pod in self.pods or ())
         is_acting = self.controller not in _IDLE_CONTROLLERS
-        return is_running and is_known and is_acting and 0 < self.progress.at <= self.now - SILENT_SECONDS
+        return self.phase == RUNNING and self.outcome is None and is_known and is_acting
+
+    @property
+    def fails_at_start(self) -> bool:
+        """Whether its program has failed before it reported a step, each time in the same way that does not pass."""
+        outcome = self.outcome
+        began = [each.at for each in self.history if each.phase == RUNNING][-1:]
+        if outcome is None or outcome.result != FAILED or outcome.step is not None or self.progress.step is not None:
+            return False
+        diagnosis = Diagnosis(CAUSES.get(outcome.cause, TERMINATED), outcome.error)
+        is_program = outcome.cause in (PROGRAM_ERROR.name, PROGRAM_EXIT.name) and identify_failure(diagnosis, None, 0.0)
+        is_alike = all(each.cause == outcome.cause for each in self.incidents)
+        return bool(is_program and is_alike and began and outcome.at - began[0] <= _START_SECONDS)
 
     @property
     def waits_long(self) -> bool:

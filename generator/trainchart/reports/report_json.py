@@ -65,6 +65,7 @@ def describe_report(report: Report) -> dict[str, Any]:
         "warnings": _describe_lines(report.warnings),
         "logGaps": list(report.log_gaps),
         "remarks": list(report.remarks),
+        "leads": list(report.leads),
         "unknown": list(report.unknown),
         "record": dict(report.record) or None,
     }

@@ -81,6 +81,10 @@ _ALONE = (
     "its program hangs: it waits for a process or thread of its own that has ended or waits too, or for storage or a "
     "service that does not answer (trainchart logs {}). run.noProgressTimeout lets such a run start again."
 )
+_AT_START = (
+    " It failed before it reported a step, so starting again without a change fails in the same way: first change what "
+    "it is given (values, `env`, data) or its code."
+)
 _SAME_SECONDS = 10.0
 """A verdict comes this much later than the death it is about, at most."""
 
@@ -168,9 +172,12 @@ def _standing(report: Report) -> Iterator[str]:
     if report.problems:
         return
     is_unexplained = not (report.early_finishers or report.remarks or report.warnings)
-    if report.seems_to_hang and progress.step is not None and is_unexplained:
+    if (report.seems_to_hang or report.step_pause) and progress.step is not None and is_unexplained:
         words = _ALONE if sum(role.wanted for role in report.roles) == 1 else _IN_STEP
-        yield f"If its steps do not take that long, {words.format(report.address)}"
+        unless = "it does not evaluate or save now" if report.step_pause else "its steps do not take that long"
+        yield f"If {unless}, {words.format(report.address)}"
+    if report.outcome is None:
+        yield from report.leads
     if report.last_lines:
         yield from _unwatched(report)
         yield "The last line of each pod:"
@@ -284,8 +291,11 @@ def _advise(report: Report) -> str:
     if report.warnings:
         hint = f"First read the warnings of other pods below: the cause may be there. {hint}".rstrip()
     same = [each.at for each in report.incidents if (each.pod, each.error) == (outcome.pod, outcome.error)]
-    if any(at < outcome.at - _SAME_SECONDS for at in same):
+    if report.fails_at_start:
+        hint += _AT_START
+    elif any(at < outcome.at - _SAME_SECONDS for at in same):
         hint += " The same error occurred more than once, so starting again is not enough."
+    hint = " ".join([hint, *report.leads])
     settings = suggest_settings(outcome.cause, outcome.error, report.record.get("hyperparameters") or {})
     if report.origin == LOCAL:
         again += "".join(f" --set {setting}" for setting in settings)
@@ -364,6 +374,10 @@ def _explain_phase(report: Report) -> str:
         return f"Not every pod runs yet{_list_absent(report)}."
     if report.remarks:
         return f"No failure is recorded, but see the notes below: {find_head(report.remarks[0])}"
+    if report.step_pause:
+        usual = report.seconds_per_step
+        pace = f"{usual:.1g} s" if usual < 1 else describe_seconds(usual)
+        return f"No step has come for {describe_seconds(report.step_pause)}, while steps took about {pace} before."
     if report.seems_to_hang:
         return "No failure is recorded, but there has been no step for a long time."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:

@@ -1,0 +1,160 @@
+"""Says what pods are given that a trouble may come from: paths, Secrets, services, host names. Pure.
+
+Hints for `why`, never verdicts. No value of a Secret is known here, and no login is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainchart.cluster.snapshot import Object, Snapshot, items_of, listed, name_of, section
+from trainchart.reports.report import Report
+from trainchart.secret_names import names_secret
+from trainchart_runtime.causes import (
+    ACCESS_REFUSED,
+    DOWNLOAD_FAILED,
+    PEER_LOST,
+    PEER_MISSING,
+    PEER_UNRESOLVABLE,
+    SERVICE_UNREACHABLE,
+)
+from trainchart_runtime.contract import TRAINING_CONTAINER
+from trainchart_runtime.run.judge import list_names
+from trainchart_runtime.run.state import FAILED
+
+_SHOWN = 4
+"""Of each kind."""
+_OWN = "TRAINCHART_"
+"""Variables that the chart sets itself."""
+_OWN_MOUNTS = ("/tmp", "/dev/shm", "/etc/trainchart", "/run/trainchart", "/opt/trainchart", "/launcher")
+_RESULTS = ("volume-checkpoints", "volume-logs")
+"""Volumes that programs write to: what is not there yet is no mistake."""
+_OF_SYSTEM = ("/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/sys", "/dev", "/root", "/home")
+"""Folders of images that are seldom data."""
+_NO_DATA = ("HOME", "PATH", "PWD", "SHELL", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH")
+_PATH = re.compile(r"(?:/[\w.@-]+)+/?")
+_OPTION = re.compile(r"--?([\w.-]+)=(.*)", re.DOTALL)
+_URL = re.compile(r"\b(?!(?:gs|s3|s3a|file)://)[a-z][a-z0-9+]*://(?:[^\s/@]*@)?([A-Za-z0-9][\w.-]*(?::\d+)?)")
+_HOST_AND_PORT = re.compile(r"(?:^|,)([A-Za-z][A-Za-z0-9.-]*:\d{2,5})(?=,|$)")
+_OF_ADDRESSES = tuple(
+    cause.name for cause in (SERVICE_UNREACHABLE, DOWNLOAD_FAILED, PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE)
+)
+
+
+def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
+    """Return in sentences what to look at, of what the pod that failed is given; of all pods where none has."""
+    told = _list_causes(report)
+    is_waiting = report.seems_to_hang or report.step_pause > 0
+    leads: list[str] = []
+    for spec in _find_specs(report, seen):
+        leads += _name_secrets(spec) if ACCESS_REFUSED.name in told else ()
+        leads += _name_paths(spec) if report.fails_at_start else ()
+        leads += _name_services(spec, seen) if is_waiting or SERVICE_UNREACHABLE.name in told else ()
+        leads += _name_aliases(spec) if is_waiting or told.intersection(_OF_ADDRESSES) else ()
+    return tuple(dict.fromkeys(leads))
+
+
+def _list_causes(report: Report) -> set[str]:
+    """Return the cause of a failure, or those of deaths after which no step was made."""
+    if report.outcome is not None:
+        return {report.outcome.cause} if report.outcome.result == FAILED else set()
+    return {each.cause for each in report.incidents if each.at > report.progress.at}
+
+
+def _find_specs(report: Report, seen: Snapshot) -> list[Object]:
+    failed = report.outcome.pod.rpartition("-")[0] if report.outcome is not None else ""
+    specs = {name_of(each): section(each, "spec", "template", "spec") for each in listed(seen.sets)}
+    return [specs[failed]] if failed in specs else list(specs.values())
+
+
+def _find_training(spec: Object) -> Object:
+    return next((each for each in items_of(spec, "containers") if each.get("name") == TRAINING_CONTAINER), {})
+
+
+def _read_given(container: Object) -> Iterator[tuple[str, str]]:
+    """Yield name and value of the variables and arguments that the chart does not set itself."""
+    for entry in items_of(container, "env"):
+        name = str(entry.get("name"))
+        if isinstance(entry.get("value"), str) and not name.startswith(_OWN):
+            yield name, str(entry["value"])
+    words = container.get("args")
+    for word in words if isinstance(words, list) else ():
+        option = _OPTION.fullmatch(str(word))
+        yield (f"--{option[1]}", option[2]) if option else ("args", str(word))
+
+
+def _name_secrets(spec: Object) -> Iterator[str]:
+    """Yield from which Secrets the container takes variables and files."""
+    container = _find_training(spec)
+    found: dict[str, list[str]] = {}
+    for entry in items_of(container, "env"):
+        source = section(entry, "valueFrom", "secretKeyRef")
+        found.setdefault(str(source.get("name") or ""), []).append(f"key {source.get('key')} as {entry.get('name')}")
+    for entry in items_of(container, "envFrom"):
+        found.setdefault(str(section(entry, "secretRef").get("name") or ""), []).append("all keys as variables")
+    mounts = {each.get("name"): each.get("mountPath") for each in items_of(container, "volumeMounts")}
+    for volume in items_of(spec, "volumes"):
+        parts = items_of(section(volume, "projected"), "sources")
+        names = [section(volume, "secret").get("secretName"), *(section(each, "secret").get("name") for each in parts)]
+        for name in names if volume.get("name") in mounts else ():
+            found.setdefault(str(name or ""), []).append(f"at {mounts[volume.get('name')]}")
+    found.pop("", None)
+    named = [f"Secret {name} ({', '.join(uses[:_SHOWN])})" for name, uses in found.items()]
+    if named:
+        it = "it" if len(named) == 1 else "the one that has expired or is wrong"
+        yield f"Its credentials come from {list_names(named[:_SHOWN])}: put a new value into {it}."
+
+
+def _name_paths(spec: Object) -> Iterator[str]:
+    """Yield which paths it is given that lie in no volume, or somewhere in one of data."""
+    container = _find_training(spec)
+    mounts = {str(each.get("mountPath")).rstrip("/"): each.get("name") for each in items_of(container, "volumeMounts")}
+    of_data = [path for path, name in mounts.items() if path not in _OWN_MOUNTS and name not in _RESULTS]
+    found = []
+    for name, value in _read_given(container):
+        path = value.rstrip("/")
+        if _is_secret(name) or name in _NO_DATA or not _PATH.fullmatch(value) or path in mounts:
+            continue
+        around = max((mount for mount in mounts if path.startswith(f"{mount}/")), key=len, default="")
+        if around in of_data:
+            found.append(f"{name}={value}, in the volume mounted at {around}")
+        elif not around and not any(path == each or path.startswith(f"{each}/") for each in _OF_SYSTEM):
+            found.append(f"{name}={value}, which is in no volume{_name_mounts(of_data)}")
+    if found:
+        yield f"Check that what it is to read is where it looks: {'; '.join(found[:_SHOWN])}."
+
+
+def _is_secret(name: str) -> bool:
+    words = [word for word in re.split(r"[-_.]+", name.lower()) if word]
+    return bool(words) and names_secret(words)
+
+
+def _name_mounts(mounts: list[str]) -> str:
+    return f" (mounted: {', '.join(mounts[:_SHOWN])})" if mounts else ""
+
+
+def _name_services(spec: Object, seen: Snapshot) -> Iterator[str]:
+    """Yield which addresses it is given, without logins and those of its own pods."""
+    own = tuple(name_of(each) for each in listed(seen.sets))
+    found: dict[str, str] = {}
+    for name, value in _read_given(_find_training(spec)):
+        for address in (*_URL.findall(value), *_HOST_AND_PORT.findall(value)):
+            if not address.startswith(own):
+                found.setdefault(address, name)
+    if found:
+        named = [f"{address} ({name})" for address, name in list(found.items())[:_SHOWN]]
+        yield f"See whether the services that it is given answer: {list_names(named)}."
+
+
+def _name_aliases(spec: Object) -> Iterator[str]:
+    """Yield which names have a fixed address in the pod."""
+    found = []
+    for entry in items_of(spec, "hostAliases"):
+        names = entry.get("hostnames")
+        found += [f"{name} is {entry.get('ip')}" for name in (names if isinstance(names, list) else ())]
+    if found:
+        yield (
+            f"Its pods have hostAliases ({', '.join(found[:_SHOWN])}): DNS does not correct such an address. If it is "
+            "old, change hostAliases in the values."
+        )

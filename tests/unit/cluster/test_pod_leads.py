@@ -1,0 +1,170 @@
+"""What `why` says of paths, Secrets, services and host names that pods are given."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.small_cluster.cluster_objects import (
+    NAMESPACE,
+    NOW,
+    make_job,
+    make_pods,
+    make_record,
+    make_sets,
+    make_state,
+    make_verdict,
+)
+from trainchart.cluster.diagnosis import diagnose
+from trainchart.cluster.snapshot import Snapshot
+from trainchart.reports.report import TrainingKey
+from trainchart.reports.why import why_lines
+from trainchart_runtime import causes
+from trainchart_runtime.cause import Cause
+
+MOUNTS = [
+    {"name": "tmp", "mountPath": "/tmp"},
+    {"name": "volume-checkpoints", "mountPath": "/checkpoints"},
+    {"name": "documents", "mountPath": "/data/documents"},
+]
+
+
+def look(state: dict[str, Any], *, env: Any = (), args: Any = (), spec: Any = (), **container: Any) -> str:
+    """Return what `why` says of exp1, whose worker has failed or waits, with these fields in its pods."""
+    sets = make_sets()
+    for each in sets:
+        template = each["spec"]["template"]["spec"]
+        template |= dict(spec)
+        variables = [{"name": name, "value": value} for name, value in dict(env).items()]
+        template["containers"][0] |= {"volumeMounts": MOUNTS, "args": list(args), **container}
+        template["containers"][0]["env"] += variables
+        template["containers"][0]["env"] += container.get("sources", [])
+    is_over = state["phase"] == "Failed"
+    seen = Snapshot(
+        now=NOW,
+        sets=tuple(sets),
+        pods=() if is_over else tuple(make_pods()),
+        records=(make_record(state),),
+        jobs=(make_job("Failed" if is_over else ""),),
+    )
+    return "\n".join(why_lines(diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)))
+
+
+def fail(error: str, *, step: int | None = None, cause: Cause = causes.PROGRAM_ERROR, **fields: Any) -> dict[str, Any]:
+    history = [{"at": NOW - 125, "phase": "Running", "message": ""}]
+    verdict = make_verdict(error=error, step=step, cause=cause)
+    return make_state("Failed", verdict=verdict, history=history, **fields)
+
+
+def stand(ago: float, **fields: Any) -> dict[str, Any]:
+    """A run that has made 80 steps in 20 seconds, and none since."""
+    progress = {"at": NOW - ago, "attempt": 1, "step": 81, "bestStep": 81}
+    history = [{"at": NOW - ago - 20, "phase": "Running", "message": ""}]
+    return make_state("Running", progress=progress, firstStep=1, history=history, since=NOW - ago - 20, **fields)
+
+
+NO_DATA = "ZeroDivisionError: integer modulo by zero"
+AT_START = "starting again without a change fails in the same way"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"env": {"DATA_DIR": "/data/document"}}, "DATA_DIR=/data/document, which is in no volume (mounted: /data/doc"),
+        (
+            {"env": {"DATA_DIR": "/data/documents/v2"}},
+            "DATA_DIR=/data/documents/v2, in the volume mounted at /data/doc",
+        ),
+        ({"args": ["train", "--data=/data/document"]}, "--data=/data/document, which is in no volume"),
+        ({"args": ["--data", "/srv/a"]}, "args=/srv/a, which is in no volume"),
+        ({"env": {"DATA_DIR": "/data/documents/"}}, ""),
+        ({"env": {"OUT": "/checkpoints/run1", "TMP": "/tmp/a", "LIB": "/usr/lib/x", "PYTHONPATH": "/app"}}, ""),
+        ({"env": {"API_TOKEN": "/Ab3/xyz", "TRAINCHART_STATE_DIR": "/state", "LIST": "/a:/b", "N": "3"}}, ""),
+    ],
+)
+def test_failure_at_the_start_names_doubtful_paths(given: dict[str, Any], words: str) -> None:
+    text = look(fail(NO_DATA), **given)
+    assert AT_START in text
+    assert ("Check that what it is to read is where it looks: " in text) == bool(words)
+    assert words in text
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        fail(NO_DATA, step=80),
+        fail("TimeoutError: timed out"),
+        fail("", cause=causes.OUT_OF_MEMORY),
+        fail(NO_DATA, progress={"at": NOW - 130, "attempt": 1, "step": 3, "bestStep": 3}),
+        fail(NO_DATA) | {"history": [{"at": NOW - 4000, "phase": "Running", "message": ""}]},
+    ],
+    ids=["at a step", "passes", "another cause", "a start before made steps", "it ran for long"],
+)
+def test_other_failures_name_no_paths(state: dict[str, Any]) -> None:
+    text = look(state, env={"DATA_DIR": "/data/document"})
+    assert AT_START not in text and "DATA_DIR" not in text
+
+
+def test_refused_access_names_the_secret_of_its_credentials() -> None:
+    refused = fail("StoreError: 401 invalid_token", step=81, cause=causes.ACCESS_REFUSED)
+    source = {"name": "STORE_TOKEN", "valueFrom": {"secretKeyRef": {"name": "store-token", "key": "token"}}}
+    text = look(refused, sources=[source])
+    assert (
+        "Its credentials come from Secret store-token (key token as STORE_TOKEN): put a new value into it. "
+        "Then: trainchart rerun exp1 -n team-a"
+    ) in text
+    mounts = [{"name": "gcs", "mountPath": "/secrets"}]
+    volumes = [{"name": "gcs", "secret": {"secretName": "gcs-key"}}, {"name": "other", "secret": {"secretName": "no"}}]
+    sources = [{"secretRef": {"name": "login"}}, {"configMapRef": {"name": "settings"}}]
+    text = look(refused, envFrom=sources, volumeMounts=mounts, spec={"volumes": volumes})
+    assert "from Secret login (all keys as variables), Secret gcs-key (at /secrets): put a new value into the" in text
+    assert "credentials come from" not in look(refused)
+    assert "credentials come from" not in look(fail(NO_DATA), sources=[source])
+
+
+@pytest.mark.parametrize(("ago", "is_told"), [(30, False), (106, True), (240, True)])
+def test_run_that_pauses_names_its_services(ago: float, *, is_told: bool) -> None:
+    env = {"SHARDS_URL": "http://user:secret@shards:8080/x", "BROKERS": "a.b:9092,c.b:9092", "BUCKET": "gs://docs"}
+    text = look(stand(ago), env=env, args=["--ps=exp1-mnist-ps-0.exp1-mnist:2222"])
+    assert ("while steps took about 0.2 s before." in text) == is_told
+    services = "shards:8080 (SHARDS_URL), a.b:9092 (BROKERS), c.b:9092 (BROKERS)"
+    assert (f"See whether the services that it is given answer: {services}." in text) == is_told
+    assert "secret" not in text and "docs" not in text and "ps-0.exp1" not in text
+    assert ("Nothing has failed." in text) != is_told
+
+
+def test_slow_steps_and_a_silent_controller_are_no_pause() -> None:
+    slow = stand(106) | {"history": [{"at": NOW - 106 - 800, "phase": "Running", "message": ""}]}
+    assert "No step has come" not in look(slow)
+    report = diagnose(
+        TrainingKey(NAMESPACE, "exp1", "mnist"),
+        Snapshot(now=NOW, sets=tuple(make_sets()), pods=tuple(make_pods()), records=(make_record(stand(106)),)),
+    )
+    assert not report.step_pause
+
+
+def test_address_that_does_not_answer_names_host_aliases() -> None:
+    aliases = {"hostAliases": [{"ip": "10.0.0.7", "hostnames": ["store", "store.local"]}]}
+    lost = fail("OSError: [Errno 113] No route to host", step=5, cause=causes.SERVICE_UNREACHABLE)
+    words = "Its pods have hostAliases (store is 10.0.0.7, store.local is 10.0.0.7): DNS does not correct such"
+    assert words in look(lost, spec=aliases)
+    assert "hostAliases (" not in look(lost) and "hostAliases (" not in look(fail(NO_DATA), spec=aliases)
+    death = {"at": NOW - 20, "pod": "exp1-mnist-worker-1", "node": "", "action": "", "error": "No route to host"}
+    running = stand(60, incidents=[death | {"cause": "service-unreachable"}])
+    assert words in look(running, spec=aliases)
+
+
+def test_leads_are_json_and_survive_odd_objects() -> None:
+    odd = {"env": [{"name": "_", "value": "/a"}], "envFrom": {}, "args": "x", "volumeMounts": [None]}
+    sets = make_sets()
+    for each in sets:
+        each["spec"]["template"]["spec"] = {
+            "containers": [{"name": "training", **odd}],
+            "hostAliases": [{"ip": 1, "hostnames": 2}],
+        }
+    seen = Snapshot(now=NOW, sets=tuple(sets), records=(make_record(fail(NO_DATA)),))
+    assert json.dumps(diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen).leads).startswith(
+        '["Check that what it is to read is where it looks: _=/a, which is in no volume."'
+    )
