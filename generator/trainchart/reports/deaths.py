@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from trainchart.reports.report import TERMINATING, Report
-from trainchart.reports.text import describe_time, fill_in
-from trainchart_runtime.cause import RESTART_IN_PLACE_PEER
-from trainchart_runtime.causes import CAUSES
+from trainchart.reports.text import describe_seconds, describe_time, fill_in
+from trainchart_runtime.cause import RESTART_IN_PLACE, RESTART_IN_PLACE_PEER
+from trainchart_runtime.causes import CAUSES, OUT_OF_MEMORY
 from trainchart_runtime.pod_causes import POD_DELETED
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.problems import BY_SET
@@ -16,6 +18,17 @@ from trainchart_runtime.run.state import Incident, Verdict
 
 _NOT_YET = f"{BY_SET} once this one is gone"
 _GROUPS_SHOWN = 8
+_OFTEN = 3
+_ALIKE = 3.0
+"""Times between deaths that differ by less are about equal."""
+_SHORT_SECONDS = 10.0
+"""What dies sooner has needed too much from its start on."""
+_GROWTH = (
+    "ran out of memory {times} times, each time about {gap} after it was started: its program grows. Most "
+    "likely it keeps what it no longer needs (a list or cache that grows, a tf.function that is traced again): look "
+    "for that first, since more memory only delays the next time. If it ends at the same step each time, that step "
+    "needs too much: give the role more memory, or let the program hold less at once."
+)
 _LAG_SECONDS = 30.0
 """A step is reported this much later than it was made, at most."""
 _LINKED_SECONDS = 600.0
@@ -36,9 +49,40 @@ def death_lines(report: Report) -> Iterator[str]:
     # What took the pod away is why it now waits.
     waiting = {each.subject for each in report.problems}
     newest = last[-1] if last else None
-    if newest and newest.cause in CAUSES and newest.cause != POD_DELETED.name and newest.pod in waiting:
+    is_advised = bool(newest and newest.cause != POD_DELETED.name and newest.pod in waiting)
+    if newest and newest.cause in CAUSES and is_advised:
         yield f"  next: {fill_in(CAUSES[newest.cause].hint, report.address, newest.pod, newest.node)}"
     yield from _list_deaths("Earlier deaths, after which the training made steps, the newest first:", past)
+    if report.outcome is None and not is_advised and (hint := _advise_repeated(report)):
+        yield f"  next: {hint}"
+
+
+def find_growth(report: Report) -> str:
+    """Return what to do where a pod ran out of memory again and again, each time after a while; "" where none did."""
+    outcome = report.outcome
+    times: dict[str, list[float]] = {}
+    if outcome is not None and outcome.cause == OUT_OF_MEMORY.name:
+        times[outcome.pod] = [outcome.at]
+    for each in report.incidents:
+        known = times.setdefault(each.pod, [])
+        # The end of a run is an incident too, and recorded some seconds later.
+        if each.cause == OUT_OF_MEMORY.name and all(abs(each.at - at) >= _SHORT_SECONDS for at in known):
+            known.append(each.at)
+    for pod, ends in times.items():
+        gaps = [later - earlier for earlier, later in itertools.pairwise(sorted(ends))]
+        if len(ends) >= _OFTEN and max(gaps) <= _ALIKE * min(gaps) and report.progress.step is not None:
+            return f"{pod} {_GROWTH.format(times=len(ends), gap=describe_seconds(sum(gaps) / len(gaps)))}"
+    return ""
+
+
+def _advise_repeated(report: Report) -> str:
+    """Return what to do where a pod of a run that goes on dies again and again of one cause of its own."""
+    counts = Counter((each.pod, each.cause) for each in report.incidents)
+    for (pod, name), number in counts.most_common():
+        cause = CAUSES.get(name)
+        if number >= _OFTEN and cause is not None and cause.restart == RESTART_IN_PLACE:
+            return find_growth(report) or fill_in(cause.hint, report.address, pod)
+    return ""
 
 
 def _stays(incident: Incident, report: Report) -> bool:

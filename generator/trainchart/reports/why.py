@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from trainchart.reports.deaths import death_lines, find_first_death
+from trainchart.reports.deaths import death_lines, find_first_death, find_growth
 from trainchart.reports.report import (
     FROM_PODS,
     FROM_RECORD,
@@ -29,7 +29,7 @@ from trainchart.reports.text import (
     problem_lines,
     setback_lines,
 )
-from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.causes import CAUSES, OUT_OF_MEMORY
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import (
@@ -287,7 +287,8 @@ def _advise(report: Report) -> str:
     again = _again(report)
     if outcome.result == STOPPED:
         return again
-    hint = outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
+    growth = find_growth(report) if outcome.cause == OUT_OF_MEMORY.name else ""
+    hint = growth or outcome.hint or (CAUSES[outcome.cause].hint if outcome.cause in CAUSES else "")
     if report.warnings:
         hint = f"First read the warnings of other pods below: the cause may be there. {hint}".rstrip()
     same = [each.at for each in report.incidents if (each.pod, each.error) == (outcome.pod, outcome.error)]

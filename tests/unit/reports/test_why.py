@@ -154,3 +154,41 @@ def test_lost_steps_and_a_grace_period_too_short_are_told() -> None:
     for step in (None, 706):
         text = tell(Progress(step, at=NOW, before=706))
         assert "It was at step 706 before it was started again, and has reported no new step since." in text
+
+
+def explain_deaths(times: list[float], cause: str, *, is_over: bool, step: int | None = 400) -> str:
+    deaths = tuple(Incident(NOW - ago, "k9-first-worker-0", "node1", cause, "") for ago in times)
+    hint = "Give the role more memory"
+    outcome = Verdict(FAILED, NOW, cause, "It failed.", hint, "k9-first-worker-0", step=step) if is_over else None
+    phase, progress = FAILED if is_over else RUNNING, Progress(step, at=NOW - 3)
+    key = TrainingKey("team-a", "k9", "first")
+    return "\n".join(why_lines(Report(key, NOW, phase, "record", progress=progress, outcome=outcome, incidents=deaths)))
+
+
+@pytest.mark.parametrize(
+    ("times", "cause", "is_over", "words"),
+    [
+        (
+            [72, 36, 5],
+            "out-of-memory",
+            False,
+            "  next: k9-first-worker-0 ran out of memory 3 times, each time about 33",
+        ),
+        ([72, 36], "out-of-memory", True, "next: k9-first-worker-0 ran out of memory 3 times, each time about 36 s"),
+        ([72, 36, 2], "out-of-memory", True, "next: k9-first-worker-0 ran out of memory 3 times, each time about 36 s"),
+        ([72, 36], "out-of-memory", False, ""),
+        ([900, 36, 5], "out-of-memory", False, "  next: Give the role more memory"),
+        ([900, 36], "out-of-memory", True, "next: Give the role more memory"),
+        ([72, 36, 5], "program-error", False, "  next: Read the exception"),
+        ([72, 36, 5], "peer-lost", False, ""),
+    ],
+)
+def test_deaths_again_and_again_have_a_next_step(times: list[float], cause: str, words: str, *, is_over: bool) -> None:
+    text = explain_deaths(times, cause, is_over=is_over)
+    assert words in text and ("next: " in text) == bool(words)
+    assert ("look for that first, since more memory only delays" in text) == ("ran out of memory" in words)
+
+
+def test_memory_that_lacks_from_the_start_is_no_growth() -> None:
+    assert "program grows" not in explain_deaths([9, 6, 3], "out-of-memory", is_over=False)
+    assert "program grows" not in explain_deaths([72, 36, 5], "out-of-memory", is_over=False, step=None)
