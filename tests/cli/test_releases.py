@@ -587,10 +587,13 @@ def test_why_names_who_uses_a_quota(api: SmallApi, tmp_path: Path) -> None:
     api.objects["pods"] = [pod for pod in make_pods() if "worker-1" not in str(pod)]
     api.objects["pods"] += [ended, *others, hold("lab", 1), elsewhere]
     api.objects["events"] = [make_event("StatefulSet", "exp1-mnist-worker", "FailedCreate", refused)]
+    template = api.objects["statefulsets"][1]["spec"]["template"]["spec"]
+    template["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "5"}}
     since = describe_time(NOW - 900)
     users = f"release exp-b (6, since {since}), pod lab (1, since {since}), this release (1, since "
     why = run_to(api, tmp_path, "why", "exp1").stdout
     assert f"note: requests.nvidia.com/gpu of the quota team is used by {users}" in why
+    assert "note: this release alone needs 10 of 8 requests.nvidia.com/gpu in the quota team: waiting, or" in why
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])

@@ -29,7 +29,7 @@ from trainchart.cluster.log_lines import describe_repeated_warnings, find_except
 from trainchart.cluster.namespace_pods import claims_by_label, find_claim_users, find_finished_pods, wants_other_pods
 from trainchart.cluster.outside_changes import find_config_changes, find_object_changes, list_config_maps, list_secrets
 from trainchart.cluster.policies import find_foreign_policies
-from trainchart.cluster.resource_users import find_node_users, find_quota_users, lacks_nodes
+from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_users, find_quota_users, lacks_nodes
 from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.local.io import run_report
 from trainchart.reports.report import Report
@@ -84,7 +84,7 @@ def explain_run(address: RunAddress) -> Report:
         remarks = (*report.remarks, *find_foreign_policies(report, seen, policies))
         unknown = (*report.unknown, *list_unknown(policies))
         report = replace(report, remarks=remarks, unknown=unknown)
-    report = _add_users(api, report)
+    report = _add_users(api, seen, report)
     is_running = report.phase == RUNNING and report.outcome is None
     if not (is_running or report.waits_long):
         return report
@@ -97,7 +97,7 @@ def explain_run(address: RunAddress) -> Report:
     return replace(report, last_lines=last_lines, warnings=tuple(find_exceptions(logs)))
 
 
-def _add_users(api: KubernetesApi, report: Report) -> Report:
+def _add_users(api: KubernetesApi, seen: Snapshot, report: Report) -> Report:
     """Return the report with the pods of others that hold what pods of the run wait for."""
     namespace = report.key.namespace
     remarks: list[str] = []
@@ -105,6 +105,7 @@ def _add_users(api: KubernetesApi, report: Report) -> Report:
         pods = read_pods(api, namespace)
         report = replace(report, unknown=(*report.unknown, *list_unknown(pods)))
         remarks += [*find_claim_users(report, pods), *find_finished_pods(report, pods), *find_quota_users(report, pods)]
+        remarks = [*find_hopeless_quotas(report, (*listed(seen.sets), *listed(seen.jobs))), *remarks]
     if lacks_nodes(report):
         everywhere = read_pods(api, "")  # an ordinary user may not; the others of the namespace are seen then
         remarks += find_node_users(report, everywhere if isinstance(everywhere, tuple) else read_pods(api, namespace))

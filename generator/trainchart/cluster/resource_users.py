@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from trainchart.cluster.snapshot import (
@@ -20,10 +20,10 @@ from trainchart.cluster.snapshot import (
     section,
 )
 from trainchart.quantities import read_amount
-from trainchart.reports.quotas import parse_refusal
+from trainchart.reports.quotas import COUNT_OF_PODS, parse_refusal
 from trainchart.reports.report import Report
 from trainchart.reports.text import describe_time
-from trainchart_runtime.contract import INSTANCE_LABEL
+from trainchart_runtime.contract import INSTANCE_LABEL, REPLICAS_ANNOTATION
 from trainchart_runtime.pod_causes import UNSCHEDULABLE
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
@@ -61,6 +61,35 @@ def find_quota_users(report: Report, pods: Objects) -> Iterator[str]:
             yield f"{resource} of the quota {quota} is used by {users}"
 
 
+def find_hopeless_quotas(report: Report, owners: Iterable[Object]) -> Iterator[str]:
+    """Yield per resource of a quota that the pods of the release alone need more than it ever gives.
+
+    `owners` are the StatefulSets and Jobs of the release.
+    """
+    refusals = [each for problem in report.problems for each in parse_refusal(problem.message)]
+    for each in dict.fromkeys((each.quota, each.resource, each.hard) for each in refusals):
+        quota, resource, limit = each
+        hard, needed = read_amount(limit), sum(_count_all(owner, resource) for owner in owners)
+        if hard is not None and needed > hard:
+            yield (
+                f"this release alone needs {_show(resource, Decimal(needed))} of {_show(resource, hard)} {resource} in "
+                f"the quota {quota}: waiting, or ending others, cannot help. Have the quota raised, or ask for less: "
+                "fewer replicas, or smaller resources"
+            )
+
+
+def _count_all(owner: Object, resource: str) -> Decimal:
+    """Return how much of a resource all pods of a StatefulSet or a Job ask for that it is to have."""
+    spec = section(owner, "spec")
+    annotated = section(owner, "metadata", "annotations").get(REPLICAS_ANNOTATION)
+    number = read_amount(annotated if annotated is not None else spec.get("parallelism", 1))
+    is_over = any(
+        each.get("type") in ("Complete", "Failed") and each.get("status") == "True"
+        for each in items_of(section(owner, "status"), "conditions")
+    )
+    return Decimal(0) if is_over or number is None else number * _count(section(spec, "template"), resource)
+
+
 def _find_lacking(report: Report) -> list[str]:
     messages = [problem.message for problem in report.problems if problem.cause == UNSCHEDULABLE.name]
     return list(dict.fromkeys(name for message in messages for name in _INSUFFICIENT.findall(message)))
@@ -94,7 +123,7 @@ def _count(pod: Object, resource: str) -> Decimal:
     """Return how much of a resource a pod's containers ask for. Quotas write requests. or limits. before its name."""
     kind = "limits" if resource.startswith("limits.") else "requests"
     name = resource.removeprefix("requests.").removeprefix("limits.")
-    if name == "pods":
+    if name in ("pods", COUNT_OF_PODS):
         return Decimal(1)
     total = Decimal(0)
     for container in items_of(section(pod, "spec"), "containers"):
