@@ -24,6 +24,7 @@ from tests.small_cluster.cluster_objects import (
     make_pod,
     make_pods,
     make_record,
+    make_revision,
     make_set,
     make_sets,
     make_state,
@@ -574,6 +575,20 @@ def hold(name: str, amount: int, namespace: str = NAMESPACE, **metadata: object)
         "spec": {"nodeName": "node1", "containers": [{"name": "main", "resources": resources}]},
         "status": {"phase": "Running"},
     }
+
+
+def test_why_names_the_revision_with_an_image(api: SmallApi, tmp_path: Path) -> None:
+    waiting = make_pod("worker-1")
+    status = waiting["status"]["containerStatuses"][0]
+    status["state"] = {"waiting": {"reason": "ErrImagePull", "message": "ml/a:1.4.O: not found"}}
+    for each in api.objects["statefulsets"]:
+        each["spec"]["template"]["spec"]["containers"][0]["image"] = "ml/a:1.4.O"
+    api.objects["pods"] = make_pods(worker_1=waiting)
+    api.objects["secrets"] = [make_revision(1, "ml/a:1.4.0"), make_revision(2, "ml/a:1.4.O")]
+    words = "note: revision 1 of the release has the image ml/a:1.4.0, and ml/a:1.4.O came later: helm rollback exp1 1"
+    assert words in run_to(api, tmp_path, "why", "exp1").stdout
+    api.refused["secrets"] = 403
+    assert "came later" not in run_to(api, tmp_path, "why", "exp1").stdout
 
 
 def test_why_names_who_uses_a_quota(api: SmallApi, tmp_path: Path) -> None:

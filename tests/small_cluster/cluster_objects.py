@@ -5,6 +5,8 @@ The release is exp1 of chart mnist in namespace team-a: a chief, two workers wit
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -185,3 +187,17 @@ def make_event(kind: str, name: str, reason: str, message: str, *, at: float = N
         "type": "Warning",
         "lastTimestamp": stamp(at),
     }
+
+
+def make_revision(number: int, image: str) -> dict[str, Any]:
+    """Helm's record of a revision of exp1, whose workers have this image."""
+    container = f"{{name: training, image: {image}}}"
+    manifest = (
+        f"---\n# Source: a\nkind: StatefulSet\nmetadata: {{name: exp1-mnist-worker}}\n"
+        f"spec: {{template: {{spec: {{containers: [{container}]}}}}}}\n"
+    )
+    chart = {"metadata": {"name": "mnist", "version": "0.1.0", "apiVersion": "v2"}}
+    document = {"name": "exp1", "version": number, "chart": chart, "manifest": manifest}
+    data = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(document).encode()))).decode()
+    labels = {"owner": "helm", "name": "exp1", "version": str(number), "status": "superseded"}
+    return {"metadata": {"name": f"v{number}", "namespace": NAMESPACE, "labels": labels}, "data": {"release": data}}

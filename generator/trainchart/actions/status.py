@@ -13,13 +13,14 @@ from trainchart.actions.support.run_lookup import RunAddress, find_local_run
 from trainchart.actions.support.surroundings import add_surroundings
 from trainchart.cluster.controller_rights import find_account, find_missing_rights
 from trainchart.cluster.diagnosis import diagnose, list_unknown
-from trainchart.cluster.helm_record import describe_unfinished_upgrade
+from trainchart.cluster.helm_record import describe_earlier_image, describe_unfinished_upgrade
 from trainchart.cluster.io.kubernetes_api import KubernetesApi
 from trainchart.cluster.io.releases import (
     read_config_maps,
     read_network_objects,
     read_pods,
     read_policies,
+    read_revisions,
     read_rights,
     read_secrets,
     read_training,
@@ -33,7 +34,7 @@ from trainchart.cluster.resource_users import find_hopeless_quotas, find_node_us
 from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.local.io import run_report
 from trainchart.reports.report import Report
-from trainchart_runtime.pod_causes import POD_DELETED
+from trainchart_runtime.pod_causes import IMAGE_PULL, POD_DELETED
 from trainchart_runtime.run.state import RUNNING
 
 WATCH_SECONDS = 2.0
@@ -76,6 +77,10 @@ def explain_run(address: RunAddress) -> Report:
     report = _add_changes(api, seen, report)
     unfinished = describe_unfinished_upgrade(report, *read_unfinished_upgrade(api, namespace, report.key.release))
     report = replace(report, remarks=(*unfinished, *report.remarks))
+    if any(each.cause == IMAGE_PULL.name for each in report.problems):
+        revisions = read_revisions(api, namespace, report.key.release)
+        earlier = describe_earlier_image(report, listed(seen.sets), revisions)
+        report = replace(report, remarks=(*earlier, *report.remarks))
     if account := find_account(listed(seen.jobs)):
         missing = find_missing_rights(report, account, read_rights(api, namespace, account))
         report = replace(report, remarks=(*missing, *report.remarks))

@@ -8,22 +8,25 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from trainchart.cluster.snapshot import Object, Objects, label, listed, name_of, section
+from trainchart.cluster.snapshot import Object, Objects, items_of, label, listed, name_of, section
 from trainchart.helm.rendering import ReleaseTexts, merge_maps, read_release_texts
 from trainchart.json_documents import parse_json
-from trainchart.kubernetes_yaml import dump_mapping
-from trainchart.reports.report import Report
+from trainchart.kubernetes_yaml import YamlError, dump_mapping, parse_objects
+from trainchart.reports.report import STATEFUL_SET, Report
 from trainchart.reports.text import describe_time
+from trainchart_runtime.contract import TRAINING_CONTAINER
+from trainchart_runtime.pod_causes import IMAGE_PULL
 from trainchart_runtime.pod_problems import parse_time
 
 _GZIP = b"\x1f\x8b\x08"
 _LARGEST = 100 * 1024 * 1024
 """Bytes of an unpacked record; Kubernetes allows 1 MiB packed."""
+_REVISIONS_READ = 5
 DEPLOYED = "deployed"
 PENDING = ("pending-install", "pending-upgrade", "pending-rollback")
 
@@ -83,6 +86,48 @@ def describe_unfinished_upgrade(report: Report, pending: Objects, installed: Obj
         f"revision {_revision(newest)} of the release is {label(newest, 'status')} since {since}: a helm command is at "
         f"work, or was cut off. Until it ends, Helm refuses every upgrade. If none is at work any more: {cure}"
     )
+
+
+def describe_earlier_image(report: Report, sets: Iterable[Object], records: Objects) -> Iterator[str]:
+    """Say which earlier revision of the release has another image than the one that cannot be pulled."""
+    words = {each.subject.rpartition("-")[0]: each.message for each in report.problems if each.cause == IMAGE_PULL.name}
+    images = {name_of(each): _find_image(each) for each in sets}
+    # The image of an init container may be the one that is meant.
+    failing = {name: image for name, image in images.items() if image and image in words.get(name, "")}
+    revisions = sorted(listed(records), key=_revision, reverse=True)[:_REVISIONS_READ]
+    if not failing or not revisions:
+        return
+    name, image = next(iter(failing.items()))
+    newest, *earlier = revisions
+    if _read_images(newest).get(name) != image:
+        # Set by another than Helm, which the changes outside Helm name.
+        return
+    for record in earlier:
+        before = _read_images(record).get(name)
+        if before and before != image:
+            number, release = _revision(record), f"{report.key.release} {_revision(record)} -n {report.key.namespace}"
+            yield (
+                f"revision {number} of the release has the image {before}, and {image} came later: helm rollback "
+                f"{release} brings revision {number} back, its other values too. Or helm upgrade with an image that "
+                "was pushed"
+            )
+            return
+
+
+def _read_images(record: Object) -> dict[str, str]:
+    """Return the image of each StatefulSet of a revision; none where its record cannot be read."""
+    try:
+        found = (each.value for each in parse_objects(parse_release(record).texts.manifest))
+        return {name_of(each): _find_image(each) for each in found if each.get("kind") == STATEFUL_SET}
+    except (HelmRecordError, YamlError, AttributeError):
+        return {}
+
+
+def _find_image(each: Object) -> str:
+    """Return the image of a StatefulSet's training container; "" where it has none."""
+    containers = items_of(section(each, "spec", "template", "spec"), "containers")
+    found = (container.get("image") for container in containers if container.get("name") == TRAINING_CONTAINER)
+    return str(next(found, "") or "")
 
 
 def parse_release(record: Object) -> HelmRelease:

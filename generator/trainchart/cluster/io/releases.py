@@ -144,6 +144,13 @@ def read_unfinished_upgrade(api: KubernetesApi, namespace: str, release: str) ->
     return pending, _list(api, kubernetes_api.SECRETS, namespace, f"{labels},status={DEPLOYED}")
 
 
+def read_revisions(api: KubernetesApi, namespace: str, release: str) -> Objects:
+    """Return Helm's records of all revisions of a release, which hold its chart each; none that may not be read."""
+    labels = f"owner=helm,name={release}"
+    found = (_list(api, kind, namespace, labels) for kind in (kubernetes_api.SECRETS, kubernetes_api.CONFIG_MAPS))
+    return next((objects for objects in found if listed(objects)), ())
+
+
 def read_config_maps(api: KubernetesApi, namespace: str, names: Sequence[str]) -> tuple[Object, ...]:
     """Return the ConfigMaps of these names, as far as they are there and may be read."""
     return _read_named(api, kubernetes_api.CONFIG_MAPS, namespace, names)
