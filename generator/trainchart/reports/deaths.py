@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from trainchart.reports.report import TERMINATING, Report
@@ -53,7 +52,7 @@ def death_lines(report: Report) -> Iterator[str]:
     if newest and newest.cause in CAUSES and is_advised:
         yield f"  next: {fill_in(CAUSES[newest.cause].hint, report.address, newest.pod, newest.node)}"
     yield from _list_deaths("Earlier deaths, after which the training made steps, the newest first:", past)
-    if report.outcome is None and not is_advised and (hint := _advise_repeated(report)):
+    if report.outcome is None and not is_advised and (hint := advise_repeated(report)):
         yield f"  next: {hint}"
 
 
@@ -75,12 +74,15 @@ def find_growth(report: Report) -> str:
     return ""
 
 
-def _advise_repeated(report: Report) -> str:
-    """Return what to do where a pod of a run that goes on dies again and again of one cause of its own."""
-    counts = Counter((each.pod, each.cause) for each in report.incidents)
-    for (pod, name), number in counts.most_common():
-        cause = CAUSES.get(name)
-        if number >= _OFTEN and cause is not None and cause.restart == RESTART_IN_PLACE:
+def advise_repeated(report: Report) -> str:
+    """Return what to do where a pod of a run that goes on dies again and again of one cause of its own, until now."""
+    times: dict[tuple[str, str], list[float]] = {}
+    for each in report.incidents:
+        times.setdefault((each.pod, each.cause), []).append(each.at)
+    for (pod, name), ends in sorted(times.items(), key=lambda item: -len(item[1])):
+        cause, first, last = CAUSES.get(name), min(ends), max(ends)
+        is_past = report.now - last > max(_LINKED_SECONDS, 2 * (last - first) / len(ends))
+        if len(ends) >= _OFTEN and not is_past and cause is not None and cause.restart == RESTART_IN_PLACE:
             return find_growth(report) or fill_in(cause.hint, report.address, pod)
     return ""
 

@@ -298,7 +298,7 @@ class Report:
             return False
         diagnosis = Diagnosis(CAUSES.get(outcome.cause, TERMINATED), outcome.error)
         is_program = outcome.cause in (PROGRAM_ERROR.name, PROGRAM_EXIT.name) and identify_failure(diagnosis, None, 0.0)
-        is_alike = all(each.cause == outcome.cause for each in self.incidents)
+        is_alike = all(each.cause == outcome.cause for each in self.incidents if each.pod == outcome.pod)
         return bool(is_program and is_alike and began and outcome.at - began[0] <= _START_SECONDS)
 
     @property

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from trainchart.reports.deaths import death_lines, find_first_death, find_growth
+from trainchart.reports.deaths import advise_repeated, death_lines, find_first_death, find_growth
 from trainchart.reports.report import (
     FROM_PODS,
     FROM_RECORD,
@@ -29,7 +29,7 @@ from trainchart.reports.text import (
     problem_lines,
     setback_lines,
 )
-from trainchart_runtime.causes import CAUSES, OUT_OF_MEMORY
+from trainchart_runtime.causes import ACCESS_REFUSED, CAUSES, OUT_OF_MEMORY
 from trainchart_runtime.pod_problems import parse_time
 from trainchart_runtime.run.judge import list_names
 from trainchart_runtime.run.state import (
@@ -296,7 +296,8 @@ def _advise(report: Report) -> str:
         hint += _AT_START
     elif any(at < outcome.at - _SAME_SECONDS for at in same):
         hint += " The same error occurred more than once, so starting again is not enough."
-    hint = " ".join([hint, *report.leads])
+    parts = (*report.leads, hint) if outcome.cause == ACCESS_REFUSED.name else (hint, *report.leads)
+    hint = " ".join(parts)
     settings = suggest_settings(outcome.cause, outcome.error, report.record.get("hyperparameters") or {})
     if report.origin == LOCAL:
         again += "".join(f" --set {setting}" for setting in settings)
@@ -383,6 +384,8 @@ def _explain_phase(report: Report) -> str:
         return "No failure is recorded, but there has been no step for a long time."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:
         return "No step was reported so far, and tasks were started again: see the deaths below."
+    if advise_repeated(report):
+        return "It continues, but the same failure has come again and again: see the deaths below."
     if report.incidents:
         return "It continues; the failures so far were handled."
     return "Nothing has failed."

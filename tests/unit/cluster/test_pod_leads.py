@@ -78,6 +78,7 @@ AT_START = "starting again without a change fails in the same way"
             "DATA_DIR=/data/documents/v2, in the volume mounted at /data/doc",
         ),
         ({"args": ["train", "--data=/data/document"]}, "--data=/data/document, which is in no volume"),
+        ({"env": {"DATA_DIR": "/srv/a"}}, "DATA_DIR=/srv/a, which is in no volume"),
         ({"args": ["--data", "/srv/a"]}, "args=/srv/a, which is in no volume"),
         ({"env": {"DATA_DIR": "/data/documents/"}}, ""),
         ({"env": {"OUT": "/checkpoints/run1", "TMP": "/tmp/a", "LIB": "/usr/lib/x", "PYTHONPATH": "/app"}}, ""),
@@ -107,13 +108,19 @@ def test_other_failures_name_no_paths(state: dict[str, Any]) -> None:
     assert AT_START not in text and "DATA_DIR" not in text
 
 
+def test_deaths_of_other_pods_hide_no_failure_at_the_start() -> None:
+    death = {"at": NOW - 123, "node": "node1", "cause": "peer-lost", "action": ""}
+    assert AT_START in look(fail(NO_DATA, incidents=[death | {"pod": "exp1-mnist-chief-0"}]))
+    assert AT_START not in look(fail(NO_DATA, incidents=[death | {"pod": "exp1-mnist-worker-1"}]))
+
+
 def test_refused_access_names_the_secret_of_its_credentials() -> None:
     refused = fail("StoreError: 401 invalid_token", step=81, cause=causes.ACCESS_REFUSED)
     source = {"name": "STORE_TOKEN", "valueFrom": {"secretKeyRef": {"name": "store-token", "key": "token"}}}
     text = look(refused, sources=[source])
     assert (
         "Its credentials come from Secret store-token (key token as STORE_TOKEN): put a new value into it. "
-        "Then: trainchart rerun exp1 -n team-a"
+        "Look at what the program signs in with"
     ) in text
     mounts = [{"name": "gcs", "mountPath": "/secrets"}]
     volumes = [{"name": "gcs", "secret": {"secretName": "gcs-key"}}, {"name": "other", "secret": {"secretName": "no"}}]

@@ -181,11 +181,15 @@ def explain_deaths(times: list[float], cause: str, *, is_over: bool, step: int |
         ([900, 36], "out-of-memory", True, "next: Give the role more memory"),
         ([72, 36, 5], "program-error", False, "  next: Read the exception"),
         ([72, 36, 5], "peer-lost", False, ""),
+        ([90072, 90036, 90005], "out-of-memory", False, ""),
+        ([90000, 60000, 30000], "out-of-memory", False, "  next: k9-first-worker-0 ran out of memory 3 times, each"),
     ],
 )
 def test_deaths_again_and_again_have_a_next_step(times: list[float], cause: str, words: str, *, is_over: bool) -> None:
     text = explain_deaths(times, cause, is_over=is_over)
     assert words in text and ("next: " in text) == bool(words)
+    is_told = "It continues, but the same failure has come again and again" in text
+    assert is_told == (bool(words) and not is_over)
     assert ("look for that first, since more memory only delays" in text) == ("ran out of memory" in words)
 
 
