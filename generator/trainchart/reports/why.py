@@ -377,9 +377,10 @@ def _explain_phase(report: Report) -> str:
     if report.remarks:
         return f"No failure is recorded, but see the notes below: {find_head(report.remarks[0])}"
     if report.step_pause:
-        usual = report.seconds_per_step
+        usual, pause = report.seconds_per_step, report.step_pause
         pace = f"{usual:.1g} s" if usual < 1 else describe_seconds(usual)
-        return f"No step has come for {describe_seconds(report.step_pause)}, while steps took about {pace} before."
+        silence = f"{pause:.0f} s" if pause < SILENT_SECONDS else describe_seconds(pause)
+        return f"No step has come for {silence}, while steps took about {pace} before."
     if report.seems_to_hang:
         return "No failure is recorded, but there has been no step for a long time."
     if report.incidents and report.progress.step is None and report.now - report.since >= SILENT_SECONDS:
