@@ -39,7 +39,9 @@ SIBLINGS = {"cluster", "helm", "images", "local", "publish"}
 """Each owns one outside thing: none knows another, and all may use host/, which knows none of them."""
 SHARED_BY_SIBLINGS = "trainchart.helm.rendering"
 """What an engine renders, and what it is given."""
-WITHOUT_TENSORFLOW = ("definition.py", "errors.py", "hyperparameters.py", "place.py", "saving/catalogue.py")
+WITHOUT_TENSORFLOW = (
+    *("definition.py", "errors.py", "hyperparameters.py", "place.py", "saving/catalogue.py", "saving/origin.py"),
+)
 OWNERS = {
     "helm_python": {"helm/io/sdk.py"},
     "http": {"trainchart_controller/api.py", "trainchart_controller/launchers.py"},

@@ -17,6 +17,13 @@ is left out, here and below: Kubernetes does not keep it, so kubectl apply would
   {{- with include "mnist-towers.text" .context.Values.run.id }}
   value: {{ . | quote }}
   {{- end }}
+- {name: TRAINCHART_MODEL, value: "mnist-towers"}
+- name: TRAINCHART_IMAGE
+  value: {{ include "mnist-towers.image" .context | quote }}
+- name: TRAINCHART_RELEASE
+  value: {{ .context.Release.Name | quote }}
+- name: TRAINCHART_NAMESPACE
+  valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}}
 - name: TRAINCHART_CLUSTER_FILE
   value: /etc/trainchart/cluster.json
 - name: TRAINCHART_HYPERPARAMETERS_FILE

@@ -46,6 +46,7 @@ COMMANDS = {
         "resume": "Resume a suspended run from its last checkpoint.",
         "stop": "Stop a run; its programs can save first.",
         "rerun": "Start a new run of a release whose run is over.",
+        "checkpoints": "List, verify, copy and remove checkpoints in a folder.",
     },
     "Set rules for all models": {
         "upgrade": "Generate all charts again after trainchart or a pack changed.",

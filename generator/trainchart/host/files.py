@@ -205,6 +205,11 @@ def write_tree(target: Path, files: Mapping[str, bytes], *, is_ours: Callable[[P
     """
     for name in files:
         _require_inside(name)
+    build_tree(target, lambda staged: _write_all(staged, files), is_ours=is_ours)
+
+
+def build_tree(target: Path, fill: Callable[[Path], None], *, is_ours: Callable[[Path], bool]) -> None:
+    """Replace the folder `target` by what `fill` writes into an empty one, as write_tree does; if it raises, not."""
     if target.is_symlink():
         # Renaming would replace the link, and deleting through it could hit a folder elsewhere.
         target = target.resolve()
@@ -215,7 +220,8 @@ def write_tree(target: Path, files: Mapping[str, bytes], *, is_ours: Callable[[P
             _recover(target)
             _require_replaceable(target, is_ours)
             try:
-                _write_all(staged, files)
+                staged.mkdir()
+                fill(staged)
                 _swap(target, staged, retired)
             finally:
                 with suppress(OSError):
@@ -241,7 +247,6 @@ def _siblings(target: Path) -> tuple[Path, Path, Path]:
 
 
 def _write_all(staged: Path, files: Mapping[str, bytes]) -> None:
-    staged.mkdir()
     for name, content in sorted(files.items()):
         path = staged / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -82,6 +82,7 @@ def describe_record(record: RunRecord, plan: LocalPlan) -> dict[str, Any]:
             "isDirty": record.code.is_dirty if record.code.commit else None,
             "sha256": record.code.sha256 or None,
         },
+        "checkpoints": plan.checkpoints,
         "deciding": list(plan.deciding),
         "pods": [
             {"label": pod.label, "name": pod.name, "role": pod.role, "state": pod.state_folder, "log": pod.log_file}

@@ -197,7 +197,7 @@ FAULTS: tuple[tuple[str, Callable[[], CheckInput], str], ...] = (
         lambda: replace(given(**{"ci/v-values.yaml": ""}), added_values={"ci/v-values.yaml": "image: {tag: 1.10}"}),
         "image.tag: 1.10 becomes the text 1.1",
     ),
-    ("numbers-plain", objects("value: '5'", "value: '2e+06'"), "env[10].value is 2e+06"),
+    ("numbers-plain", objects("value: '5'", "value: '2e+06'"), "env[14].value is 2e+06"),
     ("numbers-plain", objects("port: 2222", "port: 2e+06"), "is 2e+06"),
     (
         "numbers-plain",

@@ -31,7 +31,20 @@ def test_a_marker_survives_its_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"step": 1}', '{"step": 1, "ending": "", "files": 3, "variables": []}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"step": 1}',
+        '{"step": 1, "ending": "", "files": 3, "variables": []}',
+        '{"step": 1e999, "ending": "", "files": {}, "variables": []}',
+        '{"step": 1, "ending": "", "files": {}, "variables": [["kernel", "float32", [[2]]]]}',
+        '{"step": 1, "ending": "", "files": {}, "variables": [["kernel", 5, [2]]]}',
+        '{"step": 1, "ending": "", "files": {}, "variables": [["kernel", "float32"]]}',
+        "[" * 100_000,
+    ],
+    ids=lambda text: text[:60],
 )
 def test_half_a_marker_is_none(text: str) -> None:
     with pytest.raises(ValueError):
@@ -41,6 +54,8 @@ def test_half_a_marker_is_none(text: str) -> None:
 def test_steps_are_those_with_a_marker_the_newest_first() -> None:
     names = ["ckpt-9.json", "ckpt-1000.json", "ckpt-200.index", "ckpt-300.json.draft", "checkpoint", "logs"]
     assert find_steps(names) == [1000, 9]
+    # The marker of a step has one name.
+    assert find_steps(["ckpt-007.json", "ckpt-٣.json", "ckpt-0.json"]) == [0]
 
 
 def test_the_newest_stay() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from trainchart_training.definition import Shard
 from trainchart_training.errors import SettingsError
 from trainchart_training.place import NEEDED, Place, read_place
+from trainchart_training.saving.origin import Origin
 
 CLUSTER = {"worker": ["a:1", "b:1"], "ps": ["c:1"]}
 WORKERS = {"worker": ["a:1", "b:1"]}
@@ -239,5 +240,12 @@ def test_the_variables_are_those_of_the_contract() -> None:
         contract.STOP_GRACE_SECONDS: "9",
         contract.CLASSIC_TASK_TYPE: "evaluator",
         contract.CLASSIC_TASK_INDEX: "0",
+        contract.MODEL: "mnist",
+        contract.IMAGE: "mnist:1",
+        contract.RELEASE: "exp-7",
+        contract.NAMESPACE: "team-a",
+        contract.RUN_ID: "second",
+        contract.ATTEMPT: "2",
     }
-    assert read_place(variables) == Place("single", "evaluator", 0, {}, 1, "/c", "/l", "/p", 9)
+    origin = Origin("mnist", "", "mnist:1", "exp-7", "team-a", "second", 2)
+    assert read_place(variables) == Place("single", "evaluator", 0, {}, 1, "/c", "/l", "/p", 9, origin)

@@ -19,6 +19,14 @@ ORDINAL = "TRAINCHART_ORDINAL"
 """The StatefulSet ordinal from the label apps.kubernetes.io/pod-index; else the pod name's suffix."""
 RUN_ID = "TRAINCHART_RUN_ID"
 """Identity of the run that a success marker belongs to; empty means "this pod's own lifetime"."""
+MODEL = "TRAINCHART_MODEL"
+"""Name of the model, by which a program knows its own checkpoints (docs/checkpoints.md)."""
+IMAGE = "TRAINCHART_IMAGE"
+"""The training image's reference. The chart's version is not passed: a new one alone would restart trainings."""
+RELEASE = "TRAINCHART_RELEASE"
+"""The release; the run controller has it, too."""
+NAMESPACE = "TRAINCHART_NAMESPACE"
+"""The release's namespace (downward API); the run controller has it, too."""
 CLUSTER_FILE = "TRAINCHART_CLUSTER_FILE"
 """Path of the cluster description: strategy, service, ports, per role the StatefulSet and its replicas."""
 HYPERPARAMETERS_FILE = "TRAINCHART_HYPERPARAMETERS_FILE"
@@ -50,6 +58,10 @@ CONTAINER_VARIABLES = (
     NODE_NAME,
     ORDINAL,
     RUN_ID,
+    MODEL,
+    IMAGE,
+    RELEASE,
+    NAMESPACE,
     CLUSTER_FILE,
     HYPERPARAMETERS_FILE,
     STATE_DIR,
@@ -133,8 +145,6 @@ PEER_REFUSES = "refuses connections"
 PEER_SILENT = "does not answer"
 
 # --- what the chart tells the run controller -------------------------------------------------------------
-RELEASE = "TRAINCHART_RELEASE"
-NAMESPACE = "TRAINCHART_NAMESPACE"
 STATE_NAME = "TRAINCHART_STATE_NAME"
 """Name of the ConfigMap that holds the run's state; the chart creates it without data."""
 RUN_SETTINGS = "TRAINCHART_RUN_SETTINGS"

@@ -14,6 +14,7 @@ from typing import Any
 from trainchart_training.definition import Shard
 from trainchart_training.errors import SettingsError
 from trainchart_training.hyperparameters import parse_object
+from trainchart_training.saving.origin import UNKNOWN, Origin, read_environment
 
 CHIEF, WORKER, PS, EVALUATOR = "chief", "worker", "ps", "evaluator"
 
@@ -61,6 +62,8 @@ class Place:
     """Where to report progress; empty when nothing reads it."""
     stop_grace_seconds: int = 30
     """Time between SIGTERM and SIGKILL."""
+    origin: Origin = UNKNOWN
+    """What a checkpoint folder that this process begins will say of it, beside the strategy."""
 
     def __str__(self) -> str:
         return f"{self.task_type} {self.task_index}"
@@ -107,6 +110,7 @@ def read_place(environment: Mapping[str, str]) -> Place:
         log_dir=environment.get("TRAINCHART_TENSORBOARD_DIR", ""),
         progress_file=environment.get("TRAINCHART_PROGRESS_FILE", ""),
         stop_grace_seconds=_whole_number(environment, "TRAINCHART_STOP_GRACE_SECONDS", 30),
+        origin=read_environment(environment),
     )
     _check_roles(place)
     return place

@@ -124,7 +124,9 @@ def _play(training: Training, settings: Hyperparameters, place: Place) -> int:
     _check_scheme(place.checkpoints_dir)
     if place.task_type == EVALUATOR:
         from trainchart_training.leading.evaluation import evaluate
+        from trainchart_training.saving.origin_file import OriginFile
 
+        OriginFile(place).check()
         return evaluate(training, settings, place)
     if place.task_type == PS or (place.task_type == WORKER and place.strategy in (PARAMETER_SERVER, IN_GRAPH)):
         return _serve(place)
@@ -165,7 +167,10 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
     from trainchart_training.leading.rehearsal import rehearse
     from trainchart_training.leading.stop import StopRequest
     from trainchart_training.saving.checkpoints import Checkpoints
+    from trainchart_training.saving.origin_file import OriginFile
 
+    # Before all else: the end of another model's training is not the end of this one.
+    OriginFile(place).check()
     checkpoints = Checkpoints(place.checkpoints_dir)
     last = checkpoints.find_last(settings.max_steps, settings.early_stop_evaluations > 0)
     if last is not None:

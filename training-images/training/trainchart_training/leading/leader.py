@@ -23,6 +23,7 @@ from trainchart_training.leading.summary import open_summaries, write_graph, wri
 from trainchart_training.place import Place
 from trainchart_training.saving.catalogue import EARLY, LAST, STALLED, has_stalled
 from trainchart_training.saving.checkpoints import Checkpoints
+from trainchart_training.saving.origin_file import OriginFile
 from trainchart_training.saving.state import TrainingState, copy_result, create_state, find_infinite_weight
 from trainchart_training.strategies.runner import Runner
 
@@ -94,6 +95,7 @@ class Leader:
             self._checkpoints.remove_expired(self._saved_step)
             # Of a training that was in this folder before, or that went on from a checkpoint damaged since.
             self._book.forget_after(self._saved_step)
+            OriginFile(self._place).keep(has_checkpoints=restored is not None)
         self._summaries = open_summaries(self._place.log_dir if self._place.is_leader else "", self._place.task_type)
         # A folder that cannot be written to is found now, and not after the first hundreds of steps.
         if restored is None:

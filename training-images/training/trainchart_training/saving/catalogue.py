@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_MARKER = re.compile(r"ckpt-(\d+)\.json")
+_MARKER = re.compile(r"ckpt-(0|[1-9][0-9]*)\.json")
+_PART = re.compile(r"ckpt-(0|[1-9][0-9]*)[._]")
 LAST = "last"
 """Ending of a training that reached its last step."""
 EARLY = "early"
@@ -72,7 +73,13 @@ def find_expired(steps: Iterable[int], keep: int) -> list[int]:
 
 def belongs_to(name: str, step: int) -> bool:
     """Say whether the file or folder `name` is part of the checkpoint of `step`, its marker and left-overs included."""
-    return re.match(rf"ckpt-{step}[._]", name) is not None
+    return find_step(name) == step
+
+
+def find_step(name: str) -> int | None:
+    """Return the step of the checkpoint that the file or folder `name` is part of, None where it is part of none."""
+    match = _PART.match(name)
+    return int(match[1]) if match else None
 
 
 def dump_marker(marker: Marker) -> str:
@@ -95,10 +102,17 @@ def parse_marker(text: str) -> Marker:
             step=int(body["step"]),
             ending=str(body["ending"]),
             files={str(name): int(size) for name, size in body["files"].items()},
-            variables=[VariableShape(name, dtype, tuple(shape)) for name, dtype, shape in body["variables"]],
+            variables=[_parse_variable(*variable) for variable in body["variables"]],
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"not a checkpoint's marker: {error}") from error
+
+
+def _parse_variable(name: object, dtype: object, shape: Iterable[object]) -> VariableShape:
+    sizes = [size for size in shape if isinstance(size, int)]
+    if not isinstance(name, str) or not isinstance(dtype, str) or sizes != list(shape):
+        raise ValueError(f"not a variable with type and shape: {name!r:.80}")
+    return VariableShape(name, dtype, tuple(sizes))
 
 
 def find_damage(marker: Marker, sizes: Mapping[str, int]) -> str:

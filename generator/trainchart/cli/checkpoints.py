@@ -1,0 +1,214 @@
+"""The commands `trainchart checkpoints list`, `show`, `verify`, `export` and `prune`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import _click as click
+from typer.core import TyperGroup
+
+from trainchart.cli import complete
+from trainchart.cli.options import DEFAULT_RUNS_FOLDER, RunsOption
+from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
+from trainchart.cli.signals import end_in_order
+from trainchart.errors import ChecksFailed, Problem, UsageError
+
+if TYPE_CHECKING:
+    from trainchart.actions.checkpoints import Pruning
+
+_LIST = "list"
+
+
+class _ListsByDefault(TyperGroup):
+    """Takes a folder or run where a command is expected: `checkpoints RUN` lists, `checkpoints RUN verify` verifies."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = args[0] if args else ""
+        if first not in self.commands and first not in ctx.help_option_names:
+            has_command = len(args) > 1 and args[1] in self.commands
+            args = [args[1], first, *args[2:]] if has_command else [_LIST, *args]
+        return super().parse_args(ctx, args)
+
+
+group = typer.Typer(
+    cls=_ListsByDefault,
+    help="List, verify, copy and remove the checkpoints of a folder, or of a local run, without TensorFlow.",
+    rich_markup_mode=None,
+)
+_TARGET = "A folder of checkpoints, or the name of a local run; a folder in the current one is ./NAME."
+TargetArgument = Annotated[
+    str, typer.Argument(metavar="FOLDER|RUN", help=_TARGET, show_default=False, autocompletion=complete.runs)
+]
+StepArgument = Annotated[int, typer.Argument(help="Step of the checkpoint.", show_default=False, min=0)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `trainchart checkpoints` to `app`."""
+    app.add_typer(group, name="checkpoints")
+
+
+@group.command(_LIST)
+def list_(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="FOLDER|RUN",
+            help=f"{_TARGET} Default: the local run that was started last.",
+            show_default=False,
+            autocompletion=complete.runs,
+        ),
+    ] = "",
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    format_: FormatOption = Format.text,
+) -> None:
+    """List the checkpoints, the newest first, and whose they are.
+
+    The default: a folder or a run is listed without the word list, too. Looks at names, sizes and markers, where verify
+    reads every byte.
+
+    Example: trainchart checkpoints list exp-7
+    """
+    from trainchart.actions.checkpoints import list_checkpoints
+    from trainchart.cli.checkpoint_display import describe_list, list_lines
+
+    found = list_checkpoints(target, runs_folder)
+    if format_ is Format.json:
+        print_json(describe_list(found))
+        return
+    for line in list_lines(found):
+        print_line(line)
+
+
+@group.command("show")
+def show(
+    target: TargetArgument,
+    step: StepArgument,
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Show one checkpoint: its variables with their shapes, and its files.
+
+    Example: trainchart checkpoints show exp-7 200
+    """
+    from trainchart.actions.checkpoints import find_checkpoint, list_checkpoints
+    from trainchart.cli.checkpoint_display import describe_whole, show_lines
+
+    checkpoint = find_checkpoint(list_checkpoints(target, runs_folder), step)
+    if format_ is Format.json:
+        print_json(describe_whole(checkpoint))
+        return
+    for line in show_lines(checkpoint):
+        print_line(line)
+
+
+@group.command("verify")
+def verify(
+    target: TargetArgument,
+    step: Annotated[
+        int | None, typer.Argument(help="Step of the checkpoint. Default: all of them.", show_default=False, min=0)
+    ] = None,
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Read every byte of the checkpoints, and name the file that has changed. Exit code 6: one is damaged.
+
+    Also says which checkpoint a training would restore that is started now.
+
+    Example: trainchart checkpoints verify exp-7
+    """
+    from trainchart.actions.checkpoints import verify_checkpoints
+    from trainchart.cli.checkpoint_display import describe_verified, verified_lines
+
+    found = verify_checkpoints(target, step, runs_folder, print_note)
+    if format_ is Format.json:
+        print_json(describe_verified(found))
+    else:
+        for line in verified_lines(found):
+            print_line(line)
+    damaged = {number: problem for number, problem in found.problems.items() if problem}
+    if step is not None:
+        damaged = {number: problem for number, problem in damaged.items() if number == step}
+    if damaged:
+        raise ChecksFailed(
+            f"{len(damaged)} of {len(found.problems)} checkpoints in {found.folder} cannot be restored",
+            hint="a training warns about them and restores the newest one that can be read",
+            problems=tuple(Problem(f"step {number}: {problem}") for number, problem in damaged.items()),
+        )
+
+
+@group.command("export")
+def export(
+    target: TargetArgument,
+    step: StepArgument,
+    destination: Annotated[Path, typer.Argument(help="New or empty folder to copy to.", show_default=False)],
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Copy one checkpoint to a new folder, from which another run can start. A damaged one is refused.
+
+    Example: trainchart checkpoints export exp-7 200 start
+    """
+    from trainchart.actions.checkpoints import export_checkpoint
+    from trainchart.cli.checkpoint_display import describe_bytes
+
+    end_in_order()
+    copied = export_checkpoint(target, step, destination, runs_folder)
+    if format_ is Format.json:
+        print_json({"step": step, "bytes": copied.size, "folder": str(destination)})
+        return
+    print_line(f"copied step {step} ({describe_bytes(copied.size)}) to {destination}")
+
+
+@group.command("prune")
+def prune(
+    target: TargetArgument,
+    keep: Annotated[int, typer.Option("--keep", help="How many whole checkpoints stay, the newest ones.", min=1)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    runs_folder: RunsOption = DEFAULT_RUNS_FOLDER,
+    format_: FormatOption = Format.text,
+) -> None:
+    """Remove all checkpoints that are older than the newest whole ones. Refused while a run uses the folder.
+
+    Those that stay are read byte by byte first, so that no damaged one counts.
+
+    Example: trainchart checkpoints prune exp-7 --keep 3 --dry-run
+    """
+    from trainchart.actions.checkpoints import plan_pruning, prune_checkpoints
+
+    pruning = plan_pruning(target, keep, runs_folder, print_note)
+    if pruning.removed and not dry_run:
+        _confirm(pruning, is_agreed=yes)
+        prune_checkpoints(pruning)
+    if format_ is Format.json:
+        print_json(
+            {
+                "folder": pruning.folder,
+                "kept": list(pruning.kept),
+                "removed": list(pruning.removed),
+                "bytes": pruning.size,
+                "isDryRun": dry_run,
+            }
+        )
+        return
+    print_line(_describe(pruning, "would remove" if dry_run else "removed"))
+
+
+def _describe(pruning: Pruning, verb: str) -> str:
+    from trainchart.cli.checkpoint_display import describe_bytes, describe_steps
+
+    if not pruning.removed:
+        return f"nothing to remove: {len(pruning.kept)} whole checkpoints in {pruning.folder}"
+    return f"{verb} {describe_steps(pruning.removed)} in {pruning.folder} ({describe_bytes(pruning.size)})"
+
+
+def _confirm(pruning: Pruning, *, is_agreed: bool) -> None:
+    """Ask on the terminal; raises UsageError without one, and Abort for a no."""
+    if is_agreed:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(_describe(pruning, "this removes"), hint="--yes removes them, --dry-run does not")
+    typer.confirm(f"{_describe(pruning, 'remove')}?", abort=True, err=True)
