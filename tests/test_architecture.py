@@ -223,7 +223,7 @@ def test_every_library_is_declared() -> None:
     assert {names.get(name, name) for name in foreign} <= declared
 
 
-@pytest.mark.parametrize("action", ["list", "logs", "status", "wait"])
+@pytest.mark.parametrize("action", ["checkpoints", "list", "logs", "status", "wait"])
 def test_looking_at_a_run_does_not_load_the_models_of_specs(action: str) -> None:
     """People on call wait for these commands, and pydantic takes as long as half of all that they need."""
     call = f"app(['{action}', '--help'], standalone_mode=False)"

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from trainchart.cli.app import app
 from trainchart.errors import ChecksFailed, ToolError, UsageError
+from trainchart.host.files import read_bytes
 from trainchart.local.io.release_lock import hold_lock
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "checkpoints"
@@ -161,6 +162,17 @@ def test_damage_ends_verification_with_code_6(folder: Path) -> None:
     assert "a restart fails: no checkpoint can be read" in call("verify", "./ck").stdout
 
 
+def test_what_a_training_removes_meanwhile_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_slowly(path: Path, **options: Any) -> bytes:
+        if path.name == "ckpt-40.json":
+            for part in folder.glob("ckpt-20*"):
+                part.unlink()
+        return read_bytes(path, **options)
+
+    monkeypatch.setattr("trainchart.actions.support.checkpoint_folder.read_bytes", read_slowly)
+    assert [each["step"] for each in read("./ck")["checkpoints"]] == [40]
+
+
 def test_an_empty_folder_starts_over(folder: Path) -> None:
     (folder.parent / "empty").mkdir()
     assert "no checkpoints" in call("./empty").stdout
@@ -221,6 +233,23 @@ def test_pruning_asks_and_says_what_it_removes(folder: Path) -> None:
     assert done.stdout.startswith("removed 1 checkpoint (step 20) in ck (")
     assert not list(folder.glob("ckpt-20*")) and len(list(folder.glob("ckpt-40*"))) == 3
     assert "nothing to remove" in call("prune", "./ck", "--keep", "1", "--yes").stdout
+
+
+def test_markers_are_removed_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    removed: list[str] = []
+    monkeypatch.setattr("trainchart.actions.checkpoints.remove_tree", lambda path: removed.append(path.name))
+    copy_step(folder, 20, 10)
+    assert read("prune", "./ck", "--keep", "1", "--yes")["removed"] == [10, 20]
+    assert len(removed) == 6
+    assert (removed[0], removed[3]) == ("ckpt-10.json", "ckpt-20.json")
+
+
+def test_a_release_on_a_cluster_is_not_taken_for_a_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder.parent / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
+    monkeypatch.setenv("KUBECONFIG", str(folder.parent / "kubeconfig"))
+    error = call("exp-7").exception
+    assert isinstance(error, ToolError) and error.message == "'exp-7' is neither a folder nor a local run"
+    assert "mount its claim" in error.hint
 
 
 def test_pruning_counts_whole_checkpoints_only(folder: Path) -> None:

@@ -44,8 +44,15 @@ def read_list(folder: Path) -> CheckpointList:
     for step in steps[:MOST_LISTED]:
         checkpoint, used = _read_checkpoint(folder, step, parts[step], evaluations.get(step, {}), budget)
         budget -= used
-        found.append(checkpoint)
+        if not _is_removed(folder, step, parts[step]):
+            found.append(checkpoint)
     return CheckpointList(str(folder), found, origin, problems, max(0, len(steps) - MOST_LISTED))
+
+
+def _is_removed(folder: Path, step: int, names: Sequence[str]) -> bool:
+    """Say whether a training has removed a checkpoint while it was looked at: it takes the marker away first."""
+    marker = catalogue.marker_name(step)
+    return marker in names and not os.path.lexists(folder / marker)
 
 
 def list_parts(folder: Path) -> dict[int, list[str]]:
