@@ -23,6 +23,8 @@ MEMORY_LIMIT_KIB = 300 * 1024
         ("has(object.spec.hostNetwork)", False),
         ("object.spec.priority <= 2", False),
         ("object.spec.containers.exists(c, c.name.matches('^[a-c]+$'))", True),
+        ("object.spec['containers'].all(c, c['name'] in ['a', \"[{+}]\"] || c.name in ['b']) // + it's", True),
+        ("[object.spec.?a.orValue({}), {}].all(x, !([1, 2] in [[1], [true, null]]) && x == {})", True),
     ],
 )
 def test_an_expression_answers_yes_or_no(expression: str, answer: bool) -> None:
@@ -40,6 +42,10 @@ def test_an_expression_answers_yes_or_no(expression: str, answer: bool) -> None:
         ("'a' + 'b' + 'c' + 'd' + 'e' + 'f' == ''", "more than 4 plus signs"),
         ("'\x1b' == ''", "control characters"),
         ("(" * 100 + "true" + ")" * 100, "recursion limit"),
+        ("// \"\n'a' + 'b' + 'c' + 'd' + 'e' + 'f' == '' // \"", "more than 4 plus signs"),
+        ("r'\\' + 'b' + 'c' + 'd' + 'e' + 'f' == r'\\'", "more than 4 plus signs"),
+        ("[object, object] == [[object], {'a': object}]", "more than 2 lists or maps of what is not constant"),
+        ("// '\n[object] in [object] && [ object ] == object", "more than 2 lists or maps of what is not constant"),
     ],
 )
 def test_what_cannot_answer_is_refused_with_the_reason(expression: str, reason: str) -> None:
@@ -69,6 +75,11 @@ def test_no_answer_is_an_error_with_the_reason(expression: str, reason: str) -> 
         "object.map(a, object.map(b, object)).size() == 1",
         f"'{'a' * 1000}b'.matches('^(a+)+$')",
         "'a'.matches('((a{100}){100}){100}')",
+        "// \"\n['aaaaaaaaaa']" + ".map(a, a + a + a + a + a + a + a + a)" * 8 + ".all(x, x == '') // \"",
+        "dyn([1]" + ".map(a, [a, a])" * 24 + ")",
+        "[1]" + ".map(a, [a, a, a])" * 18 + " == [1]" + ".map(a, [a, a, a])" * 18,
+        "[[1]]" + ".map(a, [0, 0].map(b, a))" * 12 + " == object",
+        "[0]" + ".map(a, {'a': object, 'b': object})" * 2 + " == object",
     ],
 )
 def test_hostile_expressions_are_bounded(expression: str) -> None:
