@@ -416,12 +416,20 @@ def test_a_downloaded_pack_cannot_name_a_git_repository(
         "{git: 'https://git.example/a', ref: --upload-pack=id}",
         "{git: 'https://git.example/a', ref: v1, folder: ../..}",
         "{git: 'https://git.example/a'}",
+        "{git: 'https://anna:secret@git.example/a', ref: v1}",
+        "{git: 'https://token@git.example/a', ref: v1}",
+        "{git: 'ssh://anna:secret@git.example/a', ref: v1}",
+        "{repository: 'chartmuseum+https://anna:secret@charts.example', name: a, version: 1.0.0}",
+        "{repository: 'https://anna:secret@charts.example', name: a, version: 1.0.0}",
+        "{repository: 'oci://anna:secret@charts.example', name: a, version: 1.0.0}",
         "{path: packs/a, folder: b}",
     ],
 )
 def test_an_invalid_git_source_is_refused(project: Path, entry: str) -> None:
     (project / "trainchart.yaml").write_text(PROJECT.format(entry))
-    assert isinstance(fail("pack", "update"), SpecError)
+    error = fail("pack", "update")
+    assert isinstance(error, SpecError)
+    assert "secret" not in str(error.problems)
 
 
 def test_a_git_repository_with_very_many_files_is_refused(project: Path, git_repository: Path) -> None:
@@ -437,3 +445,31 @@ def test_a_name_that_is_not_utf_8_is_refused(project: Path, git_repository: Path
     commit(git_repository)
     (project / "trainchart.yaml").write_text(PROJECT.format(git_source(git_repository, "main")))
     assert "whose name is not UTF-8" in fail("pack", "update").message
+
+
+def test_a_tree_without_end_is_not_listed(project: Path, git_repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainchart.host.git_fetch._PRINT_LIMIT", 2**20, raising=False)
+    git(git_repository, "checkout", "--quiet", "--orphan=bomb")
+    tree = make_tree(git_repository, {"pack.yaml": ("100644 blob", hash_of(git_repository, "main:packs/acme/pack.yaml"))})
+    for _ in range(20):  # a million files
+        tree = make_tree(git_repository, dict.fromkeys("ab", ("040000 tree", tree)))
+    made = ("commit-tree", tree, "-m", "change")
+    git(git_repository, "update-ref", "refs/heads/bomb", ask_git(git_repository, *made))
+    (project / "trainchart.yaml").write_text(PROJECT.format(git_source(git_repository, "bomb", "a")))
+    error = fail("pack", "update")
+    assert error.message.endswith("the list of its files is larger than 1 MiB")
+
+
+def ask_git(folder: Path, *arguments: str, text: str = "") -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    command = ["git", *identity, "-C", folder, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, input=text).stdout.strip()
+
+
+def hash_of(folder: Path, name: str) -> str:
+    return ask_git(folder, "rev-parse", name)
+
+
+def make_tree(folder: Path, entries: dict[str, tuple[str, str]]) -> str:
+    lines = (f"{kind} {object_name}\t{name}\n" for name, (kind, object_name) in entries.items())
+    return ask_git(folder, "mktree", text="".join(lines))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import subprocess
 import tempfile
 import time
@@ -22,6 +23,8 @@ from trainchart.host.files import READ_LIMIT
 _TIMEOUT_SECONDS = 30.0
 _SEARCH_SECONDS = 30.0
 """For the committed content of all files together."""
+_MEMORY_LIMIT = 2 * 1024**3
+"""Bytes that git may need: of a few packed ones, it makes gigabytes."""
 _COMMITS_SEARCHED = 20
 """Of one file, for a content of it."""
 _BORROWED = ("refs", "packed-refs", "shallow", "info/exclude")
@@ -163,6 +166,11 @@ def _as_text(printed: bytes | None) -> str | None:
     return None if printed is None else printed.decode(errors="replace").strip()
 
 
+def limit_memory() -> None:
+    """Bound the memory of this process, which is about to become git."""
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_LIMIT, _MEMORY_LIMIT))
+
+
 def _ask_git(arguments: Iterable[str], environment: Mapping[str, str]) -> bytes | None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
@@ -173,6 +181,7 @@ def _ask_git(arguments: Iterable[str], environment: Mapping[str, str]) -> bytes 
             capture_output=True,
             timeout=_TIMEOUT_SECONDS,
             check=False,
+            preexec_fn=limit_memory,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

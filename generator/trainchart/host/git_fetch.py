@@ -8,19 +8,26 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from trainchart.errors import ToolError
+from trainchart.host.git import limit_memory
 
 _TIMEOUT_SECONDS = 300.0
 _TOO_LARGE = b"File too large"
 """What git says of a file that has reached its limit."""
 _FILE_MODES = ("100644", "100755")
 _LAST_LINES = 3
+_WORDS_LIMIT = 65_536
+"""Bytes read of what git says of a failure, which the other side may have said."""
 # One file holds all that comes, so that its limit is that of the download.
 _FETCH = ("-c", "fetch.unpackLimit=1", "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules")
 _DOWNLOAD_LIMIT = 256 * 1024 * 1024
 """Bytes of the whole commit, packed: packs of a large repository belong into one of their own."""
+_PRINT_LIMIT = 32 * 1024 * 1024
+"""Bytes that git prints, of names or of files."""
 _FILE_LIMIT = 1000
 """Files of a pack; the largest has a few dozen."""
 
@@ -38,7 +45,7 @@ def fetch_git_files(url: str, ref: str, folder: str, *, limit: int) -> dict[str,
         place = Path(made)
         _git(place, "init", "--quiet", "--bare", ".")
         try:
-            _git(place, *_FETCH, "--", url, ref)
+            _git(place, *_FETCH, "--", url, ref, url=url)
         except ToolError as error:
             what = f"git cannot fetch {ref} of {url}: {error.message}"
             raise ToolError(what, hint=error.hint or "check address and ref, and that git has access to it") from error
@@ -82,40 +89,70 @@ def _split_contents(printed: bytes) -> Iterator[bytes]:
         start = end + 1 + size + 1
 
 
-def _git(place: Path, *arguments: str, text: str = "") -> bytes:
-    """Return what git prints in a repository of our own. Raises ToolError with its last lines where it fails."""
+def _git(place: Path, *arguments: str, url: str = "", text: str = "") -> bytes:
+    """Return what git prints in a repository of our own. Raises ToolError with its last lines where it fails.
+
+    It may speak only the protocol of `url`, and none without one.
+    """
+    # What it prints goes into files: they have a limit, and a hostile repository has a listing without end.
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as given:
+        given.write(text.encode())
+        given.seek(0)
+        code = _run(place, arguments, url, given, printed, said)
+        printed.seek(0)
+        if code == 0:
+            return printed.read()
+        said.seek(0)
+        words = said.read(_WORDS_LIMIT)
+    if _TOO_LARGE in words:
+        what = "the commit is" if url else "the list of its files is"
+        limit = (_DOWNLOAD_LIMIT if url else _PRINT_LIMIT) // 2**20
+        raise ToolError(f"{what} larger than {limit} MiB", hint="keep packs in a repository of their own")
+    raise ToolError("; ".join(words.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]))
+
+
+def _run(
+    place: Path, arguments: tuple[str, ...], url: str, given: IO[bytes], printed: IO[bytes], said: IO[bytes]
+) -> int:
+    """Return the exit status of git. Raises ToolError where there is no git, or it takes too long."""
+    # ssh may ask for a passphrase on the terminal; the others leave programs behind that only their group knows.
+    has_own_group = url.startswith(("http:", "https:"))
     try:
-        done = subprocess.run(
+        started = subprocess.Popen(
             ["git", "--git-dir", str(place), *arguments] if arguments[0] != "init" else ["git", *arguments],
             cwd=place,
-            env=_environment(os.environ),
-            input=text.encode(),
-            capture_output=True,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-            preexec_fn=_limit_files,
+            env=_environment(os.environ, url),
+            stdin=given,
+            stdout=printed,
+            stderr=said,
+            start_new_session=has_own_group,
+            preexec_fn=lambda: _limit(_DOWNLOAD_LIMIT if url else _PRINT_LIMIT),
         )
     except OSError as error:
         raise ToolError("there is no git program on PATH", hint="install git") from error
+    try:
+        return started.wait(_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired as error:
         raise ToolError(f"no answer in {_TIMEOUT_SECONDS:.0f} s") from error
-    if done.returncode != 0 and _TOO_LARGE in done.stderr:
-        raise ToolError(
-            f"the commit is larger than {_DOWNLOAD_LIMIT // 2**20} MiB", hint="keep packs in a repository of their own"
-        )
-    if done.returncode != 0:
-        raise ToolError("; ".join(done.stderr.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]))
-    return done.stdout
+    finally:
+        if has_own_group:
+            with suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
+        started.kill()
+        started.wait()
 
 
-def _limit_files() -> None:
-    """Bound what a program writes into one file. It gets an error that it can tell, and not a signal."""
+def _limit(size: int) -> None:
+    """Bound what a program writes into one file, with an error that it can tell and not a signal, and its memory."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_DOWNLOAD_LIMIT, _DOWNLOAD_LIMIT))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    limit_memory()
 
 
-def _environment(environment: Mapping[str, str]) -> dict[str, str]:
+def _environment(environment: Mapping[str, str], url: str) -> dict[str, str]:
     inherited = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
     kept = {name: environment[name] for name in ("GIT_SSH_COMMAND", "GIT_SSH", "GIT_ASKPASS") if name in environment}
-    # Only what packs can name; a repository cannot lead to another way of transport.
-    return {**inherited, **kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "https:http:ssh:file"}
+    # A repository cannot lead to another way of transport, such as one without encryption.
+    scheme = url.partition("://")[0].lower() if "://" in url else "ssh"
+    allowed = scheme if url else "none"
+    return {**inherited, **kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": allowed}

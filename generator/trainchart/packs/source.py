@@ -14,6 +14,8 @@ _REPOSITORY = {"repository", "name", "version"}
 _GIT = {"git", "ref"}
 _FOLDER = {"folder"}
 _GIT_ADDRESS = re.compile(r"(https?|ssh|file)://[^\s-]\S*|[\w.][\w.-]*@[\w.][\w.-]*:\S+", re.ASCII)
+_LOGIN = re.compile(r"(?!ssh:)[\w+]+://[^/?#]*@|ssh://[^/?#]*:[^/?#]*@", re.ASCII | re.IGNORECASE)
+"""In an address; the name of a user of ssh alone is no secret."""
 _GIT_REF = re.compile(r"\w[\w./+-]*", re.ASCII)
 _REMOTE = ("oci://", "http://", "https://", "chartmuseum+http://", "chartmuseum+https://")
 
@@ -46,6 +48,8 @@ class PackSource(Section):
         given = {name for name, value in self if value}
         if given - _FOLDER not in (_PATH, _REPOSITORY, _GIT) or (_FOLDER & given and "git" not in given):
             raise ValueError("expected a path, or repository with name and version, or git with ref")
+        if _LOGIN.match(self.git) or _LOGIN.match(self.repository):
+            raise ValueError("an address must not hold a name or password: it is written into locks and messages")
         if self.repository and "://" not in self.repository:
             raise ValueError(f"{self.repository!r} is not an address: write oci://, https:// or file:///ABSOLUTE/PATH")
         if self.git and not _GIT_ADDRESS.fullmatch(self.git):

@@ -216,3 +216,13 @@ def test_contents_that_are_too_large_are_not_read(tmp_path: Path, monkeypatch: p
     assert find_committed(tmp_path, wanted) == {"README.md": bytes(200)}
     monkeypatch.setattr(own_git, "READ_LIMIT", 199)
     assert find_committed(tmp_path, wanted) == {}
+
+
+def test_a_commit_that_unpacks_to_gigabytes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_git, "_MEMORY_LIMIT", 32 * 2**20, raising=False)
+    make_repository(tmp_path)
+    assert read_commit(tmp_path) is not None
+    message = tmp_path / "message"
+    message.write_bytes(b"a" * 40 * 2**20)
+    git(tmp_path, "-c", "core.compression=1", "commit", "--quiet", "--allow-empty", "--file", str(message))
+    assert read_commit(tmp_path) is None
