@@ -73,6 +73,18 @@ def findings(*arguments: str) -> list[dict[str, Any]]:
     return [finding for finding in chart["findings"] if finding["rule"] == "pack-policy"]
 
 
+@pytest.mark.parametrize("name", ["ci/prod.yaml", "ci/gpu-values.yaml"])
+def test_no_name_of_a_values_file_passes_by_the_policy(project: Path, name: str) -> None:
+    for folder in (Path(), Path("charts/tiny")):
+        (folder / "ci").mkdir(exist_ok=True)
+        (folder / "ci/gpu-values.yaml").write_text("{}\n")
+    Path(name).write_text("image: {repository: evil.example/tiny}\n")
+    found = {
+        finding["values"] for finding in findings("charts/tiny", "-f", name) if "must come from" in finding["message"]
+    }
+    assert found == {f"./{name}"}
+
+
 def test_check_finds_what_values_break(project: Path) -> None:
     Path("big.yaml").write_text(
         "image: {repository: evil.example/tiny}\nvolumes: {checkpoints: {size: 50Gi}}\ncommonLabels: {team: a}\n"
@@ -168,6 +180,19 @@ def test_admission_prints_what_kubectl_applies(project: Path) -> None:
     )
     (matched,) = policies["trainchart-acme-small-claims"]["matchConstraints"]["resourceRules"]
     assert matched["resources"] == ["persistentvolumeclaims"]
+    of_pods = policies["trainchart-acme-registries"]["matchConstraints"]["resourceRules"][0]["resources"]
+    assert of_pods == ["pods", "pods/ephemeralcontainers", "pods/resize", "replicationcontrollers"]
+
+
+def test_admission_sees_a_changed_annotation_where_a_rule_does(project: Path) -> None:
+    noted = {"expression": "has(object.metadata.annotations)", "message": "a"}
+    rules = {"noted": noted, "other": {"expression": "true", "message": "b"}}
+    policy = {"apiVersion": "trainchart/v1", "kind": "Policy", "rules": rules}
+    Path("packs/acme/policy.yaml").write_text(yaml.safe_dump(policy))
+    documents = list(yaml.safe_load_all(call("pack", "admission").stdout))
+    annotated, other = (document["spec"]["matchConditions"][0]["expression"] for document in documents[::2])
+    assert "object.metadata.?annotations != oldObject.metadata.?annotations" in annotated
+    assert "annotations" not in other
 
 
 def test_admission_leaves_out_waivers_that_ended(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,7 +241,8 @@ def _value_sets(files: Mapping[str, bytes], values: tuple[Path, ...]) -> dict[st
     }
     for path in values:
         refuse_pipe(path)
-        texts[str(path)] = read_text(path)
+        # The chart's own trials may have that name, and rules may pass over them.
+        texts[f"./{path}" if str(path).startswith("ci/") else str(path)] = read_text(path)
     return {"": ValueOverrides()} | {name: ValueOverrides(files=((name, text),)) for name, text in texts.items()}
 
 

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -117,6 +118,7 @@ def _run(
     """Return the exit status of git. Raises ToolError where there is no git, or it takes too long."""
     # ssh may ask for a passphrase on the terminal; the others leave programs behind that only their group knows.
     has_own_group = url.startswith(("http:", "https:"))
+    limit = partial(_limit, _DOWNLOAD_LIMIT if url else _PRINT_LIMIT)
     try:
         started = subprocess.Popen(
             ["git", "--git-dir", str(place), *arguments] if arguments[0] != "init" else ["git", *arguments],
@@ -126,7 +128,7 @@ def _run(
             stdout=printed,
             stderr=said,
             start_new_session=has_own_group,
-            preexec_fn=lambda: _limit(_DOWNLOAD_LIMIT if url else _PRINT_LIMIT),
+            preexec_fn=limit,  # noqa: PLW1509  # takes no lock
         )
     except OSError as error:
         raise ToolError("there is no git program on PATH", hint="install git") from error

@@ -25,6 +25,8 @@ _CONDITIONS = {
         " || 'system:serviceaccounts:kube-system' in request.userInfo.?groups.orValue([]))"
     ),
 }
+_ANNOTATIONS = " || object.metadata.?annotations != oldObject.metadata.?annotations"
+"""Only for rules about them: controllers write annotations on objects that were there before."""
 
 
 def make_admission_policies(packs: Iterable[Pack], label: tuple[str, str], today: date) -> list[dict[str, Any]]:
@@ -47,6 +49,8 @@ def _make_policy(pack: Pack, rule: PackRule, label: tuple[str, str], today: date
     about = {"name": name, "annotations": {"trainchart/pack": f"{pack.name}@{pack.version}"}}
     spared = sorted({name for waiver in rule.waivers if waiver.holds_on(today) for name in waiver.text.namespaces})
     conditions = dict(_CONDITIONS)
+    if "annotations" in rule.rule.expression:
+        conditions["is-new-or-changed"] = conditions["is-new-or-changed"].replace("?labels)", f"?labels{_ANNOTATIONS})")
     if spared:
         conditions["is-not-waived"] = f"!(request.namespace in {json.dumps(spared)})"
     variables = VARIABLES if set(rule.kinds) <= set(POD_KINDS) else {}
@@ -85,8 +89,8 @@ def _match(resources: Iterable[ApiResource]) -> Iterator[dict[str, Any]]:
     """Yield one rule for each group of the API."""
     groups: dict[tuple[str, str], list[str]] = {}
     for resource in resources:
-        # A container can be added to a pod that runs.
-        names = ["pods", "pods/ephemeralcontainers"] if resource.name == "pods" else [resource.name]
+        # A container can be added to a pod that runs, and its resources changed.
+        names = ["pods", "pods/ephemeralcontainers", "pods/resize"] if resource.name == "pods" else [resource.name]
         groups.setdefault((resource.group, resource.version), []).extend(names)
     for (group, version), names in sorted(groups.items()):
         yield {

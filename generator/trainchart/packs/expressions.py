@@ -21,9 +21,7 @@ LENGTH_LIMIT = 4000
 _PLUS_LIMIT = 4
 _BUILDER_LIMIT = 2
 _RAW = r"\b[bB]?[rR](?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"[^\"\n]*\"|'[^'\n]*')"
-_ESCAPED = (
-    r"\"\"\"(?:\\[\s\S]|[^\\])*?\"\"\"|'''(?:\\[\s\S]|[^\\])*?'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
-)
+_ESCAPED = r"\"\"\"(?:\\[\s\S]|[^\\])*?\"\"\"|'''(?:\\[\s\S]|[^\\])*?'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
 _TEXT = re.compile(rf"//[^\n]*|{_RAW}|{_ESCAPED}")
 """A comment or a string, which may look like the start of each other."""
 _CONSTANTS = re.compile(r"[\[{](?:[\s\d.,:-]|\b(?:true|false|null)\b)*[\]}]")

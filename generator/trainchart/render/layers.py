@@ -24,7 +24,7 @@ from trainchart.render.templates import Block, read_blocks, read_texts
 
 _FAILURES = (
     *(jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
-    *(MemoryError, RecursionError, SyntaxError),
+    *(MemoryError, NameError, RecursionError, SyntaxError),
 )
 """What a template that makes no sense may raise, from Jinja or from the Python that Jinja makes of it."""
 _OUR_NAME = "trainchart's own templates"

@@ -166,6 +166,7 @@ def test_wrong_override_is_refused_with_its_line(text: str, message: str, line: 
         ("<%= name.upper %>", "builtin_function_or_method is not a string or number", 1),
         ("<%= roles %>", "list is not a string or number", 1),
         ("<%= range %>", "'range' is undefined", 1),
+        ("\n<%= 1e999 %>", "name 'inf' is not defined", 2),
         ("<%= name < 5 %>", "not supported between instances", 1),
         ("<%= super() %>", "'super' is undefined", 1),
         ("<% extends 'templates/monitr.yaml' %>", "no earlier layer has templates/monitor.yaml", 1),
