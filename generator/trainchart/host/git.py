@@ -168,7 +168,14 @@ def _as_text(printed: bytes | None) -> str | None:
 
 def limit_memory() -> None:
     """Bound the memory of this process, which is about to become git."""
-    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_LIMIT, _MEMORY_LIMIT))
+    lower_limit(resource.RLIMIT_DATA, _MEMORY_LIMIT)
+
+
+def lower_limit(kind: int, most: int) -> None:
+    """Let this process have at most so much; less, where its user has set less."""
+    _, hard = resource.getrlimit(kind)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
 
 
 def _ask_git(arguments: Iterable[str], environment: Mapping[str, str]) -> bytes | None:

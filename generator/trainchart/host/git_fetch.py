@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from trainchart.errors import ToolError
-from trainchart.host.git import limit_memory
+from trainchart.host.git import limit_memory, lower_limit
 
 _TIMEOUT_SECONDS = 300.0
 _TOO_LARGE = b"File too large"
@@ -147,7 +147,7 @@ def _run(
 def _limit(size: int) -> None:
     """Bound what a program writes into one file, with an error that it can tell and not a signal, and its memory."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    lower_limit(resource.RLIMIT_FSIZE, size)
     limit_memory()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -226,3 +227,15 @@ def test_a_commit_that_unpacks_to_gigabytes_is_not_read(tmp_path: Path, monkeypa
     message.write_bytes(b"a" * 40 * 2**20)
     git(tmp_path, "-c", "core.compression=1", "commit", "--quiet", "--allow-empty", "--file", str(message))
     assert read_commit(tmp_path) is None
+
+
+@pytest.mark.parametrize("kind", ["DATA", "FSIZE"])
+def test_a_lower_limit_of_the_user_stays(kind: str) -> None:
+    program = f"""
+import resource
+from trainchart.host.git_fetch import _limit
+resource.setrlimit(resource.RLIMIT_{kind}, (2**29, 2**29))
+_limit(2**30)
+print(resource.getrlimit(resource.RLIMIT_{kind}))"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == f"({2**29}, {2**29})\n"
