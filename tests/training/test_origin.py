@@ -123,6 +123,15 @@ def test_going_on_from_another_release_is_logged(mine: Trainer, caplog: pytest.L
     assert read_origin(mine)["release"] == "exp-7"
 
 
+def test_an_end_that_another_release_has_reached_is_named(mine: Trainer, caplog: pytest.LogCaptureFixture) -> None:
+    assert mine.run() == 0
+    assert mine.run() == 0
+    assert "is the end of the training" in caplog.text and "exp-7" not in caplog.text
+    mine.place = replace(mine.place, origin=replace(MINE, release="exp-8"))
+    assert mine.run() == 0
+    assert "is the end of the training that release exp-7 in namespace team-a has begun there" in caplog.text
+
+
 def test_a_flipped_byte_is_found_and_the_restart_passes_over_it(
     mine: Trainer, caplog: pytest.LogCaptureFixture
 ) -> None:

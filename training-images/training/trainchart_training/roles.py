@@ -170,14 +170,16 @@ def _compute(training: Training, settings: Hyperparameters, place: Place) -> int
     from trainchart_training.saving.origin_file import OriginFile
 
     # Before all else: the end of another model's training is not the end of this one.
-    OriginFile(place).check()
+    former = OriginFile(place).check()
     checkpoints = Checkpoints(place.checkpoints_dir)
     last = checkpoints.find_last(settings.max_steps, settings.early_stop_evaluations > 0)
     if last is not None:
         # Started again after the end, because its pod was moved, say: the others may be gone for good.
         why = " (it did not improve; earlyStopEvaluations: 0 continues)" if last.step < settings.max_steps else ""
+        whose = f" that {former} has begun there" if former else ""
         log.info(
-            "nothing left to do: step %d in %s is the end of the training%s", last.step, place.checkpoints_dir, why
+            "nothing left to do: step %d in %s is the end of the training%s%s",
+            *(last.step, place.checkpoints_dir, whose, why),
         )
         return 0
     is_new = not checkpoints.steps()

@@ -33,15 +33,21 @@ class OriginFile:
         self._path = f"{self._folder}/{ORIGIN_FILE}"
         self._mine = replace(place.origin, strategy=place.strategy)
 
-    def check(self) -> None:
-        """Raise SettingsError where the folder is another model's, or of a format that is not known here."""
+    def check(self) -> str:
+        """Return which other release has begun the folder, in words, or "".
+
+        Raises SettingsError where it is another model's, or of a format that is not known here.
+        """
         try:
             found = self._read()
         except (ValueError, OSError, tf.errors.OpError):
-            return  # keep() says what it does about it
-        refusal = find_refusal(self._mine, found, self._path) if found else ""
+            return ""  # keep() says what it does about it
+        if found is None:
+            return ""
+        refusal = find_refusal(self._mine, found, self._path)
         if refusal:
             raise SettingsError(f"TRAINCHART_CHECKPOINTS_DIR: {refusal}")
+        return find_change(self._mine, found)
 
     def keep(self, has_checkpoints: bool) -> None:
         """Write the file where there is none; one that cannot be read is replaced only while there is nothing to lose.
