@@ -10,29 +10,25 @@ import re
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from trainchart.actions.support.chart_drift import find_edits, refuse_incomplete
-from trainchart.actions.support.chart_input import read_chart_files
-from trainchart.actions.support.project import NO_PROJECT, find_project, find_spec, suggest_model
-from trainchart.actions.support.run_code import FoundCode, find_project_code, recall_image_code
+from trainchart.actions.support.project import find_project
+from trainchart.actions.support.run_code import FoundCode, recall_image_code
 from trainchart.actions.support.run_record import add_overrides, keep_engine, make_record, merge_values, require_run_of
-from trainchart.archive.lock import LOCK_FILE
-from trainchart.errors import PlanError, Problem, RenderError, ToolError
+from trainchart.actions.support.target import Target, is_chart, open_target
+from trainchart.errors import Problem, RenderError, ToolError
 from trainchart.helm.asked import Asked
 from trainchart.helm.io.choose import find_engine
-from trainchart.helm.io.inputs import describe_request, find_near_chart, require_chart, require_release_name
+from trainchart.helm.io.inputs import describe_request, require_release_name
 from trainchart.helm.misread_values import find_misread_values
 from trainchart.helm.rendering import Rendering, ValueOverrides
 from trainchart.host.files import read_text, read_tree
 from trainchart.host.machine import has_gpu
 from trainchart.host.time_limit import TookTooLong, time_limit
-from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.local.io import release_folder
 from trainchart.local.io.launcher_archive import ensure_launcher, find_launcher
 from trainchart.local.io.outputs import find_outputs, holds_outputs
@@ -48,8 +44,6 @@ from trainchart.local.report import describe_result
 from trainchart.local.result import RunResult
 from trainchart.local.run_record import RunOptions, RunRecord, describe_record, parse_record
 from trainchart.local.summary import warn_of_loss
-from trainchart.plan.strategies import find_strategy
-from trainchart.scaffold.model_name import is_model_name
 
 _ARCHIVES = (".tgz", ".tar.gz")
 DEFAULT_NAMESPACE = "default"
@@ -89,16 +83,6 @@ class RunRequest:
 
 
 @dataclass(frozen=True)
-class _Target:
-    chart: Path
-    chart_name: str
-    code: FoundCode | None
-    """Where a model spec says that its code is."""
-    notes: tuple[Problem, ...] = ()
-    """What the author of a model spec should know of."""
-
-
-@dataclass(frozen=True)
 class FinishedRun:
     """A run that is over, and what there is to say about it."""
 
@@ -120,7 +104,7 @@ class _Prepared:
 def preview_run(request: RunRequest) -> LocalPlan:
     """Return the plan of the run that this request would start, without leaving anything behind."""
     request = _take_over(request)
-    with _open_target(request.target, request.strategy) as target:
+    with open_target(request.target, request.strategy) as target:
         if request.release:
             require_release_name(request.release)
             require_run_of(target.chart_name, request.runs_folder / request.release)
@@ -140,7 +124,7 @@ def run_local(request: RunRequest, observer: Observer) -> FinishedRun:
         TrainchartError: the run cannot start; a failed training is a result.
     """
     request = _take_over(request)
-    with _open_target(request.target, request.strategy) as target:
+    with open_target(request.target, request.strategy) as target:
         if request.release:
             require_release_name(request.release)
             require_run_of(target.chart_name, request.runs_folder / request.release)
@@ -178,14 +162,12 @@ def _keep(folder: Path, plan: LocalPlan, record: Mapping[str, Any], result: RunR
     keeper.finish(result.verdict)
 
 
-def _install_commands(
-    request: RunRequest, target: _Target, plan: LocalPlan, record: Mapping[str, Any]
-) -> Iterator[str]:
+def _install_commands(request: RunRequest, target: Target, plan: LocalPlan, record: Mapping[str, Any]) -> Iterator[str]:
     """Yield the commands that install the chart and the values of a run, generated first where it is not there."""
     if request.strategy:
         return  # no chart on disk has the strategy that was tried
     chart = request.target
-    if not _is_chart(Path(chart)):
+    if not is_chart(Path(chart)):
         chart = str(find_project().charts / target.chart_name)
         if not _has_same_files(Path(chart), target.chart):
             yield f"trainchart generate {shlex.quote(request.target)}"
@@ -223,7 +205,7 @@ def _take_over(request: RunRequest) -> RunRequest:
     )
 
 
-def _prepare(request: RunRequest, target: _Target, release: str, folder: Path) -> _Prepared:
+def _prepare(request: RunRequest, target: Target, release: str, folder: Path) -> _Prepared:
     namespace, engine = request.namespace or DEFAULT_NAMESPACE, find_engine(request.engine or "auto")
     python = _find_python(request.python or sys.executable)
     overrides = add_overrides(request.kept_values, _read_overrides(request), f"the values of {release}")
@@ -307,7 +289,7 @@ def _sets_restarts(overrides: ValueOverrides) -> bool:
     return any(re.search(r"\bmaxRestarts\b", text) for text in texts)
 
 
-def _find_code(request: RunRequest, target: _Target, rendering: Rendering) -> FoundCode:
+def _find_code(request: RunRequest, target: Target, rendering: Rendering) -> FoundCode:
     """Return what stands for the image's code: the folder asked for, the spec's, remembered, or this one."""
     if request.code is not None:
         if not request.code.is_dir():
@@ -325,67 +307,3 @@ def _find_python(wanted: str) -> str:
         raise ToolError(f"there is no Python at {wanted!r}", hint="--python takes an interpreter's path or name")
     # Not resolved: a virtual environment's python is a link, and only the link knows its packages.
     return str(Path(found).absolute())
-
-
-@contextmanager
-def _open_target(target: str, strategy: str) -> Iterator[_Target]:
-    path = Path(target)
-    if _is_chart(path):
-        if strategy:
-            raise PlanError(
-                f"the strategy of the chart {target} is fixed", hint="--strategy takes a model, or its spec file"
-            )
-        require_chart(path)
-        name = _read_chart_name(path)
-        yield _Target(path, name, find_project_code(path, name), find_edits(path))
-        return
-    spec = find_spec(target)
-    if not spec.is_file():
-        raise _no_model(target, spec)
-    if strategy:
-        find_strategy(strategy)
-    with tempfile.TemporaryDirectory(prefix="trainchart-") as scratch:
-        yield _render_model(spec, Path(scratch), strategy)
-
-
-def _no_model(target: str, spec: Path) -> ToolError:
-    """Return the error about a target that is neither a chart nor a model; it may be a folder of that name."""
-    known = suggest_model(target)
-    if not Path(target).is_dir():
-        near = find_near_chart(Path(target)) if "/" in target else None
-        hint = (
-            f"did you mean {near}?" if near else known or f"{NO_PROJECT}; or name a chart folder, a .tgz or a spec file"
-        )
-        return ToolError(f"there is no model, chart or archive {target!r}", hint=hint)
-    make = f"make one: trainchart init {target}, or trainchart init {target} --from-script {target}/SCRIPT.py"
-    return ToolError(
-        f"there is no model {target}, and the folder {target} is not a chart",
-        hint=f"{known}; {make}" if known else make,
-    )
-
-
-def _is_chart(target: Path) -> bool:
-    """Say whether `target` means a chart. A model's code may lie in a folder of the model's name, which is none."""
-    if target.is_dir():
-        is_chart = any((target / name).is_file() for name in ("Chart.yaml", LOCK_FILE))
-        return is_chart or not is_model_name(str(target))
-    return target.name.endswith(_ARCHIVES)
-
-
-def _render_model(spec: Path, scratch: Path, strategy: str) -> _Target:
-    """Generate the chart of a model spec, perhaps with another strategy, into `scratch`."""
-    from trainchart.actions.support.chart_folder import render_model_to
-
-    model = render_model_to(spec, scratch, strategy)
-    assert model.code is not None, "a model has code"
-    return _Target(model.chart, _read_chart_name(model.chart), FoundCode(model.code.absolute()), model.notes)
-
-
-def _read_chart_name(chart: Path) -> str:
-    try:
-        name = parse_mapping(read_chart_files(chart)["Chart.yaml"].decode(errors="replace")).get("name")
-    except (KeyError, YamlError) as err:
-        raise ToolError(f"cannot read Chart.yaml of {chart}: {err}", hint="is this the chart you mean?") from err
-    if not isinstance(name, str) or not name:
-        raise PlanError(f"Chart.yaml of {chart} has no name")
-    return name

@@ -35,6 +35,7 @@ COMMANDS = {
         "explain": "Show which layer, file and line set a value of a model.",
         "schema": "Print the JSON Schema of model specs.",
     },
+    "Before an installation": {"doctor": "Say whether a cluster can run a chart, and this machine train."},
     "Train on this machine": {"run": "Train a model on this machine, as local processes."},
     "Look after runs, here and on a cluster": {
         "list": "List the local runs and the runs of a cluster.",

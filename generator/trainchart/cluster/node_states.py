@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from trainchart.cluster.node_selection import find_closing_taint
 from trainchart.cluster.snapshot import Object, Objects, Unreadable, items_of, name_of, section
 from trainchart.reports.text import describe_time
 from trainchart_runtime.pod_problems import parse_time
 
-_CLOSING = ("NoSchedule", "NoExecute")
 _OF_KUBERNETES = "node.kubernetes.io/"
 """Begins the keys of taints that Kubernetes sets again while their reason lasts."""
 
@@ -42,23 +42,14 @@ def describe_closure(node: Object, pod: Object) -> str:
         return f"{name} is cordoned (kubectl uncordon {name})"
     if since:
         return f"{name} is NotReady since {since} (kubectl describe node {name} shows why)"
-    tolerations = items_of(section(pod, "spec"), "tolerations")
-    for taint in items_of(section(node, "spec"), "taints"):
-        if taint.get("effect") in _CLOSING and not any(_tolerates(each, taint) for each in tolerations):
-            key, effect = str(taint.get("key")), taint["effect"]
-            cure = (
-                f"kubectl describe node {name} shows why"
-                if key.startswith(_OF_KUBERNETES)
-                else f"kubectl taint nodes {name} {key}:{effect}- takes it away; else give the pod a toleration"
-            )
-            value = f"={taint['value']}" if taint.get("value") else ""
-            return f"{name} has the taint {key}{value}:{effect}, which the pod does not tolerate ({cure})"
-    return ""
-
-
-def _tolerates(toleration: Object, taint: Object) -> bool:
-    """Say whether a toleration is one of a taint."""
-    key, effect = toleration.get("key") or "", toleration.get("effect") or ""
-    is_any = toleration.get("operator") == "Exists"
-    same = is_any or (toleration.get("value") or "") == (taint.get("value") or "")
-    return (key == taint.get("key") or (is_any and not key)) and effect in ("", taint.get("effect")) and same
+    taint = find_closing_taint(section(pod, "spec"), node)
+    if taint is None:
+        return ""
+    key, effect = str(taint.get("key")), taint["effect"]
+    cure = (
+        f"kubectl describe node {name} shows why"
+        if key.startswith(_OF_KUBERNETES)
+        else f"kubectl taint nodes {name} {key}:{effect}- takes it away; else give the pod a toleration"
+    )
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{name} has the taint {key}{value}:{effect}, which the pod does not tolerate ({cure})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from trainchart.check.objects import selects
+from trainchart.cluster.node_selection import is_selected, meets_terms
 from trainchart.cluster.node_states import describe_closure
 from trainchart.cluster.snapshot import Object, Snapshot, Unreadable, items_of, listed, name_of, section
 from trainchart.reports.report import Report
@@ -95,27 +95,9 @@ def _find_volumes(pod: Object, seen: Snapshot) -> dict[str, Object] | None:
 
 def _fits(pod: Object, node: Object, volumes: dict[str, Object]) -> bool:
     """Say whether a node has the labels that a pod and its volumes ask for."""
-    own = section(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    selector = {"matchLabels": section(pod, "spec", "nodeSelector")}
-    terms = (own, *(section(each, "spec", "nodeAffinity", "required") for each in volumes.values()))
-    return selects(selector, section(node, "metadata", "labels")) and all(_meets(each, node) for each in terms)
-
-
-def _meets(selector: Object, node: Object) -> bool:
-    """Say whether a node meets one of the terms of a node selector; one without terms asks for nothing."""
-    terms = items_of(selector, "nodeSelectorTerms")
-    labels = section(node, "metadata", "labels")
-    fields = {"metadata.name": name_of(node)}
-    return not terms or any(
-        selects({"matchExpressions": _list_known(term, "matchExpressions")}, labels)
-        and selects({"matchExpressions": _list_known(term, "matchFields")}, fields)
-        for term in terms
+    return is_selected(section(pod, "spec"), node) and all(
+        meets_terms(section(each, "spec", "nodeAffinity", "required"), node) for each in volumes.values()
     )
-
-
-def _list_known(term: Object, key: str) -> list[Object]:
-    """Return the requirements of a term without those that compare numbers: these count as met."""
-    return [each for each in items_of(term, key) if each.get("operator") not in ("Gt", "Lt")]
 
 
 def _list_ties(pod: Object, volumes: dict[str, Object]) -> list[str]:

@@ -8,6 +8,7 @@ apart (not found, unauthorized, forbidden, conflict, unreachable), the foreign e
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -70,13 +71,15 @@ SECRETS = Kind("api/v1", "secrets")
 SERVICES = Kind("api/v1", "services")
 SERVICE_ACCOUNTS = Kind("api/v1", "serviceaccounts")
 STATEFUL_SETS = Kind("apis/apps/v1", "statefulsets")
+STORAGE_CLASSES = Kind("apis/storage.k8s.io/v1", "storageclasses")
+QUOTAS = Kind("api/v1", "resourcequotas")
 VERTICAL_AUTOSCALERS = Kind("apis/autoscaling.k8s.io/v1", "verticalpodautoscalers")
 """Of an add-on that few clusters have."""
 
 
 @dataclass(frozen=True)
 class KubernetesApi:
-    """Reads from one cluster as one user, and can make and remove namespaces."""
+    """Reads from one cluster as one user, and makes and removes what is tried out there."""
 
     client: GenericSyncClient
     server: str
@@ -146,6 +149,68 @@ class KubernetesApi:
         """
         path = f"{NAMESPACES.api}/{NAMESPACES.plural}/{name}"
         self._request(BasicRequest("DELETE", path), f"delete namespace {name}")
+
+    def read_version(self) -> tuple[int, int]:
+        """Return major and minor version of the API server.
+
+        Raises:
+            ClusterError: the request failed; the subclass says how.
+        """
+        what = "read the version of Kubernetes"
+        body = self._read("version", {}, what)
+        found = self._parse_page(body, what)
+        numbers = [re.match(r"\d+", str(found.get(key))) for key in ("major", "minor")]
+        if not all(numbers):
+            raise self._nonsense(what, body)
+        major, minor = (int(number[0]) for number in numbers if number)
+        return major, minor
+
+    def read_object(self, kind: Kind, namespace: str, name: str) -> dict[str, Any]:
+        """Return one object of a namespace.
+
+        Raises:
+            ClusterError: the request failed; the subclass says how.
+        """
+        what = f"read {kind.plural}/{name} in namespace {namespace}"
+        return self._parse_page(self._read(f"{kind.api}/namespaces/{namespace}/{kind.plural}/{name}", {}, what), what)
+
+    def list_resources(self, api: str) -> tuple[dict[str, Any], ...]:
+        """Return the kinds of objects of a group and version, such as apis/apps/v1, as its discovery lists them.
+
+        Raises:
+            ClusterError: the request failed; the subclass says how. NotFound where the cluster has no such group.
+        """
+        what = f"list the kinds of {api}"
+        found = self._parse_page(self._read(api, {}, what), what).get("resources")
+        return tuple(each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+
+    def create_object(
+        self, kind: Kind, namespace: str, document: Mapping[str, Any], *, is_trial: bool = False
+    ) -> dict[str, Any]:
+        """Create an object and return it as the API server has completed it; a trial leaves nothing.
+
+        An empty namespace is for kinds that belong to none.
+
+        Raises:
+            ClusterError: the request failed; the subclass says how.
+        """
+        metadata = document.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else ""
+        what = f"create {kind.plural}/{name or ''}" + (f" in namespace {namespace}" if namespace else "")
+        place = f"namespaces/{namespace}/" if namespace else ""
+        params = {"dryRun": "All"} if is_trial else {}
+        asked = BasicRequest("POST", f"{kind.api}/{place}{kind.plural}", params=params, data=dict(document))
+        return self._parse_page(self._request(asked, what), what)
+
+    def delete_object(self, kind: Kind, namespace: str, name: str) -> None:
+        """Have an object deleted with all that it owns.
+
+        Raises:
+            ClusterError: the request failed; the subclass says how.
+        """
+        path = f"{kind.api}/namespaces/{namespace}/{kind.plural}/{name}"
+        asked = BasicRequest("DELETE", path, params={"propagationPolicy": "Background"})
+        self._request(asked, f"delete {kind.plural}/{name}")
 
     def _parse_page(self, body: bytes, what: str) -> dict[str, Any]:
         try:

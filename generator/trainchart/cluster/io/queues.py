@@ -8,6 +8,7 @@ from trainchart.cluster.snapshot import Objects, Unreadable, listed, section
 from trainchart.errors import ClusterError, Forbidden
 
 _KUEUE = "apis/kueue.x-k8s.io/v1beta2"
+LOCAL_QUEUES = Kind(_KUEUE, "localqueues")
 _VISIBILITY = "apis/visibility.kueue.x-k8s.io/v1beta2"
 
 
@@ -17,7 +18,7 @@ def read_queue(api: KubernetesApi, namespace: str, name: str) -> QueueSight:
         api, Kind(_VISIBILITY, f"localqueues/{name}/pendingworkloads"), namespace, f"its place in queue {name}"
     )
     what = f"what is free in queue {name}"
-    local = _list(api, Kind(_KUEUE, "localqueues"), namespace, what, f"metadata.name={name}")
+    local = _list(api, LOCAL_QUEUES, namespace, what, f"metadata.name={name}")
     cluster = next((section(each, "spec").get("clusterQueue") for each in listed(local)), None)
     if isinstance(local, Unreadable) or not cluster:
         return QueueSight(pending, local)

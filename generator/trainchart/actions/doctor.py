@@ -1,0 +1,326 @@
+"""The use case `trainchart doctor`: can this cluster run this chart? It tries, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainchart.actions.support.cluster_access import Place, open_cluster
+from trainchart.actions.support.doctor_probes import Cluster, choose_needs, examine_by_pods
+from trainchart.actions.support.target import open_target
+from trainchart.check.objects import called, is_hook, mapping_at
+from trainchart.cluster.io import kubernetes_api
+from trainchart.cluster.io.kubernetes_api import Kind, KubernetesApi
+from trainchart.cluster.io.queues import LOCAL_QUEUES
+from trainchart.cluster.queues import find_queue
+from trainchart.cluster.snapshot import Object, Unreadable, has_ended, section
+from trainchart.doctor import admission, quota, rights, storage
+from trainchart.doctor.admission import Trial
+from trainchart.doctor.needs import PodGroup, find_groups
+from trainchart.doctor.packing import MAYBE, YES, Fit, judge_fit
+from trainchart.doctor.refusals import describe_request
+from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING, Result
+from trainchart.doctor.room import Room, read_room
+from trainchart.doctor.storage import Need
+from trainchart.errors import ClusterError, Conflict, Forbidden, NotFound, Unauthorized, Unreachable
+from trainchart.helm.io.choose import find_engine
+from trainchart.helm.io.inputs import require_release_name
+from trainchart.helm.rendering import Manifest, Rendering, ValueOverrides
+from trainchart.host.files import read_text
+from trainchart.quantities import may_be_gpu
+from trainchart_runtime.contract import INSTANCE_LABEL
+from trainchart_runtime.run.judge import list_names
+
+VERSIONS = ((1, 33), (1, 37))
+"""Oldest and newest version of Kubernetes that charts are tested with."""
+_CLUSTER_WIDE = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be examined, and where."""
+
+    target: str
+    """A chart folder, a chart archive, a model spec file, or the name of a model in models/."""
+    place: Place = field(default_factory=Place)
+    release: str = ""
+    values: tuple[Path, ...] = ()
+    sets: tuple[str, ...] = ()
+    set_strings: tuple[str, ...] = ()
+    set_jsons: tuple[str, ...] = ()
+    engine: str = ""
+    probes: bool = True
+    """Whether pods are started that try volumes, images and network."""
+    seconds: int = 300
+    """How long these pods may take, the pull of the image included."""
+
+
+def examine(request: Request, tell: Callable[[str], None]) -> Iterator[Result]:
+    """Yield the results of all checks, each when it is known; `tell` gets a line when something takes longer.
+
+    Raises:
+        ClusterError: the cluster cannot be reached, or does not know who asks.
+        RenderError, ToolError: the chart does not render with these values, or is not there.
+    """
+    with open_target(request.target, "") as target:
+        release = request.release or target.chart_name
+        require_release_name(release)
+        api, namespace = open_cluster(request.place)
+        rendering = find_engine(request.engine or "auto").render(
+            target.chart, release=release, namespace=namespace, overrides=_read_overrides(request)
+        )
+    version = api.read_version()
+    yield _judge_version(version)
+    missing = _find_missing_namespace(api, namespace)
+    if missing:
+        yield missing
+        return
+    needs, groups = storage.find_needs(rendering), find_groups(rendering)
+    claims, classes = _list(api, kubernetes_api.CLAIMS, namespace), _list(api, kubernetes_api.STORAGE_CLASSES, "")
+    cluster = Cluster(api, namespace, version, claims or (), classes or (), _read_room(api, namespace, release))
+    yield from _examine_admission(cluster, rendering, groups)
+    trials = [_try_pod(api, namespace, group) for group in groups]
+    yield from admission.check_pods(trials)
+    yield from admission.check_sidecars(groups, trials)
+    complete = admission.complete_groups(groups, trials)
+    yield from _examine_quota(cluster, complete, needs, rendering)
+    yield from _examine_room(cluster, complete)
+    yield from _examine_queue(cluster, rendering)
+    if claims is None or classes is None:
+        yield Result(storage.CHECK, UNKNOWN, "you may not list claims and StorageClasses, so they are not checked")
+        found: list[Result] = []
+    else:
+        found = list(storage.check_claims(needs, claims, classes, version))
+    yield from found
+    if request.probes:
+        usable = choose_needs(needs, found)
+        yield from examine_by_pods(cluster, request.seconds, complete, usable, rendering, tell)
+
+
+def _read_overrides(request: Request) -> ValueOverrides:
+    return ValueOverrides(
+        files=tuple((str(path), read_text(path)) for path in request.values),
+        sets=request.sets,
+        set_strings=request.set_strings,
+        set_jsons=request.set_jsons,
+    )
+
+
+def _judge_version(version: tuple[int, int]) -> Result:
+    oldest, newest = VERSIONS
+    text, known = f"{version[0]}.{version[1]}", f"{oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}"
+    if version < oldest:
+        return Result("version", FAILED, f"Kubernetes {text} is older than what charts are made for, {known}")
+    if version > newest:
+        return Result("version", WARNING, f"Kubernetes {text} is newer than what charts are tested with, {known}")
+    return Result("version", OK, f"Kubernetes {text}")
+
+
+def _find_missing_namespace(api: KubernetesApi, namespace: str) -> Result | None:
+    try:
+        found = api.list_objects(kubernetes_api.NAMESPACES, "", fields=f"metadata.name={namespace}")
+    except Forbidden:
+        return None
+    if not found:
+        return Result(
+            "namespace",
+            FAILED,
+            f"there is no namespace {namespace}",
+            f"create it: kubectl create namespace {namespace}",
+        )
+    if section(found[0], "metadata").get("deletionTimestamp"):
+        return Result("namespace", FAILED, f"the namespace {namespace} is being deleted", "wait, or name another: -n")
+    return None
+
+
+def _list(api: KubernetesApi, kind: Kind, namespace: str) -> tuple[Object, ...] | None:
+    """Return the objects of a kind; None where this user may not list them."""
+    try:
+        return api.list_objects(kind, namespace)
+    except Forbidden:
+        return None
+
+
+def _read_room(api: KubernetesApi, namespace: str, release: str) -> Room | Unreadable:
+    """Return what is free on the nodes; what an earlier installation of the release holds counts as free."""
+    try:
+        nodes, pods = api.list_objects(kubernetes_api.NODES, ""), api.list_objects(kubernetes_api.PODS, "")
+    except Forbidden as error:
+        return Unreadable("nodes and their pods", "forbidden", error.message)
+
+    def is_own(pod: Object) -> bool:
+        metadata = section(pod, "metadata")
+        return metadata.get("namespace") == namespace and section(metadata, "labels").get(INSTANCE_LABEL) == release
+
+    return read_room(nodes, [pod for pod in pods if not has_ended(pod) and not is_own(pod)])
+
+
+def _examine_admission(cluster: Cluster, rendering: Rendering, groups: Sequence[PodGroup]) -> Iterator[Result]:
+    kinds = _Kinds(cluster.api)
+    manifests = [each for each in rendering.manifests if not is_hook(each)]
+    known = [(each, found) for each in manifests if (found := kinds.find(each)) is not None]
+    unknown = sorted(
+        {f"{each.document.get('apiVersion')} {each.kind}" for each in manifests if kinds.find(each) is None}
+    )
+    if unknown:
+        yield Result(
+            admission.OBJECTS,
+            FAILED,
+            f"the cluster does not know {list_names(unknown)}",
+            "install what brings this kind, or leave the objects out",
+        )
+    yield from admission.check_objects([_try_object(cluster, each, kind) for each, kind in known])
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": cluster.namespace},
+    }
+    kind = Kind("apis/authorization.k8s.io/v1", "selfsubjectrulesreviews")
+    rules, is_complete = rights.read_rules(cluster.api.create_object(kind, "", review))
+    named = [(_group_of(each), found.plural) for each, (found, is_namespaced) in known if is_namespaced]
+    yield from rights.check_rights(dict.fromkeys(named), rules, is_complete=is_complete)
+
+
+class _Kinds:
+    """Finds the paths of kinds by the discovery of the API server, each group asked once."""
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+        self._known: dict[str, tuple[Mapping[str, Any], ...]] = {}
+
+    def find(self, manifest: Manifest) -> tuple[Kind, bool] | None:
+        """Return the kind of an object and whether it belongs to a namespace; None where the cluster has no such."""
+        version = str(manifest.document.get("apiVersion"))
+        path = f"apis/{version}" if "/" in version else f"api/{version}"
+        if path not in self._known:
+            try:
+                self._known[path] = self._api.list_resources(path)
+            except NotFound:
+                self._known[path] = ()
+        found = (each for each in self._known[path] if each.get("kind") == manifest.kind)
+        own = next((each for each in found if "/" not in str(each.get("name"))), None)
+        return None if own is None else (Kind(path, str(own.get("name"))), bool(own.get("namespaced")))
+
+
+def _group_of(manifest: Manifest) -> str:
+    group, _, version = str(manifest.document.get("apiVersion")).partition("/")
+    return group if version else ""
+
+
+def _try_object(cluster: Cluster, manifest: Manifest, kind: tuple[Kind, bool]) -> Trial:
+    place, is_namespaced = kind
+    own_namespace = str(mapping_at(manifest.document, "metadata").get("namespace") or cluster.namespace)
+    namespace = own_namespace if is_namespaced else ""
+    return _try(cluster.api, place, namespace, manifest.document, called(manifest))
+
+
+def _try_pod(api: KubernetesApi, namespace: str, group: PodGroup) -> Trial:
+    metadata = {**mapping_at(group.pod, "metadata"), "name": f"trainchart-doctor-{secrets.token_hex(4)}"}
+    return _try(api, kubernetes_api.PODS, namespace, {**group.pod, "metadata": metadata}, group.name)
+
+
+def _try(api: KubernetesApi, kind: Kind, namespace: str, document: Object, name: str) -> Trial:
+    """Have the API server admit an object on trial."""
+    try:
+        return Trial(name, api.create_object(kind, namespace, document, is_trial=True))
+    except (Unauthorized, Unreachable):
+        raise
+    except Conflict as error:
+        return Trial(name, None, _drop_request(error.message), is_there=True)
+    except ClusterError as error:
+        return Trial(name, None, _drop_request(error.message))
+
+
+def _drop_request(message: str) -> str:
+    """Return what the API server says, without what it was asked to do."""
+    return message.removeprefix("cannot ").partition(": ")[2] or message
+
+
+def _examine_quota(
+    cluster: Cluster, groups: Sequence[PodGroup], needs: Sequence[Need], rendering: Rendering
+) -> Iterator[Result]:
+    quotas = _list(cluster.api, kubernetes_api.QUOTAS, cluster.namespace)
+    if quotas is None:
+        yield Result(quota.CHECK, UNKNOWN, "you may not list the ResourceQuotas of the namespace")
+        return
+    yield from quota.check_quotas(quotas, groups, needs, cluster.classes, rendering.manifests)
+
+
+def _examine_room(cluster: Cluster, groups: Sequence[PodGroup]) -> Iterator[Result]:
+    room = cluster.room
+    if isinstance(room, Unreadable):
+        yield Result(
+            "fit",
+            UNKNOWN,
+            "whether the pods find nodes is not known: you may not list nodes and the pods of all namespaces",
+        )
+        return
+    resources = {name for group in groups for name in group.requests if may_be_gpu(name)}
+    for resource in sorted(resources):
+        holders = [node for node in room.nodes if node.total.get(resource)]
+        if holders:
+            yield Result("gpu", OK, f"{len(holders)} of {len(room.nodes)} nodes have {resource}")
+        else:
+            others = sorted(
+                {name for node in room.nodes for name, amount in node.total.items() if may_be_gpu(name) and amount}
+            )
+            yield Result(
+                "gpu",
+                FAILED,
+                f"no node has {resource}",
+                f"set gpu.resourceName to what the nodes have ({list_names(others)})"
+                if others
+                else "install the device plug-in, or add nodes with GPUs",
+            )
+    yield _word_fit(judge_fit(groups, room, cluster.namespace, random.Random(0)), groups, room)
+
+
+def _word_fit(fit: Fit, groups: Sequence[PodGroup], room: Room) -> Result:
+    total = sum(group.count for group in groups)
+    if fit.verdict == YES:
+        return Result("fit", OK, f"all {total} pods find nodes at once ({len(room.nodes)} nodes)")
+    asked = {group.name: describe_request(group) for group in groups}
+    lacking = "; ".join(
+        f"{count} of {name} (each asks for {asked[name]}) find no node: {why}" for name, count, why in fit.waiting
+    )
+    if fit.verdict == MAYBE:
+        chance = f"in {fit.won} of {fit.played} simulated orders" if fit.won else "perhaps, since no order was found"
+        return Result(
+            "fit",
+            WARNING,
+            f"the {total} pods fit only if they are placed well ({chance}): {lacking}",
+            "free some room, or ask for less",
+        )
+    return Result(
+        "fit",
+        FAILED,
+        f"{lacking}",
+        "trainchart list -A says which runs hold GPUs; ask for less, add nodes, or free some",
+    )
+
+
+def _examine_queue(cluster: Cluster, rendering: Rendering) -> Iterator[Result]:
+    name = find_queue(tuple(each.document for each in rendering.manifests if each.kind == "StatefulSet"))
+    if not name:
+        return
+    try:
+        found = cluster.api.list_objects(LOCAL_QUEUES, cluster.namespace, fields=f"metadata.name={name}")
+    except NotFound:
+        yield Result(
+            "queue", FAILED, "run.queue is set, and the cluster has no Kueue", "install Kueue, or leave it empty"
+        )
+    except Forbidden as error:
+        yield Result("queue", UNKNOWN, error.message, error.hint)
+    else:
+        is_there = bool(found)
+        what = "is there" if is_there else f"is not there in {cluster.namespace}"
+        yield Result(
+            "queue",
+            OK if is_there else FAILED,
+            f"the LocalQueue {name} {what}",
+            "" if is_there else "kubectl get localqueues lists those of the namespace: name one in run.queue",
+        )

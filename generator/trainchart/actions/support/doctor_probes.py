@@ -1,0 +1,110 @@
+"""Tries a cluster with pods for `trainchart doctor`: volumes, images, network and clocks."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from trainchart.check.objects import find_images
+from trainchart.cluster.io import probe
+from trainchart.cluster.io.kubernetes_api import KubernetesApi
+from trainchart.cluster.snapshot import Object, Unreadable, section
+from trainchart.doctor import storage
+from trainchart.doctor.needs import PodGroup
+from trainchart.doctor.probe import Probe, make_probe, own, plan_volumes
+from trainchart.doctor.probe_results import is_over, judge_probe
+from trainchart.doctor.refusals import find_open_nodes
+from trainchart.doctor.result import FAILED, UNKNOWN, WARNING, Result
+from trainchart.doctor.room import Room
+from trainchart.doctor.storage import Need, find_class
+from trainchart.errors import Conflict, Forbidden, NotFound
+from trainchart.helm.rendering import Rendering
+from trainchart_runtime.run.judge import list_names
+
+
+@dataclass(frozen=True)
+class Cluster:
+    api: KubernetesApi
+    namespace: str
+    version: tuple[int, int]
+    claims: Sequence[Object]
+    classes: Sequence[Object]
+    room: Room | Unreadable
+
+
+def choose_needs(needs: Sequence[Need], results: Sequence[Result]) -> list[Need]:
+    """Return the claims that can be tried: not those with a failure already, nor what would leave a volume behind."""
+    failed = [each.message for each in results if each.outcome == FAILED]
+    return [need for need in needs if not any(need.claim in message for message in failed)]
+
+
+def examine_by_pods(
+    cluster: Cluster,
+    seconds: int,
+    groups: Sequence[PodGroup],
+    needs: Sequence[Need],
+    rendering: Rendering,
+    tell: Callable[[str], None],
+) -> Iterator[Result]:
+    training = [group for group in groups if group.is_training]
+    if not training:
+        return
+    largest = max(training, key=lambda group: group.count)
+    open_nodes = 2 if isinstance(cluster.room, Unreadable) else len(find_open_nodes(largest, cluster.room))
+    shared: list[Need] = []
+    alone: list[Need] = []
+    for need in needs:
+        made_by = find_class(need, cluster.classes) if need.made is not None else None
+        known = {str(section(each, "metadata").get("name")): each for each in cluster.claims}
+        if need.made is not None and need.claim in known:
+            need = Need(need.claim, need.pods, need.writes, None)
+        elif made_by is not None and made_by.get("reclaimPolicy") == "Retain":
+            yield Result(
+                storage.CHECK,
+                UNKNOWN,
+                f"the claim {need.claim} was not tried: its class keeps volumes, so the trial would leave one",
+            )
+            continue
+        (alone if _serves_one_node(need, known) else shared).append(need)
+    has_policy = any(each.kind == "NetworkPolicy" for each in rendering.manifests)
+    images = find_images(rendering)
+    if open_nodes < 1:
+        yield Result("probe", UNKNOWN, f"no node is open to the pods of {largest.name}, so nothing was tried with pods")
+        return
+    if open_nodes == 1 and len(training) + largest.count > 2:
+        yield Result("probe", WARNING, "one node only is open to the pods: the network between nodes was not tried")
+    plans = [(shared, min(2, open_nodes), images), *([(alone, 1, ())] if alone else [])]
+    for chosen, count, pulled in plans:
+        name = f"trainchart-doctor-{secrets.token_hex(3)}"
+        volumes = plan_volumes(name, chosen, training)
+        planned = make_probe(name, largest, volumes, pulled, probe.read_program(), count=count, seconds=seconds)
+        tell(f"trying volumes, images and network with {count} pods ({name}) …")
+        yield from _run_probe(cluster, planned, seconds, has_policy=has_policy)
+
+
+def _serves_one_node(need: Need, known: Mapping[str, Object]) -> bool:
+    modes = need.modes if need.made is not None else section(known.get(need.claim, {}), "spec").get("accessModes") or []
+    return not {"ReadWriteMany", "ReadOnlyMany"} & set(modes)
+
+
+def _run_probe(cluster: Cluster, planned: Probe, seconds: int, *, has_policy: bool) -> Iterator[Result]:
+    api, namespace = cluster.api, cluster.namespace
+    try:
+        job = probe.create(api, namespace, planned.job)
+        for document in planned.owned:
+            probe.create(api, namespace, own(document, job))
+        pods, events = probe.watch(
+            api,
+            namespace,
+            planned.name,
+            seconds,
+            lambda pods, events, passed: is_over(planned, pods, events, passed, seconds),
+        )
+        yield from judge_probe(planned, pods, events, has_policy=has_policy)
+    except (Forbidden, Conflict, NotFound) as error:
+        yield Result("probe", UNKNOWN, f"nothing was tried with pods: {error.message}", error.hint)
+    finally:
+        left = probe.remove(api, namespace, planned.name)
+    if left:
+        yield Result("probe", WARNING, f"not removed yet: {list_names(left)}", f"kubectl delete job {planned.name}")

@@ -1,0 +1,223 @@
+"""What the pods of a probe have found, as results. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from trainchart.check.objects import mapping_at, mappings_at
+from trainchart.cluster.snapshot import Object, name_of, section
+from trainchart.doctor.needs import read_thousandths
+from trainchart.doctor.probe import CONTAINER, Probe
+from trainchart.doctor.refusals import describe_amount
+from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING, Result
+from trainchart.doctor.storage import CHECK as STORAGE
+from trainchart_runtime.causes import CAUSES
+from trainchart_runtime.pod_problems import Event, Problem, find_claim_problem, find_pod_problem
+from trainchart_runtime.run.judge import list_names
+
+IMAGES, NETWORK, POLICY, CLOCK = "images", "network", "network-policy", "clock"
+_SLOW_WRITE = 1.0
+"""Seconds for a file of 1 MiB."""
+_SKEW = 2.0
+_PULL_CAUSES = ("image-pull", "invalid-image")
+_SLOW_CAUSES = ("unschedulable", "no-node-matches", "volume-error")
+"""What a pod has while its volumes are being made, which may take minutes."""
+_PATIENCE_SECONDS = 20.0
+
+
+def judge_probe(probe: Probe, pods: Sequence[Object], events: Sequence[Event], *, has_policy: bool) -> Iterator[Result]:
+    """Yield the results of a probe whose pods have ended, or have had their time."""
+    reports = {name_of(pod): report for pod in pods if (report := read_report(pod)) is not None}
+    yield from _judge_starts(probe, pods, events, reports)
+    yield from _judge_images(pods)
+    if reports:
+        yield from _judge_volumes(probe, list(reports.values()))
+        if probe.count > 1 and len(reports) == probe.count:
+            yield from _judge_network(list(reports.values()), has_policy=has_policy)
+
+
+def read_report(pod: Object) -> Object | None:
+    """Return what the probe of a pod tells; None where it has not ended well."""
+    terminated = _find_terminated(pod)
+    if terminated.get("exitCode") != 0:
+        return None
+    try:
+        found = json.loads(str(terminated.get("message")))
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def is_over(probe: Probe, pods: Sequence[Object], events: Sequence[Event], seconds: float, limit: float) -> bool:
+    """Say whether a probe that has been watched for `seconds` of `limit` has nothing more to tell.
+
+    What keeps a pod from starting may pass: volumes are being made, registries answer late.
+    """
+    if find_job_problem(probe, events) is not None:
+        return True
+    return len(pods) >= probe.count and all(
+        _has_told(pod) or _is_stuck(probe, pod, events, seconds, limit) for pod in pods
+    )
+
+
+def _has_told(pod: Object) -> bool:
+    """Say whether the probe of a pod has ended, well or not."""
+    return bool(_find_terminated(pod)) or section(pod, "status").get("phase") in ("Failed", "Succeeded")
+
+
+def _is_stuck(probe: Probe, pod: Object, events: Sequence[Event], seconds: float, limit: float) -> bool:
+    problem = _find_start_problem(probe, pod, events)
+    if problem is None:
+        return False
+    is_refused = find_claim_problem([each.claim for each in probe.volumes], events) is not None
+    waits_for_volume = problem.cause in _SLOW_CAUSES and not is_refused
+    return seconds > (limit / 2 if waits_for_volume else _PATIENCE_SECONDS)
+
+
+def _find_start_problem(probe: Probe, pod: Object, events: Sequence[Event]) -> Problem | None:
+    """Return what keeps a pod of the probe from starting."""
+    claims = [each.claim for each in probe.volumes]
+    problem = find_pod_problem(pod, events)
+    of_claim = (
+        find_claim_problem(claims, events) if problem is not None or not section(pod, "spec").get("nodeName") else None
+    )
+    return of_claim or problem
+
+
+def find_job_problem(probe: Probe, events: Sequence[Event]) -> str | None:
+    """Return why the Job of a probe gets no pods; None where it gets them."""
+    own = [event for event in events if event.kind == "Job" and event.name == probe.name]
+    return next((event.message for event in own if event.reason == "FailedCreate"), None)
+
+
+def _find_terminated(pod: Object) -> Object:
+    statuses = mappings_at(pod, "status", "containerStatuses")
+    own = next((each for each in statuses if each.get("name") == CONTAINER), {})
+    return mapping_at(own, "state", "terminated")
+
+
+def _judge_starts(
+    probe: Probe, pods: Sequence[Object], events: Sequence[Event], reports: dict[str, Object]
+) -> Iterator[Result]:
+    refusal = find_job_problem(probe, events)
+    if refusal is not None:
+        yield Result("probe", FAILED, f"Kubernetes makes no pods like those of the training: {refusal}")
+    elif not pods:
+        remedy = f"see: kubectl describe job {probe.name}"
+        yield Result("probe", UNKNOWN, "Kubernetes has made no pod of the probe in time", remedy)
+    silent = [pod for pod in pods if name_of(pod) not in reports]
+    for pod in silent:
+        problem = _find_start_problem(probe, pod, events)
+        ended = _find_terminated(pod)
+        if problem is not None:
+            check = IMAGES if problem.cause in _PULL_CAUSES else STORAGE if problem.cause == "volume-error" else "probe"
+            yield Result(
+                check,
+                FAILED,
+                f"a pod like those of the training does not start: {problem.message}",
+                CAUSES[problem.cause].hint,
+            )
+        elif ended:
+            lines = " ".join(str(ended.get("message") or "").split())
+            yield Result("probe", FAILED, f"the probe has failed in the training image: {lines[-300:] or 'no message'}")
+        else:
+            yield Result("probe", UNKNOWN, f"{name_of(pod)} has not ended in time", "try again with a longer --timeout")
+
+
+def _judge_images(pods: Sequence[Object]) -> Iterator[Result]:
+    statuses = [each for pod in pods for each in mappings_at(pod, "status", "containerStatuses")]
+    pulled = {str(each.get("image")) for each in statuses if each.get("imageID")}
+    if pulled:
+        nodes = {str(section(pod, "spec").get("nodeName")) for pod in pods}
+        yield Result(IMAGES, OK, f"{list_names(sorted(nodes))} can pull {list_names(sorted(pulled))}")
+
+
+def _judge_volumes(probe: Probe, reports: Sequence[Object]) -> Iterator[Result]:
+    nodes = list_names(sorted({str(report.get("node")) for report in reports}))
+    for volume in probe.volumes:
+        claim = volume.need.claim
+        found = [mapping_at(report, "volumes", claim) for report in reports]
+        errors = [str(each["error"]) for each in found if each.get("error")]
+        if errors:
+            does = "write and read" if volume.need.writes else "read"
+            yield Result(
+                STORAGE,
+                FAILED,
+                f"the claim {claim}: pods on {nodes} cannot {does} it: {errors[0]}",
+                "see: kubectl describe pvc, and the storage's own documentation",
+            )
+            continue
+        yield from _judge_space(volume.need.claim, volume.need.made, found)
+        if any(each.get("isEmpty") for each in found):
+            yield Result(
+                STORAGE,
+                WARNING,
+                f"the claim {claim} is empty, and the release only reads it",
+                "put the data there first",
+            )
+            continue
+        seconds = max((float(each.get("seconds") or 0) for each in found), default=0.0)
+        if seconds > _SLOW_WRITE:
+            yield Result(
+                STORAGE,
+                WARNING,
+                f"the claim {claim} takes {seconds:.1f} s for a file of 1 MiB",
+                "checkpoints will be slow: save less often, or use faster storage",
+            )
+        elif volume.need.writes:
+            did = "wrote, renamed and read each other's files" if len(reports) > 1 else "wrote and renamed a file"
+            yield Result(STORAGE, OK, f"the claim {claim}: pods on {nodes} {did}, 1 MiB in {seconds:.2f} s")
+        else:
+            yield Result(STORAGE, OK, f"the claim {claim}: pods on {nodes} can read it")
+
+
+def _judge_space(claim: str, made: Object | None, found: Sequence[Object]) -> Iterator[Result]:
+    free = min((int(each["free"]) for each in found if isinstance(each.get("free"), int)), default=None)
+    asked = read_thousandths(section(made or {}, "spec", "resources", "requests").get("storage")) // 1000
+    if free is not None and free < asked * 0.9:
+        have, want = (describe_amount("storage", each * 1000) for each in (free, asked))
+        yield Result(
+            STORAGE,
+            FAILED,
+            f"the claim {claim} asks for {want}, and its storage has {have} left",
+            "free some, ask for less (size), or use another StorageClass",
+        )
+    elif free == 0:
+        yield Result(
+            STORAGE, FAILED, f"the claim {claim} is full", "delete what is not needed any more, or have it enlarged"
+        )
+
+
+def _judge_network(reports: Sequence[Object], *, has_policy: bool) -> Iterator[Result]:
+    peers = [mapping_at(report, "peer") for report in reports]
+    nodes = list_names(sorted({str(report.get("node")) for report in reports}))
+    errors = [str(peer["error"]) for peer in peers if peer.get("error")]
+    if errors:
+        yield Result(
+            NETWORK,
+            FAILED,
+            f"pods on {nodes} do not reach each other by name: {errors[0]}",
+            "training pods need DNS and TCP between all nodes: see the cluster's DNS, network plug-in and firewalls",
+        )
+        return
+    yield Result(NETWORK, OK, f"pods on {nodes} reach each other by name")
+    if has_policy and not all(peer.get("isClosed") for peer in peers):
+        yield Result(
+            POLICY,
+            WARNING,
+            "no network plug-in applies NetworkPolicies here",
+            "all pods of the cluster reach the ports of the training pods: see security in the documentation",
+        )
+    elif has_policy:
+        yield Result(POLICY, OK, "the network plug-in applies NetworkPolicies")
+    skew = max(abs(float(peer.get("skew") or 0)) for peer in peers)
+    if skew > _SKEW:
+        yield Result(
+            CLOCK,
+            WARNING,
+            f"the clocks of {nodes} differ by {skew:.1f} s",
+            "have them synchronized (NTP): logs and leases compare times of several nodes",
+        )
+    else:
+        yield Result(CLOCK, OK, f"the clocks of {nodes} differ by {skew:.2f} s")

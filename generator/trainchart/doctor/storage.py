@@ -1,0 +1,195 @@
+"""Whether the claims of a release can be bound as it needs them: by class, driver and access mode. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from trainchart.check.objects import find_pods, is_hook, mapping_at, mappings_at
+from trainchart.cluster.snapshot import Object, name_of, section
+from trainchart.doctor.provisioners import NO_PROVISIONER, Provisioner, find_provisioner
+from trainchart.doctor.result import FAILED, OK, WARNING, Result
+from trainchart.helm.rendering import Rendering
+from trainchart_runtime.run.judge import list_names
+
+CHECK = "storage"
+KEPT = ("helm.sh/resource-policy", "keep")
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+_MANY = "ReadWriteMany"
+
+
+@dataclass(frozen=True)
+class Need:
+    """One claim that pods of a release mount."""
+
+    claim: str
+    pods: int
+    writes: bool
+    """Whether any pod may write."""
+    made: Object | None
+    """The claim as the chart makes it; None for one that must exist."""
+
+    @property
+    def modes(self) -> list[str]:
+        """The access modes that the chart asks for."""
+        found = section(self.made or {}, "spec").get("accessModes")
+        return [str(mode) for mode in found] if isinstance(found, list) else []
+
+    @property
+    def storage_class(self) -> str | None:
+        """The class that the chart asks for; None for the default, "" for none."""
+        found = section(self.made or {}, "spec").get("storageClassName")
+        return None if found is None else str(found)
+
+
+def find_needs(rendering: Rendering) -> tuple[Need, ...]:
+    """Return the claims that the pods of a release mount, hooks aside, by name."""
+    made = {each.name: each.document for each in rendering.manifests if each.kind == "PersistentVolumeClaim"}
+    pods: dict[str, int] = {}
+    writers: set[str] = set()
+    for each in find_pods(rendering):
+        if is_hook(each.manifest):
+            continue
+        for volume in mappings_at(each.spec, "volumes"):
+            source = mapping_at(volume, "persistentVolumeClaim")
+            claim = str(source.get("claimName") or "")
+            if claim:
+                pods[claim] = pods.get(claim, 0) + (each.replicas or 0)
+                if not source.get("readOnly") and _is_written(each.spec, str(volume.get("name"))):
+                    writers.add(claim)
+    return tuple(Need(claim, count, claim in writers, made.get(claim)) for claim, count in sorted(pods.items()))
+
+
+def check_claims(
+    needs: Sequence[Need], claims: Sequence[Object], classes: Sequence[Object], version: tuple[int, int]
+) -> Iterator[Result]:
+    """Yield what stands against each claim, or that nothing does. `version` is that of Kubernetes."""
+    known = {name_of(claim): claim for claim in claims}
+    for need in needs:
+        if need.made is None:
+            yield _check_existing(need, known.get(need.claim))
+        elif need.claim in known:
+            yield _check_left(need, known[need.claim])
+        else:
+            yield _check_class(need, classes, version)
+
+
+def find_class(need: Need, classes: Iterable[Object]) -> Object | None:
+    """Return the StorageClass that will make the volume of a claim; None where there is none."""
+    wanted = need.storage_class
+    if wanted is None:
+        defaults = [each for each in classes if section(each, "metadata", "annotations").get(_DEFAULT) == "true"]
+        # Of several, Kubernetes takes the newest.
+        return max(defaults, key=lambda each: str(section(each, "metadata").get("creationTimestamp")), default=None)
+    return next((each for each in classes if name_of(each) == wanted), None)
+
+
+def _is_written(spec: Mapping[str, object], volume: str) -> bool:
+    containers = (*mappings_at(spec, "containers"), *mappings_at(spec, "initContainers"))
+    mounts = (mount for container in containers for mount in mappings_at(container, "volumeMounts"))
+    return any(mount.get("name") == volume and not mount.get("readOnly") for mount in mounts)
+
+
+def _check_existing(need: Need, claim: Object | None) -> Result:
+    if claim is None:
+        return Result(
+            CHECK,
+            FAILED,
+            f"the claim {need.claim} is not there, and the chart does not make it",
+            f"{need.pods} pods would wait for it: create it, or set existingClaim to one of: kubectl get pvc",
+        )
+    problem = _describe_state(claim)
+    if problem:
+        return Result(CHECK, FAILED, f"the claim {need.claim} {problem}", f"see: kubectl describe pvc {need.claim}")
+    modes = _list_modes(claim)
+    if need.pods > 1 and not set(modes) & {_MANY, "ReadOnlyMany"}:
+        return Result(
+            CHECK,
+            FAILED,
+            f"{need.pods} pods mount the claim {need.claim}, which is {list_names(modes)}: it serves one node only",
+            "use a claim that is ReadWriteMany, or have one pod mount it (roles of the volume)",
+        )
+    if need.writes and set(modes) <= {"ReadOnlyMany"}:
+        return Result(
+            CHECK,
+            FAILED,
+            f"the claim {need.claim} is ReadOnlyMany, and pods are to write to it",
+            "set readOnly of that volume, or use a claim that can be written",
+        )
+    size = section(claim, "status", "capacity").get("storage")
+    return Result(CHECK, OK, f"the claim {need.claim} is bound: {list_names(modes)}, {size or 'size unknown'}")
+
+
+def _check_left(need: Need, claim: Object) -> Result:
+    problem = _describe_state(claim)
+    if problem:
+        return Result(CHECK, FAILED, f"the claim {need.claim} {problem}", f"see: kubectl describe pvc {need.claim}")
+    return Result(
+        CHECK,
+        WARNING,
+        f"the claim {need.claim} is there already, of this release or of an earlier one of its name",
+        "an installation is refused unless you say --set run.keptClaims=resume, which goes on from its checkpoints; "
+        f"to start over: kubectl delete pvc {need.claim}",
+    )
+
+
+def _check_class(need: Need, classes: Sequence[Object], version: tuple[int, int]) -> Result:
+    wanted, found = need.storage_class, find_class(need, classes)
+    names = list_names(sorted(name_of(each) for each in classes)) or "none"
+    if wanted == "":
+        return Result(
+            CHECK,
+            WARNING,
+            f"the claim {need.claim} names no StorageClass, so it waits for a PersistentVolume that fits",
+            "an administrator has to make one; else name a class in storageClass",
+        )
+    if found is None:
+        what = f"there is no StorageClass {wanted}" if wanted else "the cluster has no default StorageClass"
+        return Result(
+            CHECK, FAILED, f"{what}, and the claim {need.claim} asks for it", f"set storageClass; there are: {names}"
+        )
+    driver = str(found.get("provisioner") or "")
+    known = find_provisioner(driver)
+    problem = _find_misfit(need, known, version)
+    if problem:
+        return Result(CHECK, FAILED, f"the claim {need.claim}: {problem[0]}", problem[1])
+    if known and known.caution and need.writes:
+        return Result(CHECK, WARNING, f"the claim {need.claim} comes from {known.name}: {known.caution}")
+    if driver == NO_PROVISIONER:
+        return Result(
+            CHECK,
+            WARNING,
+            f"the class {name_of(found)} of the claim {need.claim} makes no volumes: it waits for one that fits",
+            "an administrator has to make one of that class",
+        )
+    by = known.name if known else driver
+    return Result(CHECK, OK, f"the claim {need.claim} comes from {name_of(found)} ({by}), {list_names(need.modes)}")
+
+
+def _find_misfit(need: Need, known: Provisioner | None, version: tuple[int, int]) -> tuple[str, str] | None:
+    if known is None:
+        return None
+    if known.removed_in and version >= _read_version(known.removed_in):
+        return f"Kubernetes {known.removed_in} has removed {known.name} volumes", known.instead
+    lacking = [mode for mode in need.modes if mode not in known.access_modes]
+    if lacking:
+        can = list_names(sorted(known.access_modes))
+        return f"{known.name} cannot be {list_names(lacking)} (it can be {can})", known.instead
+    return None
+
+
+def _describe_state(claim: Object) -> str:
+    if section(claim, "metadata").get("deletionTimestamp"):
+        return "is being deleted"
+    phase = section(claim, "status").get("phase")
+    return "has lost its volume" if phase == "Lost" else ""
+
+
+def _list_modes(claim: Object) -> list[str]:
+    found = section(claim, "status").get("accessModes") or section(claim, "spec").get("accessModes")
+    return [str(mode) for mode in found] if isinstance(found, list) else []
+
+
+def _read_version(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")
+    return int(major), int(minor)
