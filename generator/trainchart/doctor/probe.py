@@ -32,6 +32,9 @@ _COPIED = (
 """What a pod of the probe has like those of the training."""
 _QUEUE_WORDS = ("queue", "gang", "pod-group", "task-group")
 """In the keys of labels and annotations by which pods wait: the probe must not."""
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_MOST_NODES = 100
+"""More are not named one by one."""
 _AMOUNTS = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "64Mi"}
 
 
@@ -64,10 +67,14 @@ def make_probe(
     images: Iterable[str],
     program: str,
     *,
+    nodes: Sequence[str],
     count: int,
     seconds: int,
 ) -> Probe:
-    """Return a probe of `count` pods that are like those of `group` and also pull `images`; it ends in `seconds`."""
+    """Return a probe of `count` pods that are like those of `group` and also pull `images`; it ends in `seconds`.
+
+    `nodes` are those that take pods of the group, whose GPUs the probe does not ask for; none where they are not known.
+    """
     settings = {
         "folder": f".{name}",
         "seconds": TRY_SECONDS,
@@ -96,7 +103,7 @@ def make_probe(
                     "labels": {**_drop_queues(group.labels), **labels, COMPONENT_LABEL: "doctor"},
                     "annotations": _drop_queues(mapping_at(group.pod, "metadata", "annotations")),
                 },
-                "spec": _make_spec(name, group, volumes, images),
+                "spec": _make_spec(name, group, volumes, images, nodes),
             },
         },
     }
@@ -151,7 +158,9 @@ def own(document: Mapping[str, Any], job: Object) -> dict[str, Any]:
     return {**document, "metadata": {**mapping_at(document, "metadata"), "ownerReferences": [owner]}}
 
 
-def _make_spec(name: str, group: PodGroup, volumes: Sequence[ProbeVolume], images: Iterable[str]) -> dict[str, Any]:
+def _make_spec(
+    name: str, group: PodGroup, volumes: Sequence[ProbeVolume], images: Iterable[str], nodes: Sequence[str]
+) -> dict[str, Any]:
     training = next(mappings_at(group.spec, "containers"))
     own_image = str(training.get("image"))
     common = {key: training[key] for key in ("imagePullPolicy", "securityContext") if key in training}
@@ -182,7 +191,7 @@ def _make_spec(name: str, group: PodGroup, volumes: Sequence[ProbeVolume], image
     ]
     return {
         **{key: group.spec[key] for key in _COPIED if key in group.spec},
-        "affinity": _stand_apart(name, group),
+        "affinity": _stand_apart(name, group, nodes),
         "subdomain": name,
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
@@ -198,12 +207,15 @@ def _make_spec(name: str, group: PodGroup, volumes: Sequence[ProbeVolume], image
     }
 
 
-def _stand_apart(name: str, group: PodGroup) -> dict[str, Any]:
+def _stand_apart(name: str, group: PodGroup, nodes: Sequence[str]) -> dict[str, Any]:
     """Return an affinity that lets each pod of the probe have a node of its own among those of the group."""
-    nodes = mapping_at(group.spec, "affinity", "nodeAffinity")
     term = {"labelSelector": {"matchLabels": {INSTANCE_LABEL: name}}, "topologyKey": "kubernetes.io/hostname"}
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return {**apart, **({"nodeAffinity": nodes} if nodes else {})}
+    apart = {"podAntiAffinity": {_REQUIRED: [term]}}
+    if 0 < len(nodes) <= _MOST_NODES:
+        terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]} for node in nodes]
+        return {**apart, "nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}}
+    own = mapping_at(group.spec, "affinity", "nodeAffinity")
+    return {**apart, **({"nodeAffinity": own} if own else {})}
 
 
 def _make_claim(name: str, number: int, made: Object) -> dict[str, Any]:

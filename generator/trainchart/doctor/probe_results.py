@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from trainchart.check.objects import mapping_at, mappings_at
 from trainchart.cluster.snapshot import Object, name_of, section
 from trainchart.doctor.needs import read_thousandths
-from trainchart.doctor.probe import CONTAINER, Probe
+from trainchart.doctor.probe import CONTAINER, Probe, ProbeVolume
 from trainchart.doctor.refusals import describe_amount
 from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING, Result
 from trainchart.doctor.storage import CHECK as STORAGE
@@ -19,8 +19,17 @@ from trainchart_runtime.run.judge import list_names
 IMAGES, NETWORK, POLICY, CLOCK = "images", "network", "network-policy", "clock"
 _SLOW_WRITE = 1.0
 """Seconds for a file of 1 MiB."""
+_MOST_OVERHEAD = 0.9
+"""Share of a claim that its file system must have free: it needs some for itself."""
 _SKEW = 2.0
-_PULL_CAUSES = ("image-pull", "invalid-image")
+"""Seconds."""
+_STORAGE_CAUSES = ("volume-error", "storage-driver-missing", "claim-in-use", "claim-deleted")
+_CHECKS = {
+    "image-pull": (IMAGES, FAILED),
+    **dict.fromkeys(_STORAGE_CAUSES, (STORAGE, FAILED)),
+    "unschedulable": ("probe", UNKNOWN),
+}
+"""Cause → the check that it is about. That nodes are full now is told by another check."""
 _SLOW_CAUSES = ("unschedulable", "no-node-matches", "volume-error")
 """What a pod has while its volumes are being made, which may take minutes."""
 _PATIENCE_SECONDS = 20.0
@@ -111,11 +120,11 @@ def _judge_starts(
         problem = _find_start_problem(probe, pod, events)
         ended = _find_terminated(pod)
         if problem is not None:
-            check = IMAGES if problem.cause in _PULL_CAUSES else STORAGE if problem.cause == "volume-error" else "probe"
+            check, outcome = _CHECKS.get(problem.cause, ("probe", FAILED))
             yield Result(
                 check,
-                FAILED,
-                f"a pod like those of the training does not start: {problem.message}",
+                outcome,
+                f"a pod like those of the training does not start: {_name_claims(probe, problem.message)}",
                 CAUSES[problem.cause].hint,
             )
         elif ended:
@@ -123,6 +132,13 @@ def _judge_starts(
             yield Result("probe", FAILED, f"the probe has failed in the training image: {lines[-300:] or 'no message'}")
         else:
             yield Result("probe", UNKNOWN, f"{name_of(pod)} has not ended in time", "try again with a longer --timeout")
+
+
+def _name_claims(probe: Probe, message: str) -> str:
+    """Return a message with the claims of the release in the place of those of the probe."""
+    for each in probe.volumes:
+        message = message.replace(each.claim, each.need.claim)
+    return message
 
 
 def _judge_images(pods: Sequence[Object]) -> Iterator[Result]:
@@ -134,59 +150,43 @@ def _judge_images(pods: Sequence[Object]) -> Iterator[Result]:
 
 
 def _judge_volumes(probe: Probe, reports: Sequence[Object]) -> Iterator[Result]:
-    nodes = list_names(sorted({str(report.get("node")) for report in reports}))
     for volume in probe.volumes:
         claim = volume.need.claim
+        nodes = list_names(sorted({str(report.get("node")) for report in reports}))
         found = [mapping_at(report, "volumes", claim) for report in reports]
-        errors = [str(each["error"]) for each in found if each.get("error")]
-        if errors:
-            does = "write and read" if volume.need.writes else "read"
-            yield Result(
-                STORAGE,
-                FAILED,
-                f"the claim {claim}: pods on {nodes} cannot {does} it: {errors[0]}",
-                "see: kubectl describe pvc, and the storage's own documentation",
-            )
-            continue
-        yield from _judge_space(volume.need.claim, volume.need.made, found)
-        if any(each.get("isEmpty") for each in found):
-            yield Result(
-                STORAGE,
-                WARNING,
-                f"the claim {claim} is empty, and the release only reads it",
-                "put the data there first",
-            )
-            continue
-        seconds = max((float(each.get("seconds") or 0) for each in found), default=0.0)
-        if seconds > _SLOW_WRITE:
-            yield Result(
-                STORAGE,
-                WARNING,
-                f"the claim {claim} takes {seconds:.1f} s for a file of 1 MiB",
-                "checkpoints will be slow: save less often, or use faster storage",
-            )
-        elif volume.need.writes:
-            did = "wrote, renamed and read each other's files" if len(reports) > 1 else "wrote and renamed a file"
-            yield Result(STORAGE, OK, f"the claim {claim}: pods on {nodes} {did}, 1 MiB in {seconds:.2f} s")
-        else:
-            yield Result(STORAGE, OK, f"the claim {claim}: pods on {nodes} can read it")
+        outcome, message, remedy = _judge_volume(volume, found, nodes)
+        yield Result(STORAGE, outcome, f"the claim {claim} {message}", remedy, claim)
 
 
-def _judge_space(claim: str, made: Object | None, found: Sequence[Object]) -> Iterator[Result]:
-    free = min((int(each["free"]) for each in found if isinstance(each.get("free"), int)), default=None)
-    asked = read_thousandths(section(made or {}, "spec", "resources", "requests").get("storage")) // 1000
-    if free is not None and free < asked * 0.9:
-        have, want = (describe_amount("storage", each * 1000) for each in (free, asked))
-        yield Result(
-            STORAGE,
+def _judge_volume(volume: ProbeVolume, found: Sequence[Object], nodes: str) -> tuple[str, str, str]:
+    """Return outcome, message and remedy of one volume; of several faults, the worst."""
+    writes = volume.need.writes
+    error = next((str(each["error"]) for each in found if each.get("error")), "")
+    if error:
+        does = "write and read" if writes else "read"
+        return (
             FAILED,
-            f"the claim {claim} asks for {want}, and its storage has {have} left",
-            "free some, ask for less (size), or use another StorageClass",
+            f"lets pods on {nodes} not {does}: {error}",
+            "see: kubectl describe pvc, and the storage itself",
         )
-    elif free == 0:
-        yield Result(
-            STORAGE, FAILED, f"the claim {claim} is full", "delete what is not needed any more, or have it enlarged"
-        )
+    free = min((int(each["free"]) for each in found if isinstance(each.get("free"), int)), default=None)
+    asked = read_thousandths(section(volume.need.made or {}, "spec", "resources", "requests").get("storage")) // 1000
+    if free is not None and free < asked * _MOST_OVERHEAD:
+        have, want = (describe_amount("storage", each * 1000) for each in (free, asked))
+        remedy = "free some, ask for less (size), or use another StorageClass"
+        return FAILED, f"asks for {want}, and its storage has {have} left", remedy
+    if free == 0 and writes:
+        return FAILED, "is full", "delete what is not needed any more, or have it enlarged"
+    if any(each.get("isEmpty") for each in found):
+        return WARNING, "is empty, and the release only reads it", "put the data there first"
+    seconds = max((float(each.get("seconds") or 0) for each in found), default=0.0)
+    if seconds > _SLOW_WRITE:
+        remedy = "checkpoints will be slow: save less often, or use faster storage"
+        return WARNING, f"takes {seconds:.1f} s for a file of 1 MiB", remedy
+    if not writes:
+        return OK, f"can be read by pods on {nodes}", ""
+    did = "wrote, renamed and read each other's files" if len(found) > 1 else "wrote and renamed a file"
+    return OK, f"works: pods on {nodes} {did}, 1 MiB in {seconds:.2f} s", ""
 
 
 def _judge_network(reports: Sequence[Object], *, has_policy: bool) -> Iterator[Result]:

@@ -23,6 +23,8 @@ class Result:
     outcome: str
     message: str
     remedy: str = ""
+    subject: str = ""
+    """The claim that it is about, where it is about one."""
 
 
 def has_failed(results: Iterable[Result]) -> bool:

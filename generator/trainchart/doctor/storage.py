@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainchart.check.objects import find_pods, is_hook, mapping_at, mappings_at
 from trainchart.cluster.snapshot import Object, name_of, section
@@ -67,11 +67,12 @@ def check_claims(
     known = {name_of(claim): claim for claim in claims}
     for need in needs:
         if need.made is None:
-            yield _check_existing(need, known.get(need.claim))
+            found = _check_existing(need, known.get(need.claim))
         elif need.claim in known:
-            yield _check_left(need, known[need.claim])
+            found = _check_left(need, known[need.claim])
         else:
-            yield _check_class(need, classes, version)
+            found = _check_class(need, classes, version)
+        yield replace(found, subject=need.claim)
 
 
 def find_class(need: Need, classes: Iterable[Object]) -> Object | None:

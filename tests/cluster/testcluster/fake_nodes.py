@@ -7,7 +7,7 @@ no exec and no network; what becomes of it is told by annotations.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -49,16 +49,23 @@ class FakeNodes:
 @contextmanager
 def fake_nodes(cluster: Cluster, access: Access, count: int, gpus: int = 8) -> Iterator[FakeNodes]:
     """Run kwok with so many Ready nodes, and remove them with everything on them."""
-    names = tuple(f"fake{number}" for number in range(count))
+    with made_nodes(cluster, access, [make_node(f"fake{number}", gpus) for number in range(count)]) as made:
+        yield made
+
+
+@contextmanager
+def made_nodes(cluster: Cluster, access: Access, nodes: Sequence[dict[str, Any]]) -> Iterator[FakeNodes]:
+    """Run kwok with these nodes, which make_node has begun; remove them with everything on them."""
+    names = tuple(node["metadata"]["name"] for node in nodes)
     stages = cluster.folder / _STAGES.name
     stages.write_text(_STAGES.read_text())
     cluster.run_component(plan_kwok(str(find_program("kwok")), str(INSIDE / _STAGES.name)))
     try:
-        nodes = {"apiVersion": "v1", "kind": "List", "items": [make_node(name, gpus) for name in names]}
-        access.kubectl("create", "-f", "-", text=json.dumps(nodes))
+        made = {"apiVersion": "v1", "kind": "List", "items": list(nodes)}
+        access.kubectl("create", "-f", "-", text=json.dumps(made))
         access.wait_for(
             lambda client: all(_is_ready(node) for node in client.list(Node, labels=dict(SELECTOR))),
-            f"{count} fake nodes Ready",
+            f"{len(names)} fake nodes Ready",
             namespace="default",
             deadline_seconds=_READY_SECONDS,
         )
@@ -100,16 +107,25 @@ def make_node(name: str, gpus: int) -> dict[str, Any]:
 
 
 def _remove(access: Access, names: tuple[str, ...]) -> None:
-    access.kubectl("delete", "nodes", *names, "--ignore-not-found")
     client = access.client()
+    for name in names:
+        with suppress_absence():
+            client.delete(Node, name)
     # A pod of a node that is no more would wait for a kubelet; the garbage collector takes a minute to see it.
     for pod in client.list(Pod, namespace="*"):
         if pod.metadata and pod.spec and pod.spec.nodeName in names:
-            try:
+            with suppress_absence():
                 client.delete(Pod, str(pod.metadata.name), namespace=pod.metadata.namespace, grace_period=0)
-            except ApiError as error:
-                if error.status.code != HTTPStatus.NOT_FOUND:
-                    raise
+
+
+@contextmanager
+def suppress_absence() -> Iterator[None]:
+    """Pass over what is not there any more."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status.code != HTTPStatus.NOT_FOUND:
+            raise
 
 
 def _is_ready(node: Node) -> bool:

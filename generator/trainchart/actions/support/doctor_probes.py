@@ -22,9 +22,14 @@ from trainchart.errors import Conflict, Forbidden, NotFound
 from trainchart.helm.rendering import Rendering
 from trainchart_runtime.run.judge import list_names
 
+_PODS = 2
+"""Of a probe, where there are so many nodes."""
+
 
 @dataclass(frozen=True)
 class Cluster:
+    """What was read of a cluster before anything is tried."""
+
     api: KubernetesApi
     namespace: str
     version: tuple[int, int]
@@ -34,9 +39,9 @@ class Cluster:
 
 
 def choose_needs(needs: Sequence[Need], results: Sequence[Result]) -> list[Need]:
-    """Return the claims that can be tried: not those with a failure already, nor what would leave a volume behind."""
-    failed = [each.message for each in results if each.outcome == FAILED]
-    return [need for need in needs if not any(need.claim in message for message in failed)]
+    """Return the claims that can be tried: those without a failure so far."""
+    failed = {each.subject for each in results if each.outcome == FAILED}
+    return [need for need in needs if need.claim not in failed]
 
 
 def examine_by_pods(
@@ -47,11 +52,17 @@ def examine_by_pods(
     rendering: Rendering,
     tell: Callable[[str], None],
 ) -> Iterator[Result]:
+    """Yield what pods find that are like those of the largest role; all that they need goes when they have told.
+
+    Raises:
+        ClusterError: the cluster cannot be reached any more.
+    """
     training = [group for group in groups if group.is_training]
     if not training:
         return
     largest = max(training, key=lambda group: group.count)
-    open_nodes = 2 if isinstance(cluster.room, Unreadable) else len(find_open_nodes(largest, cluster.room))
+    nodes = _name_open_nodes(largest, cluster.room)
+    open_nodes = _PODS if nodes is None else len(nodes)
     shared: list[Need] = []
     alone: list[Need] = []
     for need in needs:
@@ -74,13 +85,22 @@ def examine_by_pods(
         return
     if open_nodes == 1 and len(training) + largest.count > 2:
         yield Result("probe", WARNING, "one node only is open to the pods: the network between nodes was not tried")
-    plans = [(shared, min(2, open_nodes), images), *([(alone, 1, ())] if alone else [])]
+    plans = [(shared, min(_PODS, open_nodes), images), *([(alone, 1, ())] if alone else [])]
     for chosen, count, pulled in plans:
         name = f"trainchart-doctor-{secrets.token_hex(3)}"
         volumes = plan_volumes(name, chosen, training)
-        planned = make_probe(name, largest, volumes, pulled, probe.read_program(), count=count, seconds=seconds)
+        planned = make_probe(
+            name, largest, volumes, pulled, probe.read_program(), nodes=nodes or (), count=count, seconds=seconds
+        )
         tell(f"trying volumes, images and network with {count} pods ({name}) …")
         yield from _run_probe(cluster, planned, seconds, has_policy=has_policy)
+
+
+def _name_open_nodes(group: PodGroup, room: Room | Unreadable) -> list[str] | None:
+    """Return the nodes that take pods of a group; None where the nodes are not known."""
+    if isinstance(room, Unreadable):
+        return None
+    return [room.nodes[number].name for number in find_open_nodes(group, room)]
 
 
 def _serves_one_node(need: Need, known: Mapping[str, Object]) -> bool:
