@@ -202,6 +202,9 @@ def test_templates_are_short_and_use_no_tpl() -> None:
 def test_json_of_others_is_read_where_its_depth_is_bounded() -> None:
     """`json.loads` raises RecursionError for what is nested deep: json_documents.py makes an ordinary error of it."""
     allowed = {"json_documents.py", "render/values_yaml.py", "host/kubernetes_schemas.py", "check/rules/values.py"}
+    allowed.add(
+        "cluster/io/probe_program.py"
+    )  # runs in pods, where there is no trainchart, and reads doctor's own JSON
     found = {relative(module) for module in PACKAGE.rglob("*.py") if "json.loads(" in module.read_text()}
     assert found == allowed
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trainchart.check.objects import mappings_at
 from trainchart.cluster.snapshot import Object
 from trainchart.doctor.needs import PodGroup
-from trainchart.doctor.result import FAILED, OK, WARNING, Result
+from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING, Result
 from trainchart_runtime.run.judge import list_names
 
 OBJECTS, PODS, SIDECARS = "objects", "pods", "sidecars"
@@ -34,7 +34,13 @@ class Trial:
 
 def check_objects(trials: Sequence[Trial]) -> Iterator[Result]:
     """Yield what keeps objects of the release from being created, or that nothing does."""
-    refused = [each for each in trials if each.refusal and not each.is_there]
+    every = [each for each in trials if each.refusal and not each.is_there]
+    forbidden = [each.name for each in every if _NO_RIGHT in each.refusal]
+    if forbidden:
+        yield Result(
+            OBJECTS, FAILED, f"you may not create {len(forbidden)} objects: {list_names(forbidden)}", _advise(_NO_RIGHT)
+        )
+    refused = [each for each in every if _NO_RIGHT not in each.refusal]
     for each in refused[:_MOST]:
         yield Result(OBJECTS, FAILED, f"{each.name}: {each.refusal}", _advise(each.refusal))
     if len(refused) > _MOST:
@@ -47,15 +53,20 @@ def check_objects(trials: Sequence[Trial]) -> Iterator[Result]:
             f"{len(there)} of {len(trials)} objects are there already: {list_names(there[:3])}",
             "a release of this name is installed, or left them; name another one with --release, or see: helm list",
         )
-    elif not refused:
+    elif not every:
         yield Result(OBJECTS, OK, f"the API server admits all {len(trials)} objects")
 
 
 def check_pods(trials: Sequence[Trial]) -> Iterator[Result]:
     """Yield why the API server refuses pods of the release, or that it does not; quotas are told elsewhere."""
     refused = [each for each in trials if each.refusal and _QUOTA not in each.refusal]
+    forbidden = [each.name for each in refused if _NO_RIGHT in each.refusal]
+    if forbidden:
+        # The controllers of Kubernetes make the pods, not the caller.
+        yield Result(PODS, UNKNOWN, f"you may not create pods, so those of {list_names(forbidden)} were not tried")
     for each in refused:
-        yield Result(PODS, FAILED, f"pods of {each.name}: {each.refusal}", _advise(each.refusal))
+        if _NO_RIGHT not in each.refusal:
+            yield Result(PODS, FAILED, f"pods of {each.name}: {each.refusal}", _advise(each.refusal))
     if not refused:
         yield Result(PODS, OK, f"the API server admits the pods of {list_names([each.name for each in trials])}")
 

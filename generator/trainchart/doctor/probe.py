@@ -1,6 +1,6 @@
 """Pods that try out a cluster as the training pods will find it: same image, nodes, user and volumes. Pure.
 
-A Job makes them and owns everything else, so that one deletion removes all; where nobody is left to delete it, it ends
+A Job makes them and owns everything else, so that one deletion removes all; if it is never deleted, it ends
 by its deadline and Kubernetes removes it a while later.
 """
 
@@ -75,16 +75,6 @@ def make_probe(
 
     `nodes` are those that take pods of the group, whose GPUs the probe does not ask for; none where they are not known.
     """
-    settings = {
-        "folder": f".{name}",
-        "seconds": TRY_SECONDS,
-        "ports": list(PORTS),
-        "peers": [{"index": index, "host": f"{name}-{index}.{name}"} for index in range(count)],
-        "volumes": [
-            {"claim": each.need.claim, "path": _place(number), "writes": each.need.writes}
-            for number, each in enumerate(volumes)
-        ],
-    }
     labels = {NAME_LABEL: "trainchart-doctor", INSTANCE_LABEL: name}
     metadata = {"name": name, "labels": labels}
     job = {
@@ -107,35 +97,47 @@ def make_probe(
             },
         },
     }
-    config = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": metadata,
-        "data": {"settings.json": json.dumps(settings), "probe.py": program},
-    }
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata,
-        "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {INSTANCE_LABEL: name}},
-    }
-    policy = {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata,
-        "spec": {
-            "podSelector": {"matchLabels": {INSTANCE_LABEL: name}},
-            "policyTypes": ["Ingress"],
-            "ingress": [
-                {
-                    "from": [{"podSelector": {"matchLabels": {INSTANCE_LABEL: name}}}],
-                    "ports": [{"protocol": "TCP", "port": PORTS[0]}],
-                }
-            ],
-        },
-    }
+    settings = _describe_task(name, volumes, count)
     claims = [each.made for each in volumes if each.made is not None]
-    return Probe(name, job, (config, service, policy, *claims), tuple(volumes), count)
+    owned = (_make_config(metadata, settings, program), _make_service(metadata), _make_policy(metadata), *claims)
+    return Probe(name, job, owned, tuple(volumes), count)
+
+
+def _describe_task(name: str, volumes: Sequence[ProbeVolume], count: int) -> dict[str, Any]:
+    """Return the settings of the program that the pods run."""
+    return {
+        "folder": f".{name}",
+        "seconds": TRY_SECONDS,
+        "ports": list(PORTS),
+        "peers": [{"index": index, "host": f"{name}-{index}.{name}"} for index in range(count)],
+        "volumes": [
+            {"claim": each.need.claim, "path": _place(number), "writes": each.need.writes}
+            for number, each in enumerate(volumes)
+        ],
+    }
+
+
+def _make_config(metadata: Mapping[str, Any], settings: Mapping[str, Any], program: str) -> dict[str, Any]:
+    data = {"settings.json": json.dumps(settings), "probe.py": program}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def _make_service(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Service by which the pods have names."""
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": _select(metadata)}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def _make_policy(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a NetworkPolicy that admits the probe's own pods to the first port alone."""
+    own = {"podSelector": {"matchLabels": _select(metadata)}}
+    ingress = [{"from": [own], "ports": [{"protocol": "TCP", "port": PORTS[0]}]}]
+    spec = {**own, "policyTypes": ["Ingress"], "ingress": ingress}
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": spec}
+
+
+def _select(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {INSTANCE_LABEL: metadata["name"]}
 
 
 def plan_volumes(name: str, needs: Sequence[Need], groups: Sequence[PodGroup]) -> tuple[ProbeVolume, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
 from trainchart.check.objects import mapping_at, mappings_at
@@ -12,6 +11,7 @@ from trainchart.doctor.probe import CONTAINER, Probe, ProbeVolume
 from trainchart.doctor.refusals import describe_amount
 from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING, Result
 from trainchart.doctor.storage import CHECK as STORAGE
+from trainchart.json_documents import parse_json
 from trainchart_runtime.causes import CAUSES
 from trainchart_runtime.pod_problems import Event, Problem, find_claim_problem, find_pod_problem
 from trainchart_runtime.run.judge import list_names
@@ -32,7 +32,7 @@ _CHECKS = {
 """Cause → the check that it is about. That nodes are full now is told by another check."""
 _SLOW_CAUSES = ("unschedulable", "no-node-matches", "volume-error")
 """What a pod has while its volumes are being made, which may take minutes."""
-_PATIENCE_SECONDS = 20.0
+_PATIENCE_SECONDS = 10.0
 
 
 def judge_probe(probe: Probe, pods: Sequence[Object], events: Sequence[Event], *, has_policy: bool) -> Iterator[Result]:
@@ -52,7 +52,7 @@ def read_report(pod: Object) -> Object | None:
     if terminated.get("exitCode") != 0:
         return None
     try:
-        found = json.loads(str(terminated.get("message")))
+        found = parse_json(str(terminated.get("message")))
     except ValueError:
         return None
     return found if isinstance(found, dict) else None

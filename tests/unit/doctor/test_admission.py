@@ -18,7 +18,7 @@ QUOTA = 'pods "x" is forbidden: exceeded quota: team, requested: pods=1, used: p
 
 
 @pytest.mark.parametrize(
-    ("refusal", "advice"), [(NO_RIGHT, "for this right"), (POLICY, "who owns the policy"), ("else", "")]
+    ("refusal", "advice"), [(SECURITY, "Pod Security level"), (POLICY, "who owns the policy"), ("else", "")]
 )
 def test_a_refused_object_is_named_with_its_advice(refusal: str, advice: str) -> None:
     (found,) = check_objects([Trial("Role exp", None, refusal), Trial("Service exp", {})])
@@ -26,9 +26,16 @@ def test_a_refused_object_is_named_with_its_advice(refusal: str, advice: str) ->
     assert advice in found.remedy
 
 
+def test_objects_without_a_right_are_told_together() -> None:
+    (found,) = check_objects([Trial("Role a", None, NO_RIGHT), Trial("Role b", None, NO_RIGHT), Trial("Job c", {})])
+    assert (found.outcome, found.message) == (FAILED, "you may not create 2 objects: Role a, Role b")
+    (found,) = check_pods([Trial("worker", None, NO_RIGHT)])
+    assert found.outcome == UNKNOWN
+
+
 def test_many_refused_objects_are_cut_short() -> None:
-    found = list(check_objects([Trial(f"Role {number}", None, NO_RIGHT) for number in range(12)]))
-    assert [each.message for each in found[-2:]] == [f"Role 9: {NO_RIGHT}", "2 more objects are refused"]
+    found = list(check_objects([Trial(f"Role {number}", None, POLICY) for number in range(12)]))
+    assert [each.message for each in found[-2:]] == [f"Role 9: {POLICY}", "2 more objects are refused"]
 
 
 def test_objects_that_are_there_are_a_warning() -> None:

@@ -160,7 +160,7 @@ def test_pods_are_spread_over_zones() -> None:
     assert judge([group], *nodes).verdict == YES
 
 
-def test_init_containers_and_sidecars_count_as_kubernetes_counts_them() -> None:
+def test_init_containers_and_sidecars_count() -> None:
     def container(cpu: str, **more: Any) -> dict[str, Any]:
         return {"resources": {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}, **more}
 
