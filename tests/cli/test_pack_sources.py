@@ -448,12 +448,13 @@ def test_a_name_that_is_not_utf_8_is_refused(project: Path, git_repository: Path
 
 
 def test_a_tree_without_end_is_not_listed(project: Path, git_repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainchart.host.git_fetch._PRINT_LIMIT", 2**20, raising=False)
+    monkeypatch.setattr("trainchart.host.git_fetch._PRINT_LIMIT", 2**20)
+    monkeypatch.setattr("trainchart.host.git_fetch._TIMEOUT_SECONDS", 15.0)
     git(git_repository, "checkout", "--quiet", "--orphan=bomb")
     tree = make_tree(
         git_repository, {"pack.yaml": ("100644 blob", hash_of(git_repository, "main:packs/acme/pack.yaml"))}
     )
-    for _ in range(20):  # a million files
+    for _ in range(40):  # 2**40 files
         tree = make_tree(git_repository, dict.fromkeys("ab", ("040000 tree", tree)))
     made = ("commit-tree", tree, "-m", "change")
     git(git_repository, "update-ref", "refs/heads/bomb", ask_git(git_repository, *made))

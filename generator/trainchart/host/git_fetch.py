@@ -105,7 +105,7 @@ def _git(place: Path, *arguments: str, url: str = "", text: str = "") -> bytes:
             return printed.read()
         said.seek(0)
         words = said.read(_WORDS_LIMIT)
-    if _TOO_LARGE in words:
+    if _TOO_LARGE in words or code == -signal.SIGXFSZ:
         what = "the commit is" if url else "the list of its files is"
         limit = (_DOWNLOAD_LIMIT if url else _PRINT_LIMIT) // 2**20
         raise ToolError(f"{what} larger than {limit} MiB", hint="keep packs in a repository of their own")
@@ -118,7 +118,7 @@ def _run(
     """Return the exit status of git. Raises ToolError where there is no git, or it takes too long."""
     # ssh may ask for a passphrase on the terminal; the others leave programs behind that only their group knows.
     has_own_group = url.startswith(("http:", "https:"))
-    limit = partial(_limit, _DOWNLOAD_LIMIT if url else _PRINT_LIMIT)
+    limit = partial(_limit, _DOWNLOAD_LIMIT, is_told=True) if url else partial(_limit, _PRINT_LIMIT)
     try:
         started = subprocess.Popen(
             ["git", "--git-dir", str(place), *arguments] if arguments[0] != "init" else ["git", *arguments],
@@ -144,9 +144,12 @@ def _run(
         started.wait()
 
 
-def _limit(size: int) -> None:
-    """Bound what a program writes into one file, with an error that it can tell and not a signal, and its memory."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def _limit(size: int, *, is_told: bool = False) -> None:
+    """Bound what a program writes into one file, and its memory.
+
+    One that is told gets an error; another is ended, since git goes on with a list that it cannot write.
+    """
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN if is_told else signal.SIG_DFL)
     lower_limit(resource.RLIMIT_FSIZE, size)
     limit_memory()
 
