@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +53,16 @@ class Doctor:
         results: list[dict[str, str]] = json.loads(done.stdout)["results"]
         return results
 
+    def start(self) -> subprocess.Popen[str]:
+        """Start an examination with pods."""
+        file = self.folder / "values.json"
+        file.write_text(json.dumps(VALUES))
+        argv = [sys.executable, "-m", "trainchart", "doctor", str(CHART), "--release=exp", f"--values={file}"]
+        argv += [f"--namespace={self.namespace}"] + (
+            [f"--context={self.access.context}"] if self.access.context else []
+        )
+        return subprocess.Popen(argv, env=self.access.environment, stdout=subprocess.PIPE, text=True)
+
     def find(self, outcome: str, changes: dict[str, Any] | None = None, *arguments: str) -> dict[str, str]:
         """Return check and message of the results of one outcome; the other checks must be ok."""
         results = self.examine(changes, *arguments, code=6 if outcome == "failed" else 0)
@@ -75,6 +87,19 @@ def test_a_healthy_cluster_passes_and_stays_as_it_was(doctor: Doctor) -> None:
         *("images", "network", "network-policy", "clock"),
     }
     assert any("node1, node2 wrote, renamed and read each other's files" in each["message"] for each in results)
+    assert list_names(doctor) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_examination_that_is_ended_leaves_nothing(doctor: Doctor, number: int) -> None:
+    before = list_names(doctor)
+    process = doctor.start()
+    doctor.access.wait_for(
+        lambda _: any("trainchart-doctor" in name for name in list_names(doctor)), "a probe", namespace=doctor.namespace
+    )
+    process.send_signal(number)
+    process.communicate(timeout=90)
+    assert process.returncode == 128 + number
     assert list_names(doctor) == before
 
 

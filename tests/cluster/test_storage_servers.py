@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import subprocess
+import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +21,26 @@ from lightkube.resources.core_v1 import PersistentVolume, PersistentVolumeClaim,
 from tests.cluster.testcluster.access import Access
 from tests.cluster.testcluster.cluster import Cluster
 from tests.cluster.testcluster.faults import Fault, Faults
+from tests.cluster.testcluster.faults.processes import Container, Victim, kill_process
 from tests.cluster.testcluster.faults.storage_servers import kill_bricks, kill_osds
 from tests.cluster.testcluster.pods import USER, dump_objects, plan_claim, plan_pod
+from tests.cluster.testcluster.releases import (
+    PROJECT,
+    TRAINING_GROUP,
+    TRAINING_SECONDS,
+    Release,
+    merge_values,
+    mnist_values,
+)
+from tests.cluster.testcluster.runs import CONTROLLED, ENDED, wait_for_phase
 from tests.cluster.testcluster.servers import find_leftovers, find_missing, plan_server, start_server, stop_server
+from trainchart_training.saving.catalogue import find_steps
 
 pytestmark = pytest.mark.cluster
 
 GROUP = 4321
+SAVED = list(range(10, 121, 10))
+"""Steps with a checkpoint; the training library keeps twenty."""
 WRITE = """
 import hashlib, json, os, pathlib, time
 folder = pathlib.Path("/volume/files"); folder.mkdir()
@@ -64,6 +83,15 @@ while not peer.exists():
     time.sleep(0.1)
 found = own.stat(), pathlib.Path("/volume").stat()
 print(peer.read_text(), *(f"{one.st_uid}:{one.st_gid}" for one in found))
+"""
+
+
+SEND = """
+import base64, io, sys, tarfile
+packed = io.BytesIO()
+with tarfile.open(fileobj=packed, mode="w") as archive:
+    archive.add("/volume")
+print(base64.b64encode(packed.getvalue()).decode())
 """
 
 
@@ -130,6 +158,32 @@ def test_killed_storage_processes_lose_nothing(admin: Access, storage: Storage, 
     assert all("endpoint is not connected" in error for error in errors), errors
     faults.undo(two)
     _assert_all_there(admin, storage, _go_on(admin, storage)["done"])
+
+
+def test_a_training_on_it_loses_no_checkpoint(admin: Access, storage: Storage, faults: Faults, tmp_path: Path) -> None:
+    """A storage process is killed with -9 and comes back, and so is the chief, while it saves often."""
+    changes = {
+        "volumes": {"checkpoints": {"storageClass": storage.name}},
+        "roles": {"evaluator": {"replicas": 0}},
+        "hyperparameters": {"checkpointSteps": SAVED[0], "maxSteps": SAVED[-1]},
+    }
+    values = merge_values(merge_values(mnist_values(), CONTROLLED), changes)
+    release = Release(admin, storage.namespace, storage.name, PROJECT / "charts" / "mnist", values)
+    release.install()
+    chief = f"{release.name}-mnist-chief-0"
+    _wait_for_step(release, chief, 20)
+    lost = faults.inflict(storage.kill(storage.numbers[0]))
+    kill_process(faults.site, Container(storage.namespace, chief), Victim.TRAINING)
+    _wait_for_step(release, chief, 40)
+    faults.undo(lost)
+    state = wait_for_phase(release, *ENDED, deadline_seconds=TRAINING_SECONDS)
+    assert state["phase"] == "Succeeded"
+    folder = _fetch(admin, storage, f"{release.name}-mnist-checkpoints", tmp_path)
+    checks = [sys.executable, "-m", "trainchart", "checkpoints", "verify", str(folder), "--format=json"]
+    verified = subprocess.run(checks, capture_output=True, text=True, check=False, timeout=120)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert sorted(find_steps(path.name for path in folder.iterdir())) == SAVED
+    release.uninstall()
 
 
 def test_a_stopped_storage_server_leaves_nothing(storage: Storage) -> None:
@@ -211,3 +265,30 @@ def _wait_for_log(admin: Access, namespace: str, pod: str) -> str:
 
     admin.wait_for(has_ended, f"the end of pod {pod}", namespace=namespace)
     return admin.kubectl("logs", pod, "-n", namespace)
+
+
+def _wait_for_step(release: Release, chief: str, least: int) -> None:
+    """Wait until a checkpoint of a step is complete, as the chief's log says."""
+
+    def read(_: Client) -> bool:
+        argv = ("exec", chief, "-n", release.namespace, "--", "ls", "/checkpoints")
+        return max(find_steps(release.access.kubectl(*argv, check=False).split()), default=0) >= least
+
+    release.access.wait_for(read, f"step {least} saved", namespace=release.namespace, deadline_seconds=TRAINING_SECONDS)
+
+
+def _fetch(admin: Access, storage: Storage, claim: str, folder: Path) -> Path:
+    """Copy a volume here through a pod on the other node, byte by byte."""
+    name = f"{storage.name}-sends"
+    pod = plan_pod(name, "sleep 600", node="node2", claim=claim, fs_group=TRAINING_GROUP, is_read_only=True)
+    admin.kubectl("apply", "-n", storage.namespace, "-f", "-", text=dump_objects(pod))
+    admin.wait_for(lambda client: _is_running(client, name, storage.namespace), name, namespace=storage.namespace)
+    packed = admin.kubectl("exec", name, "-n", storage.namespace, "--", "python3", "-c", SEND)
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "volume"
+
+
+def _is_running(client: Client, name: str, namespace: str) -> bool:
+    status = client.get(Pod, name, namespace=namespace).status
+    return status is not None and status.phase == "Running"

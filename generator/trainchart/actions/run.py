@@ -34,6 +34,7 @@ from trainchart.local.io.launcher_archive import ensure_launcher, find_launcher
 from trainchart.local.io.outputs import find_outputs, holds_outputs
 from trainchart.local.io.ports import PortReservation, reserve_ports
 from trainchart.local.io.release_folder import Existing
+from trainchart.local.io.release_lock import hold_checkpoints
 from trainchart.local.io.run_keeper import RunKeeper
 from trainchart.local.io.supervise import run_plan
 from trainchart.local.io.writes import WATCH_FOLDER, describe_writes, read_code_times
@@ -138,10 +139,11 @@ def run_local(request: RunRequest, observer: Observer) -> FinishedRun:
             try:
                 kills = parse_kills(request.kills, [pod.label for pod in plan.pods])
                 ensure_launcher(find_launcher(folder))
-                keeper.show_plan(plan)
-                release_folder.write_plan(plan, record)
-                code_times = read_code_times(plan)
-                result = run_plan(plan, kills, keeper)
+                with hold_checkpoints(plan.checkpoints):
+                    keeper.show_plan(plan)
+                    release_folder.write_plan(plan, record)
+                    code_times = read_code_times(plan)
+                    result = run_plan(plan, kills, keeper)
             finally:
                 prepared.reservation.close()
             outputs = find_outputs(plan, prepared.record.started_at)

@@ -10,6 +10,7 @@ import typer
 from trainchart.cli import complete
 from trainchart.cli.options import DEFAULT_RUNS_FOLDER, ContextOption, RunsOption
 from trainchart.cli.output import Format, FormatOption, print_json, print_line, print_note
+from trainchart.cli.signals import end_in_order
 from trainchart.errors import ChecksFailed
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def _doctor(
         seconds = parse_duration(timeout)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--timeout") from error
+    end_in_order()
     request = Request(
         target=target,
         place=Place(context, namespace),

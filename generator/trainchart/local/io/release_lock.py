@@ -56,6 +56,35 @@ def hold_lock(runs_folder: Path, release: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def hold_checkpoints(folder: str) -> Iterator[None]:
+    """Keep other local runs from a folder of checkpoints until the block or the process ends; a URI is not kept.
+
+    Raises:
+        ToolError: another run has it: each would remove and overwrite the other's.
+    """
+    descriptor = None
+    if folder.startswith("/"):
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            assert descriptor is not None
+            os.close(descriptor)
+            raise ToolError(
+                f"another run writes its checkpoints to {folder}",
+                hint="wait until it ends, or give each run a claim of its own, or a subPath of the volume",
+            ) from error
+        except OSError:
+            pass  # what cannot be written says so when it is; some network file systems know no locks
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
 def is_running(runs_folder: Path, release: str) -> bool:
     """Return whether a process is running the run now."""
     try:
