@@ -118,7 +118,9 @@ class _Game:
 def judge_fit(groups: Sequence[PodGroup], room: Room, namespace: str, chance: Chance) -> Fit:
     """Return whether all pods of `groups` find nodes."""
     game = _Game(groups, room, TopologyRules(groups, room, namespace))
-    order = [number for number, group in enumerate(groups) for _ in range(group.count)]
+    # One pod more than there is room for says all that a million more would.
+    tried = [min(group.count, _count_most(game, number) + 1) for number, group in enumerate(groups)]
+    order = [number for number, count in enumerate(tried) for _ in range(count)]
     played, won = 0, 0
     best: tuple[Counter[int], _Board] | None = None
     while played < _count_games(game):
@@ -135,7 +137,11 @@ def judge_fit(groups: Sequence[PodGroup], room: Room, namespace: str, chance: Ch
         return Fit(YES, won, played)
     waiting, board = best
     told = tuple(
-        (groups[number].name, count, describe_refusals(groups[number], room, board.free))
+        (
+            groups[number].name,
+            groups[number].count - tried[number] + count,
+            describe_refusals(groups[number], room, board.free),
+        )
         for number, count in sorted(waiting.items())
     )
     return Fit(MAYBE if won or _can_be_placed(game) else NO, won, played, told)
@@ -163,9 +169,7 @@ def _play(game: _Game, order: Sequence[int], board: _Board, chance: Chance) -> C
 
 
 def _is_hopeless(game: _Game) -> bool:
-    """Say whether a group would not fit if it were alone, or all nodes together have too little."""
-    if not game.rules.are_idle:
-        return False
+    """Say whether a group would not fit if it were alone, or all nodes together have too little, whatever the rules."""
     return _lack_in_sum(game) or any(_count_most(game, each) < group.count for each, group in enumerate(game.groups))
 
 

@@ -193,6 +193,11 @@ def can_be_placed(pods: list[int], free: list[int]) -> bool:
     return any(can_be_placed(pods[1:], left) for left in tries if min(left) >= 0)
 
 
+def test_a_million_pods_are_counted_and_not_placed() -> None:
+    found = judge([make_group("worker", 10**9, affinity=apart("none"))], make_node("a"))
+    assert found.waiting == (("worker", 10**9 - 8, "1 of 1 nodes: too little cpu left"),)
+
+
 def test_an_empty_cluster_has_no_room() -> None:
     assert judge_fit([make_group("worker", 1)], Room((), ()), NAMESPACE, random.Random(0)).waiting[0][2] == (
         "the cluster has no node"

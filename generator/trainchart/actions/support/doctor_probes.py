@@ -57,7 +57,7 @@ def examine_by_pods(
     Raises:
         ClusterError: the cluster cannot be reached any more.
     """
-    training = [group for group in groups if group.is_training]
+    training = [group for group in groups if group.is_training and group.spec.get("containers")]
     if not training:
         return
     largest = max(training, key=lambda group: group.count)
