@@ -39,7 +39,7 @@ from trainchart_training.saving.catalogue import find_steps
 pytestmark = pytest.mark.cluster
 
 GROUP = 4321
-SAVED = list(range(10, 121, 10))
+SAVED = list(range(0, 121, 10))
 """Steps with a checkpoint; the training library keeps twenty."""
 WRITE = """
 import hashlib, json, os, pathlib, time
@@ -165,7 +165,7 @@ def test_a_training_on_it_loses_no_checkpoint(admin: Access, storage: Storage, f
     changes = {
         "volumes": {"checkpoints": {"storageClass": storage.name}},
         "roles": {"evaluator": {"replicas": 0}},
-        "hyperparameters": {"checkpointSteps": SAVED[0], "maxSteps": SAVED[-1]},
+        "hyperparameters": {"checkpointSteps": SAVED[1], "maxSteps": SAVED[-1]},
     }
     values = merge_values(merge_values(mnist_values(), CONTROLLED), changes)
     release = Release(admin, storage.namespace, storage.name, PROJECT / "charts" / "mnist", values)

@@ -5,6 +5,7 @@ Hints for `why`, never verdicts. No value of a Secret is known here, and no logi
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 
@@ -41,6 +42,14 @@ _OF_ADDRESSES = tuple(
     cause.name for cause in (SERVICE_UNREACHABLE, DOWNLOAD_FAILED, PEER_LOST, PEER_MISSING, PEER_UNRESOLVABLE)
 )
 
+_OF_SERVICES = (SERVICE_UNREACHABLE.name, DOWNLOAD_FAILED.name)
+_NO_VARIABLE = re.compile(r"KeyError: '([A-Za-z_][A-Za-z0-9_]*)'")
+
+
+def needs_services(report: Report) -> bool:
+    """Say whether the Services of the namespace may tell why a program gets no answer."""
+    return bool(report.seems_to_hang or report.step_pause > 0 or _list_causes(report).intersection(_OF_SERVICES))
+
 
 def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
     """Return in sentences what to look at, of what the pod that failed is given; of all pods where none has."""
@@ -50,7 +59,9 @@ def find_leads(report: Report, seen: Snapshot) -> tuple[str, ...]:
     for spec in _find_specs(report, seen):
         leads += _name_secrets(spec) if ACCESS_REFUSED.name in told else ()
         leads += _name_paths(spec) if report.fails_at_start else ()
-        leads += _name_services(spec, seen) if is_waiting or SERVICE_UNREACHABLE.name in told else ()
+        leads += _name_near_variable(spec, report.outcome.error) if report.outcome and report.fails_at_start else ()
+        leads += _name_services(spec, seen) if is_waiting or told.intersection(_OF_SERVICES) else ()
+        leads += _name_missing_ports(spec, seen) if is_waiting or told.intersection(_OF_SERVICES) else ()
         leads += _name_aliases(spec) if is_waiting or told.intersection(_OF_ADDRESSES) else ()
     return tuple(dict.fromkeys(leads))
 
@@ -136,15 +147,39 @@ def _name_mounts(mounts: list[str]) -> str:
 
 def _name_services(spec: Object, seen: Snapshot) -> Iterator[str]:
     """Yield which addresses it is given, without logins and those of its own pods."""
+    named = [f"{address} ({name})" for address, name in list(_read_addresses(spec, seen).items())[:_SHOWN]]
+    if named:
+        yield f"See whether the services that it is given answer: {list_names(named)}."
+
+
+def _name_missing_ports(spec: Object, seen: Snapshot) -> Iterator[str]:
+    """Yield which addresses name a Service of the namespace, and a port that it does not have."""
+    services = {name_of(each): items_of(section(each, "spec"), "ports") for each in listed(seen.services)}
+    for address, name in _read_addresses(spec, seen).items():
+        host, _, port = address.partition(":")
+        ports = sorted({str(each.get("port")) for each in services.get(host.partition(".")[0], ())})
+        if ports and port and port not in ports:
+            yield f"{name} names port {port} of the Service {host}, which has {list_names(ports)}: correct it in `env`."
+
+
+def _read_addresses(spec: Object, seen: Snapshot) -> dict[str, str]:
+    """Return the addresses that a container is given, and the variable or argument that does."""
     own = tuple(name_of(each) for each in listed(seen.sets))
     found: dict[str, str] = {}
     for name, value in _read_given(_find_training(spec)):
         for address in (*_URL.findall(value), *_HOST_AND_PORT.findall(value)):
             if not address.startswith(own):
                 found.setdefault(address, name)
-    if found:
-        named = [f"{address} ({name})" for address, name in list(found.items())[:_SHOWN]]
-        yield f"See whether the services that it is given answer: {list_names(named)}."
+    return found
+
+
+def _name_near_variable(spec: Object, error: str) -> Iterator[str]:
+    """Yield which variable is given in the place of one that the program does not find."""
+    wanted = _NO_VARIABLE.search(error)
+    given = [str(entry.get("name")) for entry in items_of(_find_training(spec), "env")]
+    if wanted and wanted[1] not in given:
+        for name in difflib.get_close_matches(wanted[1], given, n=1, cutoff=0.8):
+            yield f"The program looks for {wanted[1]}, and is given {name}: one of them may be a slip."
 
 
 def _name_aliases(spec: Object) -> Iterator[str]:

@@ -115,7 +115,7 @@ def _read_amounts(quantities: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _largest(one: Amounts, other: Amounts) -> dict[str, int]:
-    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {*one, *other}}
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in dict.fromkeys((*one, *other))}
 
 
 def _make_pod(pods: Pods, accounts: set[str]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def describe_closure(group: PodGroup, node: Node) -> str:
     if not is_selected(spec, node.document):
         return "not the labels that the pods ask for (nodeSelector, nodeAffinity)"
     lacking = [resource for resource, amount in group.requests.items() if amount > node.total.get(resource, 0)]
-    return f"{lacking[0]}: {describe_amount(lacking[0], node.total.get(lacking[0], 0))} in all" if lacking else ""
+    return f"{lacking[0]} {describe_amount(lacking[0], node.total.get(lacking[0], 0))} in all" if lacking else ""
 
 
 def describe_refusals(group: PodGroup, room: Room, free: Sequence[Mapping[str, int]]) -> str:

@@ -31,7 +31,9 @@ MOUNTS = [
 ]
 
 
-def look(state: dict[str, Any], *, env: Any = (), args: Any = (), spec: Any = (), **container: Any) -> str:
+def look(
+    state: dict[str, Any], *, env: Any = (), args: Any = (), spec: Any = (), services: Any = (), **container: Any
+) -> str:
     """Return what `why` says of exp1, whose worker has failed or waits, with these fields in its pods."""
     sets = make_sets()
     for each in sets:
@@ -48,6 +50,7 @@ def look(state: dict[str, Any], *, env: Any = (), args: Any = (), spec: Any = ()
         pods=() if is_over else tuple(make_pods()),
         records=(make_record(state),),
         jobs=(make_job("Failed" if is_over else ""),),
+        services=tuple(services),
     )
     return "\n".join(why_lines(diagnose(TrainingKey(NAMESPACE, "exp1", "mnist"), seen)))
 
@@ -151,6 +154,29 @@ def test_slow_steps_and_a_silent_controller_are_no_pause() -> None:
         Snapshot(now=NOW, sets=tuple(make_sets()), pods=tuple(make_pods()), records=(make_record(stand(106)),)),
     )
     assert not report.step_pause
+
+
+SHARDS = {"metadata": {"name": "shards"}, "spec": {"ports": [{"port": 8080}]}}
+
+
+@pytest.mark.parametrize(
+    ("address", "is_wrong"),
+    [("shards:8000", True), ("shards.team-a:8000", True), ("shards:8080", False), ("a:1", False)],
+)
+@pytest.mark.parametrize("cause", [causes.DOWNLOAD_FAILED, causes.SERVICE_UNREACHABLE])
+def test_port_that_a_service_does_not_have_is_named(address: str, cause: Cause, *, is_wrong: bool) -> None:
+    text = look(
+        fail("Connection refused", cause=cause), env={"SHARDS_URL": f"http://{address}/next"}, services=[SHARDS]
+    )
+    host = address.partition(":")[0]
+    words = f"SHARDS_URL names port 8000 of the Service {host}, which has 8080: correct it in `env`."
+    assert (words in text) == is_wrong
+
+
+@pytest.mark.parametrize(("name", "is_near"), [("BACTH_SIZE", True), ("BATCH_SIZE", False), ("LEARNING_RATE", False)])
+def test_variable_with_a_slip_in_its_name_is_named(name: str, *, is_near: bool) -> None:
+    text = look(fail("KeyError: 'BATCH_SIZE'"), env={name: "32"})
+    assert (f"The program looks for BATCH_SIZE, and is given {name}: one of them may be a slip." in text) == is_near
 
 
 def test_address_that_does_not_answer_names_host_aliases() -> None:

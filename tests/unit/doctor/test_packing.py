@@ -77,7 +77,7 @@ def test_a_release_may_fit_only_when_placed_well() -> None:
 
 def test_no_node_has_the_gpus() -> None:
     found = judge([make_group("worker", 1, gpus=2)], make_node("a", gpu="1"), make_node("b"))
-    assert found.waiting == (("worker", 1, f"1 of 2 nodes: {GPU}: 1 in all; 1 of 2 nodes: {GPU}: 0 in all"),)
+    assert found.waiting == (("worker", 1, f"1 of 2 nodes: {GPU} 1 in all; 1 of 2 nodes: {GPU} 0 in all"),)
 
 
 @pytest.mark.parametrize(

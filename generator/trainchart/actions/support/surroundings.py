@@ -19,6 +19,7 @@ from trainchart.cluster.io.releases import (
 )
 from trainchart.cluster.log_lines import parse_line
 from trainchart.cluster.placement import find_homeless, list_volumes
+from trainchart.cluster.pod_leads import needs_services
 from trainchart.cluster.snapshot import Snapshot, listed
 from trainchart.errors import ClusterError
 from trainchart.reports.report import Report
@@ -36,6 +37,8 @@ def add_surroundings(api: KubernetesApi, seen: Snapshot, report: Report) -> Snap
         seen = replace(seen, nodes=read_nodes(api))
     if may_end_with_namespace(report, seen):
         seen = replace(seen, namespaces=read_namespace(api, namespace))
+    if needs_services(report):
+        seen = replace(seen, services=read_services(api, namespace))
     if report.is_over:
         return seen
     if waits := find_init_waits(report, seen):
