@@ -124,7 +124,8 @@ def find_warnings(kept: Sequence[KeptLog], report: Report, labels: Mapping[str, 
 
 def find_exceptions(logs: Iterable[Sequence[LogLine]]) -> Iterator[LogLine]:
     """Yield the last exception in each pod's log: of a thread, it ends no program, and all else may wait for it."""
-    for lines in logs:
+    for whole in logs:
+        lines = _drop_ended_attempts(whole)
         heads = [index for index, line in enumerate(lines) if _TRACEBACK in line.text]
         if not heads:
             continue
@@ -144,9 +145,7 @@ def describe_repeated_warnings(logs: Iterable[Sequence[LogLine]], claims: Mappin
     """
     for lines in logs:
         alike: dict[str, list[LogLine]] = {}
-        ends = [index for index, line in enumerate(lines) if _ATTEMPT_ENDED.match(line.text)]
-        # What ended programs printed is told by their deaths.
-        for line in lines[ends[-1] + 1 :] if ends else lines:
+        for line in _drop_ended_attempts(lines):
             if is_warning(line.text) and not _CHAIN.search(line.text):
                 alike.setdefault(re.sub(r"\d+", "0", line.text), []).append(line)
         repeated = [same for same in alike.values() if len(same) >= _TIMES and not _is_burst(same)]
@@ -156,6 +155,12 @@ def describe_repeated_warnings(logs: Iterable[Sequence[LogLine]], claims: Mappin
                 f"{last.label} prints the same warning again and again ({len(same)} times from {first.at[11:19]} to "
                 f"{last.at[11:19]} UTC): {last.text.strip()}{_advise_on_space(last, claims.get(last.label, ()))}"
             )
+
+
+def _drop_ended_attempts(lines: Sequence[LogLine]) -> Sequence[LogLine]:
+    """Return the lines of the program that goes on: what ended programs printed is told by their deaths."""
+    ends = [index for index, line in enumerate(lines) if _ATTEMPT_ENDED.match(line.text)]
+    return lines[ends[-1] + 1 :] if ends else lines
 
 
 def _is_burst(lines: Sequence[LogLine]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainchart.cluster.log_lines import describe_repeated_warnings, stamp_of
+from trainchart.cluster.log_lines import describe_repeated_warnings, find_exceptions, stamp_of
 from trainchart.reports.log_line import LogLine
 
 ENDED = "trainchart-launcher: chief-0: attempt 1 ended after 4.8 s, exit code 1"
@@ -22,6 +22,12 @@ def test_what_ended_programs_printed_is_told_by_their_deaths() -> None:
     assert tell(*printed, ENDED, "step 1") == []
     assert tell(*["ERROR: slow"] * 3, ENDED, *["ERROR: slow"] * 2) == []
     assert tell(ENDED, *["ERROR: slow"] * 3) == ["ERROR: slow"]
+
+
+def test_an_exception_that_ended_an_attempt_goes_on_in_none() -> None:
+    lines = [LogLine("", "chief-0", text) for text in ("Traceback (most recent call last):", "OSError: busy", ENDED)]
+    assert not list(find_exceptions([lines]))
+    assert [line.text for line in find_exceptions([[*lines, *lines[:2]]])] == ["OSError: busy"]
 
 
 def test_the_frame_of_a_traceback_is_no_warning() -> None:
