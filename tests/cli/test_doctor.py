@@ -69,6 +69,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
     ("arguments", "code", "words"),
     [
         (("mnist", "--timeout", "soon"), 2, "--timeout"),
+        (("mnist", "--timeout", "1"), 2, "expected 10 seconds at least"),
         (("none",), 7, "there is no model, chart or archive 'none'"),
         (("mnist", "--release", "Exp"), 2, "Exp"),
         (("mnist",), 9, "there is no kubeconfig"),

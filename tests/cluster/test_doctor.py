@@ -19,7 +19,7 @@ from tests.cluster.testcluster.access import Access
 from tests.cluster.testcluster.cluster import Cluster
 from tests.cluster.testcluster.config import REGISTRY_HOST
 from tests.cluster.testcluster.pods import dump_objects
-from tests.cluster.testcluster.releases import PROJECT, merge_values, mnist_values
+from tests.cluster.testcluster.releases import IDLE, PROJECT, Release, merge_values, mnist_values
 from tests.cluster.testcluster.runs import CONTROLLED
 from tests.cluster.testcluster.users import make_user
 
@@ -197,6 +197,34 @@ def test_a_user_without_rights_is_told_which(doctor: Doctor, tmp_path: Path) -> 
     assert "you may not" in told["rights", "failed"]
     assert told["objects", "failed"].startswith("you may not create 16 objects: ")
     assert "you may not list nodes" in told["fit", "unknown"]
+
+
+def test_whoever_administers_the_namespace_may_install(doctor: Doctor, tmp_path: Path) -> None:
+    user = make_user(doctor.access, doctor.namespace, "owner", "admin", tmp_path)
+    results = dataclasses.replace(doctor, access=user, folder=tmp_path).examine()
+    outcomes = {each["check"]: each["outcome"] for each in results}
+    assert {outcomes[check] for check in ("objects", "rights", "pods", "quota")} == {"ok"}
+    assert {outcomes[check] for check in ("fit", "storage")} == {"unknown"}
+
+
+def test_what_an_installed_release_holds_is_free(doctor: Doctor) -> None:
+    """Beside its quota, which just holds the release, and when it has gone, with the claim that it has left."""
+    release = Release(doctor.access, doctor.namespace, "exp", CHART, merge_values(VALUES, IDLE))
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "just"}}
+    hard = {"pods": "6", "persistentvolumeclaims": "1"}
+    with applied(doctor.access, doctor.namespace, {**quota, "spec": {"hard": hard}}):
+        release.install()
+        release.wait_until_running(6)
+        outcomes = {each["check"]: each["outcome"] for each in doctor.examine(IDLE)}
+        assert outcomes == {**dict.fromkeys(outcomes, "ok"), "objects": "warning"}
+        release.uninstall()
+        assert "an earlier release has left the claim" in doctor.find("failed")["storage"]
+        release.access.wait_for(
+            lambda client: not release.pods(client), "no pods of the release", namespace=doctor.namespace
+        )
+        outcomes = {each["check"]: each["outcome"] for each in doctor.examine({"run": {"keptClaims": "resume"}})}
+        assert set(outcomes.values()) == {"ok"}
+    doctor.access.kubectl("delete", "pvc", "exp-mnist-checkpoints", "-n", doctor.namespace)
 
 
 def test_an_image_that_is_not_there_is_named(doctor: Doctor) -> None:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import random
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from trainchart.actions.support.chart_input import read_chart_files
 from trainchart.actions.support.cluster_access import Place, open_cluster
 from trainchart.actions.support.doctor_probes import Cluster, choose_needs, examine_by_pods
+from trainchart.actions.support.run_record import merge_values
 from trainchart.actions.support.target import open_target
 from trainchart.check.objects import called, is_hook, mapping_at
+from trainchart.check.sources import VALUES_FILE
 from trainchart.cluster.io import kubernetes_api
 from trainchart.cluster.io.kubernetes_api import Kind, KubernetesApi
 from trainchart.cluster.io.queues import LOCAL_QUEUES
 from trainchart.cluster.queues import find_queue
-from trainchart.cluster.snapshot import Object, Unreadable, has_ended, section
+from trainchart.cluster.snapshot import Object, Unreadable, has_ended, name_of, section
 from trainchart.doctor import admission, quota, rights, storage
 from trainchart.doctor.admission import Trial
-from trainchart.doctor.needs import PodGroup, find_groups
+from trainchart.doctor.needs import PodGroup, find_groups, make_group
 from trainchart.doctor.packing import MAYBE, YES, Fit, judge_fit
 from trainchart.doctor.refusals import describe_request
 from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING, Result
@@ -31,13 +34,15 @@ from trainchart.helm.io.choose import find_engine
 from trainchart.helm.io.inputs import require_release_name
 from trainchart.helm.rendering import Manifest, Rendering, ValueOverrides
 from trainchart.host.files import read_text
+from trainchart.kubernetes_yaml import YamlError, parse_mapping
 from trainchart.quantities import may_be_gpu
 from trainchart_runtime.contract import INSTANCE_LABEL
 from trainchart_runtime.run.judge import list_names
 
 VERSIONS = ((1, 33), (1, 37))
 """Oldest and newest version of Kubernetes that charts are tested with."""
-_CLUSTER_WIDE = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass")
+_NOT_FOUND = "not found"
+_CLAIM = "PersistentVolumeClaim"
 
 
 @dataclass(frozen=True)
@@ -70,9 +75,9 @@ def examine(request: Request, tell: Callable[[str], None]) -> Iterator[Result]:
         release = request.release or target.chart_name
         require_release_name(release)
         api, namespace = open_cluster(request.place)
-        rendering = find_engine(request.engine or "auto").render(
-            target.chart, release=release, namespace=namespace, overrides=_read_overrides(request)
-        )
+        overrides, engine = _read_overrides(request), find_engine(request.engine or "auto")
+        rendering = engine.render(target.chart, release=release, namespace=namespace, overrides=overrides)
+        takes_over = _takes_claims_over(target.chart, merge_values(engine, overrides))
     version = api.read_version()
     yield _judge_version(version)
     missing = _find_missing_namespace(api, namespace)
@@ -81,24 +86,51 @@ def examine(request: Request, tell: Callable[[str], None]) -> Iterator[Result]:
         return
     needs, groups = storage.find_needs(rendering), find_groups(rendering)
     claims, classes = _list(api, kubernetes_api.CLAIMS, namespace), _list(api, kubernetes_api.STORAGE_CLASSES, "")
-    cluster = Cluster(api, namespace, version, claims or (), classes or (), _read_room(api, namespace, release))
-    yield from _examine_admission(cluster, rendering, groups)
-    trials = [_try_pod(api, namespace, group) for group in groups]
-    yield from admission.check_pods(trials)
-    yield from admission.check_sidecars(groups, trials)
-    complete = admission.complete_groups(groups, trials)
-    yield from _examine_quota(cluster, complete, needs, rendering)
+    own = _list_own_pods(api, namespace, release)
+    cluster = Cluster(api, namespace, version, claims or (), classes, _read_room(api, own))
+    kinds = _Kinds(api)
+    trials = list(_try_objects(cluster, rendering, kinds))
+    yield from _examine_admission(cluster, rendering, kinds, trials)
+    pods = [_try_pod(api, namespace, group) for group in groups]
+    yield from admission.check_pods(pods)
+    yield from admission.check_sidecars(groups, pods)
+    complete = admission.complete_groups(groups, pods)
+    # A claim that is there is refused by a full quota before its name is looked at.
+    there = {trial.name for trial in trials if trial.is_there} | {f"{_CLAIM} {name_of(each)}" for each in claims or ()}
+    manifests = [each for each in rendering.manifests if called(each) not in there]
+    yield from _examine_quota(cluster, complete, needs, manifests, [make_group(pod) for pod in own])
     yield from _examine_room(cluster, complete)
     yield from _examine_queue(cluster, rendering)
-    if claims is None or classes is None:
-        yield Result(storage.CHECK, UNKNOWN, "you may not list claims and StorageClasses, so they are not checked")
+    if claims is None:
+        yield Result(storage.CHECK, UNKNOWN, "you may not list the claims of the namespace, so they are not checked")
         found: list[Result] = []
     else:
-        found = list(storage.check_claims(needs, claims, classes, version))
+        is_installed = any(name.startswith("StatefulSet ") for name in there)
+        found = list(storage.check_claims(needs, claims, classes, version, is_kept_used=takes_over or is_installed))
     yield from found
     if request.probes:
         usable = choose_needs(needs, found)
         yield from examine_by_pods(cluster, request.seconds, complete, usable, rendering, tell)
+
+
+def _takes_claims_over(chart: Path, given: Mapping[str, Any]) -> bool:
+    """Say whether the values let a release go on from claims that an earlier one has left."""
+    with suppress(YamlError):
+        own = parse_mapping(read_chart_files(chart).get(VALUES_FILE, b"").decode(errors="replace"))
+        for values in (given, own):
+            found = mapping_at(values, "run").get("keptClaims")
+            if found is not None:
+                return bool(found == "resume")
+    return False
+
+
+def _list_own_pods(api: KubernetesApi, namespace: str, release: str) -> tuple[Object, ...]:
+    """Return the pods that an installed release of this name has; none where they may not be listed."""
+    try:
+        pods = api.list_objects(kubernetes_api.PODS, namespace, labels=f"{INSTANCE_LABEL}={release}")
+    except Forbidden:
+        return ()
+    return tuple(pod for pod in pods if not has_ended(pod))
 
 
 def _read_overrides(request: Request) -> ValueOverrides:
@@ -145,26 +177,35 @@ def _list(api: KubernetesApi, kind: Kind, namespace: str) -> tuple[Object, ...] 
         return None
 
 
-def _read_room(api: KubernetesApi, namespace: str, release: str) -> Room | Unreadable:
-    """Return what is free on the nodes; what an earlier installation of the release holds counts as free."""
+def _read_room(api: KubernetesApi, own: Sequence[Object]) -> Room | Unreadable:
+    """Return what is free on the nodes; what the installed release itself holds counts as free."""
     try:
         nodes, pods = api.list_objects(kubernetes_api.NODES, ""), api.list_objects(kubernetes_api.PODS, "")
     except Forbidden as error:
         return Unreadable("nodes and their pods", "forbidden", error.message)
-
-    def is_own(pod: Object) -> bool:
-        metadata = section(pod, "metadata")
-        return metadata.get("namespace") == namespace and section(metadata, "labels").get(INSTANCE_LABEL) == release
-
-    return read_room(nodes, [pod for pod in pods if not has_ended(pod) and not is_own(pod)])
+    uids = {section(pod, "metadata").get("uid") for pod in own}
+    return read_room(nodes, [pod for pod in pods if section(pod, "metadata").get("uid") not in uids])
 
 
-def _examine_admission(cluster: Cluster, rendering: Rendering, groups: Sequence[PodGroup]) -> Iterator[Result]:
-    kinds = _Kinds(cluster.api)
+def _try_objects(cluster: Cluster, rendering: Rendering, kinds: _Kinds) -> Iterator[Trial]:
+    """Have the API server admit every object of the release but hooks; a kind that it does not know is no trial."""
+    roles = {each.name for each in rendering.manifests if each.kind == "Role"}
+    for manifest in rendering.manifests:
+        kind = None if is_hook(manifest) else kinds.find(manifest)
+        if kind is not None:
+            trial = _try_object(cluster, manifest, kind)
+            is_bound = manifest.kind == "RoleBinding" and mapping_at(manifest.document, "roleRef").get("name") in roles
+            # On trial, the Role of the same release does not exist, and only those who may bind any are not asked.
+            yield replace(trial, refusal="") if is_bound and _NOT_FOUND in trial.refusal else trial
+
+
+def _examine_admission(
+    cluster: Cluster, rendering: Rendering, kinds: _Kinds, trials: Sequence[Trial]
+) -> Iterator[Result]:
     manifests = [each for each in rendering.manifests if not is_hook(each)]
-    known = [(each, found) for each in manifests if (found := kinds.find(each)) is not None]
+    known = {called(each): found for each in manifests if (found := kinds.find(each)) is not None}
     unknown = sorted(
-        {f"{each.document.get('apiVersion')} {each.kind}" for each in manifests if kinds.find(each) is None}
+        {f"{each.document.get('apiVersion')} {each.kind}" for each in manifests if called(each) not in known}
     )
     if unknown:
         yield Result(
@@ -173,7 +214,7 @@ def _examine_admission(cluster: Cluster, rendering: Rendering, groups: Sequence[
             f"the cluster does not know {list_names(unknown)}",
             "install what brings this kind, or leave the objects out",
         )
-    yield from admission.check_objects([_try_object(cluster, each, kind) for each, kind in known])
+    yield from admission.check_objects(trials)
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",
@@ -181,8 +222,12 @@ def _examine_admission(cluster: Cluster, rendering: Rendering, groups: Sequence[
     }
     kind = Kind("apis/authorization.k8s.io/v1", "selfsubjectrulesreviews")
     rules, is_complete = rights.read_rules(cluster.api.create_object(kind, "", review))
-    named = [(_group_of(each), found.plural) for each, (found, is_namespaced) in known if is_namespaced]
+    named = [(_group_of(each), known[called(each)][0].plural) for each in manifests if _is_namespaced(known, each)]
     yield from rights.check_rights(dict.fromkeys(named), rules, is_complete=is_complete)
+
+
+def _is_namespaced(known: Mapping[str, tuple[Kind, bool]], manifest: Manifest) -> bool:
+    return called(manifest) in known and known[called(manifest)][1]
 
 
 class _Kinds:
@@ -219,8 +264,8 @@ def _try_object(cluster: Cluster, manifest: Manifest, kind: tuple[Kind, bool]) -
 
 
 def _try_pod(api: KubernetesApi, namespace: str, group: PodGroup) -> Trial:
-    metadata = {**mapping_at(group.pod, "metadata"), "name": f"trainchart-doctor-{secrets.token_hex(4)}"}
-    return _try(api, kubernetes_api.PODS, namespace, {**group.pod, "metadata": metadata}, group.name)
+    document = {**group.pod, "metadata": {**mapping_at(group.pod, "metadata"), "name": "trainchart-doctor"}}
+    return _try(api, kubernetes_api.PODS, namespace, document, group.name)
 
 
 def _try(api: KubernetesApi, kind: Kind, namespace: str, document: Object, name: str) -> Trial:
@@ -241,13 +286,19 @@ def _drop_request(message: str) -> str:
 
 
 def _examine_quota(
-    cluster: Cluster, groups: Sequence[PodGroup], needs: Sequence[Need], rendering: Rendering
+    cluster: Cluster,
+    groups: Sequence[PodGroup],
+    needs: Sequence[Need],
+    manifests: Sequence[Manifest],
+    held: Sequence[PodGroup],
 ) -> Iterator[Result]:
     quotas = _list(cluster.api, kubernetes_api.QUOTAS, cluster.namespace)
     if quotas is None:
         yield Result(quota.CHECK, UNKNOWN, "you may not list the ResourceQuotas of the namespace")
         return
-    yield from quota.check_quotas(quotas, groups, needs, cluster.classes, rendering.manifests)
+    there = set(map(name_of, cluster.claims))
+    missing = [need for need in needs if need.claim not in there]
+    yield from quota.check_quotas(quotas, groups, missing, cluster.classes or (), manifests, held)
 
 
 def _examine_room(cluster: Cluster, groups: Sequence[PodGroup]) -> Iterator[Result]:

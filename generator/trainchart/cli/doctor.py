@@ -26,6 +26,7 @@ Examples:
   trainchart doctor charts/mnist --set roles.worker.replicas=8 --no-probe
 """
 
+_LEAST_SECONDS = 10
 _LOUD = ("failed", "warning")
 
 
@@ -87,6 +88,8 @@ def _doctor(
 
     try:
         seconds = parse_duration(timeout)
+        if seconds < _LEAST_SECONDS:
+            raise ValueError(f"{timeout}: expected {_LEAST_SECONDS} seconds at least")
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--timeout") from error
     end_in_order()

@@ -16,6 +16,9 @@ _NO_RIGHT = "cannot create resource"
 _QUOTA = "exceeded quota:"
 _SECURITY = "violates PodSecurity"
 _POLICY = "ValidatingAdmissionPolicy"
+_LIMITS = ("usage per", "limit to request ratio")
+_CLAIM = "PersistentVolumeClaim "
+"""Begins the names of claims, which another check tells of."""
 _MOST = 10
 
 
@@ -34,7 +37,7 @@ class Trial:
 
 def check_objects(trials: Sequence[Trial]) -> Iterator[Result]:
     """Yield what keeps objects of the release from being created, or that nothing does."""
-    every = [each for each in trials if each.refusal and not each.is_there]
+    every = [each for each in trials if each.refusal and not each.is_there and _QUOTA not in each.refusal]
     forbidden = [each.name for each in every if _NO_RIGHT in each.refusal]
     if forbidden:
         yield Result(
@@ -45,7 +48,7 @@ def check_objects(trials: Sequence[Trial]) -> Iterator[Result]:
         yield Result(OBJECTS, FAILED, f"{each.name}: {each.refusal}", _advise(each.refusal))
     if len(refused) > _MOST:
         yield Result(OBJECTS, FAILED, f"{len(refused) - _MOST} more objects are refused")
-    there = [each.name for each in trials if each.is_there]
+    there = [each.name for each in trials if each.is_there and not each.name.startswith(_CLAIM)]
     if there:
         yield Result(
             OBJECTS,
@@ -59,15 +62,17 @@ def check_objects(trials: Sequence[Trial]) -> Iterator[Result]:
 
 def check_pods(trials: Sequence[Trial]) -> Iterator[Result]:
     """Yield why the API server refuses pods of the release, or that it does not; quotas are told elsewhere."""
-    refused = [each for each in trials if each.refusal and _QUOTA not in each.refusal]
-    forbidden = [each.name for each in refused if _NO_RIGHT in each.refusal]
+    refused: dict[str, list[str]] = {}
+    for each in trials:
+        if each.refusal and _QUOTA not in each.refusal:
+            refused.setdefault(_NO_RIGHT if _NO_RIGHT in each.refusal else each.refusal, []).append(each.name)
+    # The controllers of Kubernetes make the pods, not the caller.
+    forbidden = refused.pop(_NO_RIGHT, [])
     if forbidden:
-        # The controllers of Kubernetes make the pods, not the caller.
         yield Result(PODS, UNKNOWN, f"you may not create pods, so those of {list_names(forbidden)} were not tried")
-    for each in refused:
-        if _NO_RIGHT not in each.refusal:
-            yield Result(PODS, FAILED, f"pods of {each.name}: {each.refusal}", _advise(each.refusal))
-    if not refused:
+    for refusal, names in refused.items():
+        yield Result(PODS, FAILED, f"pods of {list_names(names)}: {refusal}", _advise(refusal))
+    if not refused and not forbidden:
         yield Result(PODS, OK, f"the API server admits the pods of {list_names([each.name for each in trials])}")
 
 
@@ -108,6 +113,8 @@ def _advise(refusal: str) -> str:
         return "the namespace's Pod Security level forbids it: drop the setting that is named, or use another namespace"
     if _POLICY in refusal:
         return "a policy of the cluster forbids it: ask who owns the policy, or change what it names"
+    if any(words in refusal for words in _LIMITS):
+        return "a LimitRange of the namespace forbids it (kubectl describe limitrange): change what is asked for"
     if _QUOTA in refusal:
         return "have the quota raised, or remove what is not needed any more"
     return ""

@@ -59,6 +59,11 @@ def _find_groups(rendering: Rendering) -> Iterator[PodGroup]:
             yield PodGroup(name, count, _make_pod(pods, accounts), pods.manifest.kind == "StatefulSet")
 
 
+def make_group(pod: Mapping[str, Any]) -> PodGroup:
+    """Return a pod that is there as a group of one."""
+    return PodGroup(str(mapping_at(pod, "metadata").get("name")), 1, pod, is_training=False)
+
+
 def add_requests(spec: Mapping[str, Any]) -> dict[str, int]:
     """Return what the scheduler counts for a pod: its containers and sidecars, or its largest init container if more.
 

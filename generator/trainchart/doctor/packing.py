@@ -41,13 +41,13 @@ class Chance(Protocol):
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether the pods fit, in how many games, and which find no node in the best of all games."""
+    """Whether the pods fit, in how many games, and which find no node in the best game that was lost."""
 
     verdict: str
     won: int
     played: int
     waiting: tuple[tuple[str, int, str], ...] = ()
-    """(group, pods without a node, why), of the game that placed most."""
+    """(group, pods without a node, why), of that game."""
 
 
 @dataclass
@@ -127,13 +127,12 @@ def judge_fit(groups: Sequence[PodGroup], room: Room, namespace: str, chance: Ch
         board = game.start()
         waiting = _play(game, order, board, chance)
         played, won = played + 1, won + (not waiting)
-        if best is None or waiting.total() < best[0].total():
+        if waiting and (best is None or waiting.total() < best[0].total()):
             best = (waiting, board)
         if _is_hopeless(game):
             break
         chance.shuffle(order)
-    assert best is not None
-    if won == played:
+    if best is None:
         return Fit(YES, won, played)
     waiting, board = best
     told = tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from trainchart.check.objects import mapping_at, mappings_at
 from trainchart.cluster.snapshot import Object, name_of, section
@@ -30,12 +31,28 @@ _CHECKS = {
     "unschedulable": ("probe", UNKNOWN),
 }
 """Cause → the check that it is about. That nodes are full now is told by another check."""
+_BIND = (
+    "kubectl describe pvc CLAIM, kubectl get storageclass: the class must make volumes of that access mode and size, "
+    "and what it needs must run"
+)
 _SLOW_CAUSES = ("unschedulable", "no-node-matches", "volume-error")
 """What a pod has while its volumes are being made, which may take minutes."""
 _PATIENCE_SECONDS = 10.0
 
 
-def judge_probe(probe: Probe, pods: Sequence[Object], events: Sequence[Event], *, has_policy: bool) -> Iterator[Result]:
+@dataclass(frozen=True)
+class Network:
+    """What decides what a probe can say about the network."""
+
+    has_policy: bool
+    """Whether the release has NetworkPolicies."""
+    has_others: bool = False
+    """Whether the namespace has others, which may admit what those of the probe do not."""
+    is_host: bool = False
+    """Whether the training pods use the network of their nodes, which the probe does not."""
+
+
+def judge_probe(probe: Probe, pods: Sequence[Object], events: Sequence[Event], network: Network) -> Iterator[Result]:
     """Yield the results of a probe whose pods have ended, or have had their time."""
     reports = {name_of(pod): report for pod in pods if (report := read_report(pod)) is not None}
     yield from _judge_starts(probe, pods, events, reports)
@@ -43,7 +60,7 @@ def judge_probe(probe: Probe, pods: Sequence[Object], events: Sequence[Event], *
     if reports:
         yield from _judge_volumes(probe, list(reports.values()))
         if probe.count > 1 and len(reports) == probe.count:
-            yield from _judge_network(list(reports.values()), has_policy=has_policy)
+            yield from _judge_network(list(reports.values()), network)
 
 
 def read_report(pod: Object) -> Object | None:
@@ -111,10 +128,10 @@ def _judge_starts(
 ) -> Iterator[Result]:
     refusal = find_job_problem(probe, events)
     if refusal is not None:
-        yield Result("probe", FAILED, f"Kubernetes makes no pods like those of the training: {refusal}")
+        # Whether it takes those of the training is checked by another trial.
+        yield Result("probe", UNKNOWN, f"nothing was tried with pods, since the small ones are refused: {refusal}")
     elif not pods:
-        remedy = f"see: kubectl describe job {probe.name}"
-        yield Result("probe", UNKNOWN, "Kubernetes has made no pod of the probe in time", remedy)
+        yield Result("probe", UNKNOWN, "Kubernetes has made no pod in time to try with", "try a longer --timeout")
     silent = [pod for pod in pods if name_of(pod) not in reports]
     for pod in silent:
         problem = _find_start_problem(probe, pod, events)
@@ -125,7 +142,7 @@ def _judge_starts(
                 check,
                 outcome,
                 f"a pod like those of the training does not start: {_name_claims(probe, problem.message)}",
-                CAUSES[problem.cause].hint,
+                _BIND if problem.cause == "volume-error" else CAUSES[problem.cause].hint,
             )
         elif ended:
             lines = " ".join(str(ended.get("message") or "").split())
@@ -189,28 +206,25 @@ def _judge_volume(volume: ProbeVolume, found: Sequence[Object], nodes: str) -> t
     return OK, f"works: pods on {nodes} {did}, 1 MiB in {seconds:.2f} s", ""
 
 
-def _judge_network(reports: Sequence[Object], *, has_policy: bool) -> Iterator[Result]:
+def _judge_network(reports: Sequence[Object], network: Network) -> Iterator[Result]:
     peers = [mapping_at(report, "peer") for report in reports]
     nodes = list_names(sorted({str(report.get("node")) for report in reports}))
     errors = [str(peer["error"]) for peer in peers if peer.get("error")]
+    if network.is_host:
+        yield Result(NETWORK, UNKNOWN, "the pods are to use the network of their nodes, which was not tried")
+        return
     if errors:
         yield Result(
             NETWORK,
             FAILED,
             f"pods on {nodes} do not reach each other by name: {errors[0]}",
-            "training pods need DNS and TCP between all nodes: see the cluster's DNS, network plug-in and firewalls",
+            "training pods need DNS and TCP between all nodes: see the NetworkPolicies of the namespace (kubectl get "
+            "networkpolicies), the cluster's DNS, its network plug-in and firewalls",
         )
         return
     yield Result(NETWORK, OK, f"pods on {nodes} reach each other by name")
-    if has_policy and not all(peer.get("isClosed") for peer in peers):
-        yield Result(
-            POLICY,
-            WARNING,
-            "no network plug-in applies NetworkPolicies here",
-            "all pods of the cluster reach the ports of the training pods: see security in the documentation",
-        )
-    elif has_policy:
-        yield Result(POLICY, OK, "the network plug-in applies NetworkPolicies")
+    if network.has_policy:
+        yield _judge_policies(is_closed=all(peer.get("isClosed") for peer in peers), has_others=network.has_others)
     skew = max(abs(float(peer.get("skew") or 0)) for peer in peers)
     if skew > _SKEW:
         yield Result(
@@ -221,3 +235,17 @@ def _judge_network(reports: Sequence[Object], *, has_policy: bool) -> Iterator[R
         )
     else:
         yield Result(CLOCK, OK, f"the clocks of {nodes} differ by {skew:.2f} s")
+
+
+def _judge_policies(*, is_closed: bool, has_others: bool) -> Result:
+    if is_closed:
+        return Result(POLICY, OK, "the network plug-in applies NetworkPolicies")
+    if has_others:
+        what = "whether NetworkPolicies are applied is not known: one of the namespace may admit what was tried"
+        return Result(POLICY, UNKNOWN, what)
+    return Result(
+        POLICY,
+        WARNING,
+        "no network plug-in applies NetworkPolicies here",
+        "all pods of the cluster reach the ports of the training pods: see security in the documentation",
+    )

@@ -13,6 +13,7 @@ from trainchart.doctor.refusals import describe_amount
 from trainchart.doctor.result import FAILED, OK, Result
 from trainchart.doctor.storage import Need, find_class
 from trainchart.helm.rendering import Manifest
+from trainchart_runtime.run.judge import list_names
 
 CHECK = "quota"
 _COUNTED = {
@@ -42,13 +43,19 @@ def check_quotas(
     needs: Sequence[Need],
     classes: Sequence[Object],
     manifests: Sequence[Manifest],
+    held: Sequence[PodGroup] = (),
 ) -> Iterator[Result]:
-    """Yield every quota that the release exceeds, or that none does; `groups` are complete, with all defaults."""
+    """Yield every quota that the release exceeds, or that none does.
+
+    `groups` are complete, with all defaults; `needs` and `manifests` are those that are not there yet; `held` are pods
+    that the release has already, whose share is its own.
+    """
     others = count_objects(manifests) + _count_storage(needs, classes)
     is_tight = False
     for quota in quotas:
         covered = [group for group in groups if _covers(quota, group.spec)]
-        wanted = _count_pods(covered) + (Counter() if _is_scoped(quota) else others)
+        own = _count_pods([group for group in held if _covers(quota, group.spec)])
+        wanted = _count_pods(covered) - own + (Counter() if _is_scoped(quota) else others)
         hard, used = section(quota, "status", "hard"), section(quota, "status", "used")
         for resource, limit in (hard or section(quota, "spec", "hard")).items():
             need = wanted[resource]
@@ -57,7 +64,8 @@ def check_quotas(
                 is_tight = True
                 yield _describe_excess(name_of(quota), str(resource), need, read_thousandths(limit), left)
     if quotas and not is_tight:
-        yield Result(CHECK, OK, f"{len(quotas)} quotas have room for the whole release")
+        names = list_names([name_of(quota) for quota in quotas])
+        yield Result(CHECK, OK, f"{names}: there is room for the whole release")
     elif not quotas:
         yield Result(CHECK, OK, "the namespace has no ResourceQuota")
 
@@ -68,7 +76,8 @@ def _describe_excess(quota: str, resource: str, need: int, limit: int, left: int
     remedy = (
         "the release alone needs more than the quota allows: ask for less (replicas, resources), or have it raised"
         if need > limit
-        else "end other releases of the namespace (trainchart list), ask for less, or have the quota raised"
+        else "end other releases of the namespace (trainchart list), ask for less, or have the quota raised; pods that "
+        "are just ending count until they are gone"
     )
     return Result(
         CHECK, FAILED, f"quota {quota}: the release needs {wanted} of {resource}, {free} of {most} are left", remedy

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from trainchart.check.objects import find_pods, is_hook, mapping_at, mappings_at
 from trainchart.cluster.snapshot import Object, name_of, section
 from trainchart.doctor.provisioners import NO_PROVISIONER, Provisioner, find_provisioner
-from trainchart.doctor.result import FAILED, OK, WARNING, Result
+from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING, Result
 from trainchart.helm.rendering import Rendering
 from trainchart_runtime.run.judge import list_names
 
@@ -61,15 +61,29 @@ def find_needs(rendering: Rendering) -> tuple[Need, ...]:
 
 
 def check_claims(
-    needs: Sequence[Need], claims: Sequence[Object], classes: Sequence[Object], version: tuple[int, int]
+    needs: Sequence[Need],
+    claims: Sequence[Object],
+    classes: Sequence[Object] | None,
+    version: tuple[int, int],
+    *,
+    is_kept_used: bool,
 ) -> Iterator[Result]:
-    """Yield what stands against each claim, or that nothing does. `version` is that of Kubernetes."""
+    """Yield what stands against each claim, or that nothing does.
+
+    `classes` are None where they may not be listed; `version` is that of Kubernetes; `is_kept_used` says whether the
+    release takes over a claim that is there, since it is installed or its values say so.
+    """
     known = {name_of(claim): claim for claim in claims}
     for need in needs:
         if need.made is None:
-            found = _check_existing(need, known.get(need.claim))
+            found = _check_existing(need, known.get(need.claim), classes)
+        elif need.claim in known and is_kept_used:
+            found = _check_existing(need, known[need.claim], classes)
         elif need.claim in known:
-            found = _check_left(need, known[need.claim])
+            found = _check_left(need)
+        elif classes is None:
+            what = f"you may not list StorageClasses, so the one of the claim {need.claim} was not looked at"
+            found = Result(CHECK, UNKNOWN, what)
         else:
             found = _check_class(need, classes, version)
         yield replace(found, subject=need.claim)
@@ -91,7 +105,7 @@ def _is_written(spec: Mapping[str, object], volume: str) -> bool:
     return any(mount.get("name") == volume and not mount.get("readOnly") for mount in mounts)
 
 
-def _check_existing(need: Need, claim: Object | None) -> Result:
+def _check_existing(need: Need, claim: Object | None, classes: Sequence[Object] | None) -> Result:
     if claim is None:
         return Result(
             CHECK,
@@ -99,7 +113,7 @@ def _check_existing(need: Need, claim: Object | None) -> Result:
             f"the claim {need.claim} is not there, and the chart does not make it",
             f"{need.pods} pods would wait for it: create it, or set existingClaim to one of: kubectl get pvc",
         )
-    problem = _describe_state(claim)
+    problem = _describe_state(claim, classes)
     if problem:
         return Result(CHECK, FAILED, f"the claim {need.claim} {problem}", f"see: kubectl describe pvc {need.claim}")
     modes = _list_modes(claim)
@@ -117,20 +131,19 @@ def _check_existing(need: Need, claim: Object | None) -> Result:
             f"the claim {need.claim} is ReadOnlyMany, and pods are to write to it",
             "set readOnly of that volume, or use a claim that can be written",
         )
+    if section(claim, "status").get("phase") == "Pending":
+        what = f"the claim {need.claim} is not bound yet; a class may wait for the first pod that mounts it"
+        return Result(CHECK, WARNING, what, f"see: kubectl describe pvc {need.claim}")
     size = section(claim, "status", "capacity").get("storage")
     return Result(CHECK, OK, f"the claim {need.claim} is bound: {list_names(modes)}, {size or 'size unknown'}")
 
 
-def _check_left(need: Need, claim: Object) -> Result:
-    problem = _describe_state(claim)
-    if problem:
-        return Result(CHECK, FAILED, f"the claim {need.claim} {problem}", f"see: kubectl describe pvc {need.claim}")
+def _check_left(need: Need) -> Result:
     return Result(
         CHECK,
-        WARNING,
-        f"the claim {need.claim} is there already, of this release or of an earlier one of its name",
-        "an installation is refused unless you say --set run.keptClaims=resume, which goes on from its checkpoints; "
-        f"to start over: kubectl delete pvc {need.claim}",
+        FAILED,
+        f"an earlier release has left the claim {need.claim}, and an installation is refused",
+        f"to go on from its checkpoints: --set run.keptClaims=resume; to start over: kubectl delete pvc {need.claim}",
     )
 
 
@@ -179,10 +192,12 @@ def _find_misfit(need: Need, known: Provisioner | None, version: tuple[int, int]
     return None
 
 
-def _describe_state(claim: Object) -> str:
+def _describe_state(claim: Object, classes: Sequence[Object] | None) -> str:
     if section(claim, "metadata").get("deletionTimestamp"):
         return "is being deleted"
-    phase = section(claim, "status").get("phase")
+    phase, wanted = section(claim, "status").get("phase"), section(claim, "spec").get("storageClassName")
+    if phase == "Pending" and wanted and classes is not None and wanted not in map(name_of, classes):
+        return f"is not bound: there is no StorageClass {wanted}"
     return "has lost its volume" if phase == "Lost" else ""
 
 

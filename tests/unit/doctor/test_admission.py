@@ -39,7 +39,8 @@ def test_many_refused_objects_are_cut_short() -> None:
 
 
 def test_objects_that_are_there_are_a_warning() -> None:
-    (found,) = check_objects([Trial("Service exp", None, "exists", is_there=True), Trial("Job exp", {})])
+    claim = Trial("PersistentVolumeClaim exp", None, "exists", is_there=True)
+    (found,) = check_objects([Trial("Service exp", None, "exists", is_there=True), claim])
     assert (found.outcome, found.message) == (WARNING, "1 of 2 objects are there already: Service exp")
 
 
@@ -48,6 +49,8 @@ def test_refused_pods_are_told_but_for_quotas() -> None:
     assert (found.outcome, found.message) == (FAILED, f"pods of worker: {SECURITY}")
     (found,) = check_pods([Trial("ps", None, QUOTA)])
     assert found.outcome == OK
+    (found,) = check_pods([Trial("ps", None, SECURITY), Trial("worker", None, SECURITY)])
+    assert found.message.startswith("pods of ps, worker: ")
 
 
 def test_containers_that_something_adds_are_named() -> None:

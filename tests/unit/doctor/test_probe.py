@@ -14,7 +14,7 @@ from tests.unit.doctor.test_packing import make_group
 from trainchart.cluster.io import probe_program
 from trainchart.cluster.io.probe import read_program
 from trainchart.doctor.probe import Probe, make_probe, own, plan_volumes
-from trainchart.doctor.probe_results import is_over, judge_probe, read_report
+from trainchart.doctor.probe_results import Network, is_over, judge_probe, read_report
 from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING
 from trainchart.doctor.storage import Need
 from trainchart_runtime.pod_problems import Event
@@ -27,6 +27,7 @@ MADE = Need(
 )
 DATA = Need("team-data", 3, False, None)
 NAME = "trainchart-doctor-abc"
+POLICED = Network(has_policy=True)
 
 
 def make_training(**spec: Any) -> Any:
@@ -164,12 +165,12 @@ PEER = {"address": "10.0.0.1", "skew": 0.01, "isClosed": True}
 
 
 def judge(
-    volume: Any = None, data: Any = None, peer: Any = None, *, has_policy: bool = True
+    volume: Any = None, data: Any = None, peer: Any = None, *, network: Network = POLICED
 ) -> dict[str, tuple[str, str]]:
     volumes = {"exp-checkpoints": volume or GOOD, "team-data": data or {"free": 1, "isEmpty": False}}
     reports = [{"node": f"node{index}", "volumes": volumes, "peer": peer or PEER} for index in range(2)]
     pods = [make_pod(index, report) for index, report in enumerate(reports)]
-    results = judge_probe(make(), pods, [], has_policy=has_policy)
+    results = judge_probe(make(), pods, [], network)
     return {f"{each.check} {each.subject}".strip(): (each.outcome, each.message) for each in results}
 
 
@@ -226,7 +227,24 @@ def test_each_fault_of_a_report_is_told(given: dict[str, Any], check: str, outco
 
 
 def test_a_chart_without_a_policy_needs_no_plugin() -> None:
-    assert "network-policy" not in judge(peer={**PEER, "isClosed": False}, has_policy=False)
+    assert "network-policy" not in judge(peer={**PEER, "isClosed": False}, network=Network(has_policy=False))
+
+
+def test_what_other_policies_may_admit_is_unknown() -> None:
+    found = judge(peer={**PEER, "isClosed": False}, network=Network(has_policy=True, has_others=True))
+    assert found["network-policy"][0] == UNKNOWN
+
+
+def test_the_network_of_the_nodes_is_not_tried() -> None:
+    found = judge(network=Network(has_policy=True, is_host=True))
+    assert found["network"][0] == UNKNOWN
+    assert not {"network-policy", "clock"} & set(found)
+
+
+def test_a_probe_that_is_refused_says_nothing_of_the_training() -> None:
+    refused = Event("Job", NAME, "FailedCreate", "minimum memory usage per Container is 256Mi", 1.0)
+    (found,) = judge_probe(make(), [], [refused], POLICED)
+    assert found.outcome == UNKNOWN
 
 
 def waiting(reason: str, message: str) -> dict[str, Any]:
@@ -242,7 +260,7 @@ def waiting(reason: str, message: str) -> dict[str, Any]:
     ],
 )
 def test_a_pod_that_does_not_start_is_explained(status: dict[str, Any], check: str, outcome: str) -> None:
-    results = list(judge_probe(make(), [make_pod(0, None, **status)], [], has_policy=True))
+    results = list(judge_probe(make(), [make_pod(0, None, **status)], [], POLICED))
     assert [(each.check, each.outcome) for each in results] == [(check, outcome)]
 
 
@@ -250,7 +268,7 @@ def test_claims_of_the_probe_are_told_as_those_of_the_release() -> None:
     event = Event("PersistentVolumeClaim", f"{NAME}-0", "ProvisioningFailed", "no such pool", 1.0)
     pod = make_pod(0, None, conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}])
     pod["spec"] = {}
-    (found,) = judge_probe(make(), [pod], [event], has_policy=True)
+    (found,) = judge_probe(make(), [pod], [event], POLICED)
     assert found.message == "a pod like those of the training does not start: claim exp-checkpoints: no such pool"
 
 

@@ -97,3 +97,12 @@ def test_a_quota_with_scopes_counts_their_pods_only(scope: dict[str, Any], count
 def test_limits_count_as_limits() -> None:
     (found,) = check(make_quota({f"limits.{GPU}": "3"}))
     assert "needs 4 of limits.nvidia.com/gpu" in found.message
+
+
+def test_what_the_release_holds_itself_is_free() -> None:
+    group = make_group("worker", 4)
+    held = [make_group("worker-0", 1), make_group("worker-1", 1), make_group("worker-2", 1), make_group("worker-3", 1)]
+    quota = make_quota({"requests.cpu": "4", "pods": "4"}, {"requests.cpu": "4", "pods": "4"})
+    (found,) = check_quotas([quota], [group], [], [], [], held)
+    assert found.outcome == OK
+    assert len(list(check_quotas([quota], [group], [], [], [], held[:2]))) == 2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainchart.doctor.provisioners import PROVISIONERS, find_provisioner
-from trainchart.doctor.result import FAILED, OK, WARNING
+from trainchart.doctor.result import FAILED, OK, UNKNOWN, WARNING
 from trainchart.doctor.storage import Need, check_claims, find_needs
 from trainchart.helm.rendering import Manifest, Rendering
 
@@ -64,7 +64,7 @@ CASES = [
 
 @pytest.mark.parametrize(("need", "classes", "outcome", "words"), CASES)
 def test_a_claim_is_judged_by_its_class(need: Need, classes: list[Any], outcome: str, words: str) -> None:
-    (found,) = check_claims([need], [], classes, VERSION)
+    (found,) = check_claims([need], [], classes, VERSION, is_kept_used=False)
     assert found.outcome == outcome
     assert words in found.message
     assert found.subject == "exp-checkpoints"
@@ -74,7 +74,7 @@ def test_a_claim_is_judged_by_its_class(need: Need, classes: list[Any], outcome:
 def test_of_two_default_classes_the_newest_counts() -> None:
     old = make_class("old", "rbd.csi.ceph.com", is_default=True, created="2025-01-01T00:00:00Z")
     new = make_class("new", "cephfs.csi.ceph.com", is_default=True, created="2026-01-01T00:00:00Z")
-    (found,) = check_claims([make_need()], [], [new, old], VERSION)
+    (found,) = check_claims([make_need()], [], [new, old], VERSION, is_kept_used=False)
     assert "comes from new" in found.message
 
 
@@ -89,23 +89,43 @@ def test_of_two_default_classes_the_newest_counts() -> None:
     ],
 )
 def test_an_existing_claim_is_judged_by_its_state(claim: dict[str, Any], outcome: str, words: str) -> None:
-    (found,) = check_claims([Need("exp-checkpoints", 3, True, None)], [claim], [], VERSION)
+    (found,) = check_claims([Need("exp-checkpoints", 3, True, None)], [claim], [], VERSION, is_kept_used=False)
     assert found.outcome == outcome
     assert words in found.message
 
 
 def test_a_claim_that_must_exist_is_missing() -> None:
-    (found,) = check_claims([Need("team-data", 3, False, None)], [], [], VERSION)
+    (found,) = check_claims([Need("team-data", 3, False, None)], [], [], VERSION, is_kept_used=False)
     assert (found.outcome, found.message) == (
         FAILED,
         "the claim team-data is not there, and the chart does not make it",
     )
 
 
-def test_a_claim_of_an_earlier_release_is_named() -> None:
-    (found,) = check_claims([make_need()], [make_claim("ReadWriteMany")], [], VERSION)
-    assert found.outcome == WARNING
+def test_a_claim_of_an_earlier_release_is_refused_or_taken_over() -> None:
+    (found,) = check_claims([make_need()], [make_claim("ReadWriteMany")], [], VERSION, is_kept_used=False)
+    assert (found.outcome, found.message) == (
+        FAILED,
+        "an earlier release has left the claim exp-checkpoints, and an installation is refused",
+    )
     assert "run.keptClaims=resume" in found.remedy
+    (found,) = check_claims([make_need()], [make_claim("ReadWriteMany")], [], VERSION, is_kept_used=True)
+    assert found.outcome == OK
+
+
+@pytest.mark.parametrize(
+    ("classes", "outcome"), [([], FAILED), ([make_class("slow", "a/b")], WARNING), (None, WARNING)]
+)
+def test_a_claim_that_is_not_bound_is_no_success(classes: Any, outcome: str) -> None:
+    claim = make_claim(spec={"storageClassName": "slow", "accessModes": ["ReadWriteMany"]}, status={"phase": "Pending"})
+    need = Need("exp-checkpoints", 3, True, None)
+    (found,) = check_claims([need], [claim], classes, VERSION, is_kept_used=False)
+    assert found.outcome == outcome
+
+
+def test_a_class_that_may_not_be_read_is_unknown() -> None:
+    (found,) = check_claims([make_need()], [], None, VERSION, is_kept_used=False)
+    assert found.outcome == UNKNOWN
 
 
 def test_drivers_with_a_prefix_are_known() -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainchart.check.objects import find_images
 from trainchart.cluster.io import probe
-from trainchart.cluster.io.kubernetes_api import KubernetesApi
-from trainchart.cluster.snapshot import Object, Unreadable, section
+from trainchart.cluster.io.kubernetes_api import NETWORK_POLICIES, KubernetesApi
+from trainchart.cluster.snapshot import Object, Unreadable, name_of, section
 from trainchart.doctor import storage
 from trainchart.doctor.needs import PodGroup
 from trainchart.doctor.probe import Probe, make_probe, own, plan_volumes
-from trainchart.doctor.probe_results import is_over, judge_probe
+from trainchart.doctor.probe_results import Network, is_over, judge_probe
 from trainchart.doctor.refusals import find_open_nodes
 from trainchart.doctor.result import FAILED, UNKNOWN, WARNING, Result
 from trainchart.doctor.room import Room
@@ -34,7 +34,8 @@ class Cluster:
     namespace: str
     version: tuple[int, int]
     claims: Sequence[Object]
-    classes: Sequence[Object]
+    classes: Sequence[Object] | None
+    """None where they may not be listed."""
     room: Room | Unreadable
 
 
@@ -66,19 +67,14 @@ def examine_by_pods(
     shared: list[Need] = []
     alone: list[Need] = []
     for need in needs:
-        made_by = find_class(need, cluster.classes) if need.made is not None else None
-        known = {str(section(each, "metadata").get("name")): each for each in cluster.claims}
+        known = {name_of(each): each for each in cluster.claims}
         if need.made is not None and need.claim in known:
-            need = Need(need.claim, need.pods, need.writes, None)
-        elif made_by is not None and made_by.get("reclaimPolicy") == "Retain":
-            yield Result(
-                storage.CHECK,
-                UNKNOWN,
-                f"the claim {need.claim} was not tried: its class keeps volumes, so the trial would leave one",
-            )
+            need = replace(need, made=None)
+        elif need.made is not None and (reason := _find_risk(need, cluster.classes)):
+            yield Result(storage.CHECK, UNKNOWN, f"the claim {need.claim} was not tried: {reason}", "", need.claim)
             continue
         (alone if _serves_one_node(need, known) else shared).append(need)
-    has_policy = any(each.kind == "NetworkPolicy" for each in rendering.manifests)
+    about = _read_network(cluster, largest, rendering)
     images = find_images(rendering)
     if open_nodes < 1:
         yield Result("probe", UNKNOWN, f"no node is open to the pods of {largest.name}, so nothing was tried with pods")
@@ -93,7 +89,29 @@ def examine_by_pods(
             name, largest, volumes, pulled, probe.read_program(), nodes=nodes or (), count=count, seconds=seconds
         )
         tell(f"trying volumes, images and network with {count} pods ({name}) …")
-        yield from _run_probe(cluster, planned, seconds, has_policy=has_policy)
+        yield from _run_probe(cluster, planned, seconds, about)
+
+
+def _find_risk(need: Need, classes: Sequence[Object] | None) -> str:
+    """Return why a trial of a claim might leave a volume; "" where it would not."""
+    if classes is None:
+        return "you may not read its StorageClass, which may keep volumes, so the trial might leave one"
+    made_by = find_class(need, classes)
+    keeps = made_by is not None and made_by.get("reclaimPolicy") == "Retain"
+    return "its class keeps volumes, so the trial would leave one" if keeps else ""
+
+
+def _read_network(cluster: Cluster, group: PodGroup, rendering: Rendering) -> Network:
+    """Return what decides what a probe can say about the network."""
+    try:
+        others = cluster.api.list_objects(NETWORK_POLICIES, cluster.namespace)
+    except Forbidden:
+        others = ()
+    return Network(
+        has_policy=any(each.kind == "NetworkPolicy" for each in rendering.manifests),
+        has_others=bool(others),
+        is_host=bool(group.spec.get("hostNetwork")),
+    )
 
 
 def _name_open_nodes(group: PodGroup, room: Room | Unreadable) -> list[str] | None:
@@ -108,10 +126,14 @@ def _serves_one_node(need: Need, known: Mapping[str, Object]) -> bool:
     return not {"ReadWriteMany", "ReadOnlyMany"} & set(modes)
 
 
-def _run_probe(cluster: Cluster, planned: Probe, seconds: int, *, has_policy: bool) -> Iterator[Result]:
+def _run_probe(cluster: Cluster, planned: Probe, seconds: int, network: Network) -> Iterator[Result]:
     api, namespace = cluster.api, cluster.namespace
     try:
         job = probe.create(api, namespace, planned.job)
+    except (Forbidden, Conflict, NotFound) as error:
+        yield Result("probe", UNKNOWN, f"nothing was tried with pods: {error.message}", error.hint)
+        return
+    try:
         for document in planned.owned:
             probe.create(api, namespace, own(document, job))
         pods, events = probe.watch(
@@ -121,7 +143,8 @@ def _run_probe(cluster: Cluster, planned: Probe, seconds: int, *, has_policy: bo
             seconds,
             lambda pods, events, passed: is_over(planned, pods, events, passed, seconds),
         )
-        yield from judge_probe(planned, pods, events, has_policy=has_policy)
+        # Two pods that fail alike are told once.
+        yield from dict.fromkeys(judge_probe(planned, pods, events, network))
     except (Forbidden, Conflict, NotFound) as error:
         yield Result("probe", UNKNOWN, f"nothing was tried with pods: {error.message}", error.hint)
     finally:
