@@ -14,7 +14,15 @@ from trainchart_runtime.cause import Cause
 # The order decides: a full disk and a name that does not resolve arrive as ResourceExhausted and Unavailable.
 CAUSES_BY_WORDS: Sequence[Tuple["re.Pattern[str]", Cause]] = (
     (re.compile(r"No space left on device|Disk quota exceeded|\bENOSPC\b"), causes.DISK_FULL),
-    (re.compile(r"(corrupted|truncated) record at \d|the training data is damaged"), causes.DATA_DAMAGED),
+    (
+        re.compile(
+            r"(corrupted|truncated) record at \d|the training data is damaged|ReadError: unexpected end of data"
+            r"|Compressed file ended before the end-of-stream|BadGzipFile: |Error -[35] while decompressing data"
+            r"|image file is truncated|cannot identify image|EOF: reading array data, expected"
+            r"|pickle data was truncated|Parquet magic bytes not found"
+        ),
+        causes.DATA_DAMAGED,
+    ),
     (
         re.compile(
             r"Received incompatible tensor with shape .* restore variable|\bobjects could not be loaded\b"

@@ -207,8 +207,9 @@ DISK_FULL = Cause(
 )
 DATA_DAMAGED = Cause(
     "data-damaged",
-    "A file of records that the program reads is damaged.",
-    "Replace the file, or leave it out; the error names it where the program reads by read_tfrecords.",
+    "A file of data that the program reads is damaged, or cut off.",
+    "Copy the file again from where it comes, and compare size and checksum; or leave it out. The error, or what the "
+    "program has printed before, may name it; read_tfrecords does.",
     RESTART_NEVER,
 )
 CHECKPOINT_DAMAGED = Cause(

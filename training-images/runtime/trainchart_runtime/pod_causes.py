@@ -200,9 +200,9 @@ PREEMPTED = Cause(
 NODE_LOST = Cause(
     "node-lost",
     "The pod's node does not answer any more, or cannot end its pods.",
-    "kubectl describe node NODE shows what failed: its kubelet, its network or its container runtime. Wait some "
-    "minutes: the pod then continues or is replaced automatically. Only if the node is gone for good: kubectl taint "
-    "nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or set run.forceDeleteLostPods=true.",
+    "kubectl describe node NODE shows what failed: its kubelet, its network or its container runtime. When the "
+    "node answers again, the pod continues or is replaced. Only if the node is gone for good: kubectl taint nodes NODE "
+    "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or set run.forceDeleteLostPods=true.",
     RESTART_RECREATED,
 )
 POD_DELETED = Cause(
