@@ -152,6 +152,10 @@ INSTEAD = {
     "trainchart status exp-7 -n team-a --watch": "trainchart status --help",
     "trainchart why exp-7 -n team-a": "trainchart why --help",
     "trainchart wait exp-7 -n team-a": "trainchart wait --help",
+    # Done for real by tests/cluster/test_doctor.py.
+    "trainchart doctor mnist -n team-a": "trainchart doctor --help",
+    "trainchart doctor mnist -n team-a --set roles.worker.replicas=8": "trainchart doctor --help",
+    "trainchart doctor charts/mnist --set roles.worker.replicas=8 --no-probe": "trainchart doctor --help",
     "trainchart wait exp-7 --timeout 2h": "trainchart wait --help",
     "trainchart logs exp-7 -n team-a": "trainchart logs --help",
     "trainchart suspend exp-7 -n team-a": "trainchart suspend --help",
